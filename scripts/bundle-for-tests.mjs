@@ -1,7 +1,10 @@
-// What the processes that tests start load: the sources of all packages in a few files, since Node takes most of a start
-// for finding and linking five hundred modules. Made anew when a source has changed, and kept in node_modules/.cache.
+// Bundle for processes started by tests: the sources of all packages in a few files. Node spends most of a process
+// start on resolving and linking five hundred modules. The bundle is rebuilt after a change of a source, and cached
+// in node_modules/.cache.
 //
-//   node scripts/bundle-for-tests.mjs    makes the bundle, so that many vitest processes find it made
+// ```
+// node scripts/bundle-for-tests.mjs    builds the bundle once, before many vitest processes use it
+// ```
 
 import { createHash } from "node:crypto";
 import {
@@ -22,26 +25,26 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const cache = join(root, "node_modules/.cache/bundled-for-tests");
-/** Libraries of many modules that the programs of the tests import too, and that have no state. */
+/** Stateless libraries of many modules, also imported by the programs of the tests. */
 const libraries = ["zod"];
 const day = 86_400_000;
 
 /**
- * Make the bundle unless it is there; returns the options with which Node loads it. Without a bundle, as when a source
- * cannot be read, processes load the sources one by one.
+ * Builds the bundle if necessary. Returns the Node options that load the bundle. After a failed build, for example
+ * for a source with a syntax error, processes load the sources one by one.
  */
 export async function bundleForTests() {
   try {
     return `--import=${pathToFileURL(await bundled()).href}`;
   } catch (error) {
     process.stderr.write(
-      `The processes of the tests start slowly, because there is no bundle of the sources: ${error}\n`,
+      `bundle-for-tests: no bundle of the sources, so processes of the tests start slowly: ${error}\n`,
     );
     return "";
   }
 }
 
-/** The module that makes a process load the bundle. */
+/** Returns the path of the module that makes a process load the bundle. */
 async function bundled() {
   const entries = entriesOf();
   const folder = join(cache, state(entries));
@@ -52,12 +55,12 @@ async function bundled() {
   const making = mkdtempSync(join(cache, "making-"));
   await write(entries, making);
   writeFileSync(join(making, "hook.mjs"), hookOf(entries));
-  // Some tests start processes of another user.
+  // Some tests start processes as another user.
   chmodSync(making, 0o755);
   try {
     renameSync(making, folder);
   } catch (error) {
-    // Another process was faster, and has made the same.
+    // A concurrent process has built the same bundle.
     if (!existsSync(hook)) throw error;
     rmSync(making, { recursive: true });
   }
@@ -65,7 +68,7 @@ async function bundled() {
   return hook;
 }
 
-/** Of a state that the sources no longer have; tests that run beside may still need one of today. */
+/** Removes bundles older than a day. Concurrent test runs may still use a newer bundle of other sources. */
 function removeOld() {
   for (const name of readdirSync(cache)) {
     const folder = join(cache, name);
@@ -74,7 +77,7 @@ function removeOld() {
   }
 }
 
-/** Every module that a package hands out, under the name that it is imported by. */
+/** Lists all modules exported by packages, by import name. */
 function entriesOf() {
   const entries = {};
   for (const folder of readdirSync(join(root, "packages")).sort()) {
@@ -87,7 +90,7 @@ function entriesOf() {
   return entries;
 }
 
-/** What the bundle is made of. */
+/** Returns the cache key: a hash of all inputs of the bundle. */
 function state(entries) {
   const hash = createHash("sha256").update(JSON.stringify(entries));
   for (const file of [fileURLToPath(import.meta.url), join(root, "pnpm-lock.yaml"), ...sources()])
@@ -109,15 +112,15 @@ async function write(entries, dir) {
     cwd: join(root, "packages/statewright"),
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [fileName(name), file])),
     platform: "node",
-    // As Node resolves: a library must not come in two kinds.
+    // Same conditions as Node, so that a library is not loaded in two formats.
     resolve: { conditionNames: ["node", "import", "default"] },
     logLevel: "warn",
-    plugins: [{ name: "what stays where it is", resolveId, transform }],
+    plugins: [{ name: "external-libraries", resolveId, transform }],
     output: { dir, format: "esm", keepNames: true, entryFileNames: "[name].mjs", chunkFileNames: "[name]-[hash].mjs" },
   });
 }
 
-/** A library is loaded from its own folder: the bundle lies where it is not found by its name. */
+/** Resolves a library to its own folder, because its name is not resolvable from the folder of the bundle. */
 async function resolveId(source, importer, options) {
   if (importer === undefined || !/^[a-z@]/i.test(source) || source.startsWith("node:")) return null;
   const found = await this.resolve(source, importer, { ...options, skipSelf: true });
@@ -131,7 +134,9 @@ async function resolveId(source, importer, options) {
   return { id: pathToFileURL(found.id).href, external: true };
 }
 
-/** A source that asks for its place gets its own, not that of the bundle. */
+/**
+ * Replaces `import.meta.url` and similar properties by the values of the source file, instead of those of the bundle.
+ */
 function transform(code, id) {
   if (!code.includes("import.meta.")) return null;
   const places = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) };
@@ -142,7 +147,7 @@ function transform(code, id) {
   }, code);
 }
 
-/** Every `import.meta.something` below a node, in their order. */
+/** Lists every `import.meta.property` expression below a node, in source order. */
 function placesAsked(node) {
   if (node === null || typeof node !== "object") return [];
   if (node.type === "MemberExpression" && node.object.type === "MetaProperty") return [node];
@@ -154,9 +159,9 @@ function fileName(name) {
 }
 
 /**
- * Programs of this repository get the bundle: not those of a copy, which may have been changed, and not a library, which
- * keeps what it was installed with. What the bundle imports by a name that it computes is looked for where the whole of
- * Statewright would find it.
+ * Creates the hook module. Only programs of this repository load the bundle: not programs of a copy, which may
+ * differ, and not libraries, which use their installed versions. Imports by a computed name within the bundle are
+ * resolved from the folder packages/statewright.
  */
 function hookOf(entries) {
   const files = Object.keys(entries).map(

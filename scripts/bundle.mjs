@@ -1,12 +1,12 @@
-// Bundles packages as they are published: one file for each entry of a manifest, and what two entries share beside them.
-// Node loads one file several times as fast as the hundred that it was made of. The declarations in the same folder are
-// the compiler's, a file for each source.
+// Bundles packages for publication: one file per entry of a manifest, plus shared chunks. Node loads one file several
+// times as fast as a hundred source files. The declaration files in the same folder come from the compiler, one per
+// source.
 
 import { existsSync, globSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
 
-/** Write `dist` of each package in `packages/`, below the folder `root`. */
+/** Writes `dist` of each package in `packages/` below the folder `root`. */
 export async function bundlePackages(root) {
   for (const name of readdirSync(join(root, "packages"))) await bundlePackage(join(root, "packages", name));
 }
@@ -31,7 +31,7 @@ async function bundlePackage(folder) {
     dir: dist,
     format: "esm",
     sourcemap: true,
-    // They are published beside it: in the map they would be twice as much.
+    // Sources are published next to the map; a second copy in the map would double the size.
     sourcemapExcludeSources: true,
     comments: false,
     entryFileNames: "[name].js",
@@ -40,7 +40,7 @@ async function bundlePackage(folder) {
   await bundle.close();
 }
 
-/** Sources that are started as processes of their own: nobody imports them. */
+/** Lists sources started as separate processes, which no module imports. */
 function scriptsOf(folder) {
   return ["crash/crash-child", "crash/plugin-proxy"].filter((name) => existsSync(join(folder, "src", `${name}.ts`)));
 }

@@ -1,4 +1,4 @@
-// How many tests passed and failed, over the reports that the last runs left in every package.
+// Counts passed and failed tests, from the latest reports of all packages.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,9 +13,9 @@ for (const folder of [".", ...folders]) {
   if (!existsSync(report)) continue;
   for (const file of JSON.parse(readFileSync(report, "utf8")).testResults) {
     for (const { status } of file.assertionResults) if (status in count) count[status] += 1;
-    // A file that could not be loaded has no tests, and still must not pass unseen.
+    // A test file with a load error has no tests, and counts as one failed test.
     if (file.status === "failed" && file.assertionResults.length === 0) count.failed += 1;
   }
 }
 console.log(`${count.passed} passed, ${count.failed} failed`);
-if (absent.length > 0) console.log(`recordings stood in for what is absent here: ${absent.join(", ")}`);
+if (absent.length > 0) console.log(`tests used recordings for absent programs: ${absent.join(", ")}`);

@@ -1,7 +1,9 @@
-// Writes llms.txt, the table of contents for language models, from the table of docs/README.md. `npm test` checks that it is
-// fresh.
+// Writes llms.txt, the table of contents for language models, from the table of docs/README.md. `npm test` checks
+// that the file is up to date.
 //
-//   node scripts/llms.mjs
+// ```
+// node scripts/llms.mjs
+// ```
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +11,7 @@ import { pathToFileURL } from "node:url";
 
 const root = join(import.meta.dirname, "..");
 
-/** The text of llms.txt. */
+/** Returns the text of llms.txt. */
 export function llmsText() {
   const readme = readFileSync(join(root, "README.md"), "utf8");
   const sentence = readme.split("\n\n")[1] ?? "";
@@ -29,7 +31,7 @@ export function llmsText() {
     "",
     `> ${sentence}`,
     "",
-    "Packages carry the pages that concern them in their folder `docs`, of the version that is installed, and begin with `SKILL.md`; `statewright` carries all of them.",
+    "Each package contains its pages in the folder `docs`, in the installed version, with `SKILL.md` as the entry; `statewright` contains all pages.",
     "",
     "## Docs",
     "",

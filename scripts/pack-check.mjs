@@ -1,7 +1,8 @@
-// Proves every package as its users get it: packed with its docs and SKILL.md, whose links hold in the tarball, judged by publint and attw, installed into an empty project,
-// imported and required on the oldest and the newest Node, and type-checked by the oldest and the newest TypeScript
-// with skipLibCheck off. The first program of the README is compiled by each TypeScript and run on each Node, against a
-// local server that speaks its provider's wire format. Needs the package registry.
+// Checks every package as installed by users. Checks the docs, SKILL.md and their links in the tarball, runs publint
+// and attw, installs the tarballs into an empty project, imports and requires them on the oldest and the newest Node,
+// and type-checks them with the oldest and the newest TypeScript with skipLibCheck off. Compiles the first program of
+// the README with each TypeScript and runs it on each Node, against a local server with the provider's wire format.
+// Needs the package registry.
 
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +13,8 @@ import { bundlePackages } from "./bundle.mjs";
 import { packPackage } from "./pack-package.mjs";
 import { docProblems } from "./package-docs.mjs";
 
-// Everything loads on the oldest; SQLite needs the next one, and says so on the oldest instead of crashing.
+// All packages load on the oldest version. SQLite needs the second version, and throws an error with this requirement
+// on the oldest version.
 const OLDEST_NODE = "22.12.0";
 const OLDEST_NODE_WITH_SQLITE = "22.14.0";
 const TYPESCRIPTS = ["5.9", "7"];
@@ -62,7 +64,7 @@ async function main() {
     step(`attw ${name}`, "attw", [tarballs[index], "--profile", "esm-only"]);
   });
 
-  attempt("pages, SKILL.md and links in the tarballs", () => checkDocs(packages, tarballs));
+  attempt("docs, SKILL.md and links in the tarballs", () => checkDocs(packages, tarballs));
 
   const entries = packages.flatMap(({ name, exports }) => Object.keys(exports).map((entry) => name + entry.slice(1)));
   installInto(project, Object.fromEntries(packages.map(({ name }, index) => [name, `file:${tarballs[index]}`])));
@@ -75,7 +77,7 @@ async function main() {
     [`v${OLDEST_NODE_WITH_SQLITE}`]: nodeOf(OLDEST_NODE_WITH_SQLITE),
   };
   for (const [version, node] of Object.entries(nodes)) {
-    // An entry that takes the user's vitest cannot be loaded outside of it.
+    // An entry that imports the user's vitest cannot be loaded outside vitest.
     for (const entry of entries.filter((entry) => !entry.endsWith("/vitest"))) {
       const name = JSON.stringify(entry);
       const load = `await import(${name}); process.getBuiltinModule("module").createRequire(import.meta.url)(${name})`;
@@ -110,12 +112,12 @@ async function main() {
       const what = `the first program, compiled by TypeScript ${version}, on Node ${name}`;
       await firstProgram(what, node, outDir, (code, printed) => code === 0 && printed.includes(ended));
     }
-    const what = `the first program on Node ${OLDEST_NODE} says what it needs`;
+    const what = `the first program on Node ${OLDEST_NODE} fails with its requirement`;
     await firstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
   }
 }
 
-/** The tarballs as they are: each has its pages and its SKILL.md, and every relative link in them leads to a file beside. */
+/** Checks the unpacked tarballs: pages and SKILL.md exist, and every relative link leads to a file in the tarball. */
 function checkDocs(packages, tarballs) {
   const wrong = packages.flatMap(({ name }, index) => {
     const unpacked = join(project, "unpacked", slug(name));
@@ -126,7 +128,10 @@ function checkDocs(packages, tarballs) {
   if (wrong.length > 0) throw new Error(wrong.join("\n"));
 }
 
-/** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
+/**
+ * Runs the compiled program as a user does, with the provider's own client, a new folder, and the local server
+ * instead of the provider.
+ */
 async function firstProgram(what, node, folder, isGood) {
   const server = await anthropicServer();
   const cwd = mkdtempSync(join(project, "run-"));
@@ -142,10 +147,10 @@ async function firstProgram(what, node, folder, isGood) {
   await server.close();
   const good = isGood(code, printed);
   console.log(`${good ? "ok    " : "FAILED"} ${what}`);
-  if (!good) problems.push(`${what} ended with ${code}:\n${printed}`);
+  if (!good) problems.push(`${what} exited with ${code}:\n${printed}`);
 }
 
-/** An empty project with the packed packages, and with what their users bring. */
+/** Installs the packed packages and their peer dependencies into an empty project. */
 function installInto(folder, packed) {
   const typescripts = TYPESCRIPTS.map((version) => [`typescript-${version}`, `npm:typescript@${version}`]);
   const catalog = readFileSync("pnpm-workspace.yaml", "utf8");
@@ -153,7 +158,7 @@ function installInto(folder, packed) {
   const brought = Object.fromEntries(
     ["@types/node", "vitest", "zod", "@ai-sdk/anthropic"].map((name) => [name, version(name)]),
   );
-  // The AI SDK's own types need it where skipLibCheck is off.
+  // Needed by the AI SDK's own types with skipLibCheck off.
   brought["@types/json-schema"] = "^7.0.15";
   const manifest = {
     private: true,

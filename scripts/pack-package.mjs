@@ -1,7 +1,9 @@
-// Packs packages as they are published: what pnpm packs, and beside it the docs of the package, a SKILL.md for coding
-// agents, and a README whose links lead to them. Publish these tarballs, not the folders.
+// Packs packages for publication: the tarball of pnpm, plus the docs of the package, a SKILL.md for coding agents,
+// and a README with links into these docs. Publish these tarballs, not the folders.
 //
-//   node scripts/pack-package.mjs <folder for the tarballs> [packages/core …]
+// ```
+// node scripts/pack-package.mjs <folder for the tarballs> [packages/core …]
+// ```
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -14,12 +16,15 @@ import { docProblems, docsOf } from "./package-docs.mjs";
 const root = resolve(import.meta.dirname, "..");
 const windows = process.platform === "win32";
 
-/** Pack `packages/<name>` into the file `out`; throws with what went wrong. Types and dist must be built. */
+/**
+ * Packs `packages/<name>` into the file `out`. Throws an error with the output of a failed step. Types and dist must
+ * exist.
+ */
 export function packPackage(folder, out) {
   const work = mkdtempSync(join(tmpdir(), "packing-"));
   try {
     const plain = join(work, "plain.tgz");
-    // Without the script that refuses to pack a folder; pnpm leaves it out of the manifest, too.
+    // Skips the `prepack` script that refuses to pack a folder; pnpm removes the script from the manifest too.
     run("pnpm", ["pack", "--ignore-scripts", "--out", plain], join(root, folder));
     run("tar", ["-xzf", basename(plain)], work);
     const unpacked = join(work, "package");
@@ -46,12 +51,13 @@ function run(program, args, cwd) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [out, ...given] = process.argv.slice(2);
-  if (out === undefined) throw new Error("give the folder for the tarballs");
+  if (out === undefined) throw new Error("pack-package: expected the folder for the tarballs as the first argument");
   const folders = given.length > 0 ? given : readdirSync(join(root, "packages")).map((name) => `packages/${name}`);
   run("tsc", ["-b", ...folders], root);
   await bundlePackages(root);
   for (const folder of folders) {
-    if (!existsSync(join(root, folder, "package.json"))) throw new Error(`${folder} is no package`);
+    if (!existsSync(join(root, folder, "package.json")))
+      throw new Error(`pack-package: expected a package, got ${folder}`);
     const file = resolve(out, `${basename(folder)}.tgz`);
     packPackage(folder, file);
     console.log(file);

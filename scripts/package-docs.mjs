@@ -1,10 +1,10 @@
-// Which pages of docs/ a package carries in its tarball, and how their links are kept whole there: a page that is beside
-// stays a link, what is elsewhere becomes its name. Used by scripts/pack-package.mjs.
+// Selects the pages of docs/ for the tarball of each package, and rewrites their links: a link to a page in the same
+// tarball remains a link, any other link becomes plain text. Used by scripts/pack-package.mjs.
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 
-/** Pages by package; a name that ends in a slash is a folder. `statewright` carries all of them. */
+/** Pages by package; a name with a final slash is a folder. `statewright` contains all pages. */
 export const pagesOf = {
   "packages/core": [
     "tour/",
@@ -71,7 +71,7 @@ export const pagesOf = {
   "packages/statewright": ["."],
 };
 
-/** The files of the tarball of a package that stand elsewhere in the repository: their path in the tarball, and their text. */
+/** Returns the docs files of a package's tarball, with their paths in the tarball and their texts. */
 export function docsOf(root, folder) {
   const wanted = pagesOf[folder] ?? [];
   const all = markdownBelow(root, "docs");
@@ -89,7 +89,7 @@ export function docsOf(root, folder) {
   }));
 }
 
-/** Every relative link of a page with the path that it leads to, in the repository or in a tarball. */
+/** Lists the targets of all relative links of a page, as paths in the repository or in a tarball. */
 export function linksIn(path, text) {
   return [...text.matchAll(link)].flatMap(([, , target = ""]) =>
     isElsewhere(target) ? [] : [posix.normalize(posix.join(posix.dirname(path), target.split("#")[0]))],
@@ -132,11 +132,11 @@ function relinked(root, from, to, places) {
     }
     const name = label.replace(/^!?\[|\]$/g, "");
     const shown = existsSync(join(root, led)) && statSync(join(root, led)).isDirectory() ? posix.basename(led) : led;
-    return name.replaceAll("`", "") === shown || shown === "." ? name : `${name} (\`${shown}\` of the repository)`;
+    return name.replaceAll("`", "") === shown || shown === "." ? name : `${name} (\`${shown}\` in the repository)`;
   });
 }
 
-/** What is wrong with the docs in an unpacked tarball: what is missing, and links that lead nowhere. */
+/** Returns a sentence for each fault of the docs in an unpacked tarball: missing files and broken links. */
 export function docProblems(unpacked, name) {
   const problems = [];
   const pages = [
@@ -152,7 +152,7 @@ export function docProblems(unpacked, name) {
     }
     const text = readFileSync(join(unpacked, page), "utf8");
     if (page === "SKILL.md" && !/^---\nname: \S+\ndescription: .+\n---\n/.test(text))
-      problems.push(`${name}: SKILL.md does not begin with its name and description`);
+      problems.push(`${name}: SKILL.md must begin with its name and description`);
     for (const target of linksIn(page, text))
       if (target.startsWith("..") || !existsSync(join(unpacked, target)))
         problems.push(`${name}: ${page} links to ${target}, which is not in the tarball (${dirname(page)})`);

@@ -1,14 +1,15 @@
-// Which rules of docs/rules have a green test? Reads the ids of the rules and the vitest reports, and keeps
-// docs/rules/coverage.md true: `npm run rules` writes it, `--check` fails when it is stale.
+// Checks that every rule of docs/rules has a green test. Reads the rule ids, and the test names of the vitest reports:
+// a test proves the ids that its name lists at the end, in brackets. Writes a coverage table to
+// .reports/rules-coverage.md. With `--check`, a rule without a green test is an error.
 
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 const RULES = "docs/rules";
-const TABLE = `${RULES}/coverage.md`;
+const TABLE = ".reports/rules-coverage.md";
 const REPORT = ".reports/tests.json";
 
-/** The families of ids, in the order of the table. */
+/** Families of rule ids, in the order of the table. The table omits families without rules. */
 const FAMILIES = [
   ["E", "engine"],
   ["S0", "yoagent"],
@@ -23,38 +24,52 @@ const FAMILIES = [
   ["C", "crash points"],
   ["F", "faults"],
   ["R", "security"],
+  ["FX", "fixes"],
+  ["Y", "abilities"],
+  ["Z", "evals"],
+  ["SE", "engine, for the server"],
+  ["V", "server"],
+  ["SS", "server security"],
+  ["ND", "data for the inspector"],
+  ["N", "inspector"],
+  ["NS", "inspector security"],
+  ["L", "command line"],
+  ["X", "docs site and create-statewright"],
+  ["PK", "core, for orchestrators"],
+  ["P", "PostgreSQL"],
+  ["W", "Restate"],
+  ["PD", "DBOS"],
+  ["PA", "acceptance of orchestrators"],
 ];
 
-const ID = String.raw`(?:S\d+\.\d+|[${FAMILIES.map(([name]) => name)
-  .filter((name) => name.length === 1)
-  .join("")}]\d+)`;
+const ID = String.raw`(?:S[0-4]\.\d+|(?:FX|SE|SS|ND|NS|PK|PD|PA|E|K|T|C|F|I|R|V|N|L|X|P|W|Z|Y|D)\d+b?)`;
+const WHOLE_ID = new RegExp(`^${ID}$`);
 const ENTRY = new RegExp(String.raw`^- \*\*(${ID})\*\* \S`);
-const LEADING_ID = new RegExp(String.raw`^(${ID})(?=$|[\s,;:/&+])[\s,;:/&+]*`);
-const RANGE = new RegExp(String.raw`^${ID}(?:(?:-|–|\.\.)\d|\s*(?:-|–|\.\.|to\s)\s*${ID})`);
+const LEADING_ID = new RegExp(String.raw`^\[?(${ID})(?![\w.]*\w)`);
+const TRAILING_BRACKETS = /\[([^[\]]*)\]\s*$/;
+const EARLIER_IDS = new RegExp(String.raw`\[\s*(${ID}(?:\s*,\s*${ID})*)\s*\](?=\s*\S)`);
+const RANGE = new RegExp(String.raw`(?<![\w.])${ID}\s*(?:-|–|\.\.|to\s)\s*(?:${ID}|\d)`);
 
 process.exitCode = main(process.cwd(), process.argv.includes("--check"));
 
 function main(root, check) {
   if (!existsSync(join(root, RULES)))
-    return fail([`There is no ${RULES} here. Run this from the root of the repository.`]);
+    return fail([
+      `${RULES}: expected a folder, found none in ${root}. Run this script from the root of the repository.`,
+    ]);
   const { ids, problems: ruleProblems } = readRules(root);
-  const packages = packagesOf(root);
-  const reports = packages.filter((name) => reportOf(root, name) !== undefined);
-  if (reports.length === 0) return fail([`No test report (${REPORT}) in any package. Run \`npm test\` first.`]);
+  const packages = listPackages(root);
+  const reports = packages.filter((name) => findReport(root, name) !== undefined);
+  if (reports.length === 0)
+    return fail([`${REPORT}: expected a test report in at least one package, found none. Run \`npm test\` first.`]);
 
   const tests = reports.flatMap((name) => readReport(root, name));
-  const { proven, problems: testProblems } = match(ids, tests);
-  const problems = [...ruleProblems, ...missingReports(root, packages, reports), ...testProblems];
-  const table = render(ids, proven);
-  if (check) {
-    const committed = existsSync(join(root, TABLE))
-      ? readFileSync(join(root, TABLE), "utf8").replaceAll("\r\n", "\n")
-      : "";
-    if (committed !== table) problems.push(`${TABLE} is stale. Run \`npm run rules\` and commit it.`);
-  } else {
-    writeFileSync(join(root, TABLE), table);
-  }
-  console.log(check ? oneLine(ids, proven) : summary(ids, proven).join("\n"));
+  const { proven, problems: testProblems } = matchTests(ids, tests);
+  const problems = [...ruleProblems, ...listMissingReports(root, packages, reports), ...testProblems];
+  if (check) problems.push(...listUnproven(ids, proven));
+  mkdirSync(dirname(join(root, TABLE)), { recursive: true });
+  writeFileSync(join(root, TABLE), renderTable(ids, proven));
+  console.log(check ? formatLine(ids, proven) : formatSummary(ids, proven).join("\n"));
   return problems.length > 0 ? fail(problems) : 0;
 }
 
@@ -63,100 +78,127 @@ function fail(problems) {
   return 1;
 }
 
-/** Every id that stands as `- **E1** text` on a page of docs/rules, in natural order. */
+/** Returns the ids of all lines `- **E1** text` in the pages of docs/rules, in natural order. */
 function readRules(root) {
-  const places = new Map();
+  const pages = new Map();
   const problems = [];
-  for (const page of list(join(root, RULES)).filter((name) => name.endsWith(".md") && `${RULES}/${name}` !== TABLE)) {
+  for (const page of listFiles(join(root, RULES)).filter((name) => name.endsWith(".md"))) {
     for (const line of readFileSync(join(root, RULES, page), "utf8").split("\n")) {
       const id = ENTRY.exec(line)?.[1];
       if (id === undefined) continue;
-      if (places.has(id)) problems.push(`${id} stands twice, in ${places.get(id)} and ${page}. Keep one of them.`);
-      places.set(id, page);
+      if (pages.has(id))
+        problems.push(`${id}: expected one line in ${RULES}, found lines in ${pages.get(id)} and ${page}. Remove one.`);
+      pages.set(id, page);
     }
   }
-  return { ids: [...places.keys()].sort(natural), problems };
+  return { ids: [...pages.keys()].sort(compareNatural), problems };
 }
 
-/** The folders that have tests of their own. */
-function packagesOf(root) {
-  const inside = ["packages", "apps"].flatMap((group) => list(join(root, group)).map((name) => `${group}/${name}`));
-  return [...inside, "scripts"];
+/** Returns the folders with tests of their own. */
+function listPackages(root) {
+  const folders = ["packages", "apps"].flatMap((group) =>
+    listFiles(join(root, group)).map((name) => `${group}/${name}`),
+  );
+  return [...folders, "scripts"];
 }
 
-/** Each package leaves its report in its own folder; the tests of scripts/ may run from the root and leave it there. */
-function reportOf(root, name) {
-  const places = name === "scripts" ? [join(root, name, REPORT), join(root, REPORT)] : [join(root, name, REPORT)];
-  return places.find((place) => existsSync(place));
+/** Returns the path of a package's report. The tests of scripts/ may run from the root and write their report there. */
+function findReport(root, name) {
+  const paths = name === "scripts" ? [join(root, name, REPORT), join(root, REPORT)] : [join(root, name, REPORT)];
+  return paths.find((path) => existsSync(path));
 }
 
-/** A package whose tests did not run would drop out of the table in silence. */
-function missingReports(root, packages, reports) {
+/** Returns a problem for each package with tests and without a report: its rules would disappear from the table. */
+function listMissingReports(root, packages, reports) {
   return packages
     .filter(
       (name) =>
         !reports.includes(name) &&
-        list(join(root, name, "test"), { recursive: true }).some((file) => file.endsWith(".test.ts")),
+        listFiles(join(root, name, "test"), { recursive: true }).some((file) => file.endsWith(".test.ts")),
     )
-    .map((name) => `${name} has tests and no report. Run \`npm test\` first.`);
+    .map((name) => `${name}: expected a report of its tests, found none. Run \`npm test\` first.`);
 }
 
-/** The tests of one vitest JSON report, with files named from the root of the repository. */
+/** Returns the tests of one vitest JSON report, with file paths relative to the root of the repository. */
 function readReport(root, name) {
-  const { testResults = [] } = JSON.parse(readFileSync(reportOf(root, name), "utf8"));
+  const { testResults = [] } = JSON.parse(readFileSync(findReport(root, name), "utf8"));
   return testResults.flatMap((result) => {
-    const file = fileWithin(name, result.name);
+    const file = toRepositoryPath(name, result.name);
     const tests = (result.assertionResults ?? []).map(({ status, title }) => ({ file, status, title }));
     return tests.length === 0 && result.status === "failed" ? [{ file, status: "unreadable", title: "" }] : tests;
   });
 }
 
-/** Reports name files absolutely, perhaps on the machine that filled the cache: cut at the package. */
-function fileWithin(name, path) {
+/** Cuts an absolute path at the package folder. A cached report may hold paths of another machine. */
+function toRepositoryPath(name, path) {
   const slashed = path.replaceAll("\\", "/");
   const at = slashed.lastIndexOf(`/${name}/`);
   return at < 0 ? `${name}/${slashed.split("/").at(-1)}` : slashed.slice(at + 1);
 }
 
-/** Map every id to the green tests whose title it opens. */
-function match(ids, tests) {
+/** Maps each rule id to the green tests that list it, and reports malformed names, unknown ids and failed tests. */
+function matchTests(ids, tests) {
   const known = new Set(ids);
   const proven = new Map();
   const problems = [];
   for (const { file, status, title } of tests) {
-    if (status === "unreadable") problems.push(`${file} could not be run. See the output of \`npm test\`.`);
-    const { opening, range } = openingIds(title);
-    if (range) problems.push(`"${title}" (${file}) opens with a range. Write every id out.`);
-    for (const id of opening) {
+    const test = `"${title}" (${file})`;
+    if (status === "unreadable")
+      problems.push(`${file}: the test file failed to load. See the output of \`npm test\`.`);
+    const leading = LEADING_ID.exec(title)?.[1];
+    if (leading !== undefined)
+      problems.push(`${test}: expected a sentence first, got the rule id ${leading}. Move it to the end, in brackets.`);
+    const { listed, problem } = parseIds(title);
+    if (problem !== undefined) problems.push(`${test}: ${problem}`);
+    for (const id of listed) {
       if (!known.has(id))
-        problems.push(`"${title}" (${file}) opens with ${id}, which no page of ${RULES} holds. Correct the id.`);
+        problems.push(`${test}: expected ids of ${RULES}, got ${id}. Fix the id, or add the rule to a page.`);
       else if (status === "passed") proven.set(id, [...(proven.get(id) ?? []), { file, title }]);
       else if (status === "failed")
-        problems.push(`"${title}" (${file}) failed: ${id} is not proven. Mend it and run \`npm test\`.`);
+        problems.push(`${test}: failed, so ${id} is not proven. Fix it and run \`npm test\`.`);
     }
   }
-  return { proven, problems: [...new Set(problems)].sort(natural) };
+  return { proven, problems: [...new Set(problems)].sort(compareNatural) };
 }
 
-function openingIds(title) {
-  const opening = new Set();
-  let rest = title;
-  for (let found = LEADING_ID.exec(rest); found && !RANGE.test(rest); found = LEADING_ID.exec(rest)) {
-    opening.add(found[1]);
-    rest = rest.slice(found[0].length);
-  }
-  return { opening: [...opening], range: RANGE.test(rest) };
+/** Returns the ids in the brackets that end a test name. Brackets without any id, such as `[1, 2]`, are plain text. */
+function parseIds(title) {
+  const brackets = TRAILING_BRACKETS.exec(title)?.[1] ?? "";
+  const items = brackets.split(",").map((item) => item.trim());
+  return {
+    listed: [...new Set(items.filter((item) => WHOLE_ID.test(item)))],
+    problem: findProblem(title, brackets, items),
+  };
 }
 
-function oneLine(ids, proven) {
-  const parts = counts(ids, proven).map(
+function findProblem(title, brackets, items) {
+  if (RANGE.test(brackets)) return `expected each rule id written out, got the range [${brackets}]. List every id.`;
+  const hasId = brackets.split(/[\s,;:/&+]+/).some((word) => WHOLE_ID.test(word));
+  if (hasId && !items.every((item) => WHOLE_ID.test(item)))
+    return `expected only rule ids, separated by commas, got [${brackets}]. Remove the rest.`;
+  const earlier = EARLIER_IDS.exec(title)?.[1];
+  return (
+    earlier && `expected rule ids at the end of the name, got [${earlier}] before it. Move them to one list at the end.`
+  );
+}
+
+function listUnproven(ids, proven) {
+  return countByFamily(ids, proven)
+    .filter(({ without }) => without.length > 0)
+    .map(
+      ({ without }) => `${without.join(", ")}: expected a green test, found none. Add the id to the name of a test.`,
+    );
+}
+
+function formatLine(ids, proven) {
+  const parts = countByFamily(ids, proven).map(
     ({ family, all, without }) => `${family} ${all.length - without.length}/${all.length}`,
   );
   return `Rules with a green test: ${parts.join(", ")}`;
 }
 
-function summary(ids, proven) {
-  const rows = counts(ids, proven);
+function formatSummary(ids, proven) {
+  const rows = countByFamily(ids, proven);
   const open = rows.filter(({ without }) => without.length > 0);
   return [
     ...rows.map(({ family, all, without }) => `${family.padEnd(2)} ${all.length - without.length} of ${all.length}`),
@@ -164,14 +206,14 @@ function summary(ids, proven) {
   ];
 }
 
-function render(ids, proven) {
-  const rows = counts(ids, proven);
+function renderTable(ids, proven) {
+  const rows = countByFamily(ids, proven);
   const open = rows.filter(({ without }) => without.length > 0);
   const total = `| all | | ${ids.filter((id) => proven.has(id)).length} | ${ids.length} |`;
   return [
-    "# Which rules have a green test",
+    "# Rules with a green test",
     "",
-    "Written by `npm run rules` from the reports of `npm test`: a test proves the rules whose ids open its name. Not to be edited by hand.",
+    "Generated by `npm run rules` from the reports of `npm test`. A test proves the rule ids that end its name in brackets. Do not edit this file.",
     "",
     "| family | about | with a green test | rules |",
     "|---|---|---|---|",
@@ -183,7 +225,7 @@ function render(ids, proven) {
     "## Proven",
     "",
     ...(proven.size > 0 ? ["| rule | tests |", "|---|---|"] : ["None yet."]),
-    ...ids.filter((id) => proven.has(id)).map((id) => `| ${id} | ${testsCell(proven.get(id))} |`),
+    ...ids.filter((id) => proven.has(id)).map((id) => `| ${id} | ${renderTests(proven.get(id))} |`),
     "",
     "## Without a green test",
     "",
@@ -192,32 +234,32 @@ function render(ids, proven) {
   ].join("\n");
 }
 
-function testsCell(tests) {
-  const cells = tests.map(({ file, title }) => `${cell(title)} (${cell(file)})`);
-  return [...new Set(cells)].sort(natural).join("<br>");
+function renderTests(tests) {
+  const cells = tests.map(({ file, title }) => `${escapeCell(title)} (${escapeCell(file)})`);
+  return [...new Set(cells)].sort(compareNatural).join("<br>");
 }
 
-function cell(text) {
+function escapeCell(text) {
   return text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replace(/\s+/g, " ").trim();
 }
 
-function counts(ids, proven) {
+function countByFamily(ids, proven) {
   return FAMILIES.map(([family, about]) => {
-    const all = ids.filter((id) => familyOf(id) === family);
+    const all = ids.filter((id) => getFamily(id) === family);
     return { family, about, all, without: all.filter((id) => !proven.has(id)) };
   }).filter(({ all }) => all.length > 0);
 }
 
-function familyOf(id) {
-  return id.startsWith("S") ? id.split(".")[0] : id.charAt(0);
+function getFamily(id) {
+  return /^S\d|^[A-Z]+/.exec(id)[0];
 }
 
-function list(folder, options) {
-  return existsSync(folder) ? readdirSync(folder, options).map(String).sort(natural) : [];
+function listFiles(folder, options) {
+  return existsSync(folder) ? readdirSync(folder, options).map(String).sort(compareNatural) : [];
 }
 
-/** E2 before E10, the same on every machine. */
-function natural(a, b) {
+/** Compares numbers by value, so E2 precedes E10. The order is the same on every machine. */
+function compareNatural(a, b) {
   const left = a.match(/\d+|\D+/g) ?? [];
   const right = b.match(/\d+|\D+/g) ?? [];
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

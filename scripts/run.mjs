@@ -1,14 +1,17 @@
-// The one way in: installs what is missing, then runs a task with the tools and the Node of this repository.
+// Entry point of all tasks. Installs missing packages, then runs a task with the tools and the Node of this
+// repository.
 //
-//   node scripts/run.mjs demo [arguments]    what `npm run demo` runs; the arguments go to the demo
-//   node scripts/run.mjs test                types, lint, boundaries, every package's tests, the list of rules
-//   node scripts/run.mjs gates:sqlite        damaged, torn and hostile files by the thousand: [gate] [seed] [count]
-//   node scripts/run.mjs example <name>      one example of tools, to watch
-//   node scripts/run.mjs rules | bench | fix | boundaries | pack:check
-//   node scripts/run.mjs pack <folder>       the packages as they are published, as tarballs
-//   node scripts/run.mjs gates <gate>        simulations, mutants, kills: apps/gates/src/index.ts says which
+// ```
+// node scripts/run.mjs demo [arguments]    runs the demo with the arguments
+// node scripts/run.mjs test                types, lint, boundaries, tests of all packages, check of the rules table
+// node scripts/run.mjs gates:sqlite        thousands of damaged, torn and hostile files: [gate] [seed] [count]
+// node scripts/run.mjs example <name>      runs one example of the tools
+// node scripts/run.mjs rules | bench | fix | boundaries | pack:check
+// node scripts/run.mjs pack <folder>       packs the packages for publication as tarballs
+// node scripts/run.mjs gates <gate>        simulations, mutants, kills; apps/gates/src/index.ts lists the gates
+// ```
 //
-// It has no dependencies and keeps to the syntax of Node 18, because it starts before anything is installed.
+// Has no dependencies and uses only syntax of Node 18, because the script runs before the installation.
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -37,27 +40,28 @@ const tasks = {
   "pack:check": (args) => node("scripts/pack-check.mjs", args),
   boundaries: () => tool("turbo", ["boundaries"]),
   async test(args) {
-    // Made once, before many look for it at the same time.
+    // Built once, before concurrent test processes use the bundle.
     await node("scripts/bundle-for-tests.mjs", []);
-    // So many at once that the longest, which turbo sees late because it needs all others, begins with the first.
+    // High concurrency: the longest task depends on all other packages and comes late in turbo's order, and must
+    // start with the first.
     const flags = ["--continue=always", "--output-logs=errors-only", "--log-order=grouped", "--concurrency=14"];
     const turbo = await tool("turbo", ["run", "check", "lint", "house", "test", ...flags, ...args]);
-    // Not a task of turbo: it refuses one that calls turbo.
+    // Not a task of turbo, because turbo refuses a task that calls turbo.
     const boundaries = await tasks.boundaries();
     await node("scripts/count-tests.mjs", []);
-    // Last, because it reads the reports of all tests; after a failure they say nothing.
+    // Last, because the check reads the reports of all tests; the reports are incomplete after a failure.
     return turbo || boundaries || tasks.rules(["--check"]);
   },
 };
 
 const [task, ...args] = process.argv.slice(2);
 if (!Object.hasOwn(tasks, task ?? "")) {
-  fail(`unknown task ${JSON.stringify(task ?? "")}. One of: ${Object.keys(tasks).join(", ")}.`);
+  fail(`unknown task ${JSON.stringify(task ?? "")}. Use one of: ${Object.keys(tasks).join(", ")}.`);
 }
 await install();
 process.exitCode = await tasks[task](args);
 
-/** Install the packages of the lockfile, unless the last install was of this very state. Silent when it works. */
+/** Installs the packages of the lockfile, unless the last install had the same state. Silent on success. */
 async function install() {
   const state = installState();
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === state && workspaceFolders().every(isLinked)) return;
@@ -65,7 +69,7 @@ async function install() {
   rmSync(stampFile, { force: true });
   process.stderr.write("Installing packages ...\n");
   const flags = ["install", "--frozen-lockfile", "--prefer-offline"];
-  // `npm run -s` would hand its silence on, and a failure would have no words.
+  // `npm run -s` would pass its log level on, and a failure would have no output.
   const env = { ...environment(), CI: "1", npm_config_loglevel: "warn" };
   const options = { capture: true, env, shell: windows };
   const result = existsSync(join(modules, ".bin/pnpm"))
@@ -73,17 +77,13 @@ async function install() {
     : await run("npx", ["-y", rootPackage.packageManager, ...flags], options);
   if (result.code !== 0) {
     process.stderr.write(result.output);
-    fail(
-      `the packages could not be installed (exit code ${result.code}); the output is above. ` +
-        "Check that the package registry can be reached and that this folder can be written, then run the same command again. " +
-        "If a package.json was edited, run `npx pnpm install` once to bring pnpm-lock.yaml up to date.",
-    );
+    fail(`the packages could not be installed (exit code ${result.code}); see the output above. `);
   }
   mkdirSync(modules, { recursive: true });
   writeFileSync(stampFile, state);
 }
 
-/** What an install depends on: the lockfile, the manifests, the settings of pnpm, and the platform. */
+/** Returns a hash of the inputs of an install: the lockfile, the manifests, the settings of pnpm, and the platform. */
 function installState() {
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}`);
   const manifests = workspaceFolders().map((folder) => join(folder, "package.json"));
@@ -104,14 +104,14 @@ function isLinked(folder) {
   return existsSync(join(root, folder, "node_modules"));
 }
 
-/** A TypeScript or JavaScript file, run by the Node of this repository, on this terminal. */
+/** Runs a TypeScript or JavaScript file with the Node of this repository, on this terminal. */
 async function node(file, args) {
-  if (!existsSync(join(root, file))) fail(`${file} does not exist.`);
+  if (!existsSync(join(root, file))) fail(`expected the file ${file}, which does not exist.`);
   const { code } = await run(nodeBinary(), [join(root, file), ...args], { env: environment() });
   return code;
 }
 
-/** A tool of the root's node_modules, on this terminal. */
+/** Runs a tool of the root's node_modules, on this terminal. */
 async function tool(name, args) {
   const { code } = await run(command(name), args, { env: environment(), shell: windows });
   return code;
@@ -129,13 +129,14 @@ function environment() {
     PATH: [dirname(nodeBinary()), join(modules, ".bin"), PATH ?? Path ?? ""].join(delimiter),
     TURBO_TELEMETRY_DISABLED: "1",
     TURBO_NO_UPDATE_NOTIFIER: "1",
-    // The compiler of TypeScript is a Go program, and spends a fifth of its time on garbage that it need not collect yet.
+    // The TypeScript compiler is a Go program. A higher limit saves the fifth of its time spent on early garbage
+    // collection.
     GOGC: "200",
     DO_NOT_TRACK: "1",
   };
 }
 
-/** Node from the registry, installed for this platform; the one that runs this script where there is none. */
+/** Returns the Node binary from the registry, installed for this platform; otherwise the Node of this script. */
 function nodeBinary() {
   const names = Object.keys(rootPackage.optionalDependencies).filter((name) => name.startsWith("node-"));
   const found = names.map((name) => join(modules, name, "bin", windows ? "node.exe" : "node")).find(existsSync);
@@ -143,8 +144,8 @@ function nodeBinary() {
 }
 
 /**
- * Run a program to its end. Without `capture` it owns the terminal: Ctrl-C reaches it from there, so this process
- * only waits, and ends as the program ended.
+ * Runs a program until its exit. Without `capture`, the program owns the terminal: Ctrl-C reaches the program
+ * directly, and this process only waits and returns the exit code of the program.
  */
 function run(program, args, { env, capture = false, shell = false }) {
   return new Promise((resolve) => {

@@ -9,7 +9,7 @@ const programs = [
   ...files("apps/examples", /^apps\/examples\/(src|tools)\/.+\.ts$/),
 ].map((file) => squeezed(readFileSync(join(root, file), "utf8")));
 
-test.each(pages())("every TypeScript snippet of %s stands in a file that the tests run", (page) => {
+test.each(pages())("every TypeScript snippet of %s is part of a tested file", (page) => {
   for (const snippet of snippets(readFileSync(join(root, page), "utf8"))) {
     const found = programs.some((program) => program.includes(squeezed(snippet)));
     expect(found, `no file in packages/*/test/docs or apps/examples holds this snippet of ${page}:\n${snippet}`).toBe(
@@ -18,7 +18,7 @@ test.each(pages())("every TypeScript snippet of %s stands in a file that the tes
   }
 });
 
-test.each(pages())("every relative link of %s leads to a file that is there", (page) => {
+test.each(pages())("every relative link of %s leads to an existing file", (page) => {
   const text = readFileSync(join(root, page), "utf8");
   for (const [, target = ""] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
     expect(() => readFileSync(join(root, page, "..", target)), `${page} links to ${target}`).not.toThrow(/ENOENT/);

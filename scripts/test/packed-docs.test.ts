@@ -11,15 +11,15 @@ const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "packed-docs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("llms.txt is what scripts/llms.mjs makes of docs/README.md", () => {
+test("llms.txt equals the output of scripts/llms.mjs for docs/README.md", () => {
   expect(readFileSync(join(root, "llms.txt"), "utf8"), "run: node scripts/llms.mjs").toBe(llmsText());
 });
 
-test("every package says which pages it carries", () => {
+test("every package lists the pages that it ships", () => {
   expect(Object.keys(pagesOf).sort()).toEqual(readdirSync(join(root, "packages")).map((name) => `packages/${name}`));
 });
 
-test.each(Object.keys(pagesOf))("the docs of %s are whole by themselves", (name) => {
+test.each(Object.keys(pagesOf))("the packed docs of %s are self-contained", (name) => {
   for (const { path, content } of docsOf(root, name)) {
     mkdirSync(dirname(join(folder, name, path)), { recursive: true });
     writeFileSync(join(folder, name, path), content);
@@ -27,7 +27,7 @@ test.each(Object.keys(pagesOf))("the docs of %s are whole by themselves", (name)
   expect(docProblems(join(folder, name), name)).toEqual([]);
 });
 
-test("a page that is missing and a link that leads out are found", () => {
+test("the docs check finds a missing page and a link that leads out of the package", () => {
   const broken = join(folder, "broken");
   mkdirSync(broken);
   writeFileSync(join(broken, "README.md"), "[a page](docs/page.md) and [the repository](../../ARCHITECTURE.md)");
@@ -41,7 +41,7 @@ test("a page that is missing and a link that leads out are found", () => {
   `);
 });
 
-test("a folder is not packed as it is: pnpm and npm say what to do instead, in every package", () => {
+test("packing an unprepared folder is refused with the fix by pnpm and npm, in every package", () => {
   const packages = readdirSync(join(root, "packages")).map((name) => join(root, "packages", name));
   for (const place of packages) {
     const { scripts }: { readonly scripts: object } = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));

@@ -17,101 +17,165 @@ afterEach(() => {
 });
 
 describe("the table of rules", () => {
-  test("a green test proves every id that opens its name", () => {
-    rules("- **E1** a\n- **E2** b\n- **E10** c\n- **S0.7** d");
-    report("packages/core", [passed("E2, S0.7 an old tool runs, unlike E10"), passed("plain words about E1")]);
+  test("a passing test proves every rule id in the brackets that end its name", () => {
+    writeRules("- **E1** a\n- **E2** b\n- **E10** c\n- **S0.7** d");
+    writeReport("packages/core", [pass("an old tool runs, unlike E10 [E2, S0.7]"), pass("plain words about E1")]);
     const run = runRules();
     expect(run.output).toContain("E  1 of 3");
     expect(run.output).toContain("S0 1 of 1");
     expect(run.output).toContain("  E1 E10\n");
     expect(run.code).toBe(0);
-    expect(table()).toContain("| E2 | E2, S0.7 an old tool runs, unlike E10 (packages/core/test/some.test.ts) |");
-    expect(table()).toContain("- E: E1, E10\n");
+    expect(readTable()).toContain("| E2 | an old tool runs, unlike E10 [E2, S0.7] (packages/core/test/some.test.ts) |");
+    expect(readTable()).toContain("- E: E1, E10\n");
   });
 
-  test("a red or skipped test proves nothing, and a red one fails the check", () => {
-    rules("- **E1** a\n- **E2** b");
-    report("packages/core", [failed("E1 breaks"), skipped("E2 waits")]);
+  test("ids of every family are read, also with two letters or a letter at the end", () => {
+    writeRules("- **FX12** a\n- **PK1** b\n- **PK1b** c\n- **Z4** d");
+    writeReport("packages/core", [pass("a delivery continues [PK1b, FX12]"), pass("a case is a recorded run [Z4]")]);
+    expect(runRules().output).toBe("FX 1 of 1\nZ  1 of 1\nPK 1 of 2\nWithout a green test:\n  PK1\n");
+  });
+
+  test("a rule without a green test fails the check and is named", () => {
+    writeRules("- **E1** a\n- **E2** b\n- **T3** c");
+    writeReport("packages/core", [pass("works [E2]")]);
+    expect(runRules().code).toBe(0);
+    const check = runRules("--check");
+    expect(check.code).toBe(1);
+    expect(check.output).toContain("rules: E1: expected a green test, found none");
+    expect(check.output).toContain("rules: T3: expected a green test, found none");
+    writeReport("packages/core", [pass("works [E1, E2, T3]")]);
+    expect(runRules("--check")).toEqual({ code: 0, output: "Rules with a green test: E 2/2, T 1/1\n" });
+  });
+
+  test("a failed or skipped test proves no rule, and a failed one fails the check", () => {
+    writeRules("- **E1** a\n- **E2** b");
+    writeReport("packages/core", [fail("breaks [E1]"), skip("waits [E2]")]);
     expect(runRules().output).toContain("E  0 of 2");
     const check = runRules("--check");
     expect(check.code).toBe(1);
-    expect(check.output).toContain('"E1 breaks" (packages/core/test/some.test.ts) failed');
-    expect(check.output).not.toContain("stale");
+    expect(check.output).toContain('"breaks [E1]" (packages/core/test/some.test.ts): failed, so E1 is not proven');
   });
 
-  test("an id that no rule has is refused, and so is a range", () => {
-    rules("- **E1** a");
-    report("apps/demo", [
-      passed("E1 E99 a slip of the pen"),
-      passed("E1-4 too many at once"),
-      passed("E1 to E4 the same in words"),
-      passed("E1 to the end"),
-    ]);
-    runRules();
+  test("a name that begins with a rule id is refused", () => {
+    writeRules("- **E1** a\n- **S0.7** b");
+    const refused = ["E1 works", "E1, S0.7 work [E1]", "E1: works", "S0.7", "[E1] works", "E1-4 work", "Z9 works"];
+    const accepted = ["E1a works", "1E works", "E works", "S0.7x works", "the rule E1 works [E1, S0.7]"];
+    writeReport("packages/core", [...refused, ...accepted].map(pass));
     const check = runRules("--check");
     expect(check.code).toBe(1);
-    expect(check.output).toContain('"E1 E99 a slip of the pen" (apps/demo/test/some.test.ts) opens with E99');
-    expect(check.output).toContain('"E1-4 too many at once" (apps/demo/test/some.test.ts) opens with a range');
-    expect(check.output).toContain('"E1 to E4 the same in words" (apps/demo/test/some.test.ts) opens with a range');
-    expect(check.output).not.toContain("to the end");
+    for (const title of refused) {
+      expect(check.output).toContain(`"${title}" (packages/core/test/some.test.ts): expected a sentence first`);
+    }
+    for (const title of accepted) expect(check.output).not.toContain(title);
   });
 
-  test("a rule that stands twice is refused", () => {
-    rules("- **E1** a\n- **E1** b");
-    report("packages/core", [passed("E1 works")]);
-    expect(runRules()).toMatchObject({ code: 1, output: expect.stringContaining("E1 stands twice") });
+  test.each(["[E1-4]", "[E1–E4]", "[E1 to E4]", "[E1..4]", "[E2, E1 - E4]"])("the range %s is refused", (range) => {
+    writeRules("- **E1** a");
+    writeReport("apps/demo", [pass("works [E1]"), pass(`too many at once ${range}`)]);
+    const check = runRules("--check");
+    expect(check.code).toBe(1);
+    expect(check.output).toContain(
+      `"too many at once ${range}" (apps/demo/test/some.test.ts): expected each rule id written out`,
+    );
   });
 
-  test("a stale table is noticed, and the next command is named", () => {
-    rules("- **E1** a");
-    report("packages/core", []);
-    expect(runRules("--check")).toMatchObject({
+  test("an id without a rule is refused", () => {
+    writeRules("- **E1** a");
+    writeReport("apps/demo", [pass("a wrong digit [E1, E99]")]);
+    const check = runRules("--check");
+    expect(check.code).toBe(1);
+    expect(check.output).toContain(
+      '"a wrong digit [E1, E99]" (apps/demo/test/some.test.ts): expected ids of docs/rules, got E99',
+    );
+  });
+
+  test("brackets that mix ids with other text are refused", () => {
+    writeRules("- **E1** a\n- **E2** b");
+    const refused = ["works [E1 E2]", "works [E1, 2]", "works [see E1]", "works [E1/E2]"];
+    writeReport("packages/core", [pass("works [E1, E2]"), ...refused.map(pass)]);
+    const check = runRules("--check");
+    expect(check.code).toBe(1);
+    for (const title of refused)
+      expect(check.output).toContain(`"${title}" (packages/core/test/some.test.ts): expected`);
+  });
+
+  test("ids in brackets before the end of a name are refused", () => {
+    writeRules("- **E1** a\n- **E2** b");
+    writeReport("packages/core", [pass("works [E1, E2]"), pass("works [E1] [E2]"), pass("works [E2] as JSON")]);
+    const check = runRules("--check");
+    expect(check.code).toBe(1);
+    expect(check.output).toContain('"works [E1] [E2]" (packages/core/test/some.test.ts): expected rule ids at the end');
+    expect(check.output).toContain(
+      '"works [E2] as JSON" (packages/core/test/some.test.ts): expected rule ids at the end',
+    );
+  });
+
+  test("brackets without ids are plain text", () => {
+    writeRules("- **E1** a");
+    const titles = [
+      "folds [1, 2]",
+      "reads [] and {}",
+      'parses {"a":[1]}',
+      "reads ]E9[",
+      "unset [CPU1, LINE1-4]",
+      "a [b] c [E1]",
+    ];
+    writeReport("packages/core", titles.map(pass));
+    expect(runRules("--check")).toEqual({ code: 0, output: "Rules with a green test: E 1/1\n" });
+  });
+
+  test("a duplicate rule is refused", () => {
+    writeRules("- **E1** a\n- **E1** b");
+    writeReport("packages/core", [pass("works [E1]")]);
+    expect(runRules()).toMatchObject({
       code: 1,
-      output: expect.stringContaining("coverage.md is stale. Run `npm run rules`"),
+      output: expect.stringContaining("E1: expected one line in docs/rules"),
     });
-    runRules();
-    expect(runRules("--check").code).toBe(0);
-    report("packages/core", [passed("E1 works")]);
-    expect(runRules("--check").code).toBe(1);
   });
 
-  test("the table does not depend on the machine or on the order of the tests", () => {
-    rules("- **E2** b\n- **E1** a");
-    report("packages/core", [passed("E1 first"), passed("E1 second")], "/home/somebody/checkout");
+  test("the rules table does not depend on the machine or the order of the tests", () => {
+    writeRules("- **E2** b\n- **E1** a");
+    writeReport("packages/core", [pass("first [E1]"), pass("second [E1]")], "/home/somebody/checkout");
     runRules();
-    const before = table();
-    report("packages/core", [passed("E1 second"), passed("E1 first")], "C:\\code");
-    expect(runRules("--check").code).toBe(0);
+    const before = readTable();
+    writeReport("packages/core", [pass("second [E1]"), pass("first [E1]")], "C:\\code");
+    runRules("--check");
+    expect(readTable()).toBe(before);
     expect(before).not.toContain("somebody");
-    expect(before.indexOf("E1 first")).toBeLessThan(before.indexOf("E1 second"));
+    expect(before.indexOf("first [E1]")).toBeLessThan(before.indexOf("second [E1]"));
   });
 
-  test("without reports it names the command that makes them", () => {
-    rules("- **E1** a");
+  test("the rules check without reports names the command that creates them", () => {
+    writeRules("- **E1** a");
     expect(runRules()).toMatchObject({ code: 1, output: expect.stringContaining("Run `npm test` first") });
   });
 
-  test("a package whose tests left no report is named", () => {
-    rules("- **E1** a");
-    report("packages/core", [passed("E1 works")]);
-    write("packages/agent/test/unit/agent.test.ts", "");
+  test("the rules check outside of the repository names the missing folder", () => {
+    expect(runRules()).toMatchObject({ code: 1, output: expect.stringContaining("docs/rules: expected a folder") });
+  });
+
+  test("the rules check names a package whose tests left no report", () => {
+    writeRules("- **E1** a");
+    writeReport("packages/core", [pass("works [E1]")]);
+    writeText("packages/agent/test/unit/agent.test.ts", "");
     expect(runRules()).toMatchObject({
       code: 1,
-      output: expect.stringContaining("packages/agent has tests and no report"),
+      output: expect.stringContaining("packages/agent: expected a report of its tests, found none"),
     });
   });
 
   test("the tests of scripts/ may leave their report at the root", () => {
-    rules("- **K11** a");
-    report("scripts", [passed("K11 the root is whole")]);
-    renameSync(join(root, "scripts/.reports"), join(root, ".reports"));
+    writeRules("- **K11** a");
+    writeReport("scripts", [pass("the root is complete [K11]")]);
+    mkdirSync(join(root, ".reports"));
+    renameSync(join(root, "scripts/.reports/tests.json"), join(root, ".reports/tests.json"));
     expect(runRules().code).toBe(0);
-    expect(table()).toContain("| K11 | K11 the root is whole (scripts/test/some.test.ts) |");
+    expect(readTable()).toContain("| K11 | the root is complete [K11] (scripts/test/some.test.ts) |");
   });
 
-  test("a test file that could not be loaded is named", () => {
-    rules("- **E1** a");
-    write(
+  test("the rules check names a test file that could not be loaded", () => {
+    writeRules("- **E1** a");
+    writeText(
       "packages/core/.reports/tests.json",
       JSON.stringify({
         testResults: [{ name: "/x/packages/core/test/some.test.ts", status: "failed", assertionResults: [] }],
@@ -119,7 +183,7 @@ describe("the table of rules", () => {
     );
     expect(runRules()).toMatchObject({
       code: 1,
-      output: expect.stringContaining("packages/core/test/some.test.ts could not be run"),
+      output: expect.stringContaining("packages/core/test/some.test.ts: the test file failed to load"),
     });
   });
 });
@@ -133,29 +197,29 @@ test("docs/rules holds every id exactly once", () => {
       ),
     );
   const expected = [
-    ...upTo("E", 72),
-    ...upTo("S0.", 71),
-    ...upTo("S1.", 93),
-    ...upTo("S2.", 77),
-    ...upTo("S3.", 56).filter((id) => id !== "S3.21" && id !== "S3.37"),
-    ...upTo("S4.", 38),
-    ...upTo("D", 33),
-    ...upTo("K", 11),
-    ...upTo("T", 59),
-    ...upTo("I", 10),
-    ...upTo("C", 24),
-    ...upTo("F", 23),
-    ...upTo("R", 20),
+    ...listIds("E", 72),
+    ...listIds("S0.", 71),
+    ...listIds("S1.", 93),
+    ...listIds("S2.", 77),
+    ...listIds("S3.", 56).filter((id) => id !== "S3.21" && id !== "S3.37"),
+    ...listIds("S4.", 38),
+    ...listIds("D", 33),
+    ...listIds("K", 11),
+    ...listIds("T", 59),
+    ...listIds("I", 10),
+    ...listIds("C", 24),
+    ...listIds("F", 23),
+    ...listIds("R", 20),
   ];
   expect(found.toSorted()).toEqual(expected.toSorted());
 });
 
-function upTo(prefix: string, last: number): string[] {
+function listIds(prefix: string, last: number): string[] {
   return Array.from({ length: last }, (_, index) => `${prefix}${index + 1}`);
 }
 
-function rules(entries: string): void {
-  write("docs/rules/page.md", `# A page\n\n${entries}\n`);
+function writeRules(entries: string): void {
+  writeText("docs/rules/page.md", `# A page\n\n${entries}\n`);
 }
 
 interface Outcome {
@@ -163,36 +227,36 @@ interface Outcome {
   readonly title: string;
 }
 
-function passed(title: string): Outcome {
+function pass(title: string): Outcome {
   return { status: "passed", title };
 }
 
-function failed(title: string): Outcome {
+function fail(title: string): Outcome {
   return { status: "failed", title };
 }
 
-function skipped(title: string): Outcome {
+function skip(title: string): Outcome {
   return { status: "skipped", title };
 }
 
-/** The part of vitest's JSON report that the script reads. */
-function report(name: string, outcomes: readonly Outcome[], checkout = "/checkout"): void {
+/** Writes the fields of a vitest JSON report that the script reads. */
+function writeReport(name: string, outcomes: readonly Outcome[], checkout = "/checkout"): void {
   const separator = checkout.includes("\\") ? "\\" : "/";
   const file = `${checkout}/${name}/test/some.test.ts`.replaceAll("/", separator);
   const status = outcomes.some((outcome) => outcome.status === "failed") ? "failed" : "passed";
-  write(
+  writeText(
     `${name}/.reports/tests.json`,
     JSON.stringify({ testResults: [{ name: file, status, assertionResults: outcomes }] }),
   );
 }
 
-function write(path: string, text: string): void {
+function writeText(path: string, text: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
   writeFileSync(join(root, path), text);
 }
 
-function table(): string {
-  return readFileSync(join(root, "docs/rules/coverage.md"), "utf8");
+function readTable(): string {
+  return readFileSync(join(root, ".reports/rules-coverage.md"), "utf8");
 }
 
 function runRules(...args: string[]): { code: number | null; output: string } {

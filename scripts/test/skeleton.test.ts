@@ -26,7 +26,7 @@ const manifests = new Map(folders.map((folder): [string, Manifest] => [folder, r
 const workspace = readText("pnpm-workspace.yaml");
 const lockfile = readText("pnpm-lock.yaml");
 
-describe("K10 each library is a direct dependency of its one home", () => {
+describe("library homes [K10]", () => {
   const homes = {
     xstate: "packages/core",
     zod: "packages/core",
@@ -35,7 +35,7 @@ describe("K10 each library is a direct dependency of its one home", () => {
     "better-sqlite3": "packages/sqlite",
   };
   for (const [library, home] of Object.entries(homes)) {
-    test(`K10 ${library} ships with ${home} alone`, () => {
+    test(`${library} ships with ${home} alone [K10]`, () => {
       const published = [...manifests].filter(([, manifest]) => !manifest.private);
       const users = published.filter(
         ([, manifest]) => library in { ...manifest.dependencies, ...manifest.peerDependencies },
@@ -44,7 +44,7 @@ describe("K10 each library is a direct dependency of its one home", () => {
     });
   }
 
-  test("K10 vitest tests every package, and ships with none: @statewright/testing takes the user's", () => {
+  test("vitest tests every package and ships with none, and @statewright/testing has it as a peer dependency [K10]", () => {
     for (const [folder, manifest] of manifests) {
       expect(Object.keys(manifest.dependencies ?? {}), folder).not.toContain("vitest");
       expect(Object.keys(manifest.devDependencies ?? {}), folder).toContain("vitest");
@@ -58,7 +58,7 @@ describe("licences", () => {
   /** What may be taken into a program under MIT without more than its notice. */
   const permissive = ["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BlueOak-1.0.0", "Unlicense"];
 
-  test("T59 what ships is ours, under MIT, and needs nothing that asks for more", () => {
+  test("shipped packages are ours under MIT and depend only on packages with permissive licences [T59]", () => {
     const licenses = new Map<string, string>();
     const visit = (folder: string, name: string): void => {
       const place = realpathSync(join(folder, "node_modules", name));
@@ -88,7 +88,7 @@ describe("licences", () => {
     expect(readText("LICENSE")).toContain("MIT License");
   });
 
-  test("T59 the systems whose rules are listed are in no manifest and not in the lockfile: only what they promise is", () => {
+  test("the systems whose rules are listed are in no manifest and not in the lockfile [T59]", () => {
     const systems = ["yoagent", "tinyagents", "phi-core", "bitop-dev", "pi-agent-core"];
     const texts = [...folders.map((folder) => `${folder}/package.json`), "package.json", "pnpm-lock.yaml"].map(
       readText,
@@ -97,13 +97,13 @@ describe("licences", () => {
   });
 });
 
-describe("K11 the monorepo", () => {
-  test("K11 the root holds package.json, tsconfig.json, turbo.json, pnpm-workspace.yaml, packages/, apps/, docs/", () => {
+describe("the monorepo [K11]", () => {
+  test("the root has package.json, tsconfig.json, turbo.json, pnpm-workspace.yaml, packages/, apps/, docs/ [K11]", () => {
     const expected = ["package.json", "tsconfig.json", "turbo.json", "pnpm-workspace.yaml", "packages", "apps", "docs"];
     expect(expected.filter((name) => !existsSync(join(repository, name)))).toEqual([]);
   });
 
-  test("K11 every package and app is in the workspace, the root tsconfig and turbo's tasks", () => {
+  test("every package and app is in the workspace, the root tsconfig and turbo's tasks [K11]", () => {
     const globs = [...workspace.matchAll(/^ {2}- (\S+)$/gm)].map(([, glob]) => glob);
     expect(globs).toEqual(["packages/*", "apps/*"]);
 
@@ -122,14 +122,14 @@ describe("K11 the monorepo", () => {
     );
   });
 
-  test("K11 every package and app carries a tag, so that its boundaries are judged", () => {
+  test("every package and app has one turbo tag for boundary checks [K11]", () => {
     for (const folder of folders) {
       const { tags }: { tags?: readonly string[] } = readJson(`${folder}/turbo.json`);
       expect(tags, folder).toHaveLength(1);
     }
   });
 
-  test("K11 a package's references are the packages that it depends on", () => {
+  test("the tsconfig references of a package are the packages it depends on [K11]", () => {
     for (const [folder, manifest] of manifests) {
       const { references = [] }: { references?: readonly { path: string }[] } = readJson(`${folder}/tsconfig.json`);
       const referenced = references.map(({ path }) => manifests.get(join(folder, path).replaceAll("\\", "/"))?.name);
@@ -138,7 +138,7 @@ describe("K11 the monorepo", () => {
     }
   });
 
-  test("K11 every folder of core has its place in the order of the layers", () => {
+  test("every folder of core is part of the layer order [K11]", () => {
     const order = [
       "base",
       "model",
@@ -158,8 +158,8 @@ describe("K11 the monorepo", () => {
   });
 });
 
-describe("R17 what is installed", () => {
-  test("R17 the lockfile fits the manifests", () => {
+describe("installation [R17]", () => {
+  test("the lockfile matches the manifests [R17]", () => {
     for (const [folder, manifest] of [[".", root] as const, ...manifests]) {
       const direct = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
       const locked = importer(folder);
@@ -167,7 +167,7 @@ describe("R17 what is installed", () => {
     }
   });
 
-  test("R17 nothing runs a script while it is installed", () => {
+  test("no package runs a script during installation [R17]", () => {
     const hooks = ["preinstall", "install", "postinstall", "prepare", "prepublish"];
     for (const { name, scripts } of [root, ...manifests.values()]) {
       expect(
@@ -179,7 +179,7 @@ describe("R17 what is installed", () => {
     expect(builds.filter((line) => !line.endsWith(": false"))).toEqual([]);
   });
 
-  test("R17 who installs statewright gets eight packages of others", () => {
+  test("installing statewright adds only the listed third-party packages [R17]", () => {
     const seen = new Set<string>();
     const listed: readonly Listed[] = JSON.parse(
       run("pnpm", "list", "--filter=statewright", "--prod", "--depth=Infinity", "--json"),
@@ -227,7 +227,7 @@ describe("R17 what is installed", () => {
     ),
   };
   for (const [tool, packages] of Object.entries(binaries)) {
-    test(`R17 the lockfile holds ${tool} for Linux, macOS and Windows`, () => {
+    test(`the lockfile contains ${tool} for Linux, macOS and Windows [R17]`, () => {
       expect(packages.filter((name) => !new RegExp(`^ {2}'?${name}@`, "m").test(lockfile))).toEqual([]);
     });
   }

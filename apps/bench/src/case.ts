@@ -1,70 +1,85 @@
-/** A case: one kind of work, done by us, by a peer, and by the bare minimum that the platform allows. */
+/**
+ * Bench case: one kind of work, measured for Statewright, for a peer, and for the minimum that the platform allows.
+ */
 import type { Sample } from "./measure.ts";
 
-/** `limit` is the same effect without any framework: the distance to it is what a framework costs. */
+/** `limit` is the same effect without any framework. The distance to the limit is the cost of a framework. */
 export type Role = "ours" | "peer" | "limit";
 
 export interface Case {
-  /** The number of the budget in the project's design. */
+  /** Id of the budget in the project's design. */
   readonly id: string;
   readonly title: string;
-  /** What one unit of the work is. */
+  /** One unit of the work, as a noun. */
   readonly unit: string;
-  /** Most CPU for one unit, as seen on two quiet cores; what binds is {@link Case.checks}. */
+  /** Maximum CPU per unit, as measured on two idle cores. Only {@link Case.checks} fail a bench run. */
   readonly budget: { readonly cpuUs: number; readonly text: string };
-  /** Files are written: each round begins with a quiet disk, so that nobody waits for what another left to be written. */
+  /**
+   * Set for cases that write files. Each round then starts with an idle disk, without pending writes of another
+   * contender.
+   */
   readonly disk?: boolean;
-  /** Units in a round. */
+  /** Units per round. */
   readonly size: number;
   /**
-   * Rounds begin as the round before left the process, as in one that serves. Otherwise a collection is forced before each, so
-   * that nobody pays for what another left; with it go shapes and compiled code of a run that is over, and come again.
+   * Set to run rounds without a forced collection in between, as in a long-running server. By default, garbage is
+   * collected before each round, so that a round does not pay for garbage of other rounds; the collection also drops
+   * the shapes and compiled code of finished runs, and the next round pays for new ones.
    */
   readonly steady?: boolean;
-  /** `data`: a round is one unit, and `size` is that of the data that it works on. Default `work`: so many units a round. */
-  readonly sizeOf?: "work" | "data";
-  /** The exponent above which the growth of ours fails, where it is another than for work that grows with its size. */
-  readonly steepest?: number;
-  /** The first limit is the one that distances are measured to. */
+  /**
+   * `work`: `size` is the number of units per round. `data`: a round is one unit, and `size` is the size of its data.
+   * Default `work`.
+   */
+  readonly sizeKind?: "work" | "data";
+  /**
+   * Growth exponent above which the case fails for Statewright. Default: the threshold for work proportional to its
+   * size.
+   */
+  readonly maxGrowth?: number;
+  /** Distances are measured to the first contender with the role `limit`. */
   readonly contenders: readonly Contender[];
   readonly checks?: readonly Check[];
 }
 
-/** A ratio that must hold in one run of the bench, whatever the machine. */
+/** Ratio of two contenders that must hold in a single bench run on any machine. */
 export interface Check {
-  readonly of: string;
-  readonly to: string;
+  readonly subject: string;
+  readonly baseline: string;
   readonly measure: "cpu" | "wall" | "bytes";
-  readonly atMost: number;
+  readonly max: number;
 }
 
 export interface Contender {
   readonly name: string;
   readonly role: Role;
-  /** Units in a round where the case's would take too long; figures are by unit. */
+  /** Units per round, for a contender too slow for the size of the case. Figures are per unit. */
   readonly size?: number;
-  /** Sizes at which growth is measured. */
+  /** Sizes for the measurement of growth. */
   readonly growth?: readonly number[];
   readonly open: () => Work | Promise<Work>;
-  /** Its work is done by processes of its own; the others get one. */
-  readonly elsewhere?: true;
+  /**
+   * True for a contender that does its work in its own processes. The bench starts a process for every other
+   * contender.
+   */
+  readonly ownProcesses?: true;
 }
 
-/** A contender, ready. */
+/** Opened contender. */
 export interface Work {
-  /** Do `size` units; work in another process measures itself. */
+  /** Does `size` units of work. Work in another process returns its own measurement. */
   readonly run: (size: number) => undefined | Promise<Sample | undefined>;
-  /** Bytes that the last round left on disk, all units together. */
-  readonly bytes?: () => number | undefined;
-  /** What else there is to say of the last round, in a few words. */
-  readonly notes?: () => string;
-  /** A sentence that stands under the table. */
-  readonly remark?: () => string;
-  /** End, and say how many bytes one unit left on disk, where `bytes` does not. */
+  /** Bytes on disk after the last round, for all units of the round together. */
+  readonly getBytes?: () => number | undefined;
+  /** Short note on the last round. */
+  readonly getNotes?: () => string;
+  /** Sentence for the text below the table. */
+  readonly getRemark?: () => string;
+  /** Closes the contender. Returns the bytes per unit on disk, if `getBytes` is absent. */
   readonly close?: () => number | undefined | Promise<number | undefined>;
 }
 
-/** Sizes of 1x, 2x, 4x and 8x. */
-export function doublings(size: number): readonly number[] {
+/** Returns the sizes 1x, 2x, 4x and 8x. */
+export function listDoublings(size: number): readonly number[] {
   return [size, size * 2, size * 4, size * 8];
 }

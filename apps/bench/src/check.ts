@@ -1,86 +1,100 @@
-/** The verdict of `--check`: ratios and growth within one run, never absolute times, so that it holds on any machine. */
+/**
+ * Verdict of `--check`: ratios and growth within a single bench run, never absolute times, so that the verdict holds
+ * on any machine.
+ */
 import type { Check } from "./case.ts";
-import { type Load, loadGrowth } from "./load/load.ts";
-import type { Measured } from "./measure.ts";
+import { fitLoadGrowth, type Load } from "./load/load.ts";
+import type { Measurement } from "./measure.ts";
 import type { CaseReport, Report } from "./report.ts";
 
-/** Growth above this fails. From 1.1 on it is a finding: a larger heap costs the collector more, an algorithm costs more still. */
-const usual = 1.25;
+/**
+ * Default maximum of the growth exponent. An exponent from 1.1 on is a finding: a larger heap alone costs the garbage
+ * collector a little more, a wrong algorithm much more.
+ */
+const defaultMaxGrowth = 1.25;
 
-/** Heap that a run may seem to leave: the collector is not exact. The smallest listener takes more. */
-const mostHeapBytesPerRun = 32;
+/**
+ * Maximum heap growth per run. Not 0, because garbage collection is not exact; the smallest leaked listener is
+ * larger.
+ */
+const maxHeapBytesPerRun = 32;
 
-/** Heap that a run of an agent may seem to leave, of which there are fewer: its state or its handle takes more. */
-const mostHeapBytesPerAgentRun = 512;
+/** Maximum heap growth per agent run, of which fewer are measured; a leaked state or handle is larger. */
+const maxHeapBytesPerAgentRun = 512;
 
-/** The same for one superstep or send of a run that goes on: the smallest object takes more. */
-const mostHeapBytesPerUnit = 16;
+/** Maximum heap growth per superstep or send within one run; the smallest leaked object is larger. */
+const maxHeapBytesPerUnit = 16;
 
-/** Memory that threads at work may add to that of their process: up to so many of them. */
-const mostLoadMb = 192;
-const threadsOfMost = 1_000;
+/** Maximum memory of active threads above the memory of the idle process, checked up to `maxLoadThreads` threads. */
+const maxLoadMb = 192;
+const maxLoadThreads = 1_000;
 
-/** Every ratio that does not hold, in words. */
-export function failures({ cases, leaks, held, load }: Report): readonly string[] {
-  const found = cases.flatMap((each) => [...ratiosOf(each), ...growthOf(each)]);
-  const { bytesPerStep = 0, bytesPerSavedStep = 0, bytesPerSend = 0 } = held ?? {};
+/** Returns a sentence for each violated ratio or limit. */
+export function listFailures({ cases, leaks, retainedHeap: retained, load }: Report): readonly string[] {
+  const failed = cases.flatMap((each) => [...checkRatios(each), ...checkGrowth(each)]);
+  const { bytesPerStep = 0, bytesPerSavedStep = 0, bytesPerSend = 0 } = retained ?? {};
   for (const [unit, bytes] of Object.entries({
     superstep: bytesPerStep,
     "saved superstep": bytesPerSavedStep,
     send: bytesPerSend,
   }))
-    if (bytes > mostHeapBytesPerUnit) found.push(`a run holds on to ${bytes.toFixed(0)} bytes of heap a ${unit}`);
-  found.push(...loadOf(load));
-  if (leaks === undefined) return found;
-  if (leaks.heapBytesPerRun > mostHeapBytesPerRun)
-    found.push(`a run leaves ${leaks.heapBytesPerRun.toFixed(0)} bytes of heap`);
-  const ofAgents = leaks.agents.heapBytesPerRun;
-  if (ofAgents > mostHeapBytesPerAgentRun) found.push(`a run of an agent leaves ${ofAgents.toFixed(0)} bytes of heap`);
-  if (leaks.handles > 0) found.push(`the runs left ${leaks.handles} handles or timers`);
-  if (leaks.listeners > 0) found.push(`the runs left ${leaks.listeners} listeners`);
-  return found;
+    if (bytes > maxHeapBytesPerUnit) failed.push(`a run retains ${bytes.toFixed(0)} bytes of heap per ${unit}`);
+  failed.push(...checkLoad(load));
+  if (leaks === undefined) return failed;
+  if (leaks.heapBytesPerRun > maxHeapBytesPerRun)
+    failed.push(`a finished run leaks ${leaks.heapBytesPerRun.toFixed(0)} bytes of heap`);
+  const agentHeapBytes = leaks.agents.heapBytesPerRun;
+  if (agentHeapBytes > maxHeapBytesPerAgentRun)
+    failed.push(`a finished agent run leaks ${agentHeapBytes.toFixed(0)} bytes of heap`);
+  if (leaks.handles > 0) failed.push(`the runs leaked ${leaks.handles} handles or timers`);
+  if (leaks.listeners > 0) failed.push(`the runs leaked ${leaks.listeners} listeners`);
+  return failed;
 }
 
-/** A waiting run holds nothing: what more of them add to the heap is counted, caches are there before. */
-function loadOf(load: Load | undefined): readonly string[] {
-  const found = (load?.active ?? [])
-    .filter(({ threads, mostRssMb, rssBeforeMb }) => threads <= threadsOfMost && mostRssMb - rssBeforeMb > mostLoadMb)
+/** A waiting run needs no heap. The check uses the heap growth per added run, because caches are filled before. */
+function checkLoad(load: Load | undefined): readonly string[] {
+  const failed = (load?.active ?? [])
+    .filter(({ threads, maxRssMb, rssBeforeMb }) => threads <= maxLoadThreads && maxRssMb - rssBeforeMb > maxLoadMb)
     .map(
-      ({ threads, mostRssMb, rssBeforeMb }) =>
-        `${threads} threads at work took ${(mostRssMb - rssBeforeMb).toFixed(0)} MB`,
+      ({ threads, maxRssMb, rssBeforeMb }) =>
+        `${threads} active threads took ${(maxRssMb - rssBeforeMb).toFixed(0)} MB`,
     );
-  const { bytesOfParked: bytes = 0 } = load === undefined ? {} : loadGrowth(load);
-  return bytes <= mostHeapBytesPerRun ? found : [...found, `a waiting run holds ${bytes.toFixed(0)} bytes of heap`];
+  const { bytesPerWaitingRun: bytes = 0 } = load === undefined ? {} : fitLoadGrowth(load);
+  return bytes <= maxHeapBytesPerRun ? failed : [...failed, `a waiting run retains ${bytes.toFixed(0)} bytes of heap`];
 }
 
-function ratiosOf({ id, checks, contenders }: CaseReport): readonly string[] {
-  return checks.flatMap(({ of, to, measure, atMost }) => {
-    const [one, other] = [of, to].map((name) => contenders.find((contender) => contender.name === name));
-    if (one === undefined || other === undefined) return [];
-    const ratio = costOf(one, measure) / costOf(other, measure);
-    const what = measure === "bytes" ? "bytes" : `${measure} time`;
-    return ratio <= atMost
+function checkRatios({ id, checks, contenders }: CaseReport): readonly string[] {
+  return checks.flatMap(({ subject: subjectName, baseline: baselineName, measure, max: allowed }) => {
+    const [subject, baseline] = [subjectName, baselineName].map((name) =>
+      contenders.find((contender) => contender.name === name),
+    );
+    if (subject === undefined || baseline === undefined) return [];
+    const ratio = getCost(subject, measure) / getCost(baseline, measure);
+    const label = measure === "bytes" ? "bytes" : `${measure} time`;
+    return ratio <= allowed
       ? []
-      : [`${id}: ${of} needs ${ratio.toFixed(2)} times the ${what} of ${to}, at most ${atMost} is right`];
+      : [
+          `${id}: ${subjectName} needs ${ratio.toFixed(2)} times the ${label} of ${baselineName}, expected at most ${allowed}`,
+        ];
   });
 }
 
-function costOf({ cpuUs, wallUs, bytes = Number.NaN }: Measured, measure: Check["measure"]): number {
+function getCost({ cpuUs, wallUs, bytes = Number.NaN }: Measurement, measure: Check["measure"]): number {
   if (measure === "bytes") return bytes;
   return measure === "cpu" ? cpuUs.median : wallUs.median;
 }
 
-/** Ours may grow as the limit of the same case does: what the platform itself shows is not ours to mend. */
-function growthOf({ id, contenders, steepest = usual }: CaseReport): readonly string[] {
+/** Growth up to the growth of the case's limit is allowed: the platform itself grows in this way. */
+function checkGrowth({ id, contenders, maxGrowth: caseMaxGrowth = defaultMaxGrowth }: CaseReport): readonly string[] {
   const limits = contenders.flatMap(({ role, growth }) => (role === "limit" && growth !== undefined ? [growth] : []));
-  const most = Math.max(steepest, ...limits.map(({ exponent }) => exponent));
+  const allowed = Math.max(caseMaxGrowth, ...limits.map(({ exponent }) => exponent));
   return contenders.flatMap(({ name, role, growth }) => {
     const { exponent = 0, bytesExponent = 0 } = role === "ours" ? (growth ?? {}) : {};
-    return Object.entries({ "CPU time": exponent, "bytes on disk": bytesExponent }).flatMap(([what, found]) =>
-      found <= most
+    return Object.entries({ "CPU time": exponent, "bytes on disk": bytesExponent }).flatMap(([label, measured]) =>
+      measured <= allowed
         ? []
         : [
-            `${id}: the ${what} of ${name} grows with the exponent ${found.toFixed(2)}, at most ${most.toFixed(2)} is right`,
+            `${id}: the ${label} of ${name} grows with exponent ${measured.toFixed(2)}, expected at most ${allowed.toFixed(2)}`,
           ],
     );
   });

@@ -1,10 +1,10 @@
-/** The collector, when it is asked for: between rounds, and before the heap is looked at. */
+/** Forced garbage collection, between rounds and before a measurement of the heap. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 let collect: (() => void) | undefined;
 
-/** Begin with a clean heap: what one contender leaves must not be collected at the cost of the next. */
+/** Collects garbage, so that the next contender does not pay for the garbage of the previous contender. */
 export function collectGarbage(): void {
   if (collect === undefined) {
     setFlagsFromString("--expose-gc");
@@ -13,8 +13,8 @@ export function collectGarbage(): void {
   collect();
 }
 
-/** The heap after the collector has come to an end: what is watched by weak references takes it more than one turn. */
-export async function settledHeap(): Promise<number> {
+/** Returns the heap size after complete garbage collection. Objects with weak references need more than one turn. */
+export async function measureHeap(): Promise<number> {
   for (let turn = 0; turn < 3; turn++) {
     collectGarbage();
     await new Promise(setImmediate);

@@ -1,32 +1,32 @@
-/** The process of one contender: does the rounds that it is asked for, and says what each took. */
+/** Process of one contender: runs the requested rounds and returns their measurements. */
 import process from "node:process";
-import { allCases } from "./cases/all.ts";
+import { createCases } from "./cases/all.ts";
 import { type LangGraph, noPeers } from "./peers/langgraph.ts";
-import { type Runner, runHere } from "./runner.ts";
-import type { Answer, Question } from "./start-contender.ts";
+import { openRunner, type Runner } from "./runner.ts";
+import type { ContenderRequest, ContenderResponse } from "./start-contender.ts";
 
 const [id, name, entry] = process.argv.slice(2);
 
 async function openContender(): Promise<Runner> {
   const langgraph = entry === undefined ? undefined : ((await import(entry)) as LangGraph);
-  const found = allCases({ ...noPeers, langgraph }).find((each) => each.id === id);
-  const contender = found?.contenders.find((each) => each.name === name);
-  if (contender === undefined) throw new Error(`there is no contender "${name}" of ${id}`);
-  return await runHere(contender);
+  const benchCase = createCases({ ...noPeers, langgraph }).find((each) => each.id === id);
+  const contender = benchCase?.contenders.find((each) => each.name === name);
+  if (contender === undefined) throw new Error(`unknown contender "${name}" of case ${id}`);
+  return await openRunner(contender);
 }
 
 let runner: Runner | undefined;
 
-async function answer(question: Question): Promise<unknown> {
+async function handleRequest(request: ContenderRequest): Promise<unknown> {
   runner ??= await openContender();
-  if (question.ask === "take") return await runner.take(question.size, question.steady);
-  if (question.ask === "look") return await runner.look();
-  return question.ask === "close" ? await runner.close() : undefined;
+  if (request.ask === "take") return await runner.runRound(request.size, request.steady);
+  if (request.ask === "look") return await runner.getRoundDetails();
+  return request.ask === "close" ? await runner.close() : undefined;
 }
 
 process.on("disconnect", () => process.exit());
-process.on("message", async (question: Question) => {
-  const told: Answer = await answer(question).then(
+process.on("message", async (question: ContenderRequest) => {
+  const told: ContenderResponse = await handleRequest(question).then(
     (value) => ({ value }),
     (error: unknown) => ({ fault: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   );

@@ -1,8 +1,8 @@
-/** A run that waits for a person, which the bench loads, opens and counts. */
+/** Graph whose run waits at an interrupt. The bench starts, loads and counts such runs. */
 import { defineGraph, defineState, END, list, START } from "statewright";
 import * as z from "zod";
 
-export const asking = defineGraph({
+export const interruptGraph = defineGraph({
   name: "asking",
   state: defineState({ log: list(z.string()) }),
   interrupts: { ok: z.boolean() },

@@ -1,4 +1,4 @@
-/** What many runs leave behind: heap, timers and handles of the process, listeners on a signal that all of them share. */
+/** Leaks after many runs: heap, timers and handles of the process, listeners on a signal shared by all runs. */
 import { getEventListeners } from "node:events";
 import {
   agentTool,
@@ -16,27 +16,29 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { settledHeap } from "./collector.ts";
-import { steadyGrowth } from "./measure.ts";
-import { scratchFile } from "./scratch-files.ts";
+import { measureHeap } from "./collector.ts";
+import { computeSteadyGrowth } from "./measure.ts";
+import { createScratchFile } from "./scratch-files.ts";
 
 export interface Leaks {
   readonly runs: number;
-  /** Growth of the heap in bytes a run, between moments of a process that is warm: what grew once does not count. */
+  /** Heap growth in bytes per run in a warm process; one-time growth does not count. */
   readonly heapBytesPerRun: number;
-  /** The same of agents as servers have them: saved, cancelled, failed, not read to the end, with an agent inside. */
+  /**
+   * The same for agent runs as on a server: saved, cancelled, failed, with an abandoned stream, with a nested agent.
+   */
   readonly agents: { readonly runs: number; readonly heapBytesPerRun: number };
-  /** Timers, sockets and other handles that the process holds more than before. */
+  /** Number of additional timers, sockets and other handles of the process. */
   readonly handles: number;
-  /** Listeners on the signal that every run was given. */
+  /** Listeners on the shared signal. */
   readonly listeners: number;
 }
 
-type Runs = (count: number, signal: AbortSignal) => Promise<void>;
+type RunBatch = (count: number, signal: AbortSignal) => Promise<void>;
 
 const lookup = defineTool({
   name: "lookup",
-  description: "Looks nothing up.",
+  description: "Returns a fixed text.",
   input: z.object({}),
   effect: "pure",
   timeoutMs: 60_000,
@@ -50,35 +52,38 @@ const graph = defineGraph({ name: "brief", state: defineState({ n: z.number(), m
   })
   .edges({ [START]: "work", work: "tools", tools: END });
 
-const asking: Message = {
+const callMessage: Message = {
   role: "assistant",
   id: "asking",
   finish: "calls",
   content: [{ type: "call", id: "call-1", name: "lookup", args: {} }],
 };
 
-/** Batches of runs, with a moment after each; fewer where there are hardly any runs. */
-const mostBatches = 10;
-const leastRunsOfBatch = 100;
-/** Batches before the first moment: code is compiled, and tables get the size that they keep. */
+/** Batches of runs, with a heap measurement after each batch; fewer batches for few runs. */
+const maxBatches = 10;
+const minRunsPerBatch = 100;
+/** Batches before the first heap measurement: code is compiled, and internal tables reach their final size. */
 const warmUps = 2;
-/** Fewer runs of agents: each takes this many times as long. */
-const briefRunsOfAgents = 15;
+/** Cost of an agent run relative to a brief run; agent runs are fewer by this factor. */
+const briefRunsPerAgentRun = 15;
 
-export async function findLeaks(runs: number): Promise<Leaks> {
+export async function measureLeaks(runs: number): Promise<Leaks> {
   const { signal } = new AbortController();
-  const before = process.getActiveResourcesInfo().length;
-  const heapBytesPerRun = await growth(runs, signal, briefly);
-  const agentRuns = Math.ceil(runs / briefRunsOfAgents);
-  const file = scratchFile("leaks.db");
+  const resourcesBefore = process.getActiveResourcesInfo().length;
+  const heapBytesPerRun = await measureGrowth(runs, signal, runBriefBatch);
+  const agentRuns = Math.ceil(runs / briefRunsPerAgentRun);
+  const file = createScratchFile("leaks.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   try {
-    const agents = { runs: agentRuns, heapBytesPerRun: await growth(agentRuns, signal, served(store)) };
+    const agents = {
+      runs: agentRuns,
+      heapBytesPerRun: await measureGrowth(agentRuns, signal, createAgentBatch(store)),
+    };
     return {
       runs,
       heapBytesPerRun,
       agents,
-      handles: Math.max(0, process.getActiveResourcesInfo().length - before),
+      handles: Math.max(0, process.getActiveResourcesInfo().length - resourcesBefore),
       listeners: getEventListeners(signal, "abort").length,
     };
   } finally {
@@ -87,45 +92,45 @@ export async function findLeaks(runs: number): Promise<Leaks> {
   }
 }
 
-async function growth(runs: number, signal: AbortSignal, work: Runs): Promise<number> {
-  const batches = Math.min(mostBatches, Math.ceil(runs / leastRunsOfBatch));
+async function measureGrowth(runs: number, signal: AbortSignal, runBatch: RunBatch): Promise<number> {
+  const batches = Math.min(maxBatches, Math.ceil(runs / minRunsPerBatch));
   const batch = Math.ceil(runs / batches);
   const sizes: number[] = [];
   for (let nth = 1; nth <= warmUps + batches; nth++) {
-    await work(batch, signal);
-    if (nth >= warmUps) sizes.push(await settledHeap());
+    await runBatch(batch, signal);
+    if (nth >= warmUps) sizes.push(await measureHeap());
   }
-  return steadyGrowth(sizes) / batch;
+  return computeSteadyGrowth(sizes) / batch;
 }
 
-/** Half of the runs without a store, half on a thread of a store that is thrown away with its threads. */
-async function briefly(count: number, signal: AbortSignal): Promise<void> {
+/** Runs half of the runs without a store, and half on a thread of a memory store. The store is replaced regularly. */
+async function runBriefBatch(count: number, signal: AbortSignal): Promise<void> {
   let store = memoryStore();
   for (let index = 0; index < count; index++) {
     if (index % 1_000 === 0) store = memoryStore();
     const saved = index % 2 === 0 ? {} : { store };
-    await run(graph, { input: { n: 0, messages: [asking] }, signal, ...saved }).result;
+    await run(graph, { input: { n: 0, messages: [callMessage] }, signal, ...saved }).result;
   }
 }
 
-/** One kind after the other, each run on a thread of its own. */
-function served(store: ReturnType<typeof sqliteStore>): Runs {
-  const model = (tool: string) => ({
+/** Cycles through the kinds of agent runs, each run on its own thread. */
+function createAgentBatch(store: ReturnType<typeof sqliteStore>): RunBatch {
+  const createModel = (tool: string) => ({
     id: "scripted",
     respond: async (request: { readonly messages: readonly Message[] }) =>
       request.messages.length === 1
         ? { content: [{ type: "call", id: "call", name: tool, args: {} } as const], finish: "calls" as const }
         : { content: [{ type: "text", text: "Done." } as const], finish: "stop" as const },
   });
-  const worker = createAgent({ name: "worker", model: model("lookup"), tools: [lookup], store });
-  const asked = agentTool(worker, {
+  const worker = createAgent({ name: "worker", model: createModel("lookup"), tools: [lookup], store });
+  const workerTool = agentTool(worker, {
     name: "ask",
     description: "Asks a worker.",
     input: z.object({}),
     prompt: () => "Look.",
   });
-  const manager = createAgent({ name: "manager", model: model("ask"), tools: [asked], store });
-  const mute = createAgent({
+  const manager = createAgent({ name: "manager", model: createModel("ask"), tools: [workerTool], store });
+  const silent = createAgent({
     name: "mute",
     model: {
       id: "mute",
@@ -133,7 +138,7 @@ function served(store: ReturnType<typeof sqliteStore>): Runs {
     },
     store,
   });
-  const broken = createAgent({
+  const failing = createAgent({
     name: "broken",
     model: { id: "broken", respond: () => Promise.reject(new Error("no model")) },
     retry: { attempts: 1 },
@@ -147,14 +152,14 @@ function served(store: ReturnType<typeof sqliteStore>): Runs {
       if (turn === 0) await worker.run(options).result;
       else if (turn === 1) await manager.run(options).result;
       else if (turn === 2) {
-        const cancelled = mute.run(options);
+        const cancelled = silent.run(options);
         cancelled.on(({ type }) => (type === "model.started" ? cancelled.cancel() : undefined));
         await cancelled.result;
-      } else if (turn === 3) await Promise.allSettled([broken.run(options).result]);
+      } else if (turn === 3) await Promise.allSettled([failing.run(options).result]);
       else {
-        const left = worker.stream(options);
-        for await (const event of left) if (event.type === "model.started") break;
-        await left.result;
+        const abandoned = worker.stream(options);
+        for await (const event of abandoned) if (event.type === "model.started") break;
+        await abandoned.result;
       }
     }
   };

@@ -1,45 +1,48 @@
-/** The command: what it is asked, what it measures, what it prints. */
+/** Command `npm run bench`: options, measurement, output. */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Contender } from "./case.ts";
-import { allCases } from "./cases/all.ts";
-import { failures } from "./check.ts";
+import { createCases } from "./cases/all.ts";
+import { listFailures } from "./check.ts";
 import { runGuard } from "./guard/guard.ts";
 import { runKills } from "./kills/run-kills.ts";
-import { findLeaks } from "./leaks.ts";
-import { findLoad } from "./load/load.ts";
+import { measureLeaks } from "./leaks.ts";
+import { measureLoad } from "./load/load.ts";
 import { measureCase } from "./measure.ts";
 import { loadAgentPeers } from "./peers/agents.ts";
 import { loadBundler } from "./peers/esbuild.ts";
-import { loadPeers, noAgents, noPeers, type Peers, usualRelease } from "./peers/langgraph.ts";
+import { defaultRelease, loadPeers, noAgents, noPeers, type Peers } from "./peers/langgraph.ts";
 import { installOwn } from "./peers/own-packages.ts";
 import { runProfile } from "./profile/run-profile.ts";
-import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
-import { findHeld } from "./retained-heap.ts";
-import { runHere } from "./runner.ts";
-import { runApart } from "./start-contender.ts";
+import { type CaseReport, describeMachine, type Report, toMarkdown, toText } from "./report.ts";
+import { measureRetainedHeap } from "./retained-heap.ts";
+import { openRunner } from "./runner.ts";
+import { startContender } from "./start-contender.ts";
 import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]
-  kills          kill runs of ours and of the peer in the same ways, and resume them twice; kills --help says more
-  guard          six hot paths beside what was recorded of them; guard --write records
-  profile        where the time of the hot paths goes; profile --help says more
-  --only B1,B3   these cases only; "leaks" and "load" are two of them
-  --rounds 7     rounds of each contender
-  --no-peers     ours and the limits only; B11 and B17 still install what they weigh with
-  --langgraph ${usualRelease}  another release of LangGraph.js in its place
-  --no-growth    without the sizes 1x, 2x, 4x, 8x
-  --json         print JSON
-  --write        write docs/performance.md
-  --check        fail when a ratio does not hold`;
+  kills          kills and double resumes of the same run in Statewright and in the peer; see kills --help
+  guard          compares six hot paths with recorded values; guard --write records new values
+  profile        time of the hot paths by part; see profile --help
+  --only B1,B3   runs these cases only; "leaks" and "load" are cases too
+  --rounds 7     rounds per contender
+  --no-peers     Statewright and limits only; B11 and B17 still install their own tools and packages
+  --langgraph ${defaultRelease}  uses another release of LangGraph.js
+  --no-growth    skips the sizes 1x, 2x, 4x, 8x
+  --json         prints JSON
+  --write        writes docs/performance.md
+  --check        fails if a ratio or growth is above its limit`;
 
 const page = new URL("../../../docs/performance.md", import.meta.url);
-const runsForLeaks = 30_000;
-const unitsForHeld = 40_000;
-/** Doubled, so that growth is seen; 1,000 are at work in the third, and 10,000 wait at the end. */
-const threadsForLoad = { active: [250, 500, 1_000, 2_000], parked: [1_250, 2_500, 5_000, 10_000] };
+const leakRuns = 30_000;
+const retainedHeapUnits = 40_000;
+/**
+ * Each count is double the previous count, for the fit of the growth: up to 2,000 active threads and 10,000 waiting
+ * runs.
+ */
+const loadCounts = { active: [250, 500, 1_000, 2_000], parked: [1_250, 2_500, 5_000, 10_000] };
 
-/** Run the bench; gives the exit code. */
+/** Runs the bench. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   if (args[0] === "kills") return runKills(args.slice(1));
   if (args[0] === "guard") return runGuard(args.slice(1));
@@ -52,9 +55,9 @@ export async function main(args: readonly string[]): Promise<number> {
   const report = await measureAll(options, args);
   process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : `${toText(report)}\n`);
   if (options.write) writeBetweenMarks(page, "npm run bench -- --write", toMarkdown(report));
-  const found = options.check ? failures(report) : [];
-  for (const line of found) process.stderr.write(`bench: ${line}\n`);
-  return found.length > 0 ? 1 : 0;
+  const failed = options.check ? listFailures(report) : [];
+  for (const line of failed) process.stderr.write(`bench: ${line}\n`);
+  return failed.length > 0 ? 1 : 0;
 }
 
 const warmUpMs = 3_000;
@@ -70,7 +73,7 @@ interface Options {
   readonly check: boolean;
 }
 
-/** The options, or what to print instead. */
+/** Returns the options, or the text to print for `--help` or an invalid option. */
 function readOptions(args: readonly string[]): Options | string {
   try {
     const { values } = parseArgs({
@@ -81,7 +84,7 @@ function readOptions(args: readonly string[]): Options | string {
         only: { type: "string" },
         rounds: { type: "string", default: "7" },
         peers: { type: "boolean", default: true },
-        langgraph: { type: "string", default: usualRelease },
+        langgraph: { type: "string", default: defaultRelease },
         growth: { type: "boolean", default: true },
         json: { type: "boolean", default: false },
         write: { type: "boolean", default: false },
@@ -90,7 +93,7 @@ function readOptions(args: readonly string[]): Options | string {
     });
     if (values.help) return help;
     const rounds = Number(values.rounds);
-    if (!Number.isInteger(rounds) || rounds < 1) return `--rounds takes a whole number from 1, not ${values.rounds}`;
+    if (!Number.isInteger(rounds) || rounds < 1) return `--rounds: expected a whole number ≥ 1, got ${values.rounds}`;
     return { ...values, rounds, only: values.only?.split(",") };
   } catch (error) {
     return `${error instanceof Error ? error.message : String(error)}\n${help}`;
@@ -99,60 +102,70 @@ function readOptions(args: readonly string[]): Options | string {
 
 async function measureAll(options: Options, args: readonly string[]): Promise<Report> {
   const { rounds, growth } = options;
-  const wanted = (id: string): boolean => isCaseWanted(id, options);
-  const peers = await loadAll(options);
+  const isSelected = (id: string): boolean => isCaseSelected(id, options);
+  const peers = await loadSelectedPeers(options);
   const cases: CaseReport[] = [];
-  for (const each of allCases(peers)) {
-    if (!isCaseWanted(each.id, options)) continue;
+  for (const each of createCases(peers)) {
+    if (!isCaseSelected(each.id, options)) continue;
     process.stderr.write(`${each.id} ...\n`);
-    const { id, title, unit, budget, checks = [], steepest } = each;
+    const { id, title, unit, budget, checks = [], maxGrowth: maxGrowthOfCase } = each;
     const open = (contender: Contender) =>
-      contender.elsewhere === true ? runHere(contender) : runApart(each.id, contender, peers.langgraphEntry);
+      contender.ownProcesses === true
+        ? openRunner(contender)
+        : startContender(each.id, contender, peers.langgraphEntry);
     const contenders = await measureCase(each, { rounds, warmUpMs, growth, open });
-    cases.push({ id, title, unit, budget, checks, contenders, ...(steepest === undefined ? {} : { steepest }) });
+    cases.push({
+      id,
+      title,
+      unit,
+      budget,
+      checks,
+      contenders,
+      ...(maxGrowthOfCase === undefined ? {} : { maxGrowth: maxGrowthOfCase }),
+    });
   }
-  for (const each of ["leaks", "load"]) if (wanted(each)) process.stderr.write(`${each} ...\n`);
+  for (const each of ["leaks", "load"]) if (isSelected(each)) process.stderr.write(`${each} ...\n`);
   return {
     date: new Date().toISOString().slice(0, 10),
     command: ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
-    machine: machine(),
-    versions: `Node ${process.versions.node}, V8 ${process.versions.v8}, Statewright ${ownVersion()}`,
+    machine: describeMachine(),
+    versions: `Node ${process.versions.node}, V8 ${process.versions.v8}, Statewright ${getOwnVersion()}`,
     peers: peers.said,
     cases,
-    leaks: wanted("leaks") ? await findLeaks(runsForLeaks) : undefined,
-    held: wanted("leaks") ? await findHeld(unitsForHeld) : undefined,
-    load: wanted("load") ? await findLoad(threadsForLoad) : undefined,
+    leaks: isSelected("leaks") ? await measureLeaks(leakRuns) : undefined,
+    retainedHeap: isSelected("leaks") ? await measureRetainedHeap(retainedHeapUnits) : undefined,
+    load: isSelected("load") ? await measureLoad(loadCounts) : undefined,
   };
 }
 
-/** A case that was asked for by its id, or by that of the budget that it stands under. */
-function isCaseWanted(id: string, { only }: Options): boolean {
+/** Returns true for a case selected by its own id or by the id of its budget. */
+function isCaseSelected(id: string, { only }: Options): boolean {
   return only === undefined || only.some((each) => id === each || id.startsWith(`${each} `));
 }
 
-/** Whether something of a budget was asked for, if only one of its cases. */
-function isWanted(budget: string, options: Options): boolean {
-  return isCaseWanted(budget, options) || (options.only ?? []).some((each) => each.startsWith(`${budget} `));
+/** Returns true if at least one case of the budget is selected. */
+function isBudgetSelected(budget: string, options: Options): boolean {
+  return isCaseSelected(budget, options) || (options.only ?? []).some((each) => each.startsWith(`${budget} `));
 }
 
-/** What the cases that were asked for take, and nothing else. */
-async function loadAll(options: Options): Promise<Peers> {
-  const wanted = (...ids: readonly string[]): boolean => ids.some((id) => isWanted(id, options));
-  const withAgents = options.peers && wanted("B12", "B14", "B15", "B16", "B17");
+/** Loads only the peers and tools of the selected cases. */
+async function loadSelectedPeers(options: Options): Promise<Peers> {
+  const isSelected = (...ids: readonly string[]): boolean => ids.some((id) => isBudgetSelected(id, options));
+  const withAgents = options.peers && isSelected("B12", "B14", "B15", "B16", "B17");
   const agents = withAgents ? await loadAgentPeers() : noAgents;
   const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
-  const bundler = wanted("B11") ? await loadBundler() : undefined;
-  const own = wanted("B17") ? await installOwn() : undefined;
-  const told = [bundler, own].filter((each) => typeof each === "string");
+  const bundler = isSelected("B11") ? await loadBundler() : undefined;
+  const own = isSelected("B17") ? await installOwn() : undefined;
+  const notices = [bundler, own].filter((each) => typeof each === "string");
   return {
     ...peers,
     bundler: typeof bundler === "string" ? undefined : bundler,
     installed: typeof own === "object" ? [own, ...peers.installed] : peers.installed,
-    said: [...peers.said, ...told],
+    said: [...peers.said, ...notices],
   };
 }
 
-function ownVersion(): string {
+function getOwnVersion(): string {
   const file = new URL("../../../packages/statewright/package.json", import.meta.url);
   return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
 }

@@ -1,11 +1,11 @@
-/** A report: what was measured, on what, and its three faces: text for a terminal, Markdown for the docs, JSON. */
+/** Bench report: measurements and their environment, as text for a terminal, as Markdown for the docs, and as JSON. */
 import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
 import type { Case } from "./case.ts";
-import { findingAbove, findings, isFinding } from "./findings.ts";
+import { findingThreshold, isFinding, listFindings } from "./findings.ts";
 import type { Leaks } from "./leaks.ts";
-import { type Load, loadGrowth } from "./load/load.ts";
-import type { Measured } from "./measure.ts";
-import type { Held } from "./retained-heap.ts";
+import { fitLoadGrowth, type Load } from "./load/load.ts";
+import type { Measurement } from "./measure.ts";
+import type { RetainedHeap } from "./retained-heap.ts";
 
 export interface Report {
   readonly date: string;
@@ -15,7 +15,7 @@ export interface Report {
   readonly peers: readonly string[];
   readonly cases: readonly CaseReport[];
   readonly leaks: Leaks | undefined;
-  readonly held: Held | undefined;
+  readonly retainedHeap: RetainedHeap | undefined;
   readonly load: Load | undefined;
 }
 
@@ -25,13 +25,13 @@ export interface CaseReport {
   readonly unit: string;
   readonly budget: Case["budget"];
   readonly checks: NonNullable<Case["checks"]>;
-  readonly steepest?: number;
-  readonly contenders: readonly Measured[];
+  readonly maxGrowth?: number;
+  readonly contenders: readonly Measurement[];
 }
 
-/** The machine without its name. */
-export function machine(): string {
-  const model = cpus()[0]?.model.trim() || "an unnamed processor";
+/** Describes the machine without its host name. */
+export function describeMachine(): string {
+  const model = cpus()[0]?.model.trim() || "unknown processor";
   const memory = Math.round(totalmem() / 2 ** 30);
   return `${availableParallelism()} cores of ${model}, ${memory} GiB, ${platform()} ${arch()}`;
 }
@@ -42,42 +42,42 @@ const columns = [
   "rounds from – to",
   "bytes",
   "wall",
-  "CPU of ours",
-  "wall of ours",
-  "of the limit",
+  "CPU vs. ours",
+  "wall vs. ours",
+  "vs. limit",
   "growth",
 ] as const;
 
-/** One table a case. */
+/** Formats the report as Markdown, with one table per case. */
 export function toMarkdown(report: Report): string {
   const { date, command, versions, peers, cases } = report;
-  const leaks = leaksText(report);
+  const leaks = formatLeaks(report);
   const facts = [
     `Measured ${date} with \`${command}\` on ${report.machine}; ${versions}. ${peers.join(" ")}`,
-    `Figures are for one unit of work: the median of alternating rounds, each contender in a process of its own. CPU is that of the whole process, the collector and the compiler included. \`CPU of ours\` and \`wall of ours\` say how many times ours the row needs. \`of the limit\` is the distance to what the platform itself needs for the same effect: how many times the CPU, the wall time and, where both leave some on disk, the bytes of the limit that the line above the table names. Growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow); one above ${findingAbove} is marked as a finding.`,
+    `Figures are per unit of work: the median of alternating rounds, each contender in its own process. CPU is the CPU time of the whole process, including garbage collector and compiler. \`CPU vs. ours\` and \`wall vs. ours\` are the row's time divided by the time of Statewright. \`vs. limit\` is the row's CPU time, wall time and bytes on disk divided by those of the limit, which is named above the table: the cost of the same effect on the bare platform. Growth is the exponent of CPU time and of bytes on disk by size, over 1x, 2x, 4x and 8x (1 is linear, 0 is constant); an exponent above ${findingThreshold} is marked as a finding.`,
   ];
   const tables = cases.map((each) => {
-    const limit = limitOf(each);
-    const beside = limit === undefined ? "" : `; limit: ${limit.name}`;
-    const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}${beside}.`;
-    const rows = rowsOf(each).map((row) => `| ${row.join(" | ")} |`);
+    const limit = findLimit(each);
+    const limitText = limit === undefined ? "" : `; limit: ${limit.name}`;
+    const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}${limitText}.`;
+    const rows = createRows(each).map((row) => `| ${row.join(" | ")} |`);
     const table = `| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
-    return [head, table, ...remarksOf(each)].join("\n\n");
+    return [head, table, ...listRemarks(each)].join("\n\n");
   });
-  const found = findings(report);
+  const findingTexts = listFindings(report);
   return [
     ...facts,
     ...tables,
     ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`]),
-    ...loadMarkdown(report),
-    ...(found.length === 0 ? [] : [`### Findings\n\n${found.map((line) => `- ${line}`).join("\n")}`]),
+    ...formatLoadSection(report),
+    ...(findingTexts.length === 0 ? [] : [`### Findings\n\n${findingTexts.map((line) => `- ${line}`).join("\n")}`]),
   ].join("\n\n");
 }
 
-/** The same for a terminal. */
+/** Formats the report for a terminal. */
 export function toText(report: Report): string {
   const blocks = report.cases.map((each) => {
-    const rows = [columns, ...rowsOf(each)];
+    const rows = [columns, ...createRows(each)];
     const widths = columns.map((_, index) => Math.max(...rows.map((row) => (row[index] ?? "").length)));
     const lines = rows.map((row) =>
       row
@@ -85,115 +85,115 @@ export function toText(report: Report): string {
         .join("  "),
     );
     const head = `${each.id}: ${each.title} (one ${each.unit}; budget ${each.budget.text})`;
-    return [head, ...lines.map((line) => line.trimEnd()), ...remarksOf(each)].join("\n");
+    return [head, ...lines.map((line) => line.trimEnd()), ...listRemarks(each)].join("\n");
   });
-  const said = [report.machine, report.versions, ...report.peers].join("\n");
-  const found = findings(report).map((line) => `finding: ${line}`);
-  return [said, ...blocks, leaksText(report), ...loadLines(report), ...found]
+  const header = [report.machine, report.versions, ...report.peers].join("\n");
+  const findingTexts = listFindings(report).map((line) => `finding: ${line}`);
+  return [header, ...blocks, formatLeaks(report), ...formatLoad(report), ...findingTexts]
     .filter((block) => block !== "")
     .join("\n\n");
 }
 
-function rowsOf(report: CaseReport): readonly (readonly string[])[] {
+function createRows(report: CaseReport): readonly (readonly string[])[] {
   const { contenders } = report;
   const ours = contenders.find(({ role }) => role === "ours");
   return contenders.map((each) => [
     each.notes === undefined ? each.name : `${each.name}: ${each.notes}`,
-    time(each.cpuUs.median),
-    `${time(each.cpuUs.least)} – ${time(each.cpuUs.most)}`,
-    each.bytes === undefined ? "" : volume(each.bytes),
-    time(each.wallUs.median),
-    each.role === "ours" || ours === undefined ? "1" : ratio(each.cpuUs.median / ours.cpuUs.median),
-    each.role === "ours" || ours === undefined ? "1" : ratio(each.wallUs.median / ours.wallUs.median),
-    distance(each, limitOf(report)),
-    growthCell(each, report),
+    formatTime(each.cpuUs.median),
+    `${formatTime(each.cpuUs.min)} – ${formatTime(each.cpuUs.max)}`,
+    each.bytes === undefined ? "" : formatBytes(each.bytes),
+    formatTime(each.wallUs.median),
+    each.role === "ours" || ours === undefined ? "1" : formatRatio(each.cpuUs.median / ours.cpuUs.median),
+    each.role === "ours" || ours === undefined ? "1" : formatRatio(each.wallUs.median / ours.wallUs.median),
+    formatDistance(each, findLimit(report)),
+    formatGrowth(each, report),
   ]);
 }
 
-function remarksOf({ contenders }: CaseReport): readonly string[] {
+function listRemarks({ contenders }: CaseReport): readonly string[] {
   return contenders.flatMap(({ remark }) => (remark === undefined ? [] : [remark]));
 }
 
-/** What distances are measured to. */
-function limitOf({ contenders }: CaseReport): Measured | undefined {
+/** Returns the contender that distances are measured to. */
+function findLimit({ contenders }: CaseReport): Measurement | undefined {
   return contenders.find(({ role }) => role === "limit");
 }
 
-/** How many times the limit something needs. */
-function distance({ cpuUs, wallUs, bytes, role }: Measured, limit: Measured | undefined): string {
+/** Formats the cost of a contender as a multiple of the limit's cost. */
+function formatDistance({ cpuUs, wallUs, bytes, role }: Measurement, limit: Measurement | undefined): string {
   if (limit === undefined || role === "limit") return "";
   const parts = [
-    `CPU ${ratio(cpuUs.median / limit.cpuUs.median)}`,
-    `wall ${ratio(wallUs.median / limit.wallUs.median)}`,
+    `CPU ${formatRatio(cpuUs.median / limit.cpuUs.median)}`,
+    `wall ${formatRatio(wallUs.median / limit.wallUs.median)}`,
   ];
-  if (bytes !== undefined && limit.bytes !== undefined) parts.push(`bytes ${ratio(bytes / limit.bytes)}`);
+  if (bytes !== undefined && limit.bytes !== undefined) parts.push(`bytes ${formatRatio(bytes / limit.bytes)}`);
   return parts.join(", ");
 }
 
-function growthCell({ growth }: Measured, { steepest }: CaseReport): string {
+function formatGrowth({ growth }: Measurement, { maxGrowth: caseMaxGrowth }: CaseReport): string {
   if (growth === undefined) return "";
-  const marked = (exponent: number): string =>
-    `${exponent.toFixed(2)}${isFinding(exponent, steepest) ? " **finding**" : ""}`;
-  const bytes = growth.bytesExponent === undefined ? "" : `, bytes ${marked(growth.bytesExponent)}`;
-  return `${marked(growth.exponent)}${bytes} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`;
+  const formatExponent = (exponent: number): string =>
+    `${exponent.toFixed(2)}${isFinding(exponent, caseMaxGrowth) ? " **finding**" : ""}`;
+  const bytes = growth.bytesExponent === undefined ? "" : `, bytes ${formatExponent(growth.bytesExponent)}`;
+  return `${formatExponent(growth.exponent)}${bytes} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`;
 }
 
-function leaksText({ leaks, held }: Report): string {
+function formatLeaks({ leaks, retainedHeap: retained }: Report): string {
   const sentences = [];
   if (leaks !== undefined)
     sentences.push(
-      `After ${leaks.runs} runs: ${leaks.heapBytesPerRun.toFixed(1)} bytes of heap a run; after ${leaks.agents.runs} of agents, saved to SQLite, a fifth each answered, with an agent inside, cancelled, failed and not read to the end: ${leaks.agents.heapBytesPerRun.toFixed(1)}. ${leaks.handles} handles and timers and ${leaks.listeners} listeners on the signal that they shared are left.`,
+      `After ${leaks.runs} runs: ${leaks.heapBytesPerRun.toFixed(1)} bytes of heap per run. After ${leaks.agents.runs} agent runs saved to SQLite (a fifth each completed, with a nested agent, cancelled, failed, and with an abandoned stream): ${leaks.agents.heapBytesPerRun.toFixed(1)}. Leaked: ${leaks.handles} handles and timers, ${leaks.listeners} listeners on the shared signal.`,
     );
-  if (held !== undefined)
+  if (retained !== undefined)
     sentences.push(
-      `Within one run of ${held.units}, once it is warm: ${held.bytesPerStep.toFixed(1)} bytes of heap a superstep, ${held.bytesPerSavedStep.toFixed(1)} a superstep saved to SQLite, ${held.bytesPerSend.toFixed(1)} a finished send.`,
+      `Within one warm run of ${retained.units} units: ${retained.bytesPerStep.toFixed(1)} bytes of heap per superstep, ${retained.bytesPerSavedStep.toFixed(1)} per superstep saved to SQLite, ${retained.bytesPerSend.toFixed(1)} per finished send.`,
     );
   return sentences.join(" ");
 }
 
-/** One sentence for each count, and one for how they grow. */
-function loadLines({ load }: Report): readonly string[] {
+/** Formats one sentence per count, and the growth. */
+function formatLoad({ load }: Report): readonly string[] {
   if (load === undefined) return [];
   const active = load.active.map(
-    ({ threads, supersteps, seconds, cpuSeconds, loopDelayMs, rawCommitMs, rssBeforeMb, mostRssMb, mostHeapMb }) =>
-      `${threads} threads at work at the same time, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), the event loop late by ${loopDelayMs.p99.toFixed(0)} ms (99 %), ${loopDelayMs.most.toFixed(0)} ms at most, where one raw transaction takes ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.most.toFixed(0)} ms; at most ${mostRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} before), ${mostHeapMb.toFixed(0)} MB of it heap of the runs. A thread: ${((cpuSeconds / threads) * 1_000).toFixed(2)} ms CPU, ${(((mostRssMb - rssBeforeMb) / threads) * 1_024).toFixed(0)} KB of memory, ${((mostHeapMb / threads) * 1_024).toFixed(0)} KB of heap.`,
+    ({ threads, supersteps, seconds, cpuSeconds, loopDelayMs, rawCommitMs, rssBeforeMb, maxRssMb, maxHeapMb }) =>
+      `${threads} active threads, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), event loop delay ${loopDelayMs.p99.toFixed(0)} ms (99 %), at most ${loopDelayMs.max.toFixed(0)} ms, with ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.max.toFixed(0)} ms for one raw transaction; at most ${maxRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} MB before the load), including ${maxHeapMb.toFixed(0)} MB of heap of the runs. Per thread: ${((cpuSeconds / threads) * 1_000).toFixed(2)} ms CPU, ${(((maxRssMb - rssBeforeMb) / threads) * 1_024).toFixed(0)} KB of memory, ${((maxHeapMb / threads) * 1_024).toFixed(0)} KB of heap.`,
   );
-  const parked = load.parked.map(
+  const waiting = load.parked.map(
     ({ runs, heapBytes, resumeMs }) =>
-      `${runs} runs that wait for a person: ${(heapBytes / 1_000).toFixed(0)} KB of heap in all; ${resumeMs.toFixed(2)} ms CPU to open one, answer it and run it to its end.`,
+      `${runs} waiting runs: ${(heapBytes / 1_000).toFixed(0)} KB of heap in total; ${resumeMs.toFixed(2)} ms CPU to open a run, answer its interrupt and finish the run.`,
   );
-  const { cpuByThreads, heapByThreads, resumeByParked, bytesOfParked } = loadGrowth(load);
-  const grown = [
+  const { cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun } = fitLoadGrowth(load);
+  const growthTexts = [
     ...(cpuByThreads === undefined || heapByThreads === undefined
       ? []
       : [
-          `Growth by threads at work: CPU ${cpuByThreads.toFixed(2)}, heap ${heapByThreads.toFixed(2)} (exponents; 1 is as much for each).`,
+          `Growth by active threads: CPU ${cpuByThreads.toFixed(2)}, heap ${heapByThreads.toFixed(2)} (exponents; 1 is linear).`,
         ]),
-    ...(resumeByParked === undefined || bytesOfParked === undefined
+    ...(resumeByWaitingRuns === undefined || bytesPerWaitingRun === undefined
       ? []
       : [
-          `Growth by runs that wait: CPU to open and end one ${resumeByParked.toFixed(2)} (exponent; 0 does not grow); each further one holds ${bytesOfParked.toFixed(0)} bytes of heap.`,
+          `Growth by waiting runs: CPU to open and finish one run ${resumeByWaitingRuns.toFixed(2)} (exponent; 0 is constant); ${bytesPerWaitingRun.toFixed(0)} bytes of heap per additional run.`,
         ]),
   ];
-  return [...active, ...parked, ...grown];
+  return [...active, ...waiting, ...growthTexts];
 }
 
-function loadMarkdown(report: Report): readonly string[] {
-  const lines = loadLines(report).map((line) => `- ${line}`);
+function formatLoadSection(report: Report): readonly string[] {
+  const lines = formatLoad(report).map((line) => `- ${line}`);
   return lines.length === 0 ? [] : [`### Load\n\n${lines.join("\n")}`];
 }
 
-function time(us: number): string {
+function formatTime(us: number): string {
   if (us >= 1_000_000) return `${(us / 1_000_000).toFixed(2)} s`;
   if (us >= 1_000) return `${(us / 1_000).toFixed(us >= 10_000 ? 0 : 1)} ms`;
   return `${us.toFixed(us >= 100 ? 0 : us >= 1 ? 1 : 2)} µs`;
 }
 
-function volume(bytes: number): string {
+function formatBytes(bytes: number): string {
   if (bytes >= 10_000_000) return `${(bytes / 1_000_000).toFixed(1)} MB`;
   return bytes >= 10_000 ? `${(bytes / 1_000).toFixed(0)} KB` : `${Math.round(bytes)}`;
 }
 
-function ratio(value: number): string {
+function formatRatio(value: number): string {
   return value >= 10 ? value.toFixed(0) : value.toFixed(2);
 }

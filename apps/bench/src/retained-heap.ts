@@ -1,12 +1,23 @@
-/** What one long run holds on to: heap by superstep and by finished send, between moments of a run that goes on. */
-import { defineGraph, defineState, END, route, run, START, type Store, sends, sqliteStore, task } from "statewright";
+/** Heap retained by one long run, per superstep and per finished send, measured during the run. */
+import {
+  defineGraph,
+  defineState,
+  END,
+  fanOut,
+  inputNode,
+  route,
+  run,
+  START,
+  type Store,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
-import { settledHeap } from "./collector.ts";
-import { spread } from "./measure.ts";
-import { scratchFile } from "./scratch-files.ts";
+import { measureHeap } from "./collector.ts";
+import { computeSpread } from "./measure.ts";
+import { createScratchFile } from "./scratch-files.ts";
 
-export interface Held {
-  /** Supersteps or sends of each run. The heap is read after each quarter; the first one warms up. */
+export interface RetainedHeap {
+  /** Supersteps or sends per run. The heap is measured after each quarter; the first quarter is the warm-up. */
   readonly units: number;
   readonly bytesPerStep: number;
   readonly bytesPerSavedStep: number;
@@ -14,18 +25,18 @@ export interface Held {
 }
 
 const quarters = 4;
-const sendsOfStep = 500;
+const sendsPerStep = 500;
 
-/** Run so many supersteps in memory, as many saved to SQLite, and as many sends. */
-export async function findHeld(units: number): Promise<Held> {
-  const file = scratchFile("held.db");
+/** Runs `units` supersteps in memory, `units` supersteps saved to SQLite, and `units` sends. */
+export async function measureRetainedHeap(units: number): Promise<RetainedHeap> {
+  const file = createScratchFile("held.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   try {
     return {
       units,
-      bytesPerStep: await perUnit(units, (read) => loop(units, read)),
-      bytesPerSavedStep: await perUnit(units, (read) => loop(units, read, store)),
-      bytesPerSend: await perUnit(units, (read) => fans(units, read)),
+      bytesPerStep: await measurePerUnit(units, (readHeap) => runLoop(units, readHeap)),
+      bytesPerSavedStep: await measurePerUnit(units, (read) => runLoop(units, read, store)),
+      bytesPerSend: await measurePerUnit(units, (read) => runFanOuts(units, read)),
     };
   } finally {
     store.close();
@@ -33,48 +44,48 @@ export async function findHeld(units: number): Promise<Held> {
   }
 }
 
-/** The median of the growths between the moments at which the work reads the heap, by unit. */
-async function perUnit(units: number, work: (read: () => Promise<void>) => Promise<void>): Promise<number> {
+/** Returns the median heap growth between two heap measurements, per unit. */
+async function measurePerUnit(units: number, work: (readHeap: () => Promise<void>) => Promise<void>): Promise<number> {
   const sizes: number[] = [];
   await work(async () => {
-    sizes.push(await settledHeap());
+    sizes.push(await measureHeap());
   });
-  const grown = sizes.slice(1).map((size, index) => size - (sizes[index] ?? 0));
-  return spread(grown).median / (units / quarters);
+  const growths = sizes.slice(1).map((size, index) => size - (sizes[index] ?? 0));
+  return computeSpread(growths).median / (units / quarters);
 }
 
-/** One node, over and over. */
-async function loop(steps: number, read: () => Promise<void>, store?: Store): Promise<void> {
-  const looping = defineGraph({ name: "loop", state: defineState({ n: z.number() }) })
+/** Runs one node in a loop. */
+async function runLoop(steps: number, readHeap: () => Promise<void>, store?: Store): Promise<void> {
+  const graph = defineGraph({ name: "loop", state: defineState({ n: z.number() }) })
     .nodes({
       work: async (state) => {
-        if ((state.n + 1) % (steps / quarters) === 0) await read();
+        if ((state.n + 1) % (steps / quarters) === 0) await readHeap();
         return { n: state.n + 1 };
       },
     })
     .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < steps ? "work" : END)) });
   const saved = store === undefined ? {} : { store };
-  await run(looping, { input: { n: 0 }, maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;
+  await run(graph, { input: { n: 0 }, maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;
 }
 
-/** Fans of sends that write nothing, one after the other. */
-async function fans(total: number, read: () => Promise<void>): Promise<void> {
-  const items = Array.from({ length: Math.min(sendsOfStep, total / quarters) }, (_, index) => index);
+/** Runs fan-outs in sequence; their sends write nothing. */
+async function runFanOuts(total: number, readHeap: () => Promise<void>): Promise<void> {
+  const items = Array.from({ length: Math.min(sendsPerStep, total / quarters) }, (_, index) => index);
   const rounds = total / items.length;
-  const fanning = defineGraph({ name: "fans", state: defineState({ n: z.number() }) })
+  const graph = defineGraph({ name: "fans", state: defineState({ n: z.number() }) })
     .nodes({
       split: async (state) => {
-        if (state.n > 0 && state.n % (rounds / quarters) === 0) await read();
+        if (state.n > 0 && state.n % (rounds / quarters) === 0) await readHeap();
         return { n: state.n + 1 };
       },
-      work: task(z.number(), () => undefined),
+      work: inputNode(z.number(), () => undefined),
       again: () => undefined,
     })
     .edges({
       [START]: "split",
-      split: sends("work", () => items),
+      split: fanOut("work", () => items),
       work: "again",
       again: route(["split", END], (state) => (state.n <= rounds ? "split" : END)),
     });
-  await run(fanning, { input: { n: 0 }, maxSteps: Number.POSITIVE_INFINITY }).result;
+  await run(graph, { input: { n: 0 }, maxSteps: Number.POSITIVE_INFINITY }).result;
 }

@@ -1,10 +1,10 @@
-/** A clock that a node of a run starts: what comes before, such as the beginning of the run, does not count. */
+/** Clock that is started by a node of the run. Earlier work, such as the start of the run, does not count. */
 import { cpuUsage } from "node:process";
 import type { Sample } from "./measure.ts";
 
 export interface RunClock {
   start(): void;
-  /** What the time since the start came to, shared among so many units. */
+  /** Returns the time since the start, divided by `units`. */
   stop(units?: number): Sample;
 }
 

@@ -1,38 +1,38 @@
-/** A contender at work: asked for one round after the other, in this process or in one of its own. */
+/** Opened contender that runs rounds on request, in this process or in its own process. */
 import { cpuUsage } from "node:process";
 import type { Contender } from "./case.ts";
 import { collectGarbage } from "./collector.ts";
 import type { Sample } from "./measure.ts";
 
 export interface Runner {
-  /** One round, measured. */
-  readonly take: (size: number, steady: boolean) => Promise<Sample>;
-  /** What the last round left. */
-  readonly look: () => Promise<Left>;
-  /** End, and say how many bytes one unit left on disk, where {@link Runner.look} does not. */
+  /** Runs and measures one round. */
+  readonly runRound: (size: number, steady: boolean) => Promise<Sample>;
+  /** Returns the bytes and texts of the last round. */
+  readonly getRoundDetails: () => Promise<RoundDetails>;
+  /** Closes the contender. Returns the bytes per unit on disk, if {@link Runner.getRoundDetails} has none. */
   readonly close: () => Promise<number | undefined>;
 }
 
-export interface Left {
-  /** On disk, all units together. */
+export interface RoundDetails {
+  /** Bytes on disk, for all units together. */
   readonly bytes?: number | undefined;
   readonly notes?: string | undefined;
   readonly remark?: string | undefined;
 }
 
-export async function runHere({ open }: Contender): Promise<Runner> {
+export async function openRunner({ open }: Contender): Promise<Runner> {
   const work = await open();
   return {
-    take: async (size, steady) => {
+    runRound: async (size, steady) => {
       if (!steady) collectGarbage();
       const cpu = cpuUsage();
       const wall = performance.now();
-      const own = await work.run(size);
+      const sample = await work.run(size);
       const wallUs = (performance.now() - wall) * 1_000;
       const { user, system } = cpuUsage(cpu);
-      return own ?? { cpuUs: user + system, wallUs };
+      return sample ?? { cpuUs: user + system, wallUs };
     },
-    look: async () => ({ bytes: work.bytes?.(), notes: work.notes?.(), remark: work.remark?.() }),
+    getRoundDetails: async () => ({ bytes: work.getBytes?.(), notes: work.getNotes?.(), remark: work.getRemark?.() }),
     close: async () => await work.close?.(),
   };
 }

@@ -1,26 +1,28 @@
-/** Files that a case writes: in a folder of its own, gone afterwards. */
+/** Temporary files of a case, each in its own folder. */
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface ScratchFile {
   readonly path: string;
-  /** Bytes of the file and of all that was left beside it: what SQLite keeps there, other files, folders of files. */
-  bytes(): number;
+  /**
+   * Returns the bytes of the file and of everything else in its folder, such as SQLite's journal and nested folders.
+   */
+  countBytes(): number;
   remove(): void;
 }
 
-export function scratchFile(name: string): ScratchFile {
+export function createScratchFile(name: string): ScratchFile {
   const folder = mkdtempSync(join(tmpdir(), "statewright-bench-"));
   return {
     path: join(folder, name),
-    bytes: () => bytesBelow(folder),
+    countBytes: () => countFolderBytes(folder),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 
-/** Bytes of all files of a folder and of those below it. */
-export function bytesBelow(folder: string): number {
+/** Returns the bytes of all files in a folder, including nested folders. */
+export function countFolderBytes(folder: string): number {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
@@ -32,7 +34,7 @@ export interface ScratchFolder {
   remove(): void;
 }
 
-export function scratchFolder(): ScratchFolder {
+export function createScratchFolder(): ScratchFolder {
   const path = mkdtempSync(join(tmpdir(), "statewright-bench-"));
   return {
     path,

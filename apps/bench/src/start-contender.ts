@@ -1,52 +1,60 @@
-/** A contender in a process of its own, so that none pays for what another has loaded, compiled or left to collect. */
+/** Runs a contender in its own process, unaffected by modules, compiled code and garbage of other contenders. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Contender } from "./case.ts";
 import type { Sample } from "./measure.ts";
-import type { Left, Runner } from "./runner.ts";
+import type { RoundDetails, Runner } from "./runner.ts";
 
-/** What the process is asked. */
-export type Question =
+/** Request to a contender process. */
+export type ContenderRequest =
   | { readonly ask: "open" }
   | { readonly ask: "take"; readonly size: number; readonly steady: boolean }
   | { readonly ask: "look" }
   | { readonly ask: "close" };
 
-/** What it answers: `value` is absent where it has nothing to say. */
-export type Answer = { readonly value?: unknown } | { readonly fault: string };
+/** Response of a contender process. `value` is absent for a request without a result. */
+export type ContenderResponse = { readonly value?: unknown } | { readonly fault: string };
 
-/** Start the process of a contender of a case; a peer takes the module of LangGraph.js with it. */
-export async function runApart(id: string, { name, role }: Contender, langgraph: string | undefined): Promise<Runner> {
+/**
+ * Starts the process of a case's contender. The process of a peer imports the LangGraph.js module given by
+ * `langgraph`.
+ */
+export async function startContender(
+  id: string,
+  { name, role }: Contender,
+  langgraph: string | undefined,
+): Promise<Runner> {
   const entry = role === "peer" && langgraph !== undefined ? [langgraph] : [];
   const child = fork(fileURLToPath(new URL("./contender-process.ts", import.meta.url)), [id, name, ...entry], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     execArgv: ["--no-warnings"],
   });
-  const ask = (question: Question) => asked(child, question, `${id}: ${name}`);
-  await ask({ ask: "open" });
+  const send = (request: ContenderRequest) => sendRequest(child, request, `${id}: ${name}`);
+  await send({ ask: "open" });
   return {
-    take: async (size, steady) => (await ask({ ask: "take", size, steady })) as Sample,
-    look: async () => (await ask({ ask: "look" })) as Left,
+    runRound: async (size, steady) => (await send({ ask: "take", size, steady })) as Sample,
+    getRoundDetails: async () => (await send({ ask: "look" })) as RoundDetails,
     close: async () => {
-      const ended = once(child, "exit");
-      const bytes = (await ask({ ask: "close" })) as number | undefined;
+      const exited = once(child, "exit");
+      const bytes = (await send({ ask: "close" })) as number | undefined;
       child.disconnect();
-      await ended;
+      await exited;
       return bytes;
     },
   };
 }
 
-function asked(child: ChildProcess, question: Question, who: string): Promise<unknown> {
+function sendRequest(child: ChildProcess, request: ContenderRequest, label: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const died = (code: number | null): void => reject(new Error(`${who} ended with ${code} before it answered`));
-    child.once("exit", died);
-    child.once("message", (answer: Answer) => {
-      child.off("exit", died);
-      if ("fault" in answer) reject(new Error(`${who}: ${answer.fault}`));
-      else resolve(answer.value);
+    const rejectOnExit = (code: number | null): void =>
+      reject(new Error(`${label}: expected a response, but the process exited with code ${code}`));
+    child.once("exit", rejectOnExit);
+    child.once("message", (response: ContenderResponse) => {
+      child.off("exit", rejectOnExit);
+      if ("fault" in response) reject(new Error(`${label}: ${response.fault}`));
+      else resolve(response.value);
     });
-    child.send(question);
+    child.send(request);
   });
 }

@@ -1,14 +1,17 @@
-/** The part of a page of the docs that a command writes: it stands between two marks. */
+/** Generated part of a docs page, between two markers. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Put a text between the marks of a command; what people wrote around them stays. Throws where the page has no such marks. */
+/**
+ * Replaces the text between the markers of a command; the rest of the page is unchanged. Throws for a page without
+ * the markers.
+ */
 export function writeBetweenMarks(page: URL, command: string, text: string): void {
   const begin = `<!-- Written by ${command}: begin -->`;
   const end = `<!-- Written by ${command}: end -->`;
-  const whole = existsSync(page) ? readFileSync(page, "utf8") : "";
-  const [before, rest] = whole.split(begin);
+  const pageText = existsSync(page) ? readFileSync(page, "utf8") : "";
+  const [before, rest] = pageText.split(begin);
   const after = rest?.split(end)[1];
   if (before === undefined || after === undefined)
-    throw new Error(`${page.pathname} has no part that "${command}" writes`);
+    throw new Error(`${page.pathname}: expected the markers of "${command}", got none. Add ${begin} and ${end}.`);
   writeFileSync(page, `${before}${begin}\n\n${text}\n\n${end}${after}`);
 }

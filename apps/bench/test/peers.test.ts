@@ -1,18 +1,18 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { allCases } from "../src/cases/all.ts";
+import { createCases } from "../src/cases/all.ts";
 import { countPackages } from "../src/cases/installed.ts";
 import { loadAgentPeers } from "../src/peers/agents.ts";
 import { loadBundler } from "../src/peers/esbuild.ts";
-import { type Installed, install, type Peer } from "../src/peers/install.ts";
+import { type InstallResult, install, type Peer } from "../src/peers/install.ts";
 import { loadPeers, noPeers } from "../src/peers/langgraph.ts";
-import { type ScratchFolder, scratchFolder } from "../src/scratch-files.ts";
+import { createScratchFolder, type ScratchFolder } from "../src/scratch-files.ts";
 
 const why = "npm install failed (1): npm error 404 Not Found";
-const nothingInstalls = async (): Promise<Installed> => ({ kind: "missing", why });
+const nothingInstalls = async (): Promise<InstallResult> => ({ kind: "missing", reason: why });
 
-test("a peer that does not install is told, with what npm said, and left out of every case", async () => {
+test("a peer that fails to install is reported with the npm output and left out of every case", async () => {
   const agents = await loadAgentPeers(nothingInstalls);
   expect(agents).toMatchObject({ inMemory: [], saved: [], installed: [] });
   const peers = await loadPeers(agents, "1.4.18", nothingInstalls);
@@ -28,11 +28,11 @@ test("a peer that does not install is told, with what npm said, and left out of 
     "Mastra with LibSQL and recovery 1.71.0 -",
   ]);
   expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, and B11 with it: ${why}.`);
-  const roles = allCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
+  const roles = createCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
   expect(roles).not.toContain("peer");
 });
 
-test("an installer that fails leaves nothing that passes for installed", async () => {
+test("a failed install leaves no folder that passes for installed", async () => {
   const peer = { name: "none", version: "1.0.0", dependencies: {}, overrides: {}, entry: "" };
   const asked: string[] = [];
   const failing = async (folder: string): Promise<string> => {
@@ -44,9 +44,13 @@ test("an installer that fails leaves nothing that passes for installed", async (
   expect(asked).toHaveLength(2);
 });
 
-const everything = async (): Promise<Installed> => ({ kind: "installed", folder: "folder", entry: "file:///entry" });
+const everything = async (): Promise<InstallResult> => ({
+  kind: "installed",
+  folder: "folder",
+  entry: "file:///entry",
+});
 
-test("what installs and runs takes its place in the cases of its kind", async () => {
+test("an installed and working peer takes part in the cases of its kind", async () => {
   const agents = await loadAgentPeers(everything, async () => undefined);
   expect(agents.inMemory.map(({ name }) => name)).toEqual([
     "pi-agent-core",
@@ -64,7 +68,7 @@ test("what installs and runs takes its place in the cases of its kind", async ()
   ];
   expect(agents.saved.map(({ name }) => name)).toEqual(saved);
   expect(agents.said).toContain("LangGraph.js 1.7.3.");
-  const cases = allCases({ ...noPeers, agents }).filter(({ id }) => ["B15 short", "B15", "B16"].includes(id));
+  const cases = createCases({ ...noPeers, agents }).filter(({ id }) => ["B15 short", "B15", "B16"].includes(id));
   expect(
     cases.map(({ contenders }) => contenders.filter(({ role }) => role === "peer").map(({ name }) => name)),
   ).toEqual([saved, saved, saved]);
@@ -73,8 +77,8 @@ test("what installs and runs takes its place in the cases of its kind", async ()
 /** Only pi-agent-core installs, and this is its program. */
 const installs =
   (scratch: ScratchFolder, program: string) =>
-  async ({ name }: Peer): Promise<Installed> => {
-    if (name !== "pi-agent-core") return { kind: "missing", why };
+  async ({ name }: Peer): Promise<InstallResult> => {
+    if (name !== "pi-agent-core") return { kind: "missing", reason: why };
     scratch.write("entry.mjs", program);
     return { kind: "installed", folder: scratch.path, entry: pathToFileURL(join(scratch.path, "entry.mjs")).href };
   };
@@ -95,14 +99,14 @@ test.each([
     ],
   ],
 ])("a peer that %s", async (_what, program, said) => {
-  const scratch = scratchFolder();
+  const scratch = createScratchFolder();
   const agents = await loadAgentPeers(installs(scratch, program));
   scratch.remove();
   expect(agents.said.filter((line) => line.includes("does not run"))).toEqual(said);
   expect(agents.inMemory.length + agents.saved.length).toBe(2 - said.length);
 });
 
-test("packages of an installation are counted, ours apart from those of others", () => {
+test("packages of an installation are counted, with our own separate", () => {
   const packages = {
     "node_modules/statewright": {},
     "node_modules/@statewright/core": {},

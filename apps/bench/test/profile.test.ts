@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { kindOf, nameStatements } from "../src/profile/named-statements.ts";
-import { type CpuProfile, hottest, timeByPart } from "../src/profile/parts.ts";
+import { getStatementKind, nameStatements } from "../src/profile/named-statements.ts";
+import { type CpuProfile, listHottest, sumTimeByPart } from "../src/profile/parts.ts";
 import { profilePaths, toMarkdown } from "../src/profile/run-profile.ts";
 
 /** A profile of frames, each with its caller by index and the microseconds that it took itself. */
@@ -42,8 +42,8 @@ const profile = profileOf([
   ["", "", 17, 500],
 ]);
 
-test("the time of a frame goes to the part of its file, that of native code to the part of its caller, waiting nowhere", () => {
-  expect(Object.fromEntries(timeByPart(profile))).toEqual({
+test("profile time of a frame counts for the part of its file, native time for the part of its caller, and idle time nowhere", () => {
+  expect(Object.fromEntries(sumTimeByPart(profile))).toEqual({
     rest: 0,
     collector: 7,
     "supersteps and tasks": 26,
@@ -58,24 +58,31 @@ test("the time of a frame goes to the part of its file, that of native code to t
   });
 });
 
-test("the functions that take the most themselves are named, each with its share of what was at work", () => {
-  expect(hottest(profile, 2)).toEqual([
+test("the functions with the most self time are named, each with its share of active time", () => {
+  expect(listHottest(profile, 2)).toEqual([
     { name: "supersteps (run/supersteps.ts)", share: 20 / 120 },
     { name: "processTicksAndRejections (process/task_queues)", share: 12 / 120 },
   ]);
 });
 
-test("a table has a row for each part that takes half a percent or more", () => {
-  const found = { name: "commit", title: "B2: a commit", times: timeByPart(profile), hottest: hottest(profile, 1) };
+test("the profile table has a row for each part with at least half a percent", () => {
+  const found = {
+    name: "commit",
+    title: "B2: a commit",
+    times: sumTimeByPart(profile),
+    hottest: listHottest(profile, 1),
+  };
   const text = toMarkdown([found]);
   expect(text).toContain("|  | commit |\n| --- | ---: |\n| SQLite: begin and commit | 26 |");
   expect(text).not.toContain("| schemas |");
   expect(text).toContain("- commit (B2: a commit): `supersteps (run/supersteps.ts)` 16.7 %.");
 });
 
-test("statements keep what they give when they run under the name of their kind", () => {
+test("SQL statements return the same results when they run under the name of their kind", () => {
   expect(
-    ["BEGIN IMMEDIATE", "\n  insert INTO t VALUES (1)", "SELECT 1", "WITH x AS (SELECT 1) SELECT 1"].map(kindOf),
+    ["BEGIN IMMEDIATE", "\n  insert INTO t VALUES (1)", "SELECT 1", "WITH x AS (SELECT 1) SELECT 1"].map(
+      getStatementKind,
+    ),
   ).toEqual(["transaction", "change", "query", "query"]);
   nameStatements();
   const db = new Database(":memory:");
@@ -88,7 +95,7 @@ test("statements keep what they give when they run under the name of their kind"
   db.close();
 });
 
-test("a path is profiled, small", async () => {
+test("profilePaths profiles a small path", async () => {
   const [found] = await profilePaths(1, ["superstep"], 100);
   expect(found?.name).toBe("superstep");
   expect([...(found?.times.values() ?? [])].every((us) => us >= 0)).toBe(true);

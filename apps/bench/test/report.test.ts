@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { partsOfBundle } from "../src/cases/bundle.ts";
-import { findings } from "../src/findings.ts";
-import { type Load, loadGrowth } from "../src/load/load.ts";
-import { type Growth, type Measured, spread } from "../src/measure.ts";
+import { measureBundleParts } from "../src/cases/bundle.ts";
+import { listFindings } from "../src/findings.ts";
+import { fitLoadGrowth, type Load } from "../src/load/load.ts";
+import { computeSpread, type Growth, type Measurement } from "../src/measure.ts";
 import { type CaseReport, type Report, toMarkdown, toText } from "../src/report.ts";
 
-function measured(name: string, role: Measured["role"], us: number, more: Partial<Measured> = {}): Measured {
-  const cost = { cpuUs: spread([us]), wallUs: spread([us * 2]) };
+function measured(name: string, role: Measurement["role"], us: number, more: Partial<Measurement> = {}): Measurement {
+  const cost = { cpuUs: computeSpread([us]), wallUs: computeSpread([us * 2]) };
   return { name, role, size: 1, rounds: 1, ...cost, bytes: undefined, growth: undefined, ...more };
 }
 
@@ -15,10 +15,10 @@ function growing(exponent: number, bytesExponent?: number): Growth {
   return { points, exponent, ...(bytesExponent !== undefined && { bytesExponent }) };
 }
 
-function reportOf(contenders: readonly Measured[], more: Partial<CaseReport> = {}): Report {
+function reportOf(contenders: readonly Measurement[], more: Partial<CaseReport> = {}): Report {
   const budget = { cpuUs: 1, text: "1 µs" };
   const cases = [{ id: "B0", title: "nothing", unit: "nothing", budget, checks: [], contenders, ...more }];
-  const nothing = { date: "", command: "", machine: "", versions: "", leaks: undefined, held: undefined };
+  const nothing = { date: "", command: "", machine: "", versions: "", leaks: undefined, retainedHeap: undefined };
   return { ...nothing, peers: [], cases, load: undefined };
 }
 
@@ -29,7 +29,7 @@ function rowOf(report: Report, name: string): readonly string[] {
   return (line ?? "").split("|").map((cell) => cell.trim());
 }
 
-test("the distance to the limit is a column: CPU, wall time, and the bytes where both leave some", () => {
+test("the report has a column for the distance to the limit: CPU, wall time, and bytes where both report bytes", () => {
   const report = reportOf([
     measured("ours", "ours", 30, { bytes: 900 }),
     measured("peer", "peer", 600),
@@ -49,7 +49,7 @@ test("the distance to the limit is a column: CPU, wall time, and the bytes where
   expect(toMarkdown(report)).toContain("A unit is one nothing; budget 1 µs; limit: bare.");
 });
 
-test("an exponent above 1.1 is marked as a finding in its row, and those of ours are told at the end", () => {
+test("an exponent above 1.1 is marked in its row, and exponents of ours are listed as findings at the end", () => {
   const report = reportOf([
     measured("ours", "ours", 1, { growth: growing(1.2, 1.05) }),
     measured("peer", "peer", 1, { growth: growing(1.9) }),
@@ -58,47 +58,44 @@ test("an exponent above 1.1 is marked as a finding in its row, and those of ours
   expect(rowOf(report, "ours")[9]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
   expect(rowOf(report, "peer")[9]).toBe("1.90 **finding** (100 to 800)");
   const sentence = "B0: CPU of ours grows with 1.20 from 100 to 800, where bare shows 1.15.";
-  expect(findings(report)).toEqual([sentence]);
+  expect(listFindings(report)).toEqual([sentence]);
   expect(toMarkdown(report)).toContain(`### Findings\n\n- ${sentence}`);
   expect(toText(report)).toContain(sentence);
 });
 
-test("what must not grow at all is a finding sooner, and nothing found is said", () => {
-  const flat = reportOf([measured("ours", "ours", 1, { growth: growing(0.4) })], { steepest: 0.3 });
-  expect(findings(flat)).toEqual(["B0: CPU of ours grows with 0.40 from 100 to 800."]);
+test("a case that must not grow has a lower finding threshold, and a report without findings states that", () => {
+  const flat = reportOf([measured("ours", "ours", 1, { growth: growing(0.4) })], { maxGrowth: 0.3 });
+  expect(listFindings(flat)).toEqual(["B0: CPU of ours grows with 0.40 from 100 to 800."]);
   const linear = reportOf([measured("ours", "ours", 1, { growth: growing(1.09) })]);
-  expect(findings(linear)).toEqual(["Nothing of ours grows with an exponent above 1.1."]);
-  expect(findings(reportOf([measured("ours", "ours", 1)]))).toEqual([]);
+  expect(listFindings(linear)).toEqual(["Nothing of ours grows with an exponent above 1.1."]);
+  expect(listFindings(reportOf([measured("ours", "ours", 1)]))).toEqual([]);
 });
 
-test("a load tells what a thread takes and how it grows with their number", () => {
+test("a load report shows the cost per thread and its growth with the number of threads", () => {
   const active = [250, 500, 1_000].map((threads) => ({
     threads,
     done: threads,
     supersteps: threads * 20,
     seconds: 1,
     cpuSeconds: threads ** 1.3,
-    loopDelayMs: { p99: 1, most: 1 },
-    rawCommitMs: { median: 1, most: 1 },
+    loopDelayMs: { p99: 1, max: 1 },
+    rawCommitMs: { median: 1, max: 1 },
     rssBeforeMb: 100,
-    mostRssMb: 100 + threads / 10,
-    mostHeapMb: threads / 20,
+    maxRssMb: 100 + threads / 10,
+    maxHeapMb: threads / 20,
   }));
   const parked = [1_000, 2_000].map((runs) => ({ runs, heapBytes: 5_000 + runs * 3, resumeMs: 2 }));
   const load: Load = { active, parked };
-  const { cpuByThreads, heapByThreads, resumeByParked, bytesOfParked } = loadGrowth(load);
-  expect([cpuByThreads, heapByThreads, resumeByParked, bytesOfParked].map((value) => value?.toFixed(2))).toEqual([
-    "1.30",
-    "1.00",
-    "0.00",
-    "3.00",
-  ]);
+  const { cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun } = fitLoadGrowth(load);
+  expect(
+    [cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun].map((value) => value?.toFixed(2)),
+  ).toEqual(["1.30", "1.00", "0.00", "3.00"]);
   const report = { ...reportOf([]), load };
-  expect(findings(report)).toEqual(["Load: CPU by threads at work grows with 1.30."]);
+  expect(listFindings(report)).toEqual(["Load: CPU by threads at work grows with 1.30."]);
   expect(toText(report)).toContain("102 KB of memory, 51 KB of heap.");
 });
 
-test("the parts of a bundle are the folders of its sources, the largest first", () => {
+test("the parts of a bundle are its source folders, largest first", () => {
   const inputs = {
     "src/index.ts": { bytesInOutput: 10 },
     "packages/core/src/run/run.ts": { bytesInOutput: 300 },
@@ -106,7 +103,7 @@ test("the parts of a bundle are the folders of its sources, the largest first", 
     "src/run/task.ts": { bytesInOutput: 100 },
     "src/define/edge.ts": { bytesInOutput: 0 },
   };
-  expect([...partsOfBundle({ metafile: { outputs: { "out.js": { inputs } } } })]).toEqual([
+  expect([...measureBundleParts({ metafile: { outputs: { "out.js": { inputs } } } })]).toEqual([
     ["run", 400],
     ["tool", 200],
     ["index", 10],

@@ -1,25 +1,25 @@
-/** A yes or a no from the person at the terminal, with a note if they like. */
+/** Yes-or-no prompt at the terminal, with an optional note. */
 import { createInterface } from "node:readline/promises";
 
-/** Ask; undefined when the person leaves (Ctrl-C or Ctrl-D) instead of answering. */
+/** Prompts for an answer. Returns undefined on Ctrl-C or Ctrl-D. */
 export async function askPerson(): Promise<{ readonly ok: boolean; readonly note?: string } | undefined> {
-  const gone = new AbortController();
+  const abortController = new AbortController();
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const leave = (): void => gone.abort();
-  terminal.on("SIGINT", leave).on("close", leave);
+  const abort = (): void => abortController.abort();
+  terminal.on("SIGINT", abort).on("close", abort);
   try {
     for (;;) {
-      const word = (await terminal.question("  yes or no? ", { signal: gone.signal })).trim().toLowerCase();
+      const word = (await terminal.question("  yes or no? ", { signal: abortController.signal })).trim().toLowerCase();
       const ok = ["y", "yes"].includes(word);
       if (!ok && !["n", "no"].includes(word)) continue;
-      const note = (await terminal.question("  a note (or just Enter): ", { signal: gone.signal })).trim();
+      const note = (await terminal.question("  a note (or just Enter): ", { signal: abortController.signal })).trim();
       return note === "" ? { ok } : { ok, note };
     }
   } catch (error) {
-    if (gone.signal.aborted) return undefined;
+    if (abortController.signal.aborted) return undefined;
     throw error;
   } finally {
-    terminal.off("close", leave);
+    terminal.off("close", abort);
     terminal.close();
   }
 }

@@ -1,16 +1,16 @@
-/** What an audit knows: the state of the graph, the context that each process gives it, and the question it asks. */
+/** Schemas of the audit: graph state, context of each process, and interrupt. */
 import { defineContext, defineState, list, messages, record } from "statewright";
 import * as z from "zod";
 
-/** Whether there are tests, and a README. */
-export const Care = z.object({ tests: z.boolean(), readme: z.boolean() });
-export type Care = z.infer<typeof Care>;
+/** Presence of tests and of a README. */
+export const Basics = z.object({ tests: z.boolean(), readme: z.boolean() });
+export type Basics = z.infer<typeof Basics>;
 
-/** A package, or a top-level folder where there are no packages: then with what it shares with the whole tree. */
-export const Part = z.object({ name: z.string(), folder: z.string(), shared: Care.optional() });
+/** Package, or top-level folder of a tree without packages. `shared` holds tests and README of the whole tree. */
+export const Part = z.object({ name: z.string(), folder: z.string(), shared: Basics.optional() });
 export type Part = z.infer<typeof Part>;
 
-/** One thing that was noticed about a part. */
+/** Finding about one part. */
 export const Finding = z.object({
   part: z.string(),
   severity: z.enum(["high", "medium", "low"]),
@@ -18,38 +18,38 @@ export const Finding = z.object({
 });
 export type Finding = z.infer<typeof Finding>;
 
-/** The state: each channel is saved as what changed in it. */
+/** Graph state. A checkpoint stores only the changes of each channel. */
 export const Audit = defineState({
-  /** The conversation of the survey. */
+  /** Conversation of the survey. */
   messages: messages(),
-  /** What tools measured, a sentence each. */
+  /** Measurements of the tools, one sentence per tool. */
   facts: record(z.string()),
   parts: z.array(Part).default([]),
   findings: list(Finding),
   verdict: z.object({ grade: z.string(), summary: z.string() }).nullable().default(null),
   decision: z.object({ write: z.boolean(), note: z.string().optional() }).nullable().default(null),
-  /** Where the report was written. */
+  /** Path of the written report. */
   report: z.string().nullable().default(null),
 });
 
-/** The state as the nodes read it. */
+/** Type of the state in nodes. */
 export type AuditState = NonNullable<(typeof Audit)["types"]>["state"];
 
-/** The context: what belongs to this process and this host. It is never saved and never shown to the model. */
-export const Here = defineContext({
-  /** The source tree. */
+/** Context: values of this process and host. Not stored, and not visible to the model. */
+export const AuditContext = defineContext({
+  /** Root of the source tree. */
   root: z.string(),
-  /** Where the report goes. */
+  /** Path of the report. */
   report: z.string(),
-  /** The effects log, outside the database. */
+  /** Path of the effects log, outside the database. */
   log: z.string(),
-  /** Make the long tools hold halfway, so that a kill finds them at work. */
+  /** Suspends the long tools halfway, so that a kill interrupts running tool calls. */
   hold: z.boolean().default(false),
-  /** Make the first attempt of list_files fail, so that a retry can be seen. */
+  /** Fails the first attempt of list_files, to show a retry. */
   hiccup: z.boolean().default(false),
 });
 
-/** The question that the audit asks before it writes its report. */
+/** Interrupt before the report is written. */
 export const interrupts = {
   write_report: {
     payload: z.object({ grade: z.string(), summary: z.string(), findings: z.number() }),

@@ -1,8 +1,8 @@
-/** `npm run demo`: an agent graph at work on a real source tree. */
+/** `npm run demo`: runs an agent graph on a real source tree. */
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
 
-// The demo starts a process for each act: what the first one compiled, the others only load.
+// The demo starts one process per act: later processes load the code compiled by the first process.
 enableCompileCache(join(import.meta.dirname, "../../../node_modules/.cache/node"));
 
 const { main } = await import("./main.ts");

@@ -1,69 +1,81 @@
-/** The demo's story: an agent works, is killed, goes on, asks a person, ends; then one looks back and tries another way. */
+/**
+ * Acts of the demo: run the agent, kill its process, resume the run, answer an interrupt, then show the history and
+ * fork a branch with another answer.
+ */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { OpenInterrupt, RunEvent } from "statewright";
 import { askPerson } from "./ask-person.ts";
 import { countEffects, readEffects } from "./effects-log.ts";
-import { bytes, count, duration, plain } from "./format-text.ts";
+import { formatBytes, formatCount, formatDuration, toPlainLine } from "./format-text.ts";
 import {
-  keyVariable,
+  getErrorCode,
+  getKeyVariable,
+  getRequestDestination,
   type Options,
   readOptions,
   readStopped,
-  reasonOf,
-  type Stopped,
+  type StoppedDemo,
   UsageError,
   usage,
-  whereTo,
 } from "./options.ts";
-import { forkBeforeQuestion, journalNow, sideBySide, standing, tellHistory } from "./thread-inspection.ts";
-import { act, bold, complain, createView, dim, say, type View } from "./view.ts";
+import {
+  forkBeforeInterrupt,
+  listJournalRows,
+  loadBranchState,
+  printBranchComparison,
+  printHistory,
+} from "./thread-inspection.ts";
+import { bold, createView, dim, print, printActTitle, printError, type View } from "./view.ts";
 import type { Job } from "./worker.ts";
 import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 
-/** Run the demo. The exit code: 0 done, 1 failed or paused, 2 a wrong command line, 128 + n stopped by signal n. */
+/**
+ * Runs the demo. Returns the exit code: 0 done, 1 failed or paused, 2 invalid command line, 128 + n stopped by signal
+ * n.
+ */
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const options = readOptions(argv);
-    if (options !== "help") return await play(prepare(options));
-    say(usage);
+    if (options !== "help") return await runActs(prepareState(options));
+    print(usage);
     return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    complain(error.message);
+    printError(error.message);
     return 2;
   }
 }
 
-/** Everything that the acts share. */
-interface Stage extends Stopped {
+/** State shared by the acts. */
+interface DemoState extends StoppedDemo {
   readonly options: Options;
-  /** The folder of the database; what a stopped demo leaves. */
+  /** Folder of the database; a stopped demo resumes from this folder. */
   readonly folder: string;
   readonly database: string;
   readonly log: string;
   readonly view: View;
   readonly startedMs: number;
-  /** The process at work, if there is one. */
+  /** Active worker process, if any. */
   worker: Worker | undefined;
-  /** The signal that asked the demo to stop. */
+  /** Signal that stopped the demo. */
   signal: "SIGINT" | "SIGTERM" | "SIGHUP" | undefined;
   processes: number;
 }
 
 const thread = "audit";
 
-/** The name of the branch on which the question gets the other answer. */
+/** Name of the branch with the other answer. */
 const otherBranch = "other-answer";
 
-function prepare(options: Options): Stage {
-  const folder = options.resume ?? stateFolder();
-  const stopped: Stopped =
+function prepareState(options: Options): DemoState {
+  const folder = options.resume ?? createStateFolder();
+  const stopped: StoppedDemo =
     options.resume === undefined
       ? { target: options.target, report: options.out ?? join(folder, "report.md"), model: options.model }
-      : withReport(readStopped(options.resume), options.out);
-  keep(folder, stopped);
+      : overrideReport(readStopped(options.resume), options.out);
+  saveStoppedDemo(folder, stopped);
   return {
     ...stopped,
     options,
@@ -78,185 +90,192 @@ function prepare(options: Options): Stage {
   };
 }
 
-function stateFolder(): string {
+function createStateFolder(): string {
   try {
     return mkdtempSync(join(tmpdir(), "statewright-demo-"));
   } catch (error) {
     throw new UsageError(
-      `No folder can be made in "${tmpdir()}" (${reasonOf(error)}). Set TMPDIR to a folder that can be written.`,
+      `Could not create a folder in "${tmpdir()}" (${getErrorCode(error)}). Set TMPDIR to a writable folder.`,
     );
   }
 }
 
-/** What a stopped demo left; its report goes elsewhere when the person says so now. */
-function withReport(stopped: Stopped, report: string | undefined): Stopped {
+/** Replaces the report path of a stopped demo by the path of `--out`, if given. */
+function overrideReport(stopped: StoppedDemo, report: string | undefined): StoppedDemo {
   return report === undefined ? stopped : { ...stopped, report };
 }
 
-/** Note what the demo needs to go on with. */
-function keep(folder: string, stopped: Stopped): void {
+/** Saves the data for `--resume`. */
+function saveStoppedDemo(folder: string, stopped: StoppedDemo): void {
   try {
     writeFileSync(join(folder, "demo.json"), `${JSON.stringify(stopped, undefined, 2)}\n`);
   } catch (error) {
-    throw new UsageError(`"${folder}" cannot be written (${reasonOf(error)}). Make room there, or look at its rights.`);
+    throw new UsageError(
+      `Could not write to "${folder}" (${getErrorCode(error)}). Free disk space or change the permissions of the folder.`,
+    );
   }
 }
 
-async function play(stage: Stage): Promise<number> {
-  const letGo = listenForSignals(stage);
+async function runActs(stage: DemoState): Promise<number> {
+  const removeListeners = listenForSignals(stage);
   try {
-    introduce(stage);
-    for (const part of [work, decide, lookBack]) {
-      const code = await part(stage);
+    printIntroduction(stage);
+    for (const runAct of [runUntilInterrupt, answerInterrupt, compareAnswers]) {
+      const code = await runAct(stage);
       if (code !== undefined) return code;
     }
-    sumUp(stage);
-    cleanUp(stage);
+    printSummary(stage);
+    printResults(stage);
     return 0;
   } finally {
-    letGo();
+    removeListeners();
   }
 }
 
-/** What an act returns when the demo cannot go on. */
-type Stop = Promise<number | undefined>;
+/** Result of an act: the exit code if the demo must end, otherwise undefined. */
+type ActResult = Promise<number | undefined>;
 
-function introduce({ target, model, folder }: Stage): void {
-  say(`${bold("Statewright")}: an agent graph audits ${target}`);
+function printIntroduction({ target, model, folder }: DemoState): void {
+  print(`${bold("Statewright")}: an agent graph audits ${target}`);
   if (model === undefined) {
-    say("Model: a rehearsed script that decides from what the tools return. No key is used, nothing is sent anywhere.");
+    print("Model: a scripted model that decides from the tool results. It needs no key and sends no data.");
   } else {
-    const key = keyVariable(model);
-    say(
-      `Model: ${model}. This sends the names of the files of this tree, the text of those that the model asks to read`,
+    const key = getKeyVariable(model);
+    print(
+      `Model: ${model}. The demo sends file names of this tree, the text of files read by the model (secrets redacted),`,
     );
-    say(
-      `(without what looks like a secret), commit subjects, counts and findings to ${whereTo(model)}${key === undefined ? "" : `, with the key in ${key}`}.`,
+    print(
+      `commit subjects, counts and findings to ${getRequestDestination(model)}${key === undefined ? "" : `, with the key in ${key}`}.`,
     );
   }
-  say(dim(`State: ${folder}`));
+  print(dim(`State: ${folder}`));
 }
 
-/** Acts 1 and 2: the agent works, is killed with calls in flight, and another process goes on to the question. */
-async function work(stage: Stage): Stop {
-  const before = await standing(stage.database, thread);
-  if (before !== undefined) {
-    act(1, "Going on where it was stopped");
-    if (before.status === "waiting" || before.status === "done") return undefined;
-    return stopOf(stage, await runJob(stage, { begin: false }));
+/**
+ * Acts 1 and 2: runs the agent, kills its process during tool calls, and resumes in another process up to the
+ * interrupt.
+ */
+async function runUntilInterrupt(stage: DemoState): ActResult {
+  const previous = await loadBranchState(stage.database, thread);
+  if (previous !== undefined) {
+    printActTitle(1, "Resume the stopped demo");
+    if (previous.status === "waiting" || previous.status === "done") return undefined;
+    return handleEnding(stage, await runJob(stage, { start: false }));
   }
-  act(1, "An agent at work");
-  const first = await workUntilKilled(stage);
-  if (first.status !== "killed" || stage.signal !== undefined) return stopOf(stage, first);
+  printActTitle(1, "Run an agent");
+  const first = await runUntilKilled(stage);
+  if (first.status !== "killed" || stage.signal !== undefined) return handleEnding(stage, first);
 
-  act(2, "Killed in the middle, and on");
-  const left = await journalNow(stage.database, thread);
-  const inFlight = left.filter(({ state }) => state === "started");
-  say(`SIGKILL with ${count(inFlight.length, "tool call")} in flight. What the database holds of this step:`);
-  for (const { name, state } of left)
-    say(
-      `  ${state === "started" ? "…" : "✓"} ${name.padEnd(14)} ${state === "started" ? "begun, no result" : "result saved"}`,
-    );
-  say("Another process goes on:");
-  const second = await runJob(stage, { begin: false });
-  const stop = stopOf(stage, second);
-  if (stop !== undefined) return stop;
-  const { repeated, twice } = countEffects(readEffects(stage.log));
-  say(
-    `Counted in a file outside the database: ${count(left.length - inFlight.length, "result")} kept, ${count(inFlight.filter(({ key }) => repeated.includes(key)).length, "call")} ran again`,
+  printActTitle(2, "Kill the process and resume the run");
+  const journal = await listJournalRows(stage.database, thread);
+  const inFlight = journal.filter(({ state }) => state === "started");
+  print(
+    `SIGKILL with ${formatCount(inFlight.length, "tool call")} in flight. Journal rows of this step in the database:`,
   );
-  say(
-    `under the same key, ${twice.length === 0 ? bold("nothing that had finished ran twice") : `${count(twice.length, "effect")} ran again after it had finished: ${twice.join(", ")}`}.`,
+  for (const { name, state } of journal)
+    print(
+      `  ${state === "started" ? "…" : "✓"} ${name.padEnd(14)} ${state === "started" ? "started, no result" : "result saved"}`,
+    );
+  print("Another process resumes the run:");
+  const second = await runJob(stage, { start: false });
+  const exitCode = handleEnding(stage, second);
+  if (exitCode !== undefined) return exitCode;
+  const { repeated, duplicated } = countEffects(readEffects(stage.log));
+  print(
+    `Counted in a file outside the database: ${formatCount(journal.length - inFlight.length, "result")} reused, ${formatCount(inFlight.filter(({ key }) => repeated.includes(key)).length, "call")} repeated`,
+  );
+  print(
+    `with the same idempotency key, ${duplicated.length === 0 ? bold("no finished effect ran twice") : `${formatCount(duplicated.length, "finished effect")} ran again: ${duplicated.join(", ")}`}.`,
   );
   return undefined;
 }
 
-/** The first process. It is killed at the moment when every call that is still open holds halfway. */
-function workUntilKilled(stage: Stage): Promise<Ending> {
-  const open = new Set<string>();
-  let held = 0;
-  return runJob(stage, { begin: true, hold: true }, (event, worker) => {
-    if (event.type === "tool.started") open.add(event.callId);
-    if (event.type === "tool.completed" || event.type === "tool.failed") open.delete(event.callId);
-    if (event.type === "custom" && event.name === "held") held += 1;
-    if (held > 0 && held === open.size) worker.kill();
+/** Runs the first process, and kills the process when all open tool calls are suspended halfway. */
+function runUntilKilled(stage: DemoState): Promise<Ending> {
+  const openCalls = new Set<string>();
+  let suspended = 0;
+  return runJob(stage, { start: true, hold: true }, (event, worker) => {
+    if (event.type === "tool.started") openCalls.add(event.callId);
+    if (event.type === "tool.completed" || event.type === "tool.failed") openCalls.delete(event.callId);
+    if (event.type === "custom" && event.name === "held") suspended += 1;
+    if (suspended > 0 && suspended === openCalls.size) worker.kill();
   });
 }
 
-/** Act 3: the process has ended at the question; another one brings the answer. */
-async function decide(stage: Stage): Stop {
-  const now = await standing(stage.database, thread);
-  const [question] = now?.interrupts ?? [];
-  if (question === undefined) return undefined;
-  act(3, "It asks a person");
-  say("The run waits in the database; no process is left that waits with it.");
-  const answer = await answerTo(stage, question);
-  if (answer === undefined) return stopped(stage);
-  return stopOf(stage, await runJob(stage, { begin: false, answer }));
+/** Act 3: the process ended at the interrupt; another process resumes the run with the answer. */
+async function answerInterrupt(stage: DemoState): ActResult {
+  const branchState = await loadBranchState(stage.database, thread);
+  const [interrupt] = branchState?.interrupts ?? [];
+  if (interrupt === undefined) return undefined;
+  printActTitle(3, "Answer an interrupt");
+  print("The run waits in the database. No process is running.");
+  const answer = await askForAnswer(stage, interrupt);
+  if (answer === undefined) return printStopped(stage);
+  return handleEnding(stage, await runJob(stage, { start: false, answer }));
 }
 
-async function answerTo(stage: Stage, { payload }: OpenInterrupt): Promise<Job["answer"] | undefined> {
+async function askForAnswer(stage: DemoState, { payload }: OpenInterrupt): Promise<Job["answer"] | undefined> {
   const { grade, summary } = payload as { readonly grade: string; readonly summary: string };
-  say(`  Verdict: ${bold(grade)}. ${plain(summary)}`);
-  say(`  Write the report to ${stage.report}?`);
+  print(`  Verdict: ${bold(grade)}. ${toPlainLine(summary)}`);
+  print(`  Write the report to ${stage.report}?`);
   const { answer } = stage.options;
   if (answer !== undefined) {
-    say(`  ${answer} ${dim("(from --answer)")}`);
+    print(`  ${answer} ${dim("(from --answer)")}`);
     return { ok: answer === "yes" };
   }
   if (process.stdin.isTTY === true) return askPerson();
-  say(`  yes ${dim("(there is no terminal to ask at)")}`);
+  print(`  yes ${dim("(default, because stdin is not a terminal)")}`);
   return { ok: true };
 }
 
-/** Act 4: the history, and the same question answered otherwise on a branch of its own. */
-async function lookBack(stage: Stage): Stop {
-  act(4, "Looking back, and going another way");
-  await tellHistory(stage.database, thread);
-  const decision = await forkBeforeQuestion(stage.database, thread, otherBranch);
+/** Act 4: prints the history, and answers the same interrupt differently on a separate branch. */
+async function compareAnswers(stage: DemoState): ActResult {
+  printActTitle(4, "Show the history and fork a branch");
+  await printHistory(stage.database, thread);
+  const decision = await forkBeforeInterrupt(stage.database, thread, otherBranch);
   const ok = decision?.write !== true;
-  say();
-  say(`A branch from the step before the question, with the other answer: ${bold(ok ? "yes" : "no")}`);
-  // Where it stands decides, not who made it: the demo may have been killed between the fork and its first process.
-  const { status } = (await standing(stage.database, thread, otherBranch)) ?? {};
+  print();
+  print(`Fork from the step before the interrupt, with the other answer: ${bold(ok ? "yes" : "no")}`);
+  // Decide by the status of the branch: a kill between the fork and its first process leaves a branch without a run.
+  const { status } = (await loadBranchState(stage.database, thread, otherBranch)) ?? {};
   if (status !== "waiting" && status !== "done") {
-    const asked = stopOf(stage, await runJob(stage, { begin: false, branch: otherBranch }));
-    if (asked !== undefined) return asked;
+    const exitCode = handleEnding(stage, await runJob(stage, { start: false, branch: otherBranch }));
+    if (exitCode !== undefined) return exitCode;
   }
-  const other = await standing(stage.database, thread, otherBranch);
+  const other = await loadBranchState(stage.database, thread, otherBranch);
   if (other?.status === "waiting") {
     const answer = { ok, note: "the other answer, on a branch" };
-    const ended = stopOf(stage, await runJob(stage, { begin: false, branch: otherBranch, answer }));
-    if (ended !== undefined) return ended;
+    const endCode = handleEnding(stage, await runJob(stage, { start: false, branch: otherBranch, answer }));
+    if (endCode !== undefined) return endCode;
   }
-  say();
-  await sideBySide(stage.database, thread, otherBranch);
+  print();
+  await printBranchComparison(stage.database, thread, otherBranch);
   return undefined;
 }
 
-/** The report of the other branch: never in the place that the person has decided about. */
-function otherReport({ folder }: Stage): string {
+/** Returns the report path of the other branch. Never the path approved for the main branch. */
+function getOtherReport({ folder }: DemoState): string {
   return join(folder, `report.${otherBranch}.md`);
 }
 
-/** Start a process, show what it tells, and wait until it is gone. */
+/** Starts a process, shows its events, and waits for its exit. */
 async function runJob(
-  stage: Stage,
-  what: Pick<Job, "begin" | "branch" | "answer"> & { readonly hold?: boolean },
-  also?: (event: RunEvent, worker: Worker) => void,
+  stage: DemoState,
+  jobOptions: Pick<Job, "start" | "branch" | "answer"> & { readonly hold?: boolean },
+  onEvent?: (event: RunEvent, worker: Worker) => void,
 ): Promise<Ending> {
   if (stage.signal !== undefined) return { status: "killed", signal: stage.signal };
   const { database, target: root, log, model, options } = stage;
-  const report = what.branch === undefined ? stage.report : otherReport(stage);
-  const { hold = false, ...job } = what;
+  const report = jobOptions.branch === undefined ? stage.report : getOtherReport(stage);
+  const { hold = false, ...job } = jobOptions;
   const context = { root, report, log, hold, hiccup: hold };
   const worker = startWorker({ ...job, database, thread, context, model, maxDbKb: options.maxDbKb }, (event) => {
     stage.view.show(event);
-    also?.(event, worker);
+    onEvent?.(event, worker);
   });
   stage.worker = worker;
   stage.processes += 1;
-  stage.view.note(dim(`process ${stage.processes} starts (pid ${worker.pid})`));
+  stage.view.note(dim(`process ${stage.processes} started (pid ${worker.pid})`));
   try {
     return await worker.ending;
   } finally {
@@ -264,39 +283,44 @@ async function runJob(
   }
 }
 
-/** Say why the demo cannot go on and how it can; undefined when it can. */
-function stopOf(stage: Stage, ending: Ending): number | undefined {
+/**
+ * Prints the reason of a stop and the resume command. Returns the exit code, or undefined if the demo can continue.
+ */
+function handleEnding(stage: DemoState, ending: Ending): number | undefined {
   if (ending.status === "done" || ending.status === "waiting")
-    return stage.signal === undefined ? undefined : stopped(stage);
-  if (stage.signal !== undefined || ending.status === "cancelled") return stopped(stage);
-  say();
+    return stage.signal === undefined ? undefined : printStopped(stage);
+  if (stage.signal !== undefined || ending.status === "cancelled") return printStopped(stage);
+  print();
   if (ending.status === "paused" && ending.result.status === "paused")
-    complain(`Paused: ${ending.result.cause.message}`);
-  else if (ending.status === "failed") complain(`Failed: ${ending.message}`);
-  else complain(`The process ended before its work did (${"signal" in ending ? ending.signal : ending.status}).`);
-  howToGoOn(stage);
+    printError(`Paused: ${ending.result.cause.message}`);
+  else if (ending.status === "failed") printError(`Failed: ${ending.message}`);
+  else
+    printError(`The process exited before its job finished (${"signal" in ending ? ending.signal : ending.status}).`);
+  printResumeCommand(stage);
   return 1;
 }
 
-function stopped(stage: Stage): number {
-  say();
-  say("Stopped.");
-  howToGoOn(stage);
+function printStopped(stage: DemoState): number {
+  print();
+  print("Stopped.");
+  printResumeCommand(stage);
   return 128 + constants.signals[stage.signal ?? "SIGINT"];
 }
 
-function howToGoOn({ folder }: Stage): void {
-  say(`What is done is saved in ${folder}. Go on with:`);
-  say(`  npm run demo -- --resume ${folder}`);
+function printResumeCommand({ folder }: DemoState): void {
+  print(`Progress is saved in ${folder}. Resume with:`);
+  print(`  npm run demo -- --resume ${folder}`);
 }
 
-/** The first signal stops gracefully, a second one at once. Returns how to stop listening. */
-function listenForSignals(stage: Stage): () => void {
-  const nobodyReads = (): never => {
+/**
+ * Stops gracefully on the first signal, and immediately on the second. Returns a function that removes the listeners.
+ */
+function listenForSignals(stage: DemoState): () => void {
+  const handleClosedOutput = (): never => {
     stage.worker?.kill();
     process.exit(128 + constants.signals.SIGPIPE);
   };
-  process.stdout.on("error", nobodyReads);
+  process.stdout.on("error", handleClosedOutput);
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const listeners = names.map((name) => {
     const listener = (): void => {
@@ -305,45 +329,45 @@ function listenForSignals(stage: Stage): () => void {
         process.exit(128 + constants.signals[name]);
       }
       stage.signal = name;
-      say();
-      say("Stopping at what is done … (once more to stop at once)");
+      print();
+      print("Stopping after saving finished work … (send the signal again to stop immediately)");
       stage.worker?.stop();
     };
     process.on(name, listener);
     return [name, listener] as const;
   });
   return () => {
-    process.stdout.off("error", nobodyReads);
+    process.stdout.off("error", handleClosedOutput);
     for (const [name, listener] of listeners) process.off(name, listener);
   };
 }
 
-function sumUp({ view, startedMs, processes, log }: Stage): void {
+function printSummary({ view, startedMs, processes, log }: DemoState): void {
   const { steps, toolCalls, retries, bytes: saved } = view.tally;
-  const { finished, twice } = countEffects(readEffects(log));
-  say();
-  say(
-    `${bold("In all")}  ${[
-      count(steps, "step"),
-      count(toolCalls, "tool call"),
+  const { finished, duplicated } = countEffects(readEffects(log));
+  print();
+  print(
+    `${bold("Total")}  ${[
+      formatCount(steps, "step"),
+      formatCount(toolCalls, "tool call"),
       `${retries} ${retries === 1 ? "retry" : "retries"}`,
-      `${bytes(saved)} of changes saved`,
-      `${count(finished, "effect")} finished, ${twice.length === 0 ? "none" : twice.length} run again after that`,
+      `${formatBytes(saved)} of changes saved`,
+      `${formatCount(finished, "effect")} finished, ${duplicated.length === 0 ? "none" : duplicated.length} repeated after finishing`,
       `${processes} processes`,
-      duration(performance.now() - startedMs),
+      formatDuration(performance.now() - startedMs),
     ].join(" · ")}`,
   );
 }
 
-/** Say where the results are, and take away what nobody asked to keep. */
-function cleanUp(stage: Stage): void {
+/** Prints the paths of the results, and deletes the state unless `--keep` was given. */
+function printResults(stage: DemoState): void {
   const { options, folder, database, report } = stage;
-  const reports = [report, otherReport(stage)].filter((path) => existsSync(path));
-  if (reports.length === 0) say("No report was written.");
-  for (const path of reports) say(`Report:   ${path}${path === report ? "" : dim("  (of the other branch)")}`);
+  const reports = [report, getOtherReport(stage)].filter((path) => existsSync(path));
+  if (reports.length === 0) print("No report was written.");
+  for (const path of reports) print(`Report:   ${path}${path === report ? "" : dim("  (other branch)")}`);
   if (options.keep) {
-    say(`Database: ${database}`);
-    say(dim(`          look into it: sqlite3 ${database} 'select * from history'`));
+    print(`Database: ${database}`);
+    print(dim(`          inspect with: sqlite3 ${database} 'select * from history'`));
   } else if (reports.some((path) => dirname(path) === folder)) {
     for (const name of ["audit.db", "effects.log", "demo.json"]) rmSync(join(folder, name), { force: true });
   } else rmSync(folder, { recursive: true, force: true });

@@ -1,26 +1,29 @@
-/** What stands around the tools: a guard before them, a redaction after them. Both also see calls that were refused. */
+/**
+ * Middleware of the tools: a guard before each tool call and redaction of each result. Denied calls pass through
+ * both.
+ */
 import { defineMiddleware, deny, type ToolResult } from "statewright";
-import { isSecretFile, redacted } from "./secrets.ts";
+import { isSecretFile, redactSecrets } from "./secrets.ts";
 import { readFileTool } from "./tools.ts";
 
-/** Refuse to read the files in which people keep secrets; the model reads why. */
+/** Denies reads of files that usually contain secrets; the model receives the reason. */
 export const guard = defineMiddleware({
   name: "guard",
   required: true,
   beforeTool: ({ call }) =>
     readFileTool.is(call) && isSecretFile(call.args.path)
-      ? deny(`Files like "${call.args.path}" hold secrets and are not read.`)
+      ? deny(`Files such as "${call.args.path}" contain secrets and cannot be read.`)
       : undefined,
 });
 
-/** Take what looks like a secret out of a result, before it is saved and before the model reads it. */
+/** Redacts secrets in a tool result, before the result is saved and sent to the model. */
 export const redact = defineMiddleware({
   name: "redact",
   required: true,
   afterTool: ({ result }) => {
     let removed = 0;
     const clean = (text: string): string => {
-      const { text: without, count } = redacted(text);
+      const { text: without, count } = redactSecrets(text);
       removed += count;
       return without;
     };

@@ -1,67 +1,71 @@
-/** What the command line says, checked before anything starts: a wrong word ends the demo with one sentence. */
+/**
+ * Parses and validates the command line before the demo starts. An invalid argument ends the demo with one sentence.
+ */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 
 export interface Options {
-  /** The source tree that is audited. */
+  /** Source tree to audit. */
   readonly target: string;
-  /** Where the report goes; beside the database when it is not given. */
+  /** Path of the report; next to the database by default. */
   readonly out: string | undefined;
-  /** A real model, as `provider/name`; the rehearsed one when absent. */
+  /** Real model, as `provider/name`; the scripted model if absent. */
   readonly model: string | undefined;
   readonly keep: boolean;
-  /** The folder of a stopped demo to go on with. */
+  /** State folder of a stopped demo to resume. */
   readonly resume: string | undefined;
-  /** The answer where there is no terminal to ask at, or where it was given before. */
+  /** Answer to the interrupt, in place of a prompt at the terminal. */
   readonly answer: "yes" | "no" | undefined;
   readonly maxDbKb: number | undefined;
 }
 
-/** A wrong command line: its message is all that the person needs. */
+/** Invalid command line. The message is printed without a stack trace. */
 export class UsageError extends Error {}
 
 export const usage = `npm run demo [-- [folder] [options]]
 
-  folder                   the source tree or git repository to audit; this repository by default
+  folder                   source tree or git repository to audit; this repository by default
 
-  --out <file>             write the report there instead of into a temporary folder
-  --model <provider/name>  use a real model, with its key from the environment; sends parts of the tree to it
-  --answer <yes|no>        answer the question in place of a person
-  --keep                   keep the database, and print where it is
-  --resume <folder>        go on with a demo that was stopped
-  --max-db-kb <number>     play a full disk: the database may not grow larger than this
-  --help                   this text
+  --out <file>             write the report to this file, not to a temporary folder
+  --model <provider/name>  use a real model, with its key from the environment; sends parts of the tree to the provider
+  --answer <yes|no>        answer the interrupt without a prompt
+  --keep                   keep the database, and print its path
+  --resume <folder>        resume a stopped demo
+  --max-db-kb <number>     simulate a full disk: limit the size of the database
+  --help                   print this text
 `;
 
-/** Where relative paths start: the folder in which the person typed the command, which npm leaves in INIT_CWD. */
-const here = process.env["INIT_CWD"] ?? process.cwd();
+/** Base of relative paths: the folder in which the user ran the command. npm passes that folder in INIT_CWD. */
+const baseFolder = process.env["INIT_CWD"] ?? process.cwd();
 
 const repository = resolve(import.meta.dirname, "../../..");
 
-/** Read the command line; `help` for `--help`. Throws {@link UsageError}. */
+/** Parses the command line. Returns `help` for `--help`. Throws {@link UsageError}. */
 export function readOptions(argv: readonly string[]): Options | "help" {
-  const { values, positionals } = parsed(argv);
+  const { values, positionals } = parseCommandLine(argv);
   if (values.help) return "help";
   if (positionals.length > 1)
-    throw new UsageError(`One folder at a time, please: got ${positionals.map((word) => `"${word}"`).join(", ")}.`);
-  const resumed = values.resume === undefined ? undefined : folder(resolve(here, values.resume));
+    throw new UsageError(
+      `Expected one folder, got ${positionals.map((word) => `"${word}"`).join(", ")}. Remove the other folders.`,
+    );
+  const resumed = values.resume === undefined ? undefined : checkFolder(resolve(baseFolder, values.resume));
   if (resumed !== undefined && (positionals.length > 0 || values.model !== undefined))
-    throw new UsageError("--resume goes on with the folder and the model that the demo began with: leave them out.");
-  const target = positionals[0] === undefined ? repository : folder(resolve(here, positionals[0]));
+    throw new UsageError("--resume uses the folder and the model of the stopped demo. Remove the folder and --model.");
+  const target = positionals[0] === undefined ? repository : checkFolder(resolve(baseFolder, positionals[0]));
   return {
     target,
-    out: values.out === undefined ? undefined : reportFile(resolve(here, values.out)),
-    model: values.model === undefined ? undefined : modelName(values.model),
+    out: values.out === undefined ? undefined : checkReportFile(resolve(baseFolder, values.out)),
+    model: values.model === undefined ? undefined : checkModelName(values.model),
     keep: values.keep,
-    resume: resumed === undefined ? undefined : stateFolder(resumed),
-    answer: values.answer === undefined ? undefined : yesOrNo(values.answer),
-    maxDbKb: values["max-db-kb"] === undefined ? undefined : atLeast128(values["max-db-kb"]),
+    resume: resumed === undefined ? undefined : checkStateFolder(resumed),
+    answer: values.answer === undefined ? undefined : parseYesOrNo(values.answer),
+    maxDbKb: values["max-db-kb"] === undefined ? undefined : parseMaxDbKb(values["max-db-kb"]),
   };
 }
 
-function parsed(argv: readonly string[]) {
+function parseCommandLine(argv: readonly string[]) {
   try {
     return parseArgs({
       args: [...argv],
@@ -81,22 +85,22 @@ function parsed(argv: readonly string[]) {
   }
 }
 
-function folder(path: string): string {
-  const found = statOf(path);
-  if (found === undefined) throw new UsageError(`There is no folder "${path}". Give the path of a source tree.`);
-  if (!found.isDirectory())
-    throw new UsageError(`"${path}" is a file, not a folder. Its folder is "${dirname(path)}".`);
+function checkFolder(path: string): string {
+  const stats = findStats(path);
+  if (stats === undefined) throw new UsageError(`Folder "${path}" does not exist. Pass the path of a source tree.`);
+  if (!stats.isDirectory())
+    throw new UsageError(`"${path}" is a file, not a folder. Use its folder "${dirname(path)}".`);
   try {
     accessSync(path, constants.R_OK | constants.X_OK);
     readdirSync(path);
   } catch {
-    throw new UsageError(`The folder "${path}" cannot be read. Look at its permissions.`);
+    throw new UsageError(`Folder "${path}" is not readable. Fix its permissions.`);
   }
   return path;
 }
 
-/** What lies at a path; undefined for nothing, and for what a folder on the way hides. */
-function statOf(path: string): Stats | undefined {
+/** Returns the stats of a path; undefined if the path is missing or not accessible. */
+function findStats(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
@@ -104,36 +108,37 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Why the system refused, in its own short word. */
-export function reasonOf(error: unknown): string {
+/** Returns the system error code, or the error as a string. */
+export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
-function stateFolder(path: string): string {
+function checkStateFolder(path: string): string {
   if (existsSync(join(path, "demo.json"))) return path;
-  throw notStopped(path);
+  throw createNotStoppedError(path);
 }
 
-function notStopped(path: string): UsageError {
-  return new UsageError(
-    `"${path}" does not hold a stopped demo. Give the folder that the demo printed when it stopped.`,
-  );
+function createNotStoppedError(path: string): UsageError {
+  return new UsageError(`"${path}" does not contain a stopped demo. Pass the folder printed by the stopped demo.`);
 }
 
-function reportFile(path: string): string {
-  if (statOf(path)?.isDirectory())
-    throw new UsageError(`--out "${path}" is a folder. Give the path of a file, such as "${join(path, "report.md")}".`);
+function checkReportFile(path: string): string {
+  if (findStats(path)?.isDirectory())
+    throw new UsageError(`--out "${path}" is a folder. Pass the path of a file, such as "${join(path, "report.md")}".`);
   const parent = dirname(path);
-  if (statOf(parent)?.isDirectory() !== true) throw new UsageError(`--out: there is no folder "${parent}".`);
+  if (findStats(parent)?.isDirectory() !== true)
+    throw new UsageError(`--out: folder "${parent}" does not exist. Create the folder or pass another path.`);
   try {
     accessSync(parent, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new UsageError(`--out: the folder "${parent}" cannot be written (${reasonOf(error)}).`);
+    throw new UsageError(
+      `--out: folder "${parent}" is not writable (${getErrorCode(error)}). Fix its permissions or pass another path.`,
+    );
   }
   return path;
 }
 
-/** Variables in which providers look for their key, as their packages document it. */
+/** Environment variables with the API keys, as documented by the provider packages. */
 const keys: Readonly<Record<string, string>> = {
   anthropic: "ANTHROPIC_API_KEY",
   google: "GOOGLE_GENERATIVE_AI_API_KEY",
@@ -142,40 +147,40 @@ const keys: Readonly<Record<string, string>> = {
   xai: "XAI_API_KEY",
 };
 
-function modelName(name: string): string {
+function checkModelName(name: string): string {
   const [, provider] = /^([a-z0-9-]+)\/.+$/.exec(name) ?? [];
   if (provider === undefined)
-    throw new UsageError(`--model "${name}" is not the name of a model. Write it as "provider/name".`);
+    throw new UsageError(`--model: expected "provider/name", got "${name}". Pass the model as "provider/name".`);
   const key = keys[provider];
   if (key !== undefined && (process.env[key] ?? "") === "")
-    throw new UsageError(`--model ${name} needs a key: set ${key} in the environment, or leave --model out.`);
+    throw new UsageError(`--model ${name} needs a key. Set ${key} in the environment, or remove --model.`);
   return name;
 }
 
-/** The variable that holds the key of a model's provider, where it is known. */
-export function keyVariable(model: string): string | undefined {
+/** Returns the environment variable of a provider's key, if known. */
+export function getKeyVariable(model: string): string | undefined {
   return keys[model.split("/")[0] ?? ""];
 }
 
-/** Where the requests of a model go, as far as it is known here. */
-export function whereTo(model: string): string {
+/** Returns the destination of the requests of a model, if known. */
+export function getRequestDestination(model: string): string {
   const provider = model.split("/")[0] ?? "";
   return process.env[`${provider.toUpperCase()}_BASE_URL`] ?? `the API of ${provider}`;
 }
 
-function yesOrNo(word: string): "yes" | "no" {
+function parseYesOrNo(word: string): "yes" | "no" {
   if (word === "yes" || word === "no") return word;
-  throw new UsageError(`--answer is "${word}". Say yes or no.`);
+  throw new UsageError(`--answer: expected yes or no, got "${word}". Pass yes or no.`);
 }
 
-function atLeast128(word: string): number {
+function parseMaxDbKb(word: string): number {
   const number = Number(word);
   if (Number.isInteger(number) && number >= 128) return number;
-  throw new UsageError(`--max-db-kb is "${word}". Give a whole number from 128.`);
+  throw new UsageError(`--max-db-kb: expected an integer ≥ 128, got "${word}". Pass a larger integer.`);
 }
 
-/** What a stopped demo leaves beside its database, so that it can go on. */
-export interface Stopped {
+/** Contents of demo.json, saved next to the database of a stopped demo. */
+export interface StoppedDemo {
   readonly target: string;
   readonly report: string;
   readonly model: string | undefined;
@@ -183,17 +188,19 @@ export interface Stopped {
 
 const Stopped = z.object({ target: z.string(), report: z.string(), model: z.string().optional() });
 
-/** Read what a stopped demo left. Throws {@link UsageError} for what is none, and for a tree that is no longer there. */
-export function readStopped(path: string): Stopped {
-  const { target, report, model } = parsedStopped(path);
-  folder(target);
+/**
+ * Reads demo.json of a stopped demo. Throws {@link UsageError} for an invalid folder and for a missing source tree.
+ */
+export function readStopped(path: string): StoppedDemo {
+  const { target, report, model } = parseStoppedDemo(path);
+  checkFolder(target);
   return { target, report, model };
 }
 
-function parsedStopped(path: string): z.infer<typeof Stopped> {
+function parseStoppedDemo(path: string): z.infer<typeof Stopped> {
   try {
     return Stopped.parse(JSON.parse(readFileSync(join(path, "demo.json"), "utf8")));
   } catch {
-    throw notStopped(path);
+    throw createNotStoppedError(path);
   }
 }

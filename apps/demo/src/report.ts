@@ -1,48 +1,46 @@
-/** The report of an audit as Markdown, and the one write that puts it in its place. */
+/** Markdown report of an audit, and its atomic write. */
 import { basename, dirname } from "node:path";
 import { workspace } from "@statewright/host";
 import type { AuditState, Finding } from "./audit-state.ts";
-import { inMarkdown } from "./format-text.ts";
+import { escapeMarkdown } from "./format-text.ts";
 
-/** The report. Everything in it comes from the saved state. */
-export function reportOf(state: AuditState, branch: string): string {
+/** Renders the report from the saved state only. */
+export function renderReport(state: AuditState, branch: string): string {
   const { verdict, facts, findings, parts, decision } = state;
   return [
     "# Audit",
     "",
-    `**${inMarkdown(verdict?.grade ?? "no verdict")}.** ${inMarkdown(verdict?.summary ?? "")}`,
+    `**${escapeMarkdown(verdict?.grade ?? "no verdict")}.** ${escapeMarkdown(verdict?.summary ?? "")}`,
     "",
     "## Measured",
     "",
-    ...Object.entries(facts).map(([name, fact]) => `- ${inMarkdown(name)}: ${inMarkdown(fact)}`),
+    ...Object.entries(facts).map(([name, fact]) => `- ${escapeMarkdown(name)}: ${escapeMarkdown(fact)}`),
     `- parts checked: ${parts.length}`,
     "",
     "## Findings",
     "",
     ...(findings.length === 0
       ? ["None."]
-      : ["| severity | part | finding |", "|---|---|---|", ...byGravity(findings).map(row)]),
+      : ["| severity | part | finding |", "|---|---|---|", ...sortBySeverity(findings).map(renderRow)]),
     "",
-    ...(decision?.note === undefined
-      ? []
-      : [`Note of the person who let it be written: ${inMarkdown(decision.note)}`, ""]),
-    `Written by the Statewright demo on the branch "${inMarkdown(branch)}".`,
+    ...(decision?.note === undefined ? [] : [`Note of the approver: ${escapeMarkdown(decision.note)}`, ""]),
+    `Written by the Statewright demo on the branch "${escapeMarkdown(branch)}".`,
     "",
   ].join("\n");
 }
 
-/** Write the report, whole or not at all, and give its path. Doing it twice leaves the same file. */
+/** Writes the report atomically and returns its path. Idempotent: a repeated write leaves the same file. */
 export async function writeReport(path: string, report: string): Promise<string> {
   await workspace(dirname(path)).write(basename(path), report);
   return path;
 }
 
-const gravity: readonly Finding["severity"][] = ["high", "medium", "low"];
+const severities: readonly Finding["severity"][] = ["high", "medium", "low"];
 
-function byGravity(findings: readonly Finding[]): readonly Finding[] {
-  return gravity.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
+function sortBySeverity(findings: readonly Finding[]): readonly Finding[] {
+  return severities.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
 }
 
-function row({ severity, part, text }: Finding): string {
-  return `| ${inMarkdown(severity)} | ${inMarkdown(part)} | ${inMarkdown(text)} |`;
+function renderRow({ severity, part, text }: Finding): string {
+  return `| ${escapeMarkdown(severity)} | ${escapeMarkdown(part)} | ${escapeMarkdown(text)} |`;
 }

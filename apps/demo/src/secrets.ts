@@ -1,14 +1,15 @@
-/** What looks like a secret: in the name of a file, or in its text. */
+/** Detection of secrets by file name and by text. */
 
-const secretFiles = /(^|\/)(\.env(\..+)?|\.npmrc|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|.+\.(pem|p12|pfx|keystore))$/i;
-const harmless = /\.(example|sample|template|dist)$/i;
+const secretFilePattern =
+  /(^|\/)(\.env(\..+)?|\.npmrc|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|.+\.(pem|p12|pfx|keystore))$/i;
+const templateFilePattern = /\.(example|sample|template|dist)$/i;
 
-/** Tell whether a file is one that people keep secrets in. */
+/** Returns true if files of this name usually contain secrets. */
 export function isSecretFile(path: string): boolean {
-  return secretFiles.test(path) && !harmless.test(path);
+  return secretFilePattern.test(path) && !templateFilePattern.test(path);
 }
 
-const shapes: readonly RegExp[] = [
+const secretPatterns: readonly RegExp[] = [
   /\bsk-[A-Za-z0-9_-]{20,}/g,
   /\bgh[pousr]_[A-Za-z0-9]{36,}/g,
   /\bAKIA[0-9A-Z]{16}\b/g,
@@ -17,10 +18,10 @@ const shapes: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 
-/** The text without what looks like a secret, and how many were taken out. */
-export function redacted(text: string): { readonly text: string; readonly count: number } {
+/** Replaces secrets in a text by `[redacted]`. Returns the text and the number of replaced secrets. */
+export function redactSecrets(text: string): { readonly text: string; readonly count: number } {
   let count = 0;
-  const clean = shapes.reduce(
+  const clean = secretPatterns.reduce(
     (current, shape) =>
       current.replace(shape, () => {
         count += 1;

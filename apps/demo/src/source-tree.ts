@@ -1,32 +1,32 @@
-/** A source tree as the audit sees it: which files there are, and their text, both within bounds. */
+/** Access to a source tree: file list and file text, both with limits. */
 import { isHostError, workspace } from "@statewright/host";
 
-/** More files and folders than this are not looked at; the report says so. */
+/** Maximum number of listed files and folders; the report notes a larger tree. */
 export const maxEntries = 5_000;
 
-/** A larger file is not read as text: it is data, or made by a program. */
+/** Maximum size of a text file. Larger files are usually data or generated. */
 const maxFileBytes = 512 * 1024;
 
-/** Folders that hold what tools made or fetched, where no .gitignore says so. */
-const skip =
+/** Folders of generated or downloaded files, skipped even without a .gitignore entry. */
+const skippedFolders =
   ".git .hg .svn node_modules bower_components dist target coverage vendor venv .venv __pycache__ .tox .cache .next .turbo".split(
     " ",
   );
 
-/** The files of a tree, by their paths from its root with `/` between folders. */
+/** Files of a tree, as paths relative to its root with `/` separators. */
 export interface Listing {
   readonly files: readonly string[];
-  /** The tree is larger than what was looked at. */
+  /** True when the tree exceeds the limit. */
   readonly more: boolean;
-  /** Folders that could not be read. */
+  /** Folders without read permission. */
   readonly unreadable: readonly string[];
 }
 
-/** List the files of a folder of the tree and below it, without what .gitignore files leave out. Links are not followed. */
+/** Lists the files of a folder recursively, without ignored files (.gitignore). Does not follow links. */
 export async function listFiles(root: string, signal: AbortSignal, folder = "."): Promise<Listing> {
   const { entries, unreadable, truncated } = await workspace(root).list({
     path: folder,
-    skip,
+    skip: skippedFolders,
     limit: maxEntries,
     signal,
   });
@@ -37,12 +37,12 @@ export async function listFiles(root: string, signal: AbortSignal, folder = ".")
   };
 }
 
-/** What a file turned out to be: its text, or why there is none. */
+/** Result of reading a file: its text, or the reason for a missing text. */
 export type FileText =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "binary" | "large" | "unreadable" | "missing" | "outside" };
 
-/** Read one file of the tree as text. What is not in the tree, or not a file, is not read. */
+/** Reads one file of the tree as text. Does not read paths outside the tree. */
 export async function readText(root: string, path: string): Promise<FileText> {
   try {
     const file = await workspace(root).read(path, { maxBytes: maxFileBytes });
@@ -55,7 +55,7 @@ export async function readText(root: string, path: string): Promise<FileText> {
   }
 }
 
-/** The host is short of something for now: the same read may work later. */
+/** Returns true for a temporary shortage of host resources: a retry of the read may succeed. */
 export function isBusy(systemCode: string | undefined): boolean {
   return systemCode !== undefined && ["EMFILE", "ENFILE", "EAGAIN", "EBUSY"].includes(systemCode);
 }

@@ -1,27 +1,27 @@
-/** Looking at a thread from outside: its state, its journal, its history, and a fork of it. */
+/** Inspection of a thread from another process: state, journal, history and fork. */
 import { existsSync } from "node:fs";
 import {
   type EffectState,
   fork,
+  getHistory,
   getState,
   type HistoryEntry,
-  history,
   isStatewrightError,
   type OpenInterrupt,
   type RunStatus,
   type Store,
   sqliteStore,
 } from "statewright";
-import { type AuditGraph, auditGraph } from "./audit-graph.ts";
+import { type AuditGraph, createAuditGraph } from "./audit-graph.ts";
 import type { AuditState } from "./audit-state.ts";
-import { bytes, plain, short } from "./format-text.ts";
-import { rehearsedModel } from "./rehearsed-model.ts";
-import { bold, changesText, say } from "./view.ts";
+import { formatBytes, toPlainLine, truncate } from "./format-text.ts";
+import { createRehearsedModel } from "./rehearsed-model.ts";
+import { bold, formatChanges, print } from "./view.ts";
 
-/** The graph, for its types and channels; nothing is run with it here. */
-const graph = auditGraph(rehearsedModel());
+/** Graph for types and channels only; not run in this process. */
+const graph = createAuditGraph(createRehearsedModel());
 
-async function withStore<Value>(database: string, work: (store: Store) => Promise<Value>): Promise<Value> {
+async function useStore<Value>(database: string, work: (store: Store) => Promise<Value>): Promise<Value> {
   const store = sqliteStore(database);
   try {
     return await work(store);
@@ -30,8 +30,8 @@ async function withStore<Value>(database: string, work: (store: Store) => Promis
   }
 }
 
-/** Where a branch of the thread stands; undefined when it has not begun. */
-export async function standing(
+/** Returns status, interrupts and state of a branch; undefined for a branch without checkpoints. */
+export async function loadBranchState(
   database: string,
   thread: string,
   branch?: string,
@@ -45,7 +45,7 @@ export async function standing(
 > {
   if (!existsSync(database)) return undefined;
   try {
-    return await withStore(database, (store) =>
+    return await useStore(database, (store) =>
       getState(graph, { store, thread, ...(branch === undefined ? {} : { branch }) }),
     );
   } catch (error) {
@@ -55,42 +55,42 @@ export async function standing(
   }
 }
 
-/** The rows of the step at work: which effects have a result, which have only begun. */
-export function journalNow(
+/** Lists the journal rows of the current step: finished effects and started effects. */
+export function listJournalRows(
   database: string,
   thread: string,
 ): Promise<readonly { readonly name: string; readonly state: EffectState; readonly key: string }[]> {
-  return withStore(database, async (store) => {
+  return useStore(database, async (store) => {
     const head = await store.head(thread);
     const rows = head === undefined ? [] : await store.effects(thread, head.branch, head.step);
     return rows.map(({ name, state, idempotencyKey: key }) => ({ name, state, key }));
   });
 }
 
-/** Print the steps of the thread, oldest first, with what each changed. */
-export async function tellHistory(database: string, thread: string): Promise<void> {
-  await withStore(database, async (store) => {
+/** Prints the steps of the thread, oldest first, with their changes. */
+export async function printHistory(database: string, thread: string): Promise<void> {
+  await useStore(database, async (store) => {
     const entries: HistoryEntry<NonNullable<AuditGraph["types"]>>[] = [];
-    for await (const entry of history(graph, { store, thread, branch: "main" })) entries.push(entry);
-    say(bold(`  ${"step".padEnd(6)}${"node".padEnd(10)}${"saved".padStart(9)}   changed`));
+    for await (const entry of getHistory(graph, { store, thread, branch: "main" })) entries.push(entry);
+    print(bold(`  ${"step".padEnd(6)}${"node".padEnd(10)}${"saved".padStart(9)}   changed`));
     for (const { step, nodes, source, changes, bytes: size } of entries.reverse())
-      say(
-        `  ${String(step).padEnd(6)}${(nodes.join(" + ") || source).padEnd(10)}${bytes(size).padStart(9)}   ${changesText(changes)}`,
+      print(
+        `  ${String(step).padEnd(6)}${(nodes.join(" + ") || source).padEnd(10)}${formatBytes(size).padStart(9)}   ${formatChanges(changes)}`,
       );
   });
 }
 
-/** Make a branch at the step before the question, unless it is there; gives what was decided on `main`. */
-export async function forkBeforeQuestion(
+/** Forks a branch at the step before the interrupt, unless the branch exists. Returns the decision on `main`. */
+export async function forkBeforeInterrupt(
   database: string,
   thread: string,
   name: string,
 ): Promise<AuditState["decision"]> {
-  return withStore(database, async (store) => {
+  return useStore(database, async (store) => {
     const { state } = await getState(graph, { store, thread, branch: "main" });
-    const known = (await store.branches(thread)).some((branch) => branch.name === name);
-    if (!known) {
-      for await (const { next, checkpointId } of history(graph, { store, thread, branch: "main" })) {
+    const branchExists = (await store.branches(thread)).some((branch) => branch.name === name);
+    if (!branchExists) {
+      for await (const { next, checkpointId } of getHistory(graph, { store, thread, branch: "main" })) {
         if (!next.includes("ask")) continue;
         await fork(graph, { store, thread, at: checkpointId, name });
         break;
@@ -100,36 +100,36 @@ export async function forkBeforeQuestion(
   });
 }
 
-/** Print two branches beside each other. */
-export async function sideBySide(database: string, thread: string, other: string): Promise<void> {
-  await withStore(database, async (store) => {
-    const columns = await Promise.all(["main", other].map((branch) => columnOf(store, thread, branch)));
+/** Prints two branches in two columns. */
+export async function printBranchComparison(database: string, thread: string, other: string): Promise<void> {
+  await useStore(database, async (store) => {
+    const columns = await Promise.all(["main", other].map((branch) => loadColumn(store, thread, branch)));
     const [left = [], right = []] = columns;
     for (const [index, [label, value]] of left.entries()) {
-      const row = `  ${label.padEnd(12)}${short(value, 40).padEnd(42)}${short(right[index]?.[1] ?? "", 40)}`;
-      say(index === 0 ? bold(row) : row);
+      const row = `  ${label.padEnd(12)}${truncate(value, 40).padEnd(42)}${truncate(right[index]?.[1] ?? "", 40)}`;
+      print(index === 0 ? bold(row) : row);
     }
   });
 }
 
 type Row = readonly [label: string, value: string];
 
-async function columnOf(store: Store, thread: string, branch: string): Promise<readonly Row[]> {
+async function loadColumn(store: Store, thread: string, branch: string): Promise<readonly Row[]> {
   const { state, status } = await getState(graph, { store, thread, branch });
-  const line: string[] = [];
-  let own = 0;
-  for await (const entry of history(graph, { store, thread, branch })) {
-    if (entry.nodes.length > 0) line.unshift(entry.nodes.join(" + "));
-    if (entry.branch === branch) own += entry.bytes;
+  const stepNames: string[] = [];
+  let ownBytes = 0;
+  for await (const entry of getHistory(graph, { store, thread, branch })) {
+    if (entry.nodes.length > 0) stepNames.unshift(entry.nodes.join(" + "));
+    if (entry.branch === branch) ownBytes += entry.bytes;
   }
   return [
     ["branch", branch],
     ["answer", state.decision === null ? "none yet" : state.decision.write ? "yes" : "no"],
-    ["note", plain(state.decision?.note ?? "–")],
-    ["last steps", line.slice(-3).join(" → ")],
+    ["note", toPlainLine(state.decision?.note ?? "–")],
+    ["last steps", stepNames.slice(-3).join(" → ")],
     ["report", state.report === null ? "not written" : "written"],
     ["findings", branch === "main" ? String(state.findings.length) : `${state.findings.length}, shared with main`],
     ["run", status ?? "none"],
-    ["own bytes", bytes(own)],
+    ["own bytes", formatBytes(ownBytes)],
   ];
 }

@@ -1,72 +1,74 @@
-/** The tools of the survey. The model sees their arguments; the source tree is injected and never shown to it. */
+/** Tools of the survey. The model passes the arguments; the source tree is injected and not visible to the model. */
 import { createHash } from "node:crypto";
 import { isHostError, runProcess } from "@statewright/host";
 import { defineTool, ToolError, type ToolReturn, type ToolRuntime } from "statewright";
 import * as z from "zod";
-import { Here } from "./audit-state.ts";
-import { logged } from "./effects-log.ts";
-import { count } from "./format-text.ts";
+import { AuditContext } from "./audit-state.ts";
+import { runLoggedEffect } from "./effects-log.ts";
+import { formatCount } from "./format-text.ts";
 import { isBusy, listFiles, maxEntries, readText } from "./source-tree.ts";
 
-/** What every tool gets beside the model's arguments. */
+/** Injected values of every tool. */
 const inject = {
-  root: Here.from((here) => here.root),
-  log: Here.from((here) => here.log),
-  hold: Here.from((here) => here.hold),
-  hiccup: Here.from((here) => here.hiccup),
+  root: AuditContext.from((here) => here.root),
+  log: AuditContext.from((here) => here.log),
+  hold: AuditContext.from((here) => here.hold),
+  hiccup: AuditContext.from((here) => here.hiccup),
 };
 type Injected = { readonly root: string; readonly log: string; readonly hold: boolean; readonly hiccup: boolean };
 type Runtime = ToolRuntime<unknown, Injected>;
 
-const nothing = z.object({});
-const reads = { access: "read", filesystem: "read" } as const;
+const noInput = z.object({});
+const readSafety = { access: "read", filesystem: "read" } as const;
 
-/** A host that is short of file handles or locks says that nothing happened, and is asked again. */
+/** Retries after a shortage of file handles or locks: such an error has no side effect. */
 const retry = { attempts: 3, initialMs: 50, on: ["unavailable"] } as const;
 
 const listFilesTool = defineTool({
   name: "list_files",
   description: "List the files of the source tree with their paths.",
-  input: nothing,
+  input: noInput,
   inject,
   effect: "pure",
-  safety: reads,
+  safety: readSafety,
   retry,
   run: (_args, runtime) =>
-    effect(runtime, async ({ injected, signal, attempt }) => {
+    runEffect(runtime, async ({ injected, signal, attempt }) => {
       if (injected.hiccup && attempt === 1)
-        throw ToolError.unavailable("too many open files (made up by the demo, so that you see a retry)");
+        throw ToolError.unavailable("too many open files (simulated by the demo to show a retry)");
       const { files, more, unreadable } = await listFiles(injected.root, signal);
       const shown = files.slice(0, 400);
-      const left = files.length - shown.length;
+      const omitted = files.length - shown.length;
       const notes = [
-        left > 0 ? `(and ${left} more files)` : "",
-        more ? `(the tree is larger: only its first ${maxEntries} entries are looked at)` : "",
-        unreadable.length > 0 ? `(cannot be read: ${unreadable.join(", ")})` : "",
+        omitted > 0 ? `(and ${omitted} more files)` : "",
+        more ? `(the tree is larger: only the first ${maxEntries} entries are listed)` : "",
+        unreadable.length > 0 ? `(not readable: ${unreadable.join(", ")})` : "",
       ];
       if (files.length === 0 && unreadable.length === 0)
-        return measured("files", "none: the tree is empty", "(the tree is empty)");
-      const fact = `${count(files.length, "file")}${more ? ", the first of a larger tree" : ""}${unreadable.length > 0 ? `, ${count(unreadable.length, "path")} could not be read` : ""}`;
-      return measured("files", fact, [...shown, ...notes.filter((note) => note !== "")].join("\n"));
+        return createFactResult("files", "none: the tree is empty", "(the tree is empty)");
+      const fact = `${formatCount(files.length, "file")}${more ? ", the first of a larger tree" : ""}${unreadable.length > 0 ? `, ${formatCount(unreadable.length, "path")} not readable` : ""}`;
+      return createFactResult("files", fact, [...shown, ...notes.filter((note) => note !== "")].join("\n"));
     }),
 });
 
 export const readFileTool = defineTool({
   name: "read_file",
   description: "Read the beginning of one file of the source tree.",
-  input: z.object({ path: z.string().describe("Path as list_files gives it") }),
+  input: z.object({ path: z.string().describe("Path as returned by list_files") }),
   inject,
   effect: "pure",
-  safety: reads,
+  safety: readSafety,
   retry,
   run: ({ path }, runtime) =>
-    effect(runtime, async ({ injected }) => {
+    runEffect(runtime, async ({ injected }) => {
       const file = await readText(injected.root, path);
-      if (file.kind === "text") return beginning(file.text);
-      if (file.kind === "missing") throw ToolError.notFound(`There is no file "${path}".`);
-      if (file.kind === "outside") throw ToolError.invalidArgs(`"${path}" is not in the source tree.`);
+      if (file.kind === "text") return truncateText(file.text);
+      if (file.kind === "missing") throw ToolError.notFound(`File "${path}" does not exist.`);
+      if (file.kind === "outside") throw ToolError.invalidArgs(`"${path}" is outside the source tree.`);
       throw ToolError.failed(
-        file.kind === "unreadable" ? `"${path}" cannot be read.` : `"${path}" is ${file.kind}, not a text to read.`,
+        file.kind === "unreadable"
+          ? `"${path}" is not readable.`
+          : `"${path}" is ${file.kind}, not a readable text file.`,
       );
     }),
 });
@@ -77,49 +79,49 @@ const gitHistoryTool = defineTool({
   input: z.object({ commits: z.int().min(1).max(500).default(200) }),
   inject,
   effect: "pure",
-  safety: { ...reads, process: true },
+  safety: { ...readSafety, process: true },
   timeoutMs: 20_000,
   run: ({ commits }, runtime) =>
-    effect(runtime, async ({ injected, signal }) => {
-      const log = await gitLog(injected.root, commits, signal);
-      return "absent" in log ? measured("history", log.absent, log.absent) : summary(log.text);
+    runEffect(runtime, async ({ injected, signal }) => {
+      const log = await readGitLog(injected.root, commits, signal);
+      return "absent" in log ? createFactResult("history", log.absent, log.absent) : summarizeGitLog(log.text);
     }),
 });
 
 const countLinesTool = defineTool({
   name: "count_lines",
   description: "Count the lines of every file, by language.",
-  input: nothing,
+  input: noInput,
   inject,
   effect: "pure",
-  safety: reads,
+  safety: readSafety,
   retry,
   run: (_args, runtime) =>
-    effect(runtime, async () => {
+    runEffect(runtime, async () => {
       const lines = new Map<string, number>();
-      const skipped = await eachText(runtime, (path, text) => {
-        const kind = kindOf(path);
+      const skipped = await visitTexts(runtime, (path, text) => {
+        const kind = getExtension(path);
         lines.set(kind, (lines.get(kind) ?? 0) + text.split("\n").length);
       });
       const total = [...lines.values()].reduce((sum, number) => sum + number, 0);
-      const largest = top(lines, 4).map(([kind, number]) => `${kind} ${number.toLocaleString("en")}`);
-      const fact = `${count(total, "line")}${largest.length > 0 ? ` (${largest.join(", ")})` : ""}${skipped > 0 ? `; ${count(skipped, "file")} not read as text` : ""}`;
-      return measured("lines", fact, fact);
+      const largest = listTopEntries(lines, 4).map(([kind, number]) => `${kind} ${number.toLocaleString("en")}`);
+      const fact = `${formatCount(total, "line")}${largest.length > 0 ? ` (${largest.join(", ")})` : ""}${skipped > 0 ? `; ${formatCount(skipped, "file")} not read as text` : ""}`;
+      return createFactResult("lines", fact, fact);
     }),
 });
 
 const scanTodosTool = defineTool({
   name: "scan_todos",
   description: "Find the TODO, FIXME and HACK comments of every file.",
-  input: nothing,
+  input: noInput,
   inject,
   effect: "pure",
-  safety: reads,
+  safety: readSafety,
   retry,
   run: (_args, runtime) =>
-    effect(runtime, async () => {
+    runEffect(runtime, async () => {
       const found: string[] = [];
-      await eachText(runtime, (path, text) => {
+      await visitTexts(runtime, (path, text) => {
         for (const [index, line] of text.split("\n").entries())
           if (/(\/\/|#|\*|--|<!--)\s*(TODO|FIXME|HACK)\b/.test(line))
             found.push(`${path}:${index + 1}: ${line.trim().slice(0, 120)}`);
@@ -127,35 +129,39 @@ const scanTodosTool = defineTool({
       const fact =
         found.length === 0
           ? "no TODO, FIXME or HACK comments"
-          : `${count(found.length, "comment")} TODO, FIXME or HACK`;
-      return measured("todos", fact, [fact, ...found.slice(0, 20)].join("\n"));
+          : `${formatCount(found.length, "comment")} TODO, FIXME or HACK`;
+      return createFactResult("todos", fact, [fact, ...found.slice(0, 20)].join("\n"));
     }),
 });
 
 const findCopiesTool = defineTool({
   name: "find_copies",
   description: "Find files that are exact copies of each other.",
-  input: nothing,
+  input: noInput,
   inject,
   effect: "pure",
-  safety: reads,
+  safety: readSafety,
   retry,
   run: (_args, runtime) =>
-    effect(runtime, async () => {
+    runEffect(runtime, async () => {
       const byHash = new Map<string, string[]>();
-      await eachText(runtime, (path, text) => {
+      await visitTexts(runtime, (path, text) => {
         if (text.length < 200) return;
         const hash = createHash("sha256").update(text).digest("hex");
         byHash.set(hash, [...(byHash.get(hash) ?? []), path]);
       });
       const copies = [...byHash.values()].filter((paths) => paths.length > 1);
       const fact =
-        copies.length === 0 ? "no file is a copy of another" : `${count(copies.length, "text")} in more than one file`;
-      return measured("copies", fact, [fact, ...copies.slice(0, 10).map((paths) => paths.join(" = "))].join("\n"));
+        copies.length === 0 ? "no duplicate files" : `${formatCount(copies.length, "text")} in more than one file`;
+      return createFactResult(
+        "copies",
+        fact,
+        [fact, ...copies.slice(0, 10).map((paths) => paths.join(" = "))].join("\n"),
+      );
     }),
 });
 
-/** Every tool, as the graph gives them to its tool node and to the model. */
+/** All tools, for the tool node and the model. */
 export const tools = [
   listFilesTool,
   readFileTool,
@@ -165,54 +171,61 @@ export const tools = [
   findCopiesTool,
 ] as const;
 
-/** Do the work of a tool between its two lines in the effects log; a host that is short of something is asked again. */
-function effect<Value>(
+/** Runs a tool between its two lines in the effects log. A busy host becomes a retryable error. */
+function runEffect<Value>(
   runtime: Runtime,
   work: (runtime: Runtime) => Promise<ToolReturn<Value>>,
 ): Promise<ToolReturn<Value>> {
   const { injected, idempotencyKey: key, toolName: name } = runtime;
-  return logged(injected.log, { key, name }, () => work(runtime).catch(busyAsUnavailable));
+  return runLoggedEffect(injected.log, { key, name }, () => work(runtime).catch(rethrowBusyAsUnavailable));
 }
 
-function busyAsUnavailable(error: unknown): never {
+function rethrowBusyAsUnavailable(error: unknown): never {
   if (isHostError(error) && isBusy(error.systemCode))
-    throw ToolError.unavailable(`The host is busy (${error.systemCode}).`);
+    throw ToolError.unavailable(`Host is busy (${error.systemCode}).`);
   throw error;
 }
 
-/** The first 4,000 characters, cut between two words: half a secret would not be known as one. */
-function beginning(text: string): string {
+/**
+ * Returns the first 4,000 characters, truncated between words: a truncated secret would not match the redaction
+ * patterns.
+ */
+function truncateText(text: string): string {
   return text.length <= 4_000 ? text : `${text.slice(0, 4_000).replace(/\S*$/, "")}[… cut here]`;
 }
 
-/** A text for the model, and a fact that goes straight into the graph's state. */
-function measured(name: string, fact: string, content: string): ToolReturn<never> {
+/** Creates a tool result with text for the model and a fact for the graph state. */
+function createFactResult(name: string, fact: string, content: string): ToolReturn<never> {
   return { content, command: { update: { facts: { [name]: fact } } } };
 }
 
-/** Give the text of every file to `work`, with a line of progress now and then. Returns how many had no text. */
-async function eachText(runtime: Runtime, work: (path: string, text: string) => void): Promise<number> {
+/** Calls `work` with the text of every file and reports progress. Returns the number of files without text. */
+async function visitTexts(runtime: Runtime, work: (path: string, text: string) => void): Promise<number> {
   const { injected, signal, progress } = runtime;
   const { files } = await listFiles(injected.root, signal);
   const half = Math.floor(files.length / 2);
   let skipped = 0;
   for (const [index, path] of files.entries()) {
     signal.throwIfAborted();
-    if (index === half) await halfway(runtime, half, files.length);
+    if (index === half) await reportHalfway(runtime, half, files.length);
     const file = await readText(injected.root, path);
     if (file.kind === "text") work(path, file.text);
     else skipped += 1;
-    if (index > half && index % 500 === 0) progress(`${index.toLocaleString("en")} of ${count(files.length, "file")}`);
+    if (index > half && index % 500 === 0)
+      progress(`${index.toLocaleString("en")} of ${formatCount(files.length, "file")}`);
   }
-  if (files.length === 0) await halfway(runtime, 0, 0);
+  if (files.length === 0) await reportHalfway(runtime, 0, 0);
   return skipped;
 }
 
-/** Say that half is done. In the process that the demo will kill, stay there: at work, with nothing recorded yet. */
-async function halfway(runtime: Runtime, done: number, of: number): Promise<void> {
+/**
+ * Reports progress at half of the files. With `hold` it suspends until the demo kills the process, so that the
+ * journal has a started effect without a result.
+ */
+async function reportHalfway(runtime: Runtime, done: number, total: number): Promise<void> {
   const { injected, toolName, idempotencyKey, emit, progress, signal } = runtime;
   progress(
-    `${done.toLocaleString("en")} of ${count(of, "file")}${injected.hold ? "; holds here until this process is killed" : ""}`,
+    `${done.toLocaleString("en")} of ${formatCount(total, "file")}${injected.hold ? "; suspended until this process is killed" : ""}`,
   );
   if (!injected.hold) return;
   emit("held", { tool: toolName, key: idempotencyKey });
@@ -221,14 +234,14 @@ async function halfway(runtime: Runtime, done: number, of: number): Promise<void
   });
 }
 
-/** The log of git, or why there is none. Nothing that the repository's own settings name is executed. */
-async function gitLog(
+/** Returns the git log, or the reason for its absence. Executes no command from the repository's own settings. */
+async function readGitLog(
   root: string,
   commits: number,
   signal: AbortSignal,
 ): Promise<{ readonly text: string } | { readonly absent: string }> {
-  const safe = ["-c", "log.showSignature=false", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"];
-  const what = [
+  const configArgs = ["-c", "log.showSignature=false", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"];
+  const logArgs = [
     "log",
     `--max-count=${commits}`,
     "--format=%x01%h %as %s",
@@ -237,17 +250,17 @@ async function gitLog(
     "--no-textconv",
   ];
   try {
-    const { exitCode, stdout, stderr } = await runProcess("git", ["-C", root, ...safe, ...what, "--", "."], {
+    const { exitCode, stdout, stderr } = await runProcess("git", ["-C", root, ...configArgs, ...logArgs, "--", "."], {
       signal,
       env: { LC_ALL: "C", GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" },
     });
     if (exitCode === 0) return { text: stdout };
     if (/not a git repository/i.test(stderr))
       return { absent: "no git history: this folder is not in a git repository" };
-    if (/does not have any commits/i.test(stderr)) return { absent: "no git history: nothing was committed yet" };
+    if (/does not have any commits/i.test(stderr)) return { absent: "no git history: the repository has no commits" };
     if (/dubious ownership/i.test(stderr))
-      return { absent: "no git history: git refuses a repository of another user" };
-    throw ToolError.failed(`git ended with exit code ${exitCode}: ${stderr.trim().split("\n")[0] ?? ""}`);
+      return { absent: "no git history: git refuses a repository owned by another user" };
+    throw ToolError.failed(`git exited with code ${exitCode}: ${stderr.trim().split("\n")[0] ?? ""}`);
   } catch (error) {
     if (!isHostError(error)) throw error;
     if (error.code === "cancelled") throw ToolError.cancelled();
@@ -256,26 +269,32 @@ async function gitLog(
   }
 }
 
-function summary(log: string): ToolReturn<never> {
+function summarizeGitLog(log: string): ToolReturn<never> {
   const commits = log.split("\u0001").filter((commit) => commit.trim() !== "");
   const changes = new Map<string, number>();
   for (const commit of commits)
     for (const path of commit.split("\n").slice(1)) if (path !== "") changes.set(path, (changes.get(path) ?? 0) + 1);
-  const hot = top(changes, 5).map(([path, times]) => `${path} (${times})`);
-  const heads = commits.map((commit) => commit.split("\n")[0] ?? "");
+  const mostChanged = listTopEntries(changes, 5).map(([path, times]) => `${path} (${times})`);
+  const commitLines = commits.map((commit) => commit.split("\n")[0] ?? "");
   const fact =
-    heads.length === 0
+    commitLines.length === 0
       ? "no git history: no commit touches this folder"
-      : `${count(heads.length, "commit")} read, the newest on ${heads[0]?.split(" ")[1] ?? "?"}`;
-  return measured("history", fact, [fact, ...heads.slice(0, 15), "", "Changed most:", ...hot].join("\n"));
+      : `${formatCount(commitLines.length, "commit")} read, the newest on ${commitLines[0]?.split(" ")[1] ?? "?"}`;
+  return createFactResult(
+    "history",
+    fact,
+    [fact, ...commitLines.slice(0, 15), "", "Changed most:", ...mostChanged].join("\n"),
+  );
 }
 
-function top(counts: ReadonlyMap<string, number>, most: number): readonly (readonly [string, number])[] {
-  return [...counts].sort(([one, few], [other, many]) => many - few || (one < other ? -1 : 1)).slice(0, most);
+function listTopEntries(counts: ReadonlyMap<string, number>, limit: number): readonly (readonly [string, number])[] {
+  return [...counts]
+    .sort(([keyA, countA], [keyB, countB]) => countB - countA || (keyA < keyB ? -1 : 1))
+    .slice(0, limit);
 }
 
-/** The language of a file, by its extension; good enough to count by. */
-function kindOf(path: string): string {
+/** Returns the file extension, as an approximation of the language. */
+function getExtension(path: string): string {
   const [, extension] = /\.([A-Za-z0-9]+)$/.exec(path) ?? [];
   return extension?.toLowerCase() ?? "other";
 }

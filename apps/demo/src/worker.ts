@@ -1,6 +1,6 @@
 /**
- * One process of the demo: it runs or resumes the audit, and tells its parent by messages what happens. It may be killed
- * at any moment; what it has told as completed is in the database.
+ * Worker process of the demo: runs or resumes the audit and sends its events to the parent. The process may be killed
+ * at any moment; work reported as completed is already in the database.
  */
 import {
   loadModel,
@@ -12,19 +12,19 @@ import {
   run,
   sqliteStore,
 } from "statewright";
-import { auditGraph } from "./audit-graph.ts";
+import { createAuditGraph } from "./audit-graph.ts";
 import type { AuditState } from "./audit-state.ts";
-import { rehearsedModel } from "./rehearsed-model.ts";
+import { createRehearsedModel } from "./rehearsed-model.ts";
 import { stopReason } from "./view.ts";
 
-/** What a process is asked to do. */
+/** Job of a process. */
 export interface Job {
   readonly database: string;
   readonly thread: string;
-  /** The branch to go on with; the thread's own when absent. */
+  /** Branch to resume; the thread's own branch if absent. */
   readonly branch?: string;
-  /** Begin a new run, or go on with what is there. */
-  readonly begin: boolean;
+  /** True to start a new run, false to resume. */
+  readonly start: boolean;
   readonly context: {
     readonly root: string;
     readonly report: string;
@@ -37,84 +37,85 @@ export interface Job {
   readonly maxDbKb: number | undefined;
 }
 
-/** How a process ended. */
+/** Outcome of a job. */
 export type Outcome =
   | { readonly status: RunResult<AuditState>["status"]; readonly result: RunResult<AuditState> }
   | { readonly status: "failed"; readonly message: string };
 
-/** What a process tells. */
-export type Message =
+/** Message to the parent. */
+export type WorkerMessage =
   | { readonly type: "event"; readonly event: RunEvent }
   | { readonly type: "outcome"; readonly outcome: Outcome };
 
-/** What it may be told: stop, and keep what is done. */
-export type Order = { readonly type: "stop" };
+/** Command from the parent: stop and keep finished work. */
+export type WorkerCommand = { readonly type: "stop" };
 
-async function work(job: Job): Promise<Outcome> {
-  const { database, thread, branch, begin, context, answer, maxDbKb } = job;
-  const model = await modelOf(job);
+async function runJob(job: Job): Promise<Outcome> {
+  const { database, thread, branch, start, context, answer, maxDbKb } = job;
+  const model = await resolveModel(job);
   const store = sqliteStore(database, maxDbKb === undefined ? {} : { maxBytes: maxDbKb * 1024 });
   try {
-    const graph = auditGraph(model);
+    const graph = createAuditGraph(model);
     const common = { store, thread, context, maxConcurrency: 4, ...(branch === undefined ? {} : { branch }) };
-    const handle = begin
-      ? run(graph, { ...common, input: { messages: [question] } })
+    const handle = start
+      ? run(graph, { ...common, input: { messages: [auditRequest] } })
       : resume(graph, { ...common, ...(answer === undefined ? {} : { answers: { write_report: answer } }) });
-    return await follow(handle);
+    return await forwardEvents(handle);
   } finally {
     store.close();
   }
 }
 
-const question = {
+const auditRequest = {
   role: "user",
   id: "question",
   content: [{ type: "text", text: "Audit the source tree that your tools see." }],
 } as const;
 
-/** The provider's package is loaded here, and only for a model that was asked for by name. */
-async function modelOf({ model }: Job): Promise<Model> {
-  return model === undefined ? rehearsedModel() : loadModel(model);
+/** Loads the provider package here, and only for a model given by name. */
+async function resolveModel({ model }: Job): Promise<Model> {
+  return model === undefined ? createRehearsedModel() : loadModel(model);
 }
 
-/** Tell every event, obey an order to stop, and give the outcome. */
-async function follow(handle: RunHandle<AuditState>): Promise<Outcome> {
+/** Forwards the events of the run, handles a stop command, and returns the outcome. */
+async function forwardEvents(handle: RunHandle<AuditState>): Promise<Outcome> {
   handle.on((event) => {
-    // A message is shown when it is complete: its pieces need not travel.
-    if (event.type !== "message.delta" && event.type !== "message.call_delta") tell({ type: "event", event });
+    // Deltas stay in this process: the parent shows a message when it is complete.
+    if (event.type !== "message.delta" && event.type !== "message.call_delta") sendMessage({ type: "event", event });
   });
-  const obey = (order: Order): void => {
+  const handleCommand = (order: WorkerCommand): void => {
     if (order.type === "stop") handle.cancel(stopReason);
   };
-  process.on("message", obey);
+  process.on("message", handleCommand);
   try {
     const result = await handle.result;
     return { status: result.status, result };
   } finally {
-    process.off("message", obey);
+    process.off("message", handleCommand);
   }
 }
 
-function tell(message: Message): void {
-  // The callback takes the error of a parent that is gone; `disconnect` below ends this process then.
+function sendMessage(message: WorkerMessage): void {
+  // The callback ignores the send error of an exited parent; the `disconnect` handler below then ends this process.
   process.send?.(message, undefined, undefined, () => undefined);
 }
 
-/** Do the job that came with the command line. */
+/** Runs the job of the command line. */
 async function main(): Promise<void> {
-  const orphaned = (): never => process.exit(1);
-  process.once("disconnect", orphaned);
-  // Ctrl-C at a terminal reaches every process of its group. The parent decides, and gives an order.
+  const exitOrphan = (): never => process.exit(1);
+  process.once("disconnect", exitOrphan);
+  // Ctrl-C at a terminal sends SIGINT to the whole process group: ignore the signal, the parent sends the stop
+  // command.
   process.on("SIGINT", () => undefined);
   const job = JSON.parse(process.argv[2] ?? "{}") as Job;
-  const outcome = await work(job).catch(
+  const outcome = await runJob(job).catch(
     (error: unknown): Outcome => ({
       status: "failed",
       message: error instanceof Error ? error.message : String(error),
     }),
   );
-  process.send?.({ type: "outcome", outcome } satisfies Message, undefined, undefined, () => {
-    process.off("disconnect", orphaned);
+  process.send?.({ type: "outcome", outcome } satisfies WorkerMessage, undefined, undefined, () => {
+    process.off("disconnect", exitOrphan);
     process.disconnect();
   });
 }

@@ -1,11 +1,11 @@
-/** Analysis: lines of progress for people and a number for their progress bar, and nothing of them for the model. */
+/** Analysis: progress text and a progress value for people, not sent to the model. */
 import { defineTool } from "statewright";
 import * as z from "zod";
 
 export const analyse = defineTool({
   name: "analyse",
   label: "Analyse Data",
-  description: "Analyse the data that was collected so far.",
+  description: "Analyse the collected data.",
   input: z.object({}),
   effect: "pure",
   run: async (_args, { progress, update, wait }) => {

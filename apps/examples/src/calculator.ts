@@ -1,4 +1,4 @@
-/** Calculator: a parser of its own, since text from a model is never evaluated as code. */
+/** Calculator with its own parser: model output is never evaluated as code. */
 import { defineTool } from "statewright";
 import * as z from "zod";
 
@@ -6,7 +6,7 @@ export const calculator = defineTool({
   name: "calculator",
   label: "Pocket Calculator",
   description: "Evaluate an arithmetic expression with + - * / and parentheses.",
-  input: z.object({ expression: z.string().max(1_000).describe("Such as (1 + 2) * 3") }),
+  input: z.object({ expression: z.string().max(1_000).describe("Expression, such as (1 + 2) * 3") }),
   effect: "pure",
   run: ({ expression }) => {
     const value = evaluate(expression);
@@ -15,33 +15,33 @@ export const calculator = defineTool({
   },
 });
 
-/** The value of an expression; undefined where it is none, or has no finite value. */
+/** Evaluates an expression. Returns undefined for an invalid expression or a non-finite value. */
 export function evaluate(expression: string): number | undefined {
   const tokens = expression.match(/\d+(?:\.\d+)?|\S/g) ?? [];
   let position = 0;
 
-  function sum(): number {
-    let value = product();
+  function parseSum(): number {
+    let value = parseProduct();
     while (tokens[position] === "+" || tokens[position] === "-")
-      value = tokens[position++] === "+" ? value + product() : value - product();
+      value = tokens[position++] === "+" ? value + parseProduct() : value - parseProduct();
     return value;
   }
 
-  function product(): number {
-    let value = factor();
+  function parseProduct(): number {
+    let value = parseFactor();
     while (tokens[position] === "*" || tokens[position] === "/")
-      value = tokens[position++] === "*" ? value * factor() : value / factor();
+      value = tokens[position++] === "*" ? value * parseFactor() : value / parseFactor();
     return value;
   }
 
-  function factor(): number {
+  function parseFactor(): number {
     const token = tokens[position++];
-    if (token === "-") return -factor();
+    if (token === "-") return -parseFactor();
     if (token !== "(") return token === undefined || !/^\d/.test(token) ? Number.NaN : Number(token);
-    const value = sum();
+    const value = parseSum();
     return tokens[position++] === ")" ? value : Number.NaN;
   }
 
-  const value = sum();
+  const value = parseSum();
   return position === tokens.length && Number.isFinite(value) ? value : undefined;
 }

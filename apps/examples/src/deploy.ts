@@ -1,8 +1,8 @@
-/** Deploy: four steps, each told before its work, as a console shows them. */
+/** Deployment in four steps, with a progress update before each step. */
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, type Model, type RunEvent, ToolError, type World, yoagentDialect } from "statewright";
 import * as z from "zod";
-import { type Print, textOfUpdate } from "./print.ts";
+import { getUpdateText, type Print } from "./print.ts";
 
 const steps = [
   { phase: "Building image", text: "[1/4] Building image..." },
@@ -28,34 +28,34 @@ export const deployApp = defineTool({
   },
 });
 
-/** An agent that deploys when it is asked to. */
-function deployer(model: Model) {
+/** Creates an agent with the deploy tool. */
+function createDeployer(model: Model) {
   return createAgent({ name: "deployer", model, tools: [deployApp] });
 }
 
-/** Print a deployment as it goes: what a console shows for the events of its run. */
-export function deployConsole(print: Print): (event: RunEvent) => void {
+/** Prints a deployment to a console from the events of its run. */
+export function createDeployConsole(print: Print): (event: RunEvent) => void {
   const translate = yoagentDialect();
   return (event) => {
-    for (const moment of translate(event)) {
-      if (moment.type === "ToolExecutionStart") print("\n🚀 Starting deploy...\n");
-      else if (moment.type === "ToolExecutionUpdate") print(`  ${textOfUpdate(moment.partialResult)}\n`);
-      else if (moment.type === "ProgressMessage") print(`  💬 ${moment.text}\n`);
-      else if (moment.type === "ToolExecutionEnd")
-        print(moment.isError ? "  ❌ deploy failed\n" : "  ✅ deploy complete\n");
-      else if (moment.type === "MessageUpdate") print(moment.delta);
-      else if (moment.type === "AgentEnd") print("\n");
+    for (const translated of translate(event)) {
+      if (translated.type === "ToolExecutionStart") print("\n🚀 Starting deploy...\n");
+      else if (translated.type === "ToolExecutionUpdate") print(`  ${getUpdateText(translated.partialResult)}\n`);
+      else if (translated.type === "ProgressMessage") print(`  💬 ${translated.text}\n`);
+      else if (translated.type === "ToolExecutionEnd")
+        print(translated.isError ? "  ❌ deploy failed\n" : "  ✅ deploy complete\n");
+      else if (translated.type === "MessageUpdate") print(translated.delta);
+      else if (translated.type === "AgentEnd") print("\n");
     }
   };
 }
 
-/** The program: ask for a deployment and watch it. */
+/** Requests a deployment and prints its progress. */
 export async function deploy(print: Print, options: { readonly world?: World } = {}): Promise<void> {
   const model = scriptedModel([
     call("deploy_app", { env: "production" }),
     say("Successfully deployed to production. The deployment completed all 4 stages."),
   ]);
-  const run = deployer(model).run({ input: "Deploy to production.", ...options });
-  run.on(deployConsole(print));
+  const run = createDeployer(model).run({ input: "Deploy to production.", ...options });
+  run.on(createDeployConsole(print));
   await run.result;
 }

@@ -1,11 +1,11 @@
-/** Download: the signal goes on to the request, so that a cancelled call leaves no socket open. */
+/** Download: passes the signal to the request, so that a cancelled tool call closes its socket. */
 import { defineTool, ToolError } from "statewright";
 import * as z from "zod";
 
 export const download = defineTool({
   name: "download",
   label: "Download File",
-  description: "Download what a web address has and say how large it is.",
+  description: "Download a web address and report its size.",
   input: z.object({ url: z.url({ protocol: /^https?$/ }).describe("Web address, http or https") }),
   effect: "pure",
   safety: { access: "read", network: true },

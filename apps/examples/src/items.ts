@@ -1,12 +1,12 @@
-/** Items: an update before each item, and failures in the tool's own words. */
+/** Item processing: emits an update before each item, and reports failures with messages of the tool. */
 import { defineTool } from "statewright";
 import * as z from "zod";
 
 export const processItems = defineTool({
   name: "process_items",
   label: "Item Processing",
-  description: "Process a list of items, one after the other.",
-  input: z.object({ items: z.array(z.string()).describe("The items, in order") }),
+  description: "Process a list of items in order.",
+  input: z.object({ items: z.array(z.string()).describe("Items, in order") }),
   effect: "idempotent",
   run: async ({ items }, { signal, update, wait }) => {
     for (const [index, item] of items.entries()) {
@@ -21,15 +21,15 @@ export const processItems = defineTool({
   },
 });
 
-/** Saves a record by a function that may fail. */
-export function saveRecord(save: (record: object) => Promise<object>) {
+/** Defines a tool that saves a record by a function that may fail. */
+export function defineSaveRecord(save: (record: object) => Promise<object>) {
   return defineTool({
     name: "save_record",
     label: "Record Saving",
     description: "Save a record under the value of its required field.",
     input: z.object({
-      requiredField: z.string().optional().describe("What the record is saved under"),
-      note: z.string().optional().describe("Anything else that is worth keeping"),
+      requiredField: z.string().optional().describe("Key of the saved record"),
+      note: z.string().optional().describe("Optional note to save"),
     }),
     effect: "idempotent",
     run: async (record) => {

@@ -1,4 +1,7 @@
-/** An MCP server that any host can start: two tools, and a graph that asks the host's person and outlives the process. */
+/**
+ * MCP server for any host: two tools, and a graph with an interrupt that the host's user answers. Runs of the graph
+ * survive a restart of the process.
+ */
 import process from "node:process";
 import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
 import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
@@ -9,14 +12,14 @@ import { processRows } from "./rows.ts";
 const parcel = defineGraph({
   name: "parcel",
   state: defineState({ item: z.string(), street: z.string().default("") }),
-  input: z.object({ item: z.string().describe("What to send") }),
+  input: z.object({ item: z.string().describe("Item to send") }),
   output: z.object({ item: z.string(), street: z.string() }),
   interrupts: { address: z.object({ street: z.string().describe("Where to") }) },
 })
   .nodes({
     ask: async ({ item }, { interrupt }) => ({ street: (await interrupt("address", { payload: { item } })).street }),
     send: async ({ item, street }, { step }) => {
-      await step("send", () => process.stderr.write(`${item} goes to ${street}\n`));
+      await step("send", () => process.stderr.write(`sending ${item} to ${street}\n`));
     },
   })
   .edges({ [START]: "ask", ask: "send", send: END });

@@ -1,11 +1,11 @@
-/** Pages: one line of partial result for each page that is fetched. */
+/** Page fetching: emits one partial result per page. */
 import { defineTool } from "statewright";
 import * as z from "zod";
 
 export const fetchPages = defineTool({
   name: "fetch_pages",
   label: "Fetch Pages",
-  description: "Fetch several web pages, one after the other, and say how long each is.",
+  description: "Fetch several web pages in order, and report the length of each page.",
   input: z.object({ urls: z.array(z.url({ protocol: /^https?$/ })).describe("Web addresses, http or https") }),
   effect: "pure",
   safety: { access: "read", network: true },

@@ -1,11 +1,11 @@
-/** Where examples write, and how a partial result reads as one line. */
+/** Output of the examples, and the text of a partial result. */
 import type { ToolOutput } from "statewright";
 
-/** Takes text as it comes; line ends are in it. */
+/** Prints text as it is, including line breaks. */
 export type Print = (text: string) => void;
 
-/** The text that a partial result begins with; undefined when it begins with something else. */
-export function textOfUpdate({ content }: ToolOutput): string | undefined {
+/** Returns the text of a partial result, or undefined if its first block is not text. */
+export function getUpdateText({ content }: ToolOutput): string | undefined {
   if (typeof content === "string") return content;
   const [first] = content;
   return first?.type === "text" ? first.text : undefined;

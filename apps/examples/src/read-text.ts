@@ -1,4 +1,4 @@
-/** Read a file: what is missing, and what the disk refuses, in words that a model can act on. */
+/** File reading: reports a missing argument and file errors with messages for the model. */
 import { readFile } from "node:fs/promises";
 import { defineTool, ToolError } from "statewright";
 import * as z from "zod";
@@ -18,8 +18,8 @@ export const readText = defineTool({
     try {
       return await readFile(path, { encoding: "utf8", signal });
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw ToolError.failed(`Cannot read ${path}: ${why}`, { cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw ToolError.failed(`Cannot read ${path}: ${reason}`, { cause });
     }
   },
 });

@@ -1,35 +1,36 @@
-/** Readers: what a console prints for the events of tools, in the manner of yoagent and of pi. */
+/** Console readers of tool events, in the style of yoagent and of pi. */
 import { piDialect, type RunEvent, yoagentDialect } from "statewright";
-import { type Print, textOfUpdate } from "./print.ts";
+import { getUpdateText, type Print } from "./print.ts";
 
-/** One line for each event of a call: started, partial text, progress, how it ended. */
-export function yoagentReader(print: Print): (event: RunEvent) => void {
+/** Prints one line per event of a tool call: start, partial text, progress and end. */
+export function createYoagentReader(print: Print): (event: RunEvent) => void {
   const translate = yoagentDialect();
   return (event) => {
-    for (const moment of translate(event)) {
-      if (moment.type === "ToolExecutionStart") print(`⏳ ${moment.toolName} started\n`);
-      else if (moment.type === "ToolExecutionEnd") print(`${moment.isError ? "❌" : "✅"} ${moment.toolName}\n`);
-      else if (moment.type === "ProgressMessage") print(`  💬 ${moment.toolName}: ${moment.text}\n`);
-      else if (moment.type === "ToolExecutionUpdate") {
-        const text = textOfUpdate(moment.partialResult);
-        if (text !== undefined) print(`  📊 ${moment.toolName}: ${text}\n`);
+    for (const translated of translate(event)) {
+      if (translated.type === "ToolExecutionStart") print(`⏳ ${translated.toolName} started\n`);
+      else if (translated.type === "ToolExecutionEnd")
+        print(`${translated.isError ? "❌" : "✅"} ${translated.toolName}\n`);
+      else if (translated.type === "ProgressMessage") print(`  💬 ${translated.toolName}: ${translated.text}\n`);
+      else if (translated.type === "ToolExecutionUpdate") {
+        const text = getUpdateText(translated.partialResult);
+        if (text !== undefined) print(`  📊 ${translated.toolName}: ${text}\n`);
       }
     }
   };
 }
 
-/** Arguments, partial results and results of each call, as JSON. */
-export function piReader(print: Print): (event: RunEvent) => void {
+/** Prints arguments, partial results and results of each tool call as JSON. */
+export function createPiReader(print: Print): (event: RunEvent) => void {
   const translate = piDialect();
   return (event) => {
-    for (const moment of translate(event)) {
-      if (moment.type === "tool_execution_start")
-        print(`Starting ${moment.toolName} with args: ${JSON.stringify(moment.args)}\n`);
-      else if (moment.type === "tool_execution_update")
-        print(`Update from ${moment.toolName}: ${JSON.stringify(moment.partialResult.content)}\n`);
-      else if (moment.type === "tool_execution_end")
+    for (const translated of translate(event)) {
+      if (translated.type === "tool_execution_start")
+        print(`Starting ${translated.toolName} with args: ${JSON.stringify(translated.args)}\n`);
+      else if (translated.type === "tool_execution_update")
+        print(`Update from ${translated.toolName}: ${JSON.stringify(translated.partialResult.content)}\n`);
+      else if (translated.type === "tool_execution_end")
         print(
-          `Tool ${moment.toolName} ${moment.isError ? "failed" : "completed"}: ${JSON.stringify(moment.result.content)}\n`,
+          `Tool ${translated.toolName} ${translated.isError ? "failed" : "completed"}: ${JSON.stringify(translated.result.content)}\n`,
         );
     }
   };

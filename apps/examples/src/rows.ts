@@ -1,12 +1,12 @@
-/** Rows: a partial result at every hundredth row, and a stop between two rows. */
+/** Row processing: emits a partial result every 100 rows, and can be cancelled between two rows. */
 import { defineTool, ToolError } from "statewright";
 import * as z from "zod";
 
 export const processRows = defineTool({
   name: "process_rows",
   label: "Process Rows",
-  description: "Process the rows of a table, one after the other.",
-  input: z.object({ total: z.int().min(0).describe("How many rows there are") }),
+  description: "Process the rows of a table in order.",
+  input: z.object({ total: z.int().min(0).describe("Number of rows") }),
   effect: "idempotent",
   run: async ({ total }, { signal, update, wait }) => {
     for (let row = 0; row < total; row++) {

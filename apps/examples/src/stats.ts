@@ -1,17 +1,17 @@
-/** Stats: numbers in, one line out; what is wrong with a list is said by its schema, in the tool's own words. */
+/** Statistics of a list of numbers. The schema reports invalid lists with messages of the tool. */
 import { defineTool } from "statewright";
 import * as z from "zod";
 
 const element = z.number({ error: ({ path }) => `element ${String(path?.at(-1))} is not a number` });
-const notAList = "numbers must be a non-empty array";
+const notAListMessage = "numbers must be a non-empty array";
 
 export const stats = defineTool({
   name: "stats",
   label: "Statistics",
-  description: "Describe a list of numbers: count, least, greatest, mean and standard deviation.",
+  description: "Describe a list of numbers: count, minimum, maximum, mean and standard deviation.",
   input: z.object({
-    numbers: z.array(element, { error: notAList }).min(1, { error: notAList }).describe("The numbers"),
-    precision: z.int().min(0).max(10).default(2).describe("Decimals in the text"),
+    numbers: z.array(element, { error: notAListMessage }).min(1, { error: notAListMessage }).describe("The numbers"),
+    precision: z.int().min(0).max(10).default(2).describe("Number of decimals in the text"),
   }),
   effect: "pure",
   run: ({ numbers, precision }) => {
@@ -20,8 +20,8 @@ export const stats = defineTool({
     const variance = numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / n;
     const details = {
       n,
-      min: numbers.reduce((least, number) => Math.min(least, number)),
-      max: numbers.reduce((greatest, number) => Math.max(greatest, number)),
+      min: numbers.reduce((minimum, number) => Math.min(minimum, number)),
+      max: numbers.reduce((maximum, number) => Math.max(maximum, number)),
       mean,
       stddev: Math.sqrt(variance),
     };

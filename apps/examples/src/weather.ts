@@ -1,9 +1,9 @@
-/** Weather: the smallest tool, and one with a choice of units. The forecast stands in a table, so that it runs offline. */
+/** Weather: a minimal tool, and a tool with a choice of units. Offline, with readings from a table. */
 import { defineTool, ToolError } from "statewright";
 import * as z from "zod";
 
-/** The message of a schema for an argument that is not there; other faults keep their own. */
-const missing =
+/** Creates an error function with a message for a missing argument. Other errors keep their default message. */
+const createMissingError =
   (text: string) =>
   ({ input }: { readonly input?: unknown }): string | undefined =>
     input === undefined ? text : undefined;
@@ -12,7 +12,7 @@ export const currentWeather = defineTool({
   name: "get_weather",
   label: "Weather",
   description: "Get current weather for a city.",
-  input: z.object({ city: z.string({ error: missing("missing city") }).describe("City name") }),
+  input: z.object({ city: z.string({ error: createMissingError("missing city") }).describe("City name") }),
   effect: "pure",
   run: ({ city }) => `Weather in ${city}: 72°F, sunny`,
 });
@@ -31,7 +31,7 @@ const readings: Readonly<Record<string, Reading>> = {
 export const weatherInUnits = defineTool({
   name: "weather_in_units",
   label: "Weather Report",
-  description: "Get current weather for a location, in the units that are asked for.",
+  description: "Get current weather for a location in the given units.",
   input: z.object({
     location: z.string().describe("City name"),
     units: z
@@ -42,7 +42,7 @@ export const weatherInUnits = defineTool({
   effect: "pure",
   run: ({ location, units }) => {
     const reading = Object.hasOwn(readings, location) ? readings[location] : undefined;
-    if (reading === undefined) throw ToolError.notFound(`There is no weather station in ${location}.`);
+    if (reading === undefined) throw ToolError.notFound(`No weather station in ${location}.`);
     const { celsius, condition, humidity } = reading;
     const temperature = units === "celsius" ? celsius : Math.round(celsius * 1.8 + 32);
     return {

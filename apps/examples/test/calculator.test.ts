@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { calculator, evaluate } from "../src/calculator.ts";
 import { talk, textOfResult } from "./support/talk.ts";
 
-test("S4.13 an expression and its value; what is none is an error that quotes it", async () => {
+test("the calculator returns the expression with its value, and an invalid expression is a quoted error [S4.13]", async () => {
   const { results } = await talk(
     [calculator],
     [call("calculator", { expression: "1+2" }), call("calculator", { expression: "process.exit()" })],
@@ -12,7 +12,7 @@ test("S4.13 an expression and its value; what is none is an error that quotes it
   expect(results().map(({ isError }) => isError)).toEqual([false, true]);
 });
 
-test("products before sums, parentheses before both, and nothing that is not arithmetic", () => {
+test("the calculator applies operator precedence and parentheses, and refuses everything except arithmetic", () => {
   expect(evaluate("1 + 2 * 3")).toBe(7);
   expect(evaluate("(1 + 2) * -3 / 2")).toBe(-4.5);
   expect(evaluate("10 - 4 - 3")).toBe(3);

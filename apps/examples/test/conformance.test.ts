@@ -12,7 +12,7 @@ import { calculator } from "../src/calculator.ts";
 import { deployApp } from "../src/deploy.ts";
 import { download } from "../src/download.ts";
 import { searchFiles } from "../src/file-search.ts";
-import { processItems, saveRecord } from "../src/items.ts";
+import { defineSaveRecord, processItems } from "../src/items.ts";
 import { fetchPages } from "../src/pages.ts";
 import { readText } from "../src/read-text.ts";
 import { processRows } from "../src/rows.ts";
@@ -28,7 +28,7 @@ function onTheClock(): ToolPack {
   return {
     tools: [
       ...[analyse, calculator, currentWeather, deployApp, processItems, processRows],
-      ...[saveRecord(save), stats, weatherInUnits],
+      ...[defineSaveRecord(save), stats, weatherInUnits],
     ],
     samples: {
       analyse: { good: {}, long: {} },
@@ -87,9 +87,9 @@ describe.each([
   ["on the clock of its run", onTheClock],
   ["with files and a server", outside],
 ] as const)("an example that works %s", (_name, open) => {
-  test.each(toolConformance)("passes: $name", ({ run }) => run(open));
+  test.each(toolConformance)("an example tool passes: $name", ({ run }) => run(open));
 
-  test("S4.32 S4.33 S4.34 S4.38 each that can run for longer than a second shows an update with details, and stops on its signal", async () => {
+  test("every example tool that can run longer than a second emits an update with details and stops on its signal [S4.32, S4.33, S4.34, S4.38]", async () => {
     const long = toolConformance.filter(({ name }) => name.startsWith("a call that can run long"));
     expect(long).toHaveLength(1);
     for (const { run } of long) await run(open);

@@ -1,6 +1,6 @@
 import { call, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { deploy, deployApp, deployConsole } from "../src/deploy.ts";
+import { createDeployConsole, deploy, deployApp } from "../src/deploy.ts";
 import { begin, schemaOf, talk, textOfResult, wireText } from "./support/talk.ts";
 
 const texts = [
@@ -11,7 +11,7 @@ const texts = [
 ];
 const phases = ["Building image", "Running tests", "Pushing to registry", "Rolling out"];
 
-test("S0.48 S2.48 each step is told before its two seconds of work, with its place and its name", async () => {
+test("deploy_app emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
   const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
   await live.world.settle();
   for (const [index] of texts.entries()) {
@@ -32,7 +32,7 @@ test("S0.48 S2.48 each step is told before its two seconds of work, with its pla
   });
 });
 
-test("S0.49 S2.49 the answer names where it was deployed, by default staging, which no schema requires", async () => {
+test("deploy_app names its environment, which defaults to staging and is not required by the schema [S0.49, S2.49]", async () => {
   const { results, wires } = await talk(
     [deployApp],
     [call("deploy_app", { env: "production" }), call("deploy_app", {}), call("deploy_app", { env: 7 })],
@@ -48,7 +48,7 @@ test("S0.49 S2.49 the answer names where it was deployed, by default staging, wh
   });
 });
 
-test("S0.50 S2.50 a stop before a step: cancelled, and only the steps before it were told", async () => {
+test("deploy_app stopped before a step is cancelled, with updates only for earlier steps [S0.50, S2.50]", async () => {
   for (const step of [1, 2, 3, 4]) {
     const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
     await live.world.advance((step - 1) * 2_000 + 1_000);
@@ -60,7 +60,7 @@ test("S0.50 S2.50 a stop before a step: cancelled, and only the steps before it 
   }
 });
 
-test("S0.51 S2.51 the console, byte for byte", async () => {
+test("deploy_app prints the expected console output byte for byte [S0.51, S2.51]", async () => {
   let printed = "";
   const world = virtualClock();
   let ended = false;
@@ -86,10 +86,10 @@ test("S0.51 S2.51 the console, byte for byte", async () => {
   );
 });
 
-test("S0.51 S2.51 a deployment that fails, and a line of progress, on the console", async () => {
+test("the console shows a failed deployment and a progress line [S0.51, S2.51]", async () => {
   let printed = "";
   const live = begin([deployApp], [call("deploy_app", { env: 7 })]);
-  const shown = deployConsole((text) => {
+  const shown = createDeployConsole((text) => {
     printed += text;
   });
   await live.end();
@@ -109,7 +109,7 @@ test("S0.51 S2.51 a deployment that fails, and a line of progress, on the consol
   expect(printed).toBe("  💬 Halfway\n");
 });
 
-test("S0.53 S2.53 the model reads the last text and none of the steps", async () => {
+test("the model reads the final text of deploy_app and none of the steps [S0.53, S2.53]", async () => {
   const { wires } = await talk([deployApp], [call("deploy_app", { env: "production" })]);
   expect(wires).toHaveLength(2);
   expect(wireText(wires[1])).toContain("Successfully deployed to production");

@@ -36,14 +36,14 @@ afterEach(async () => {
   await once(server, "close");
 });
 
-test("S4.18 what was downloaded is counted in bytes", async () => {
+test("download reports the number of downloaded bytes [S4.18]", async () => {
   const url = `${address}/small`;
   const { results } = await talk([download], [call("download", { url })]);
   expect(textOfResult(results()[0])).toBe(`Downloaded 12 bytes from ${url}`);
   expect(results()[0]?.details).toEqual({ size: 12 });
 });
 
-test("S4.18 a cancelled call closes the socket of its request", async () => {
+test("a cancelled download closes the socket of its request [S4.18]", async () => {
   const live = begin([download], [call("download", { url: `${address}/slow` })]);
   await once(server, "request");
   live.handle.cancel("enough");
@@ -52,14 +52,14 @@ test("S4.18 a cancelled call closes the socket of its request", async () => {
   expect(requests).toBe(1);
 });
 
-test("S4.18 a signal that has fired before the call sends no request", async () => {
+test("a download with an aborted signal sends no request [S4.18]", async () => {
   const live = begin([download], [call("download", { url: `${address}/small` })]);
   live.handle.cancel("at once");
   expect(await live.end()).toBe("cancelled");
   expect(requests).toBe(0);
 });
 
-test("S4.18 a thousand calls leave no listener on the signal of their run", async () => {
+test("a thousand downloads leave no listener on the signal of their run [S4.18]", async () => {
   const { signal } = new AbortController();
   const calls = Array.from({ length: 1_000 }, (_, index) =>
     call("download", { url: `${address}/small` }, { id: `c${index}` }),
@@ -77,7 +77,7 @@ test("S4.18 a thousand calls leave no listener on the signal of their run", asyn
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
-test("S3.15 pages are told one by one while they are fetched", async () => {
+test("fetch_pages emits an update for each page during the fetch [S3.15]", async () => {
   const urls = ["/small", "/large", "/other"].map((path) => `${address}${path}`);
   const { updates, results } = await talk([fetchPages], [call("fetch_pages", { urls })]);
   expect(updates()).toEqual(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { call } from "@statewright/testing";
 import { createAgent } from "statewright";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Place, searchFiles } from "../src/file-search.ts";
+import { SearchContext, searchFiles } from "../src/file-search.ts";
 import { beginWith, textOfResult } from "./support/talk.ts";
 
 let folder = "";
@@ -17,14 +17,14 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const search = (pattern: string) =>
   beginWith([call("search_files", { pattern })], (model, world) =>
-    createAgent({ name: "finder", model, tools: [searchFiles], context: Place }).run({
+    createAgent({ name: "finder", model, tools: [searchFiles], context: SearchContext }).run({
       input: "Find them.",
       context: { folder },
       world,
     }),
   );
 
-test("S4.15 S4.17 an update for every file, each with the files until then, and at the end a heading and one path a line", async () => {
+test("file search emits an update per file with the files so far, and ends with a heading and one path per line [S4.15, S4.17]", async () => {
   const live = search("**/*.ts");
   expect(await live.end()).toBe("done");
   const [result] = live.results();
@@ -41,7 +41,7 @@ test("S4.15 S4.17 an update for every file, each with the files until then, and 
   expect(result?.details).toEqual({ files, totalMatches: 3, searchTime: 0 });
 });
 
-test("a pattern that leads out of the folder finds nothing there", async () => {
+test("file search refuses a pattern that leads out of the folder", async () => {
   for (const pattern of ["../*", "{..,inner}/*", join(folder, "*")]) {
     const live = search(pattern);
     expect(await live.end()).toBe("done");
@@ -49,7 +49,7 @@ test("a pattern that leads out of the folder finds nothing there", async () => {
   }
 });
 
-test("S4.16 a stop inside the loop: the tool's own words are the stored result, nothing follows, and the model is not asked again", async () => {
+test("a file search stopped inside its loop stores its own text, emits nothing more, and no model request follows [S4.16]", async () => {
   const live = search("**/*.ts");
   live.handle.on((event) => {
     if (event.type === "tool.update") live.handle.cancel("enough");

@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 
-test("a host starts the server, has it calculate and count, and its person says where the parcel goes", async () => {
+test("an MCP host starts the example server, calls its tools, and its user answers the elicitation", async () => {
   const folder = mkdtempSync(join(tmpdir(), "statewright-examples-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const client = new Client({ name: "host", version: "1.0.0" }, { capabilities: { elicitation: {} } });

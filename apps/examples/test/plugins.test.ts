@@ -29,7 +29,7 @@ function commandOf(language: Language): readonly [string, ...string[]] {
 }
 
 test.each(languages)(
-  "S3.41 the plugin in $name describes itself, answers a good call and a bad one, and ends with its input",
+  "the plugin in $name describes itself, answers a valid and an invalid call, and exits at the end of its input [S3.41]",
   async (language) => {
     const [command, ...args] = commandOf(language);
     const plugin = await loadPlugin({ command, args });
@@ -48,7 +48,7 @@ test.each(languages)(
   },
 );
 
-test("S3.42 what is piped in by hand is answered by the definition and a result a line, and each ends with its input", () => {
+test("each plugin fed by hand prints its definition and one result per line, and exits at the end of its input [S3.42]", () => {
   for (const language of languages) {
     const [command, ...args] = commandOf(language);
     const { sent, answered } = recorded(language);
@@ -59,7 +59,7 @@ test("S3.42 what is piped in by hand is answered by the definition and a result 
   }
 });
 
-test("S3.55 a configuration of five plugins in five languages beside the coding tools loads as written, one process each", async () => {
+test("a configuration of five plugins in five languages and the coding tools loads unchanged, one process each [S3.55]", async () => {
   const five = languages.filter(({ name }) => ["Python", "TypeScript (Deno)", "Rust", "bash", "Ruby"].includes(name));
   const plugins = five.map((language) => {
     const [path, ...args] = commandOf(language);
@@ -77,7 +77,7 @@ test("S3.55 a configuration of five plugins in five languages beside the coding 
   await expect(loadTools(file)).rejects.toMatchObject({ message: expect.stringContaining("no-such-interpreter") });
 });
 
-test("S3.41 each has a page with the one command that starts it", () => {
+test("each plugin page has the single command that starts the plugin [S3.41]", () => {
   for (const [language, start] of Object.entries({
     python: "python3 stats.py",
     typescript: "node json_query.ts",

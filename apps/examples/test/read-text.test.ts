@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test("S0.65 S2.71 the file's text is the one block of the result, unchanged, without details", async () => {
+test("read_text returns the unchanged file text as its only block, without details [S0.65, S2.71]", async () => {
   const path = join(folder, "note.txt");
   const text = "Line one\r\n\tline two: é 🙂\n\n";
   writeFileSync(path, text);
@@ -21,14 +21,14 @@ test("S0.65 S2.71 the file's text is the one block of the result, unchanged, wit
   expect(results()[0]).not.toHaveProperty("details");
 });
 
-test("S0.65 S2.71 without a path the arguments do not fit, and the text says which is missing", async () => {
+test("read_text without a path has invalid arguments, and the error names the missing one [S0.65, S2.71]", async () => {
   const { results, events } = await talk([readText], [call("read_text", {})]);
   expect(results()[0]?.error?.kind).toBe("invalid_args");
   expect(textOfResult(results()[0])).toContain("missing 'path'");
   expect(events.some(({ type }) => type === "tool.started")).toBe(false);
 });
 
-test("S0.25 S2.25 S0.65 S2.71 what the disk refuses is a failure that names the path and the cause", async () => {
+test("a disk error of read_text is a failure with the path and the cause [S0.25, S2.25, S0.65, S2.71]", async () => {
   const path = join(folder, "missing.txt");
   const { results } = await talk([readText], [call("read_text", { path })]);
   expect(results()[0]?.error?.kind).toBe("failed");

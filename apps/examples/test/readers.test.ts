@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { analyse } from "../src/analysis.ts";
 import { calculator } from "../src/calculator.ts";
-import { piReader, yoagentReader } from "../src/readers.ts";
+import { createPiReader, createYoagentReader } from "../src/readers.ts";
 import { processRows } from "../src/rows.ts";
 import { talk } from "./support/talk.ts";
 
@@ -18,7 +18,7 @@ const shows = defineTool({
   },
 });
 
-test("S0.63 S2.69 the lines of a reader: started, partial text, progress, and how it ended", async () => {
+test("the event reader prints started, partial text, progress and the end of a call [S0.63, S2.69]", async () => {
   const { events } = await talk(
     [analyse, calculator, processRows, shows],
     [
@@ -29,7 +29,7 @@ test("S0.63 S2.69 the lines of a reader: started, partial text, progress, and ho
     ],
   );
   let printed = "";
-  const read = yoagentReader((text) => {
+  const read = createYoagentReader((text) => {
     printed += text;
   });
   for (const event of events) read(event);
@@ -50,7 +50,7 @@ test("S0.63 S2.69 the lines of a reader: started, partial text, progress, and ho
   ]);
 });
 
-test("D15 D16 D23 every dialect begins and ends each call once, also one that was refused, and the agent's end is last", async () => {
+test("every dialect starts and ends each call once, also a refused one, and the agent end is last [D15, D16, D23]", async () => {
   const { events } = await talk(
     [calculator],
     [
@@ -84,7 +84,7 @@ test("D15 D16 D23 every dialect begins and ends each call once, also one that wa
   }
 });
 
-test("D15 a denied call has an end of its own name where a dialect knows one", async () => {
+test("a denied call has a separate end event in a dialect that supports denials [D15]", async () => {
   const no = defineMiddleware({ name: "no", beforeTool: () => deny("not today") });
   const { createAgent } = await import("statewright");
   const { beginWith } = await import("./support/talk.ts");
@@ -98,7 +98,7 @@ test("D15 a denied call has an end of its own name where a dialect knows one", a
   expect(told).not.toContain("tool_end");
 });
 
-test("D16 a run that fails ends its agent too, with the reason", async () => {
+test("a failed run ends its agent in a dialect with the reason [D16]", async () => {
   const fails = failWith(new Error("no such model"));
   const { events } = await talk([calculator], [fails, fails, fails]);
   const translate = piDialect();
@@ -110,13 +110,13 @@ test("D16 a run that fails ends its agent too, with the reason", async () => {
   });
 });
 
-test("arguments, partial results and results, in the manner of pi", async () => {
+test("the pi reader prints arguments, partial results and results", async () => {
   const { events } = await talk(
     [calculator, processRows],
     [[call("process_rows", { total: 1 })], [call("calculator", { expression: "x" })]],
   );
   let printed = "";
-  const read = piReader((text) => {
+  const read = createPiReader((text) => {
     printed += text;
   });
   for (const event of events) read(event);

@@ -5,7 +5,7 @@ import * as z from "zod";
 import { processRows } from "../src/rows.ts";
 import { begin, talk, textOfResult, wireText } from "./support/talk.ts";
 
-test("S0.43 S2.43 rows are told at every hundredth, and the last text counts them all", async () => {
+test("process_rows emits an update at every hundredth row, and its final text counts all rows [S0.43, S2.43]", async () => {
   const { results, updates, wires } = await talk([processRows], [call("process_rows", { total: 250 })]);
   expect(updates()).toEqual(
     [0, 100, 200].map((row) => ({ content: `Processed ${row}/250 rows`, details: { progress: row / 250 } })),
@@ -14,7 +14,7 @@ test("S0.43 S2.43 rows are told at every hundredth, and the last text counts the
   expect(wireText(wires[1])).not.toContain("Processed 100/250");
 });
 
-test("S0.43 S2.43 a stop at a row: the call is cancelled, and no row after it is processed", async () => {
+test("process_rows stopped at a row is cancelled and processes no later row [S0.43, S2.43]", async () => {
   const live = begin([processRows], [call("process_rows", { total: 1_000 })]);
   await live.world.advance(250);
   live.handle.cancel("enough");
@@ -25,7 +25,7 @@ test("S0.43 S2.43 a stop at a row: the call is cancelled, and no row after it is
   expect(live.wires).toHaveLength(1);
 });
 
-test("S0.45 S2.45 with nobody listening a partial result is not even built", async () => {
+test("a partial result is not built when there is no listener [S0.45, S2.45]", async () => {
   let built = 0;
   const tool = defineTool({
     name: "count",

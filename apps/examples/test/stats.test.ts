@@ -9,7 +9,7 @@ const ask = async (args: { numbers?: unknown; precision?: number }) => {
   return { result, text: textOfResult(result), live };
 };
 
-test("S3.22 numbers are required, the precision is 2 when absent; an empty or another thing is refused in the tool's own words", async () => {
+test("stats requires numbers, defaults precision to 2, and refuses empty or wrong input with its own text [S3.22]", async () => {
   const { live } = await ask({ numbers: [1] });
   expect(schemaOf(live.wires[0])).toMatchObject({ required: ["numbers"], properties: { precision: { default: 2 } } });
   for (const numbers of [[], "12", { 0: 1 }, null]) {
@@ -21,13 +21,13 @@ test("S3.22 numbers are required, the precision is 2 when absent; an empty or an
   expect(missing.text).toContain("numbers must be a non-empty array");
 });
 
-test("S3.23 an element that is no number is named by its place", async () => {
+test("stats names a non-numeric element by its index [S3.23]", async () => {
   const { result, text } = await ask({ numbers: [1, 2, "x"] });
   expect(result?.error?.kind).toBe("invalid_args");
   expect(text).toContain("element 2 is not a number");
 });
 
-test("S3.24 the line, with two spaces between its parts, and the details unrounded", async () => {
+test("stats prints its values with two spaces between and unrounded details [S3.24]", async () => {
   const { text, result } = await ask({ numbers: [1, 2, 3, 4, 5] });
   expect(text).toBe("n=5  min=1.00  max=5.00  mean=3.00  stddev=1.41");
   expect(result?.details).toEqual({ n: 5, min: 1, max: 5, mean: 3, stddev: Math.SQRT2 });

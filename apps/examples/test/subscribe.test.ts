@@ -3,7 +3,7 @@ import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, type PiEvent, piDialect, ToolError } from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { piReader } from "../src/readers.ts";
+import { createPiReader } from "../src/readers.ts";
 
 const count = defineTool({
   name: "count_pages",
@@ -17,7 +17,7 @@ const count = defineTool({
   },
 });
 
-test("S4.26 S4.27 S4.28 a subscriber gets start, update and end of each call in full and prints them, and after unsubscribe nothing", async () => {
+test("a subscriber receives start, update and end of each call, and nothing after it unsubscribes [S4.26, S4.27, S4.28]", async () => {
   const model = scriptedModel([
     call("count_pages", { book: "Emma" }, { id: "c1" }),
     call("count_pages", { book: "Ulysses" }, { id: "c2" }),
@@ -29,7 +29,7 @@ test("S4.26 S4.27 S4.28 a subscriber gets start, update and end of each call in 
   const told: PiEvent[] = [];
   let printed = "";
   const translate = piDialect();
-  const print = piReader((text) => {
+  const print = createPiReader((text) => {
     printed += text;
   });
   let calls = 0;

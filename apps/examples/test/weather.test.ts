@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { currentWeather, weatherInUnits } from "../src/weather.ts";
 import { schemaOf, talk, textOfResult, wireText } from "./support/talk.ts";
 
-test("S0.28 S2.28 the weather tool shows its one argument, answers in one text, and names a missing city without running", async () => {
+test("the weather tool shows its one argument, returns one text, and reports a missing city without running [S0.28, S2.28]", async () => {
   const { wires, results, events } = await talk(
     [currentWeather],
     [call("get_weather", {}), call("get_weather", { city: "Paris" })],
@@ -23,7 +23,7 @@ test("S0.28 S2.28 the weather tool shows its one argument, answers in one text, 
   expect(found).not.toHaveProperty("details");
 });
 
-test("S4.14 units are an enum for every provider, and the text and the details follow them", async () => {
+test("weather units are an enum for every provider, and text and details use the chosen unit [S4.14]", async () => {
   const { wires, results } = await talk(
     [weatherInUnits],
     [

@@ -1,16 +1,16 @@
-/** Node processes of ours: started with a file of TypeScript, read line by line. */
+/** Child processes of Node: start with a TypeScript file, output read line by line. */
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { createInterface } from "node:readline";
 
-/** How a process ended, and what it said beside its lines. */
+/** End of a process, with its stderr. */
 export interface ChildEnd {
   readonly code: number | null;
   readonly signal: string | null;
   readonly stderr: string;
 }
 
-/** Run a file; each line of its output is handed over. `timeoutMs` ends it by SIGKILL. */
+/** Runs a file and calls `onLine` for each line of its output. The process is killed by SIGKILL after `timeoutMs`. */
 export function runChild(
   file: string,
   args: readonly string[],

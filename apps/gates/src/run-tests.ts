@@ -1,12 +1,12 @@
-/** Tests that go further when they are told to. */
+/** Tests with a larger scope, set by environment variables. */
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 const root = new URL("../../../", import.meta.url);
 
-/** The test files of which `npm test` runs a share, and what is left of it with STATEWRIGHT_WHOLE=1. */
-export const sharedTests: Readonly<Record<string, readonly string[]>> = {
+/** Test files that `npm test` samples, and that run completely with STATEWRIGHT_WHOLE=1. */
+export const sampledTests: Readonly<Record<string, readonly string[]>> = {
   "packages/statewright": [
     "test/behaviour/crash-matrix.test.ts",
     "test/behaviour/double-resume.test.ts",
@@ -32,15 +32,15 @@ export const sharedTests: Readonly<Record<string, readonly string[]>> = {
   "apps/bench": ["test/kills.whole.test.ts", "test/smoke.test.ts"],
 };
 
-/** Run the whole of every test of which `npm test` runs a share; tells whether all passed. */
-export async function runWhole(): Promise<boolean> {
+/** Runs all sampled tests completely. Returns true if all passed. */
+export async function runFullTests(): Promise<boolean> {
   let passed = true;
-  for (const [folder, files] of Object.entries(sharedTests))
+  for (const [folder, files] of Object.entries(sampledTests))
     if (!(await runTests(folder, files, { STATEWRIGHT_WHOLE: "1" }))) passed = false;
   return passed;
 }
 
-/** Run test files of a package; tells whether they passed. The report of its tests stays that of `npm test`. */
+/** Runs test files of a package. Returns true if all passed. The report file of `npm test` is unchanged. */
 export function runTests(
   folder: string,
   files: readonly string[],

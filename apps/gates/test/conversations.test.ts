@@ -1,11 +1,11 @@
 /** A small share of the random conversations, and the gate of that gate: that the rules of providers find what breaks them. */
 import { expect, test } from "vitest";
-import { talkAtRandom } from "../src/conversations/run-conversations.ts";
+import { simulateConversations } from "../src/conversations/run-conversations.ts";
 import type { Body } from "../src/conversations/wire-format.ts";
 import { formats } from "../src/conversations/wire-server.ts";
 
-test("conversations that are steered, stopped, approved, cut off and moved between providers: no request is one that its provider refuses", async () => {
-  const { violations, requests, happened, fates } = await talkAtRandom(40);
+test("random conversations with steering, aborts, approvals, trimming and provider changes send only valid provider requests", async () => {
+  const { violations, requests, happened, fates } = await simulateConversations(40);
   expect(violations).toEqual([]);
   expect(requests).toBeGreaterThan(100);
   for (const deed of ["abort", "crash", "drain", "steer", "followUp", "waiting", "done"])
@@ -56,7 +56,7 @@ test.each<[string, Body, string | undefined]>([
   ],
   ["google", google(googleCall), "the first content is not the user's"],
 ])("what %s refuses is found: %o", (provider, body, problem) => {
-  const found = formats[provider]?.open().problems(body).join("\n");
+  const found = formats[provider]?.open().findProblems(body).join("\n");
   if (problem === undefined) expect(found).toBe("");
   else expect(found).toContain(problem);
 });

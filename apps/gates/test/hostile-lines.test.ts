@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runLines } from "../src/lines/run-lines.ts";
 
-test("whatever a plugin writes around its answers, each call gets its own or an error, and no process is left", async () => {
+test("each call of a plugin with random output gets its own answer or an error, and no process remains", async () => {
   expect(await runLines(400, 5)).toBe(true);
 });

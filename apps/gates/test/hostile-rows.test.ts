@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { fuzzRows } from "../src/rows/fuzz-rows.ts";
 
-test("whatever is asked of a thread that a stranger has written gives a value, or an error of ours", async () => {
-  const { violations, bent, refusals } = await fuzzRows(80);
+test("reads of a thread with tampered rows return a value or a StatewrightError", async () => {
+  const { violations, corrupted, errors } = await fuzzRows(80);
   expect(violations).toEqual([]);
-  expect(Object.keys(bent).length).toBeGreaterThan(7);
-  expect(refusals["store_corrupt"]).toBeGreaterThan(50);
+  expect(Object.keys(corrupted).length).toBeGreaterThan(7);
+  expect(errors["store_corrupt"]).toBeGreaterThan(50);
 }, 120_000);

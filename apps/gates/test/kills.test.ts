@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runKills } from "../src/kills/run-kills.ts";
 
-test("F1 I2 I3 I6 processes killed at random moments: whoever goes on ends every program as if there had been no death", async () => {
+test("programs killed at random moments end like programs without kills [F1, I2, I3, I6]", async () => {
   expect(await runKills({ kills: 8, minutes: undefined, seed: 7 })).toBe(true);
 });

@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { sharedTests } from "../src/run-tests.ts";
+import { sampledTests } from "../src/run-tests.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-test("every test file of which npm test runs a share, or nothing, is run whole by the gates", () => {
+test("every test file that npm test runs partly or not at all is run completely by the gates", () => {
   const says = new RegExp(`env\\["${"STATEWRIGHT"}_WHOLE"\\]`);
   const told = ["packages", "apps"].flatMap((parent) =>
     readdirSync(join(root, parent)).flatMap((name) => testFiles(`${parent}/${name}/test`)),
@@ -14,7 +14,7 @@ test("every test file of which npm test runs a share, or nothing, is run whole b
   const shared = told.filter(
     (file) => file.endsWith(".whole.test.ts") || says.test(readFileSync(join(root, file), "utf8")),
   );
-  const listed = Object.entries(sharedTests).flatMap(([folder, files]) => files.map((file) => `${folder}/${file}`));
+  const listed = Object.entries(sampledTests).flatMap(([folder, files]) => files.map((file) => `${folder}/${file}`));
   expect(shared.toSorted()).toEqual(listed.toSorted());
 });
 

@@ -2,42 +2,42 @@
 import { expect, test } from "vitest";
 import { mutants } from "../src/mutants/mutants.ts";
 import { mutantProcess } from "../src/mutants/run-mutants.ts";
-import { createWorkbench, misplaced, plant } from "../src/mutants/workbench.ts";
+import { applyMutant, createWorkbench, findMisplacement } from "../src/mutants/workbench.ts";
 import { runChild } from "../src/run-child.ts";
-import { oneGroup, simulated } from "../src/simulation/simulation-process.ts";
+import { runGroup, simulateSeed } from "../src/simulation/simulation-process.ts";
 
-test("I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 hold in random programs whose processes die, fail to write, meet others and lose their clock", async () => {
-  const { bad, ends, deaths } = await oneGroup(0, 50);
-  expect(bad).toEqual([]);
+test("invariants hold in random programs with crashes, failed writes, competing processes and clock changes [I1, I2, I3, I4, I5, I6, I7, I8, I9, I10]", async () => {
+  const { failed, ends, deaths } = await runGroup(0, 50);
+  expect(failed).toEqual([]);
   expect(ends["done"]).toBeGreaterThan(35);
   expect(deaths).toBeGreaterThan(20);
 }, 120_000);
 
-test("a simulation repeats itself", async () => {
+test("a simulation with one seed is deterministic", async () => {
   const told: string[][] = [];
   for (let time = 0; time < 2; time++) {
     const lines: string[] = [];
-    await simulated(11, (line) => lines.push(line));
+    await simulateSeed(11, (line) => lines.push(line));
     told.push(lines);
   }
   expect(told[0]?.length).toBeGreaterThan(10);
   expect(told[1]).toEqual(told[0]);
 });
 
-test("each planted fault still has its place in the engine", () => {
+test("each planted fault still applies to the engine source", () => {
   expect(mutants.length).toBeGreaterThanOrEqual(40);
   expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
-  expect(mutants.flatMap((mutant) => misplaced(mutant) ?? [])).toEqual([]);
+  expect(mutants.flatMap((mutant) => findMisplacement(mutant) ?? [])).toEqual([]);
 });
 
-test("a planted fault is noticed, and the copy without it is not blamed", async () => {
+test("a planted fault is detected, and the same copy without the fault passes", async () => {
   const bench = createWorkbench();
   try {
-    const file = bench.copyOf(mutantProcess);
+    const file = bench.toCopyPath(mutantProcess);
     const found: string[] = [];
     const mutant = mutants.find(({ name }) => name === "reconcile is not asked");
     if (mutant === undefined) throw new Error("the mutant is gone");
-    const undo = plant(bench, mutant);
+    const undo = applyMutant(bench, mutant);
     await runChild(file, ["40"], (line) => found.push(line));
     undo();
     expect(found.join()).toMatch(/I2 .* happened 2 times/);

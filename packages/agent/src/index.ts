@@ -1,17 +1,17 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 
 export type { AgentListener, EventSource } from "./agent/active-runs.ts";
-export { endedBy } from "./agent/agent-end.ts";
+export { getAgentEnd } from "./agent/agent-end.ts";
 export {
   type AgentFile,
   type FileData,
-  mostFileBytes,
+  maxFileBytes,
   type NamedFile,
   type UploadedFile,
 } from "./agent/agent-files.ts";
-export type { AgentInput, AgentWords } from "./agent/agent-input.ts";
+export type { AgentContent, AgentInput } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
-export { afterModel, afterTools, afterWords } from "./agent/agent-routes.ts";
+export { afterAnswer, afterModel, afterTools } from "./agent/agent-routes.ts";
 export type { AgentResult, AgentRun, AgentStream } from "./agent/agent-run.ts";
 export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent/agent-state.ts";
 export {
@@ -19,20 +19,20 @@ export {
   type AgentAbortOptions,
   type AgentResumeOptions,
   type AgentRunOptions,
-  type AgentSpeakOptions,
+  type AgentSteerOptions,
+  type AnswerKeys,
   createAgent,
-  type KeysOf,
 } from "./agent/create-agent.ts";
-export type { LatestChannel } from "./agent/last-value-channel.ts";
-export type { ChoicesOf } from "./agent/model-node.ts";
+export type { LastValueChannel } from "./agent/last-value-channel.ts";
+export type { ToolChoiceNames } from "./agent/model-node.ts";
 export { type ModelNode, type ModelNodeOptions, modelNode } from "./agent/model-node.ts";
 export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
-export type { ModelSettings, PreparedStep, PrepareStep, StepMoment } from "./agent/prepare-step.ts";
-export { hasToolCall, type StopCondition, type StopMoment, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
-export type { BudgetAnswer, BudgetQuestion } from "./budget/budget-answer.ts";
+export type { ModelSettings, PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
+export { hasToolCall, type StopCondition, type StopInput, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
+export type { BudgetAnswer, BudgetInterrupt } from "./budget/budget-answer.ts";
 export type { BudgetOptions } from "./budget/budget-options.ts";
 export type { BudgetKind, BudgetLimits, BudgetSpent } from "./budget/budget-spent.ts";
-export { costOf, type ModelPrice, type PricesInput, type PriceTable } from "./budget/prices.ts";
+export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./budget/prices.ts";
 export { type CountTokens, estimateTokens } from "./context/count-tokens.ts";
 export { type BitopEvent, bitopDialect } from "./dialects/bitop.ts";
 export type { AgentStop } from "./dialects/lifecycle.ts";
@@ -71,8 +71,8 @@ export {
 } from "./middleware/input-guardrail.ts";
 export {
   type CallCounts,
+  type CallCountUpdate,
   type CallLimits,
-  type CallMade,
   callCounts,
   type LimitCallsOptions,
   limitCalls,
@@ -84,10 +84,10 @@ export { modelFallback } from "./middleware/model-fallback.ts";
 export { modelRetry } from "./middleware/model-retry.ts";
 export { modelTimeouts } from "./middleware/model-timeouts.ts";
 export {
-  type AskAgain,
   type GuardedOutput,
   type OutputGuardrailOptions,
   outputGuardrail,
+  type RetryVerdict,
 } from "./middleware/output-guardrail.ts";
 export { type PromptCacheOptions, promptCache } from "./middleware/prompt-cache.ts";
 export {
@@ -119,18 +119,18 @@ export {
   type AgentTask,
   type AgentToolOptions,
   agentTool,
+  type ConversationGraphTypes,
   type SubAgentEnd,
-  type TalkingTypes,
 } from "./sub-agents/agent-tool.ts";
 export {
-  type HandoffFacts,
   type HandoffFilter,
+  type HandoffInfo,
   type HandoffOptions,
   handoff,
   type NoArgs,
-  withoutToolCalls,
+  removeToolCalls,
 } from "./sub-agents/handoff.ts";
-export { usageIn } from "./sub-agents/sum-usage.ts";
+export { sumUsage } from "./sub-agents/sum-usage.ts";
 export { type Team, type TeamMember, type TeamOptions, type TeamState, team } from "./sub-agents/team.ts";
 export {
   genAiConventions,
@@ -141,4 +141,4 @@ export {
   type Tracer,
   traceRun,
 } from "./trace/trace-run.ts";
-export { agentTurns, beginsTurns, type CountedTurns } from "./turns/agent-turns.ts";
+export { agentTurns, agentTurnsInput, type CountedTurns } from "./turns/agent-turns.ts";

@@ -1,67 +1,67 @@
-/** What was asked for lately, in this process: no longer than its time, no more of it than there is room for. */
+/** In-memory LRU cache with a lifetime and a size limit. */
 
-/** How much is kept, and for how long. */
-export interface RecentLimits {
+/** Limits of an LRU cache. */
+export interface LruCacheLimits {
   readonly ttlMs: number;
   readonly maxEntries: number;
-  /** Of keys and values together, about: a character of a text counts as one byte. */
+  /** Approximate maximum bytes of keys and values; each character of a string counts as one byte. */
   readonly maxBytes: number;
 }
 
-/** Values by key; `now` is the time in milliseconds. */
-export interface RecentCache<Value> {
+/** LRU cache; `now` is the time in milliseconds. */
+export interface LruCache<Value> {
   readonly get: (key: string, now: number) => Value | undefined;
-  /** What was asked for longest ago makes room; what is larger than all room is not kept. */
+  /** Adds a value and evicts the least recently used entries; ignores a value larger than `maxBytes`. */
   readonly set: (key: string, value: Value, now: number) => void;
 }
 
-/** How many bytes the ready caches hold where nothing else is said: 64 MiB. */
+/** Default size of caches: 64 MiB. */
 export const defaultCacheBytes: number = 64 * 2 ** 20;
 
-interface Kept<Value> {
-  readonly until: number;
+interface LruEntry<Value> {
+  readonly expiresAt: number;
   readonly value: Value;
   readonly bytes: number;
 }
 
-/** A cache that is empty. */
-export function recentCache<Value>({ ttlMs, maxEntries, maxBytes }: RecentLimits): RecentCache<Value> {
-  // A map keeps the order in which keys came: what is asked for is put at the end again.
-  const kept = new Map<string, Kept<Value>>();
-  let held = 0;
-  const drop = (key: string): Kept<Value> | undefined => {
-    const found = kept.get(key);
+/** Creates an empty LRU cache. */
+export function createLruCache<Value>({ ttlMs, maxEntries, maxBytes }: LruCacheLimits): LruCache<Value> {
+  // A Map iterates in insertion order: a read entry is deleted and inserted again at the end.
+  const entries = new Map<string, LruEntry<Value>>();
+  let totalBytes = 0;
+  const remove = (key: string): LruEntry<Value> | undefined => {
+    const found = entries.get(key);
     if (found === undefined) return undefined;
-    kept.delete(key);
-    held -= found.bytes;
+    entries.delete(key);
+    totalBytes -= found.bytes;
     return found;
   };
-  const put = (key: string, each: Kept<Value>): void => {
-    kept.set(key, each);
-    held += each.bytes;
+  const insert = (key: string, entry: LruEntry<Value>): void => {
+    entries.set(key, entry);
+    totalBytes += entry.bytes;
   };
   return {
     get: (key, now) => {
-      const found = drop(key);
-      if (found === undefined || found.until <= now) return undefined;
-      put(key, found);
+      const found = remove(key);
+      if (found === undefined || found.expiresAt <= now) return undefined;
+      insert(key, found);
       return found.value;
     },
     set: (key, value, now) => {
-      drop(key);
-      const bytes = key.length + bytesIn(value, new Set());
+      remove(key);
+      const bytes = key.length + estimateBytes(value, new Set());
       if (bytes > maxBytes) return;
-      put(key, { until: now + ttlMs, value, bytes });
-      for (const oldest of kept.keys()) {
-        if (kept.size <= maxEntries && held <= maxBytes) break;
-        drop(oldest);
+      insert(key, { expiresAt: now + ttlMs, value, bytes });
+      for (const oldest of entries.keys()) {
+        if (entries.size <= maxEntries && totalBytes <= maxBytes) break;
+        remove(oldest);
       }
     },
   };
 }
 
-/** About how much memory a value takes. */
-function bytesIn(value: unknown, seen: Set<object>): number {
+/** Estimates the memory of a value in bytes. */
+function estimateBytes(value: unknown, seen: Set<object>): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
   if (seen.has(value)) return 0;
@@ -70,6 +70,6 @@ function bytesIn(value: unknown, seen: Set<object>): number {
   const parts: Iterable<unknown> =
     Array.isArray(value) || value instanceof Map || value instanceof Set ? value : Object.entries(value);
   let sum = 8;
-  for (const part of parts) sum += bytesIn(part, seen);
+  for (const part of parts) sum += estimateBytes(part, seen);
   return sum;
 }

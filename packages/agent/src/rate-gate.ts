@@ -1,193 +1,199 @@
 /**
- * Turns within a rate: at most so many begin in any stretch of time, first come, first served. Only the first who waits has
- * a timer, and who gives up leaves its place to those behind: it has taken no turn.
+ * Rate limiter: grants a maximum number of slots in any time window, first come, first served. Only the first waiting
+ * caller has a timer. An aborted caller leaves the queue without using a slot.
  */
 import type { MiddlewareRuntime } from "@statewright/core";
 
-/** What a gate lets through in any `perMs`. */
+/** Limits within any window of `perMs` milliseconds. */
 export interface Rate {
   readonly calls?: number | undefined;
   readonly tokens?: number | undefined;
   readonly perMs: number;
 }
 
-/** A turn that was taken; what it turns out to weigh may be told later. */
-export interface Turn {
-  at: number;
+/** Acquired slot; its tokens may be corrected later. */
+export interface RateSlot {
+  startedAt: number;
   tokens: number;
 }
 
-type Waiting = Pick<MiddlewareRuntime, "clock" | "wait" | "signal">;
+type WaitRuntime = Pick<MiddlewareRuntime, "clock" | "wait" | "signal">;
 
-/** Lets turns through. */
+/** Rate limiter. */
 export interface RateGate {
-  /** Tells gates apart: one that was made later has a greater number. */
-  readonly nth: number;
-  /** Wait for a turn; undefined when the run ends while it waits. */
-  readonly wait: (at: Waiting, tokens?: number) => Promise<Turn | undefined>;
-  /** Take a turn now, or the milliseconds until there is one: infinite while turns are kept for who waits elsewhere. */
-  readonly take: (now: number, tokens?: number) => Turn | number;
-  /** Whether a turn could be taken at once, before nobody. */
+  /** Creation number; defines a global order of gates. */
+  readonly order: number;
+  /** Waits for a slot; undefined when the run is aborted while waiting. */
+  readonly acquire: (runtime: WaitRuntime, tokens?: number) => Promise<RateSlot | undefined>;
+  /**
+   * Acquires a slot immediately, or returns the milliseconds until one is free; infinite while held slots block the
+   * gate.
+   */
+  readonly tryAcquire: (now: number, tokens?: number) => RateSlot | number;
+  /** True when a slot is free and no caller waits. */
   readonly isOpen: (now: number, tokens?: number) => boolean;
-  /** Keep a turn that has not begun: it counts for as long as it is kept. */
-  readonly keep: (turn: Turn) => void;
-  /** The turn begins now. */
-  readonly begin: (turn: Turn, now: number) => void;
-  /** Give a turn back for which nothing went out. */
-  readonly giveBack: (turn: Turn) => void;
+  /** Holds a slot without a start time: it counts until it starts or is released. */
+  readonly hold: (slot: RateSlot) => void;
+  /** Starts a held slot now. */
+  readonly start: (slot: RateSlot, now: number) => void;
+  /** Releases a slot that was not used. */
+  readonly release: (slot: RateSlot) => void;
 }
 
-/** A gate that somebody passes, with the turn that was taken there. */
+/** Passage through one gate, with the acquired slot. */
 export interface Pass {
   readonly gate: RateGate;
   readonly tokens: number;
-  turn: Turn | undefined;
+  slot: RateSlot | undefined;
 }
 
-let gates = 0;
+let gateCount = 0;
 
-/** A gate that is shared by all who use it in this process. */
-export function rateGate({
+/** Creates a gate, shared by all its users in this process. */
+export function createRateGate({
   calls = Number.POSITIVE_INFINITY,
-  tokens: room = Number.POSITIVE_INFINITY,
+  tokens: maxTokens = Number.POSITIVE_INFINITY,
   perMs,
 }: Rate): RateGate {
-  /** Turns that still count, oldest first. */
-  const turns: Turn[] = [];
-  const kept: Set<Turn> = new Set();
+  /** Started slots within the window, oldest first. */
+  const slots: RateSlot[] = [];
+  const heldSlots: Set<RateSlot> = new Set();
   let waiting = 0;
-  let lastLeft: Promise<unknown> = Promise.resolve();
-  let changed = signalOnce();
+  let queueTail: Promise<unknown> = Promise.resolve();
+  let changeSignal = createDeferred();
 
-  /** The moment from which on there is a turn. */
-  const freeFrom = (now: number, tokens: number): number => {
-    while (turns[0] !== undefined && turns[0].at + perMs <= now) turns.shift();
-    let count = turns.length + kept.size;
-    let held = weightOf(turns) + weightOf(kept);
+  /** Returns the time from which a slot is free. */
+  const getFreeTime = (now: number, tokens: number): number => {
+    while (slots[0] !== undefined && slots[0].startedAt + perMs <= now) slots.shift();
+    let count = slots.length + heldSlots.size;
+    let usedTokens = sumTokens(slots) + sumTokens(heldSlots);
     let free = now;
-    for (const turn of turns) {
-      if (count < calls && held + tokens <= room) return free;
+    for (const slot of slots) {
+      if (count < calls && usedTokens + tokens <= maxTokens) return free;
       count -= 1;
-      held -= turn.tokens;
-      free = turn.at + perMs;
+      usedTokens -= slot.tokens;
+      free = slot.startedAt + perMs;
     }
-    return kept.size === 0 || (count < calls && held + tokens <= room) ? free : Number.POSITIVE_INFINITY;
+    return heldSlots.size === 0 || (count < calls && usedTokens + tokens <= maxTokens)
+      ? free
+      : Number.POSITIVE_INFINITY;
   };
 
-  const take = (now: number, tokens = 0): Turn | number => {
-    const free = freeFrom(now, tokens);
+  const tryAcquire = (now: number, tokens = 0): RateSlot | number => {
+    const free = getFreeTime(now, tokens);
     if (free > now) return free - now;
-    const taken = { at: now, tokens };
-    turns.push(taken);
-    return taken;
+    const slot = { startedAt: now, tokens };
+    slots.push(slot);
+    return slot;
   };
 
-  const drop = (turn: Turn): void => {
-    kept.delete(turn);
-    const place = turns.indexOf(turn);
-    if (place !== -1) turns.splice(place, 1);
+  const removeSlot = (slot: RateSlot): void => {
+    heldSlots.delete(slot);
+    const index = slots.indexOf(slot);
+    if (index !== -1) slots.splice(index, 1);
   };
 
-  const change = (): void => {
-    const { now } = changed;
-    changed = signalOnce();
-    now();
+  const notifyChange = (): void => {
+    const { fire } = changeSignal;
+    changeSignal = createDeferred();
+    fire();
   };
 
-  const wait: RateGate["wait"] = async ({ clock, wait: sleep, signal }, tokens = 0) => {
+  const acquire: RateGate["acquire"] = async ({ clock, wait: sleep, signal }, tokens = 0) => {
     if (waiting === 0) {
-      const turn = take(clock.now(), tokens);
-      if (typeof turn !== "number") return turn;
+      const slot = tryAcquire(clock.now(), tokens);
+      if (typeof slot !== "number") return slot;
     }
-    const before = lastLeft;
-    const left = signalOnce();
-    lastLeft = before.then(() => left.happened);
+    const previous = queueTail;
+    const leftSignal = createDeferred();
+    queueTail = previous.then(() => leftSignal.promise);
     waiting += 1;
     try {
-      await unlessAborted(before, signal);
+      await waitUnlessAborted(previous, signal);
       while (!signal.aborted) {
-        const turn = take(clock.now(), tokens);
+        const turn = tryAcquire(clock.now(), tokens);
         if (typeof turn !== "number") return turn;
-        await (turn === Number.POSITIVE_INFINITY ? unlessAborted(changed.happened, signal) : sleep(turn));
+        await (turn === Number.POSITIVE_INFINITY ? waitUnlessAborted(changeSignal.promise, signal) : sleep(turn));
       }
       return undefined;
     } finally {
       waiting -= 1;
-      left.now();
+      leftSignal.fire();
     }
   };
 
   return {
-    nth: gates++,
-    wait,
-    take,
-    isOpen: (now, tokens = 0) => waiting === 0 && freeFrom(now, tokens) <= now,
-    keep: (turn) => {
-      drop(turn);
-      kept.add(turn);
+    order: gateCount++,
+    acquire,
+    tryAcquire,
+    isOpen: (now, tokens = 0) => waiting === 0 && getFreeTime(now, tokens) <= now,
+    hold: (turn) => {
+      removeSlot(turn);
+      heldSlots.add(turn);
     },
-    begin: (turn, now) => {
-      drop(turn);
-      turn.at = now;
-      turns.push(turn);
-      change();
+    start: (turn, now) => {
+      removeSlot(turn);
+      turn.startedAt = now;
+      slots.push(turn);
+      notifyChange();
     },
-    giveBack: (turn) => {
-      drop(turn);
-      change();
+    release: (turn) => {
+      removeSlot(turn);
+      notifyChange();
     },
   };
 }
 
 /**
- * Wait for a turn at each of these gates; all begin at one moment. Who waits at one keeps the turns of gates that were made
- * before it and gives back those of later ones, so that nobody waits for each other. False when the run ends meanwhile.
+ * Acquires a slot at each gate, so that all slots start at the same time. While waiting at one gate, holds the slots
+ * of earlier gates and releases the slots of later gates; this global order prevents deadlocks. Returns false when
+ * the run is aborted while waiting.
  */
-export async function passTogether(passes: readonly Pass[], at: Waiting): Promise<boolean> {
-  const inOrder = passes.toSorted((one, other) => one.gate.nth - other.gate.nth);
-  for (const [nth, pass] of inOrder.entries()) {
-    if (pass.turn !== undefined) continue;
-    if (!pass.gate.isOpen(at.clock.now(), pass.tokens)) {
-      for (const { gate, turn } of inOrder.slice(0, nth)) if (turn !== undefined) gate.keep(turn);
-      giveBack(inOrder.slice(nth + 1));
+export async function acquireAll(passes: readonly Pass[], runtime: WaitRuntime): Promise<boolean> {
+  const sorted = passes.toSorted((left, right) => left.gate.order - right.gate.order);
+  for (const [index, pass] of sorted.entries()) {
+    if (pass.slot !== undefined) continue;
+    if (!pass.gate.isOpen(runtime.clock.now(), pass.tokens)) {
+      for (const { gate, slot } of sorted.slice(0, index)) if (slot !== undefined) gate.hold(slot);
+      releaseSlots(sorted.slice(index + 1));
     }
-    pass.turn = await pass.gate.wait(at, pass.tokens);
-    if (pass.turn !== undefined) continue;
-    giveBack(inOrder);
+    pass.slot = await pass.gate.acquire(runtime, pass.tokens);
+    if (pass.slot !== undefined) continue;
+    releaseSlots(sorted);
     return false;
   }
-  if (inOrder.length === 1) return true;
-  const now = at.clock.now();
-  for (const { gate, turn } of inOrder) if (turn !== undefined) gate.begin(turn, now);
+  if (sorted.length === 1) return true;
+  const now = runtime.clock.now();
+  for (const { gate, slot } of sorted) if (slot !== undefined) gate.start(slot, now);
   return true;
 }
 
-function giveBack(passes: readonly Pass[]): void {
+function releaseSlots(passes: readonly Pass[]): void {
   for (const pass of passes) {
-    if (pass.turn !== undefined) pass.gate.giveBack(pass.turn);
-    pass.turn = undefined;
+    if (pass.slot !== undefined) pass.gate.release(pass.slot);
+    pass.slot = undefined;
   }
 }
 
-function weightOf(turns: Iterable<Turn>): number {
+function sumTokens(slots: Iterable<RateSlot>): number {
   let sum = 0;
-  for (const { tokens } of turns) sum += tokens;
+  for (const { tokens } of slots) sum += tokens;
   return sum;
 }
 
-/** A promise, and what resolves it. */
-function signalOnce(): { readonly happened: Promise<void>; readonly now: () => void } {
+/** Creates a promise with its resolve function. */
+function createDeferred(): { readonly promise: Promise<void>; readonly fire: () => void } {
   let now = (): void => undefined;
   const happened = new Promise<void>((resolve) => {
     now = resolve;
   });
-  return { happened, now };
+  return { promise: happened, fire: now };
 }
 
-async function unlessAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+async function waitUnlessAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  const aborted = signalOnce();
-  signal.addEventListener("abort", aborted.now, { once: true });
-  await Promise.race([promise, aborted.happened]);
-  signal.removeEventListener("abort", aborted.now);
+  const aborted = createDeferred();
+  signal.addEventListener("abort", aborted.fire, { once: true });
+  await Promise.race([promise, aborted.promise]);
+  signal.removeEventListener("abort", aborted.fire);
 }

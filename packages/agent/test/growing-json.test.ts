@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { growingJson } from "../src/output/partial-json.ts";
+import { createPartialJson } from "../src/output/partial-json.ts";
 
 function readingOf(...pieces: readonly string[]): unknown {
-  const json = growingJson();
+  const json = createPartialJson();
   for (const piece of pieces) json.add(piece);
   return json.read();
 }
 
-describe("JSON that is still being written", () => {
+describe("incremental JSON", () => {
   test.each<readonly [string, unknown]>([
     ["", undefined],
     ["  ", undefined],
@@ -57,14 +57,14 @@ describe("JSON that is still being written", () => {
     expect(readingOf(...text)).toEqual(value);
   });
 
-  test("a key that leads to the prototype is a key", () => {
+  test("incremental JSON parses a __proto__ key as an own key", () => {
     const read = readingOf('{"__proto__": {"a": 1}, "b": "c');
     expect(JSON.stringify(read)).toBe('{"__proto__":{"a":1},"b":"c"}');
     expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
   });
 
-  test("what is nested deeper than can be saved is no output, and is not read on", () => {
-    const json = growingJson();
+  test("incremental JSON stops at the nesting limit and returns no value", () => {
+    const json = createPartialJson();
     const more = Array.from({ length: 600 }, () => json.add("["));
     expect(more.lastIndexOf(true)).toBe(499);
     expect(json.read()).toBe(undefined);
@@ -84,13 +84,13 @@ describe("JSON that is still being written", () => {
     );
   }
 
-  test("of any document, in any pieces, holds nothing that the whole does not, tells when there is more, and has the whole in the end", () => {
+  test("incremental JSON of any document in any chunks holds only final content, reports growth, and ends complete", () => {
     const documents = fc.oneof(fc.dictionary(fc.string(), fc.jsonValue()), fc.array(fc.jsonValue()));
     fc.assert(
       fc.property(documents, fc.integer({ min: 1, max: 9 }), fc.boolean(), (document, size, spaced) => {
         const whole: unknown = JSON.parse(JSON.stringify(document));
         const text = JSON.stringify(whole, null, spaced ? 2 : 0);
-        const json = growingJson();
+        const json = createPartialJson();
         const wrong: string[] = [];
         let before: { readonly read: unknown; readonly said: string | undefined } = {
           read: undefined,

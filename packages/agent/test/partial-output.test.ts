@@ -1,7 +1,7 @@
 /** The output while it is written: read as it comes, at a cost that grows with what came and no faster. */
 import type { RunEvent } from "@statewright/core";
 import { expect, test } from "vitest";
-import { partialOutputs } from "../src/output/partial-output.ts";
+import { streamPartialOutputs } from "../src/output/partial-output.ts";
 
 const inTask = { seq: 1, at: 0, node: "model", task: "1:0" };
 
@@ -14,12 +14,12 @@ async function* written(text: string): AsyncGenerator<RunEvent> {
 
 async function readingsOf(text: string): Promise<readonly (readonly number[])[]> {
   const readings: (readonly number[])[] = [];
-  for await (const partial of partialOutputs(written(text), { isWrapped: false }))
+  for await (const partial of streamPartialOutputs(written(text), { isWrapped: false }))
     readings.push(partial as readonly number[]);
   return readings;
 }
 
-test("all readings together copy what came, not its square, and the last one has all of it", async () => {
+test("all partial output reads together copy a linear amount of text, and the last one is complete", async () => {
   const numbers = Array.from({ length: 4_000 }, (_, n) => 10_000 + n);
   const whole = JSON.stringify(numbers);
   for (const text of [whole, whole.slice(0, -1)]) {

@@ -1,4 +1,4 @@
-/** A language model of the AI SDK as a model of ours: one request, one stream, one reply. */
+/** Adapts an AI SDK language model to `Model`: one request, one stream, one reply. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import {
@@ -9,45 +9,45 @@ import {
   type ModelRequest,
   StatewrightError,
 } from "@statewright/core";
-import { settingsOf, toolsOf } from "./call-settings.ts";
-import { type ClientRules, rulesOf } from "./client-rules.ts";
+import { toCallSettings, toCallTools } from "./call-settings.ts";
+import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
-import { brokenReply, modelFailure } from "./failure.ts";
+import { createBrokenReplyError, toModelError } from "./failure.ts";
 import type { LanguageModel } from "./language-model.ts";
-import { urlsOf } from "./media.ts";
-import { promptOf } from "./prompt.ts";
-import { isObject, present } from "./provider-json.ts";
-import { growReply } from "./reply.ts";
+import { createUrlPredicate } from "./media.ts";
+import { toPrompt } from "./prompt.ts";
+import { isObject, omitUndefined } from "./provider-json.ts";
+import { createReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
 
-/** What `aiModel` cannot know of a model by itself. */
+/** Facts about a model for `aiModel`, for which the AI SDK has no field. */
 export interface AiModelOptions {
-  /** What people are shown in place of the id. */
+  /** Display name; default: the model id. */
   readonly name?: string;
-  /** False for a model that cannot see: it reads in a line that there was an image. */
+  /** False for a model without image input: images in the prompt become a line of text. */
   readonly images?: boolean;
-  /** Whether its provider keeps the schema of an answer itself. Default: as far as the provider is known. */
+  /** True if the provider enforces an output schema itself. Default: true for known providers, otherwise undefined. */
   readonly structuredOutput?: boolean;
 }
 
 /**
- * Make a model of ours from any language model of the AI SDK.
+ * Returns a `Model` for any AI SDK language model.
  *
  * ```ts
  * const model = aiModel(anthropic("claude-sonnet-4-5"));
  * ```
  *
- * Its `respond` rejects with `model_failed` (details: {@link ModelFailure}), with `missing_secret` when the client finds
- * no key, and with the signal's reason when it is aborted. Throws `invalid_option` for a model of another specification
- * than V2, V3 and V4.
+ * `respond` rejects with `model_failed` (details: {@link ModelFailure}), with `missing_secret` if the client finds no
+ * API key, and with the reason of the signal on abort. Throws `invalid_option` for a specification other than V2, V3
+ * and V4.
  */
 export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Model {
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
-  const { name, images, structuredOutput = saysStructuredOutput(model) } = options;
+  const { name, images, structuredOutput = hasStructuredOutput(model) } = options;
   return {
     id,
-    ...present({ name, images, structuredOutput }),
+    ...omitUndefined({ name, images, structuredOutput }),
     respond: (request, at) => respond(model as KnownModel, id, request, at),
   };
 }
@@ -55,19 +55,19 @@ export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Mod
 function checkSpecification(version: string, id: string): void {
   if (["v2", "v3", "v4"].includes(version)) return;
   throw new StatewrightError("invalid_option", {
-    what: `the language model "${id}" has specification ${JSON.stringify(version)}, the adapter speaks "v2", "v3" and "v4"`,
-    next: "Install a version of the provider's package that has one of these",
+    what: `aiModel: expected a language model of specification "v2", "v3" or "v4", got ${JSON.stringify(version)} from "${id}"`,
+    next: "Install a version of the provider package with one of these specifications",
   });
 }
 
-function saysStructuredOutput(model: LanguageModel): boolean | undefined {
-  const { supportsStructuredOutputs: said } = model as { supportsStructuredOutputs?: unknown };
-  return typeof said === "boolean" ? said : keepsSchemas(model.provider);
+function hasStructuredOutput(model: LanguageModel): boolean | undefined {
+  const { supportsStructuredOutputs: declared } = model as { supportsStructuredOutputs?: unknown };
+  return typeof declared === "boolean" ? declared : canEnforceSchemas(model.provider);
 }
 
-/** True for a client whose provider is known to keep the schema of an answer itself; of others nobody knows. */
-export function keepsSchemas(client: string): true | undefined {
-  return rulesOf(client).family === undefined ? undefined : true;
+/** Returns true if the provider of a client is known to enforce output schemas; undefined for unlisted clients. */
+export function canEnforceSchemas(client: string): true | undefined {
+  return getClientRules(client).family === undefined ? undefined : true;
 }
 
 type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
@@ -76,82 +76,100 @@ async function respond(
   model: KnownModel,
   id: string,
   request: ModelRequest,
-  { signal, delta, alive, warn = unheard }: ModelCallOptions,
+  { signal, delta, alive, warn = ignoreWarning }: ModelCallOptions,
 ): Promise<ModelReply> {
   signal.throwIfAborted();
-  const reply = growReply({ client: model.provider, model: model.modelId, messages: request.messages, delta, warn });
-  let during: "request" | "stream" = "request";
+  const reply = createReplyBuilder({
+    client: model.provider,
+    model: model.modelId,
+    messages: request.messages,
+    delta,
+    warn,
+  });
+  let phase: "request" | "stream" = "request";
   try {
-    let asked: ModelRequest | undefined = request;
-    for (let round = 0; asked !== undefined; round++) {
-      const { stream } = await started(ask(model, asked, signal, warn), signal);
-      for await (const part of partsOf(stream, signal)) {
-        during = "stream";
+    let nextRequest: ModelRequest | undefined = request;
+    for (let round = 0; nextRequest !== undefined; round++) {
+      const { stream } = await awaitStream(openStream(model, nextRequest, signal, warn), signal);
+      for await (const part of readParts(stream, signal)) {
+        phase = "stream";
         if (part.type === "error") throw part.error;
-        alive?.(withoutContent.has(part.type) ? "ping" : "part");
-        reply.take(part);
+        alive?.(contentlessParts.has(part.type) ? "ping" : "part");
+        reply.append(part);
       }
-      const sofar = round < mostPauses ? reply.pause() : undefined;
-      asked = sofar && { ...request, messages: [...request.messages, { role: "assistant", id: "", ...sofar }] };
+      const pausedReply = round < maxPauses ? reply.continuePaused() : undefined;
+      nextRequest = pausedReply && {
+        ...request,
+        messages: [...request.messages, { role: "assistant", id: "", ...pausedReply }],
+      };
     }
   } catch (thrown) {
     signal.throwIfAborted();
-    throw modelFailure(thrown, { model: id, during, ...present({ headers: request.headers, usage: reply.cost() }) });
+    throw toModelError(thrown, {
+      model: id,
+      phase,
+      ...omitUndefined({ headers: request.headers, usage: reply.getUsage() }),
+    });
   }
   signal.throwIfAborted();
-  const whole = reply.whole();
-  if ("broken" in whole) throw brokenReply(whole.broken, id, reply.cost());
-  return whole.reply;
+  const result = reply.build();
+  if ("broken" in result) throw createBrokenReplyError(result.broken, id, reply.getUsage());
+  return result.reply;
 }
 
-/** How often a paused reply is sent back before it counts as whole. */
-const mostPauses = 20;
+/** Maximum number of continuations of a paused reply; the reply then counts as complete. */
+const maxPauses = 20;
 
-/** Parts that say only that the other side is there. */
-const withoutContent: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping", "raw", "custom"]);
+/** Stream parts without content: proof of a live connection only. */
+const contentlessParts: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping", "raw", "custom"]);
 
-/** Warnings that nobody listens to are still saved with the reply. */
-function unheard(): void {}
+/** Default warning callback: warnings are saved with the reply in any case. */
+function ignoreWarning(): void {}
 
-type Started = { readonly stream: ReadableStream<StreamPart> };
+type OpenedStream = { readonly stream: ReadableStream<StreamPart> };
 
-async function ask(
+async function openStream(
   model: KnownModel,
   request: ModelRequest,
   signal: AbortSignal,
   warn: (warning: string) => void,
-): Promise<Started> {
-  const rules = rulesOf(model.provider);
-  const settings = { ...settingsOf(request), abortSignal: signal };
-  const takesUrl = request.messages.some(hasUrl) ? urlsOf((await model.supportedUrls) ?? {}) : takesNone;
-  const to = { client: model.provider, model: model.modelId, rules: rulesFor(request, rules), takesUrl, warn };
+): Promise<OpenedStream> {
+  const rules = getClientRules(model.provider);
+  const settings = { ...toCallSettings(request), abortSignal: signal };
+  const takesUrl = request.messages.some(hasUrl) ? createUrlPredicate((await model.supportedUrls) ?? {}) : rejectUrl;
+  const to = { client: model.provider, model: model.modelId, rules: getRequestRules(request, rules), takesUrl, warn };
   const { reasoning } = request;
   if (model.specificationVersion === "v4") {
-    const prompt = promptOf(request, { ...to, dialect: v4 });
-    return model.doStream({ ...settings, ...toolsOf(request, "provider", to), ...present({ reasoning }), prompt });
+    const prompt = toPrompt(request, { ...to, dialect: v4 });
+    return model.doStream({
+      ...settings,
+      ...toCallTools(request, "provider", to),
+      ...omitUndefined({ reasoning }),
+      prompt,
+    });
   }
   if (reasoning !== undefined)
     warn(
-      `reasoning was not sent: a model of specification ${model.specificationVersion} has it in providerOptions only`,
+      `reasoning was not sent: a model of specification ${model.specificationVersion} reads it from providerOptions only`,
     );
   if (model.specificationVersion === "v3") {
-    const prompt = promptOf(request, { ...to, dialect: v3 });
-    return model.doStream({ ...settings, ...toolsOf(request, "provider", to), prompt });
+    const prompt = toPrompt(request, { ...to, dialect: v3 });
+    return model.doStream({ ...settings, ...toCallTools(request, "provider", to), prompt });
   }
-  const prompt = promptOf(request, { ...to, dialect: v2 });
-  return model.doStream({ ...settings, ...toolsOf(request, "provider-defined", to), prompt });
+  const prompt = toPrompt(request, { ...to, dialect: v2 });
+  return model.doStream({ ...settings, ...toCallTools(request, "provider-defined", to), prompt });
 }
 
 function hasUrl({ content }: Message): boolean {
   return typeof content !== "string" && content.some((block) => "url" in block && block.url !== undefined);
 }
 
-function takesNone(): boolean {
+function rejectUrl(): boolean {
   return false;
 }
 
-/** OpenAI's client sends files of every kind when it is told to. */
-function rulesFor({ providerOptions = {} }: ModelRequest, rules: ClientRules): ClientRules {
+/** The OpenAI client accepts files of every type if `passThroughUnsupportedFiles` is set. */
+function getRequestRules({ providerOptions = {} }: ModelRequest, rules: ClientRules): ClientRules {
   const passes = ["openai", "azure"].some((name) => {
     const options = providerOptions[name];
     return isObject(options) && options["passThroughUnsupportedFiles"] === true;
@@ -161,30 +179,33 @@ function rulesFor({ providerOptions = {} }: ModelRequest, rules: ClientRules): C
   return rest;
 }
 
-/** The started stream, or the abort; a stream that comes after the abort is closed. */
-async function started(asking: Promise<Started>, signal: AbortSignal): Promise<Started> {
+/** Resolves to the opened stream, or rejects on abort. A stream opened after the abort is cancelled. */
+async function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
   let abort = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
     abort = () => {
       reject(signal.reason);
-      asking.then(({ stream }) => stream.cancel(signal.reason)).catch(abandoned);
+      pending.then(({ stream }) => stream.cancel(signal.reason)).catch(ignoreRejection);
     };
   });
   signal.addEventListener("abort", abort, { once: true });
   try {
-    return await Promise.race([asking, aborted]);
+    return await Promise.race([pending, aborted]);
   } finally {
     signal.removeEventListener("abort", abort);
   }
 }
 
-/** An aborted call has its outcome, the abort: how its connection came down has no reader. */
-function abandoned(): void {}
+/** The abort is the outcome of the call: errors while the connection closes are ignored. */
+function ignoreRejection(): void {}
 
-/** The parts of a stream until it ends, fails or the signal fires, also when the model does not heed the signal. */
-async function* partsOf(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
+/**
+ * Yields stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
+ * signal.
+ */
+async function* readParts(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
   const reader = stream.getReader();
-  const close = (): void => void reader.cancel(signal.reason).catch(abandoned);
+  const close = (): void => void reader.cancel(signal.reason).catch(ignoreRejection);
   signal.addEventListener("abort", close, { once: true });
   try {
     if (signal.aborted) return;

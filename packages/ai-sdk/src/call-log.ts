@@ -1,90 +1,92 @@
-/** The calls of a reply while it streams: their ids, their argument text as it comes, and what the text says at last. */
+/** Collects the tool calls of a streaming reply: ids, partial argument text, and the parsed arguments at the end. */
 import type { Json, JsonObject, ModelRequest, ToolCallBlock } from "@statewright/core";
-import { freeIds } from "./call-names.ts";
-import { isObject, merged, plainObject, present } from "./provider-json.ts";
+import { createIdAllocator } from "./call-names.ts";
+import { isObject, mergeMetadata, omitUndefined, toJsonObject } from "./provider-json.ts";
 import type { Part } from "./stream-part.ts";
 
-/** The calls of a reply, with ids that no call of the conversation had before. */
-export function callLog(messages: ModelRequest["messages"]): {
+/** Returns a log of the calls of one reply; each call gets an id that is unique within the conversation. */
+export function createCallLog(messages: ModelRequest["messages"]): {
   readonly start: (part: Part<"tool-input-start">) => void;
-  /** The call, when its text is to be shown as it comes. */
-  readonly grow: (part: Part<"tool-input-delta">) => { readonly id: string; readonly name: string } | undefined;
-  /** The whole call, and what of its text was not shown. */
-  readonly finish: (part: Part<"tool-call">) => { readonly block: ToolCallBlock; readonly unseen: string };
-  /** A call that the provider ran after all. */
-  readonly forget: (id: string) => void;
-  /** Calls that never became whole: cut, or broken so that the client said no more of them. Each wants an answer. */
-  readonly unfinished: () => ToolCallBlock[];
+  /** Appends argument text. Returns the call if its arguments are streamed, otherwise undefined. */
+  readonly append: (part: Part<"tool-input-delta">) => { readonly id: string; readonly name: string } | undefined;
+  /** Returns the complete call, and the argument text not yet streamed. */
+  readonly finish: (part: Part<"tool-call">) => { readonly block: ToolCallBlock; readonly unstreamed: string };
+  /** Removes a call executed by the provider. */
+  readonly remove: (id: string) => void;
+  /** Returns calls without an end, truncated or broken in the stream. Each call needs a tool result. */
+  readonly listUnfinished: () => ToolCallBlock[];
 } {
   interface StartedCall {
     readonly id: string;
     readonly name: string;
     readonly provider: JsonObject | undefined;
-    /** Text that is no JSON yet would be read as broken JSON: such arguments are shown when they are whole. */
-    readonly shown: boolean;
+    /**
+     * False for freeform text arguments, which would read as broken JSON: such arguments are streamed once complete.
+     */
+    readonly streamed: boolean;
     text: string;
   }
   const started = new Map<string, StartedCall>();
-  let give: ((id: string) => string) | undefined;
-  const freeId = (id: string): string => {
-    give ??= freeIds(callIds(messages));
-    return give(id);
+  let allocate: ((id: string) => string) | undefined;
+  const allocateId = (id: string): string => {
+    allocate ??= createIdAllocator(listCallIds(messages));
+    return allocate(id);
   };
   return {
     start: (part) => {
       if (part.providerExecuted === true) return;
       started.set(part.id, {
-        id: freeId(part.id),
+        id: allocateId(part.id),
         name: part.toolName,
-        provider: plainObject(part.providerMetadata),
-        shown: !("inputEncoding" in part && part.inputEncoding === "text"),
+        provider: toJsonObject(part.providerMetadata),
+        streamed: !("inputEncoding" in part && part.inputEncoding === "text"),
         text: "",
       });
     },
-    grow: (part) => {
+    append: (part) => {
       const call = started.get(part.id);
       if (call === undefined) return undefined;
       call.text += part.delta;
-      return call.shown ? { id: call.id, name: call.name } : undefined;
+      return call.streamed ? { id: call.id, name: call.name } : undefined;
     },
     finish: (part) => {
       const known = started.get(part.toolCallId);
       started.delete(part.toolCallId);
-      const { text, ...args } = argsOf(part.input);
+      const { text, ...args } = parseArgs(part.input);
       const block: ToolCallBlock = {
         type: "call",
-        id: known?.id ?? freeId(part.toolCallId),
+        id: known?.id ?? allocateId(part.toolCallId),
         name: part.toolName,
         ...args,
-        ...present({ provider: merged(known?.provider, part.providerMetadata) }),
+        ...omitUndefined({ provider: mergeMetadata(known?.provider, part.providerMetadata) }),
       };
-      return { block, unseen: known?.shown === true && known.text !== "" ? "" : text };
+      return { block, unstreamed: known?.streamed === true && known.text !== "" ? "" : text };
     },
-    forget: (id) => void started.delete(id),
-    unfinished: () =>
+    remove: (id) => void started.delete(id),
+    listUnfinished: () =>
       [...started.values()].map(({ id, name, text, provider }) => {
-        const { text: _shown, ...args } = argsOf(text);
-        return { type: "call", id, name, ...args, ...present({ provider }) };
+        const { text: _shown, ...args } = parseArgs(text);
+        return { type: "call", id, name, ...args, ...omitUndefined({ provider }) };
       }),
   };
 }
 
-function callIds(messages: ModelRequest["messages"]): string[] {
+function listCallIds(messages: ModelRequest["messages"]): string[] {
   return messages.flatMap((message) =>
     message.role === "assistant" ? message.content.flatMap((block) => (block.type === "call" ? block.id : [])) : [],
   );
 }
 
-/** Arguments from their text. What is not one JSON object is told as it came, and never taken for an empty object. */
-function argsOf(input: unknown): { readonly text: string; readonly args: Json; readonly raw?: string } {
+/** Parses arguments. Text other than a single JSON object is returned as `raw`, never as an empty object. */
+function parseArgs(input: unknown): { readonly text: string; readonly args: Json; readonly raw?: string } {
   const text = typeof input === "string" ? input : (JSON.stringify(input) ?? "");
   if (text.trim() === "") return { text: "", args: {} };
-  const args = parsed(text);
+  const args = parseJson(text);
   return isObject(args) ? { text, args } : { text, args: null, raw: text };
 }
 
-/** JSON text as its value, or undefined when it is none. */
-export function parsed(text: string): Json | undefined {
+/** Returns the JSON value of a text, or undefined for invalid JSON. */
+export function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {

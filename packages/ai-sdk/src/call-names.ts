@@ -1,36 +1,42 @@
-/** Ids and names of calls that a provider takes: a history may come from another provider, whose ids look different. */
+/**
+ * Call ids and tool names in the format of a provider: a history may come from another provider with another id
+ * format.
+ */
 import { fingerprint } from "@statewright/core";
 
 /**
- * What providers refuse, by the name of their client. A client that is not listed gets ids as they are: some (Kimi, for
- * one) want their own odd ids back.
+ * Accepted id formats, by client name. An unlisted client gets ids unchanged: some providers (e.g. Kimi) require
+ * their own irregular ids.
  */
-const idRules: readonly { readonly client: RegExp; readonly fits: RegExp; readonly length: number }[] = [
-  { client: /mistral/, fits: /^[A-Za-z0-9]{9}$/, length: 9 },
-  { client: /anthropic|bedrock/, fits: /^[A-Za-z0-9_-]{1,64}$/, length: 64 },
-  { client: /^(?:openai|azure).*\.chat$/, fits: /^[A-Za-z0-9_.:-]{1,40}$/, length: 40 },
-  { client: /^(?:openai|azure)/, fits: /^[A-Za-z0-9_.:-]{1,64}$/, length: 64 },
+const idRules: readonly { readonly client: RegExp; readonly pattern: RegExp; readonly length: number }[] = [
+  { client: /mistral/, pattern: /^[A-Za-z0-9]{9}$/, length: 9 },
+  { client: /anthropic|bedrock/, pattern: /^[A-Za-z0-9_-]{1,64}$/, length: 64 },
+  { client: /^(?:openai|azure).*\.chat$/, pattern: /^[A-Za-z0-9_.:-]{1,40}$/, length: 40 },
+  { client: /^(?:openai|azure)/, pattern: /^[A-Za-z0-9_.:-]{1,64}$/, length: 64 },
 ];
 
-const nameFits = /^[A-Za-z0-9_-]{1,64}$/;
+const validName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The id under which `client` is told about a call: unchanged when it fits, otherwise the same substitute every time. */
-export function sentId(client: string, id: string): string {
+/** Returns the id of a call for `client`: unchanged if valid, otherwise a deterministic substitute. */
+export function toProviderCallId(client: string, id: string): string {
   const rule = idRules.find((candidate) => candidate.client.test(client));
-  if (rule === undefined || rule.fits.test(id)) return id;
-  const mark = fingerprint(id);
-  if (rule.length < 20) return mark.slice(-rule.length);
-  return `${id.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, rule.length - mark.length - 1)}_${mark}`;
+  if (rule === undefined || rule.pattern.test(id)) return id;
+  const hash = fingerprint(id);
+  if (rule.length < 20) return hash.slice(-rule.length);
+  return `${id.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, rule.length - hash.length - 1)}_${hash}`;
 }
 
-/** The name of a called tool as providers take it: a model may have called a name that no provider accepts as one. */
-export function sentName(name: string): string {
-  if (nameFits.test(name)) return name;
+/**
+ * Returns a tool name in the format of providers: a model may have called a tool by a name that every provider
+ * rejects.
+ */
+export function toProviderToolName(name: string): string {
+  if (validName.test(name)) return name;
   return name.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
 }
 
-/** Give every call an id that no other call of the conversation has: unchanged where it is free, else with a number. */
-export function freeIds(taken: Iterable<string>): (id: string) => string {
+/** Returns an allocator of unique call ids: an unused id stays unchanged, a used id gets a numeric suffix. */
+export function createIdAllocator(taken: Iterable<string>): (id: string) => string {
   const used = new Set(taken);
   return (id) => {
     const base = id === "" ? "call" : id;

@@ -1,10 +1,10 @@
-/** The settings and tools of a request as the options of a call. */
+/** Converts the settings and tools of a request to call options. */
 import type { JSONSchema7, LanguageModelV2CallOptions, LanguageModelV2FunctionTool } from "@ai-sdk/provider";
 import type { ModelOutput, ModelRequest, ModelTool, ProviderTool, ToolChoice } from "@statewright/core";
 import type { ClientRules } from "./client-rules.ts";
-import { present, sentBack } from "./provider-json.ts";
+import { omitUndefined, toProviderOptions } from "./provider-json.ts";
 
-/** The options of a call that are spelled alike in all specifications: those of the first hold for the later ones. */
+/** Call options with the same name in all specifications: the V2 types hold for V3 and V4. */
 export type CallSettings = Pick<
   LanguageModelV2CallOptions,
   | "temperature"
@@ -20,19 +20,18 @@ export type CallSettings = Pick<
   | "providerOptions"
 >;
 
-/** The settings of a request. */
-export function settingsOf(request: ModelRequest): CallSettings {
+export function toCallSettings(request: ModelRequest): CallSettings {
   const { temperature, topP, topK, presencePenalty, frequencyPenalty, stopSequences, maxOutputTokens, seed } = request;
   const { headers, output } = request;
   return {
-    ...present({ temperature, topP, topK, presencePenalty, frequencyPenalty, maxOutputTokens, seed }),
-    ...present({ stopSequences: stopSequences && [...stopSequences], headers: headers && { ...headers } }),
-    ...(output === undefined ? {} : { responseFormat: formatOf(output) }),
-    ...sentBack(request.providerOptions),
+    ...omitUndefined({ temperature, topP, topK, presencePenalty, frequencyPenalty, maxOutputTokens, seed }),
+    ...omitUndefined({ stopSequences: stopSequences && [...stopSequences], headers: headers && { ...headers } }),
+    ...(output === undefined ? {} : { responseFormat: toResponseFormat(output) }),
+    ...toProviderOptions(request.providerOptions),
   };
 }
 
-/** A tool that a provider defines, under the type that the specification has for it. */
+/** A provider-defined tool, with the type name of the specification. */
 export interface CallProviderTool<Type extends string> {
   type: Type;
   id: `${string}.${string}`;
@@ -40,57 +39,57 @@ export interface CallProviderTool<Type extends string> {
   args: Record<string, unknown>;
 }
 
-/** The tools of a call and the choice among them; neither where there is none. */
+/** Tools and tool choice of a call; both absent for a call without tools. */
 export interface CallTools<Type extends string> {
   tools?: (LanguageModelV2FunctionTool | CallProviderTool<Type>)[];
   toolChoice?: { type: "auto" | "none" | "required" } | { type: "tool"; toolName: string };
 }
 
 /**
- * The tools of a call, and how the model may choose among them. `type` is what the specification calls a tool that a
- * provider defines; one that has the name of another tool stands in its place, since the model knows it already.
+ * Returns the tools and the tool choice of a call. `type` is the specification's type of provider-defined tools. A
+ * provider-defined tool replaces a function tool of the same name, because the model already knows its schema.
  */
-export function toolsOf<Type extends "provider" | "provider-defined">(
+export function toCallTools<Type extends "provider" | "provider-defined">(
   { tools, providerTools = [], toolChoice }: ModelRequest,
   type: Type,
   { rules, warn }: { readonly rules: ClientRules; readonly warn: (warning: string) => void },
 ): CallTools<Type> {
-  const own = providerTools.filter(({ id }) => {
-    const fits = rules.family === undefined || id.startsWith(`${rules.family}.`);
-    if (!fits) warn(`the tool ${id} was not sent: the model is another provider's`);
-    return fits;
+  const supported = providerTools.filter(({ id }) => {
+    const isSupported = rules.family === undefined || id.startsWith(`${rules.family}.`);
+    if (!isSupported) warn(`the tool ${id} was not sent: it belongs to another provider than the model`);
+    return isSupported;
   });
   const all = [
-    ...tools.filter(({ name }) => !own.some((tool) => tool.name === name)).map(functionTool),
-    ...own.map((tool) => providerTool(tool, type)),
+    ...tools.filter(({ name }) => !supported.some((tool) => tool.name === name)).map(toFunctionTool),
+    ...supported.map((tool) => toProviderTool(tool, type)),
   ];
   if (all.length === 0) return {};
   if (toolChoice === undefined) return { tools: all };
   if (typeof toolChoice === "object" && !all.some(({ name }) => name === toolChoice.tool)) {
-    warn(`the model was not made to call ${toolChoice.tool}: it is not among the tools of the request`);
+    warn(`the tool choice ${toolChoice.tool} was not sent: the request has no such tool`);
     return { tools: all };
   }
-  return { tools: all, toolChoice: choiceOf(toolChoice) };
+  return { tools: all, toolChoice: toToolChoice(toolChoice) };
 }
 
-function functionTool({ name, description, inputSchema, provider }: ModelTool): LanguageModelV2FunctionTool {
+function toFunctionTool({ name, description, inputSchema, provider }: ModelTool): LanguageModelV2FunctionTool {
   return {
     type: "function",
     name,
     description,
     inputSchema: inputSchema as JSONSchema7,
-    ...sentBack(provider),
+    ...toProviderOptions(provider),
   };
 }
 
-function providerTool<Type extends string>({ id, name, args }: ProviderTool, type: Type): CallProviderTool<Type> {
+function toProviderTool<Type extends string>({ id, name, args }: ProviderTool, type: Type): CallProviderTool<Type> {
   return { type, id: id as `${string}.${string}`, name, args: { ...args } };
 }
 
-function formatOf({ schema, name, description }: ModelOutput): NonNullable<CallSettings["responseFormat"]> {
-  return { type: "json", schema: schema as JSONSchema7, ...present({ name, description }) };
+function toResponseFormat({ schema, name, description }: ModelOutput): NonNullable<CallSettings["responseFormat"]> {
+  return { type: "json", schema: schema as JSONSchema7, ...omitUndefined({ name, description }) };
 }
 
-function choiceOf(choice: ToolChoice): NonNullable<CallTools<string>["toolChoice"]> {
+function toToolChoice(choice: ToolChoice): NonNullable<CallTools<string>["toolChoice"]> {
   return typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool };
 }

@@ -1,26 +1,29 @@
-/** What clients refuse, pass over in silence, or want said in another way: by the name of the client, such as `openai.chat`. */
+/**
+ * Limits of AI SDK clients by client name, such as `openai.chat`: rejected input, silently dropped input, special
+ * formats.
+ */
 
-/** What a client takes. One that nobody has listed gets everything as it is. */
+/** Limits of a client. An unlisted client has no limits: the prompt is sent unchanged. */
 export interface ClientRules {
-  /** The provider whose ways it has, where that is known: it shares what models thought with other clients of the same family. */
+  /** Provider family, if known: clients of the same family accept each other's reasoning. */
   readonly family?: "anthropic" | "google" | "openai";
-  /** System messages stand before everything else, and the first message behind them is a user's. */
+  /** System messages must precede all other messages, followed by a user message. */
   readonly strictOrder?: true;
-  /** Text without a letter in it is refused. */
+  /** The client rejects blank text. */
   readonly refusesBlankText?: true;
-  /** Media types of the files that a user may send as bytes. */
+  /** Media types of files accepted as bytes in user messages. */
   readonly media?: RegExp;
-  /** What an answer of a tool may hold besides text: media types of files, or nothing. */
-  readonly answerMedia?: RegExp | "none";
-  /** Files in what an assistant said: those with their bytes, or none. */
+  /** Media types of files accepted in tool results; "none": text only. */
+  readonly resultMedia?: RegExp | "none";
+  /** Files accepted in assistant messages: files with inline bytes, or none. */
   readonly assistantFiles?: "bytes" | "none";
-  /** What one model thought is refused by another one of the same provider. */
-  readonly thoughtsStayWithModel?: true;
+  /** A model rejects the reasoning of another model of the same provider. */
+  readonly reasoningIsModelBound?: true;
 }
 
-const readable = /^(?:image\/|application\/pdf$)/;
+const imagesAndPdf = /^(?:image\/|application\/pdf$)/;
 
-const known: readonly (readonly [RegExp, ClientRules])[] = [
+const rulesByClient: readonly (readonly [RegExp, ClientRules])[] = [
   [
     /anthropic/,
     {
@@ -28,7 +31,7 @@ const known: readonly (readonly [RegExp, ClientRules])[] = [
       strictOrder: true,
       refusesBlankText: true,
       media: /^(?:image\/|application\/pdf$|text\/plain$)/,
-      answerMedia: readable,
+      resultMedia: imagesAndPdf,
       assistantFiles: "none",
     },
   ],
@@ -36,22 +39,21 @@ const known: readonly (readonly [RegExp, ClientRules])[] = [
   [/^google|vertex/, { family: "google", strictOrder: true, assistantFiles: "bytes" }],
   [
     /^(?:openai|azure).*\.responses$/,
-    { family: "openai", media: readable, assistantFiles: "none", thoughtsStayWithModel: true },
+    { family: "openai", media: imagesAndPdf, assistantFiles: "none", reasoningIsModelBound: true },
   ],
   [
     /^(?:openai|azure)/,
     {
       family: "openai",
       media: /^(?:image\/|application\/pdf$|audio\/(?:wav|mp3|mpeg)$)/,
-      answerMedia: "none",
+      resultMedia: "none",
       assistantFiles: "none",
     },
   ],
-  // Chat completions of anybody: an answer is text there, and a file in it would be sent as its letters.
-  [/\.chat$/, { answerMedia: "none", assistantFiles: "none" }],
+  // Chat completions API of any provider: a tool result is text, and a file would be sent as its characters.
+  [/\.chat$/, { resultMedia: "none", assistantFiles: "none" }],
 ];
 
-/** The rules of a client. */
-export function rulesOf(client: string): ClientRules {
-  return known.find(([name]) => name.test(client))?.[1] ?? {};
+export function getClientRules(client: string): ClientRules {
+  return rulesByClient.find(([name]) => name.test(client))?.[1] ?? {};
 }

@@ -1,16 +1,16 @@
-/** Where a prompt goes: what the conversion of every part of it must know of the model. */
+/** Target of a prompt: the facts about a model that the conversion of each part needs. */
 import type { ClientRules } from "./client-rules.ts";
 import type { Dialect } from "./dialect.ts";
-import type { TakesUrl } from "./media.ts";
+import type { UrlPredicate } from "./media.ts";
 
-/** The model that a prompt is made for, in the dialect of its specification. */
-export interface Destination<Data, Media, Own> {
-  /** The provider name of its client, such as `openai.chat`. */
+/** Target model of a prompt, with the dialect of its specification. */
+export interface Destination<Data, Media, NativePart> {
+  /** Provider name of the client, such as `openai.chat`. */
   readonly client: string;
   readonly model: string;
   readonly rules: ClientRules;
-  readonly dialect: Dialect<Data, Media, Own>;
-  readonly takesUrl: TakesUrl;
-  /** Told what is sent otherwise than it was said. */
+  readonly dialect: Dialect<Data, Media, NativePart>;
+  readonly takesUrl: UrlPredicate;
+  /** Callback for each part of the prompt that is sent in another form than in the message. */
   readonly warn: (warning: string) => void;
 }

@@ -1,114 +1,111 @@
 /**
- * Where the specifications differ in what they are sent: files, and media in the results of tools. The rest of a prompt
- * has one shape in all three.
+ * Differences between the specifications in prompts: files, and media in tool results. The rest of a prompt has the
+ * same shape in V2, V3 and V4.
  */
 import type { JsonObject, MediaSource } from "@statewright/core";
-import { type ProviderOptions, sentBack } from "./provider-json.ts";
+import { type ProviderOptions, toProviderOptions } from "./provider-json.ts";
 
-/** A file in the result of a tool. */
+/** A file in a tool result. */
 export type ResultMedia = MediaSource & { readonly mediaType: string; readonly filename?: string };
 
-/** How one specification says a file of a message, a file in a tool's result, and a part that only its own clients make. */
-export interface Dialect<Data, Media, Own> {
-  /** Whether a file may be named by the id under which its provider keeps it. */
-  readonly takesUploads: boolean;
-  readonly source: (source: MediaSource) => Data;
-  /** Nothing where it has no words for it. */
-  readonly media: (file: ResultMedia) => Media | undefined;
-  readonly own: (part: JsonObject) => Own | undefined;
-  /** Whether a provider may ask before it runs a call. */
-  readonly takesApprovals: boolean;
-  /** The answer to one that asked. */
-  readonly approval: (part: ApprovalPart) => ApprovalOf<Media> | undefined;
+/** Conversion of message files, tool result media and client-specific parts to one specification. */
+export interface Dialect<Data, Media, NativePart> {
+  /** True if a file may be referenced by the id of its upload to the provider. */
+  readonly supportsUploads: boolean;
+  readonly toSource: (source: MediaSource) => Data;
+  /** Returns undefined if the specification has no such media part. */
+  readonly toMedia: (file: ResultMedia) => Media | undefined;
+  readonly toNativePart: (part: JsonObject) => NativePart | undefined;
+  /** True if a provider may request approval before a provider-executed call. */
+  readonly supportsApprovals: boolean;
+  /** Converts the response to an approval request. */
+  readonly toApproval: (part: ApprovalPart) => ApprovalOf<Media> | undefined;
 }
 
-/** What a person said to a provider that asked. */
+/** A person's response to an approval request of a provider. */
 export type ApprovalPart = { type: "tool-approval-response"; approvalId: string; approved: boolean; reason?: string };
 
-/** That part, in the specifications that have it. */
+/** Approval response part; `never` in specification V2. */
 export type ApprovalOf<Media> = [Media] extends [V2Media] ? never : ApprovalPart;
 
-type Sourced<Data> = { type: "data"; data: string } | { type: "url"; url: Data };
-/** The ids under which providers keep a file, by their names. */
-type Reference = Record<string, string> & { type?: never };
-type Referenced = Sourced<URL> | { type: "reference"; reference: Reference };
+type DataOrUrl<Data> = { type: "data"; data: string } | { type: "url"; url: Data };
+/** Upload ids of a file, by provider name. */
+type UploadIds = Record<string, string> & { type?: never };
+type V4Data = DataOrUrl<URL> | { type: "reference"; reference: UploadIds };
 type CustomPart = { type: "custom"; kind: `${string}.${string}`; providerOptions?: ProviderOptions };
 type ReasoningFilePart = {
   type: "reasoning-file";
   mediaType: string;
-  data: Sourced<URL>;
+  data: DataOrUrl<URL>;
   providerOptions?: ProviderOptions;
 };
 
-export type V4Own = CustomPart | ReasoningFilePart;
-export type V4Media = { type: "file"; data: Referenced; mediaType: string; filename?: string };
+export type V4NativePart = CustomPart | ReasoningFilePart;
+export type V4Media = { type: "file"; data: V4Data; mediaType: string; filename?: string };
 export type V3Media =
   | { type: "image-data"; data: string; mediaType: string }
   | { type: "file-data"; data: string; mediaType: string; filename?: string }
   | { type: "image-url" | "file-url"; url: string };
 export type V2Media = { type: "media"; data: string; mediaType: string };
 
-/** Specification V4. */
-export const v4: Dialect<Referenced, V4Media, V4Own> = {
-  takesUploads: true,
-  source: referenced,
-  media: ({ data, url, uploaded, ...file }) => ({
+export const v4: Dialect<V4Data, V4Media, V4NativePart> = {
+  supportsUploads: true,
+  toSource: toV4Data,
+  toMedia: ({ data, url, uploaded, ...file }) => ({
     type: "file",
-    data: referenced({ data, url, uploaded } as MediaSource),
+    data: toV4Data({ data, url, uploaded } as MediaSource),
     ...file,
   }),
-  own: v4Own,
-  takesApprovals: true,
-  approval: (part) => part,
+  toNativePart: toV4NativePart,
+  supportsApprovals: true,
+  toApproval: (part) => part,
 };
 
-/** Specification V3. */
 export const v3: Dialect<string | URL, V3Media, never> = {
-  takesUploads: false,
-  source: plainSource,
-  media: ({ mediaType, data, url, uploaded: _uploaded, ...named }) => {
+  supportsUploads: false,
+  toSource: toDataOrUrl,
+  toMedia: ({ mediaType, data, url, uploaded: _uploaded, ...named }) => {
     const isImage = mediaType.startsWith("image/");
     if (data === undefined && url === undefined) return undefined;
     if (url !== undefined) return { type: isImage ? "image-url" : "file-url", url };
     return isImage ? { type: "image-data", data, mediaType } : { type: "file-data", data, mediaType, ...named };
   },
-  own: () => undefined,
-  takesApprovals: true,
-  approval: (part) => part,
+  toNativePart: () => undefined,
+  supportsApprovals: true,
+  toApproval: (part) => part,
 };
 
-/** Specification V2. */
 export const v2: Dialect<string | URL, V2Media, never> = {
-  takesUploads: false,
-  source: plainSource,
-  media: ({ mediaType, data }) => (data === undefined ? undefined : { type: "media", data, mediaType }),
-  own: () => undefined,
-  takesApprovals: false,
-  approval: () => undefined,
+  supportsUploads: false,
+  toSource: toDataOrUrl,
+  toMedia: ({ mediaType, data }) => (data === undefined ? undefined : { type: "media", data, mediaType }),
+  toNativePart: () => undefined,
+  supportsApprovals: false,
+  toApproval: () => undefined,
 };
 
-function referenced({ data = "", url, uploaded }: MediaSource): Referenced {
-  if (uploaded !== undefined) return { type: "reference", reference: { ...uploaded } as Reference };
+function toV4Data({ data = "", url, uploaded }: MediaSource): V4Data {
+  if (uploaded !== undefined) return { type: "reference", reference: { ...uploaded } as UploadIds };
   return url === undefined ? { type: "data", data } : { type: "url", url: new URL(url) };
 }
 
-function plainSource({ data = "", url }: MediaSource): string | URL {
+function toDataOrUrl({ data = "", url }: MediaSource): string | URL {
   return url === undefined ? data : new URL(url);
 }
 
-function v4Own(part: JsonObject): V4Own | undefined {
+function toV4NativePart(part: JsonObject): V4NativePart | undefined {
   const { type, kind, mediaType } = part;
-  const options = sentBack(part["providerMetadata"] as JsonObject | undefined);
+  const options = toProviderOptions(part["providerMetadata"] as JsonObject | undefined);
   if (type === "custom" && typeof kind === "string") {
     return { type: "custom", kind: kind as `${string}.${string}`, ...options };
   }
   const source = part["data"] as JsonObject | undefined;
   if (type !== "reasoning-file" || typeof mediaType !== "string" || source === undefined) return undefined;
-  const data = keptSource(source);
+  const data = parseSource(source);
   return data === undefined ? undefined : { type: "reasoning-file", mediaType, data, ...options };
 }
 
-function keptSource({ type, data, url }: JsonObject): Sourced<URL> | undefined {
+function parseSource({ type, data, url }: JsonObject): DataOrUrl<URL> | undefined {
   if (type === "data" && typeof data === "string") return { type, data };
   return type === "url" && typeof url === "string" && URL.canParse(url) ? { type, url: new URL(url) } : undefined;
 }

@@ -1,119 +1,131 @@
-/** What a client threw, as an error of ours: whether a retry may help and how long to wait; no key and no request in it. */
+/**
+ * Converts errors of AI SDK clients to `model_failed` errors with retry advice; the error contains no API key and no
+ * request.
+ */
 import {
   isStatewrightError,
-  kindOfStatus,
   type ModelFailure,
   type ModelFailureKind,
   type ModelRequest,
   StatewrightError,
+  toModelFailureKind,
 } from "@statewright/core";
-import { present } from "./provider-json.ts";
+import { omitUndefined } from "./provider-json.ts";
 
-/** Where a model call failed. */
+/** Context of a failed model call. */
 export interface FailedCall {
-  /** The id of the model. */
   readonly model: string;
-  /** Before the first part of the answer, or after it. */
-  readonly during: "request" | "stream";
-  /** Headers of the request: their values are taken out of the message. */
+  /** `request`: before the first stream part; `stream`: after the first part. */
+  readonly phase: "request" | "stream";
+  /** Request headers, whose values are removed from the error message. */
   readonly headers?: ModelRequest["headers"];
-  /** What it is known to have cost. */
+  /** Known token usage of the failed call. */
   readonly usage?: ModelFailure["usage"];
 }
 
-/** An error of ours from anything that a client threw or sent as an error part; one of ours is returned as it is. */
-export function modelFailure(thrown: unknown, call: FailedCall): StatewrightError {
+/** Converts a thrown value or an error part to a `StatewrightError`; returns a `StatewrightError` unchanged. */
+export function toModelError(thrown: unknown, call: FailedCall): StatewrightError {
   if (isStatewrightError(thrown)) return thrown;
-  const told = read(thrown);
-  const message = cleaned(told.message, call.headers);
-  const cause = Object.assign(new Error(message), { name: told.name });
-  if (told.name === "AI_LoadAPIKeyError") {
+  const clientError = readClientError(thrown);
+  const message = cleanMessage(clientError.message, call.headers);
+  const cause = Object.assign(new Error(message), { name: clientError.name });
+  if (clientError.name === "AI_LoadAPIKeyError") {
     return new StatewrightError("missing_secret", {
-      what: `the key of the model "${call.model}" is missing: ${message}`,
-      next: "Set that variable, or make the model with its key and pass it to aiModel",
+      what: `the API key of the model "${call.model}" is missing: ${message}`,
+      next: "Set that variable, or create the model with its key and pass it to aiModel",
       cause,
     });
   }
-  const { status, retryAfterMs } = told;
+  const { status, retryAfterMs } = clientError;
   const details: ModelFailure = {
-    retryable: isRetryable(told, call),
-    kind: kindOf(told, call),
-    ...present({ status, retryAfterMs, usage: call.usage }),
+    retryable: isRetryable(clientError, call),
+    kind: getFailureKind(clientError, call),
+    ...omitUndefined({ status, retryAfterMs, usage: call.usage }),
   };
-  return failed(`${happened(told, call)}: ${message}`, next(details), details, cause);
+  return createModelError(`${describeFailure(clientError, call)}: ${message}`, suggestFix(details), details, cause);
 }
 
-/** The error of a reply that came without its end; a retry may help. */
-export function brokenReply(why: string, model: string, usage?: ModelFailure["usage"]): StatewrightError {
-  const next = "Run it again: nothing of the reply was used";
-  return failed(
-    `the reply of the model "${model}" broke off: ${why}`,
+/** Returns a retryable error for a reply that broke off. */
+export function createBrokenReplyError(reason: string, model: string, usage?: ModelFailure["usage"]): StatewrightError {
+  const next = "Run it again: no part of the reply was used";
+  return createModelError(
+    `the reply of the model "${model}" broke off: ${reason}`,
     next,
-    { retryable: true, kind: "broken_reply", ...present({ usage }) },
+    { retryable: true, kind: "broken_reply", ...omitUndefined({ usage }) },
     undefined,
   );
 }
 
-function failed(what: string, next: string, details: ModelFailure, cause: Error | undefined): StatewrightError {
+function createModelError(
+  what: string,
+  next: string,
+  details: ModelFailure,
+  cause: Error | undefined,
+): StatewrightError {
   return new StatewrightError("model_failed", { what, next, details, cause });
 }
 
-/** What errors of clients have in common; what a client does not say is undefined. */
-interface Told {
+/** Common fields of client errors; undefined if the client does not set a field. */
+interface ClientError {
   readonly name: string;
   readonly message: string;
-  /** The status of a refusal; an answer of 200 that could not be read has none. */
+  /** HTTP status of a refusal; undefined for an unreadable response with status 200. */
   readonly status: number | undefined;
-  /** The client's own judgement. */
+  /** The client's own `isRetryable` flag. */
   readonly retryable: boolean | undefined;
   readonly retryAfterMs: number | undefined;
-  /** Types and codes by which the provider names the error. */
-  readonly words: readonly unknown[];
+  /** Error types and codes of the provider. */
+  readonly codes: readonly unknown[];
 }
 
-function read(thrown: unknown): Told {
-  const fields = fieldsOf(thrown);
-  const { statusCode, isRetryable: judged } = fields;
+function readClientError(thrown: unknown): ClientError {
+  const fields = toFields(thrown);
+  const { statusCode, isRetryable: isClientRetryable } = fields;
   const refused = typeof statusCode === "number" && statusCode >= 400;
-  const unread = typeof statusCode === "number" && !refused;
+  const unreadable = typeof statusCode === "number" && !refused;
   return {
     name: thrown instanceof Error ? thrown.name : "ModelError",
-    message: messageOf(thrown) ?? "no reason given",
+    message: findMessage(thrown) ?? "no reason given",
     status: refused ? statusCode : undefined,
-    retryable: typeof judged === "boolean" && (judged || !unread) ? judged : unread ? true : undefined,
-    retryAfterMs: retryAfterMs(fields["responseHeaders"]),
-    words: wordsOf(thrown),
+    retryable:
+      typeof isClientRetryable === "boolean" && (isClientRetryable || !unreadable)
+        ? isClientRetryable
+        : unreadable
+          ? true
+          : undefined,
+    retryAfterMs: parseRetryAfterMs(fields["responseHeaders"]),
+    codes: listErrorCodes(thrown),
   };
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+function toFields(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
-function messageOf(thrown: unknown): string | undefined {
+function findMessage(thrown: unknown): string | undefined {
   if (typeof thrown === "string") return thrown;
-  const { message, error } = fieldsOf(thrown);
+  const { message, error } = toFields(thrown);
   if (typeof message === "string" && message !== "") return message;
-  return error === undefined ? undefined : messageOf(error);
+  return error === undefined ? undefined : findMessage(error);
 }
 
-function wordsOf(thrown: unknown): readonly unknown[] {
-  const { type, code, error, data } = fieldsOf(thrown);
+function listErrorCodes(thrown: unknown): readonly unknown[] {
+  const { type, code, error, data } = toFields(thrown);
   const inner = error ?? data;
-  return inner === undefined ? [type, code] : [type, code, ...wordsOf(inner)];
+  return inner === undefined ? [type, code] : [type, code, ...listErrorCodes(inner)];
 }
 
-/** Client errors that the same request would meet again. */
-const lasting = /^AI_(?:Unsupported|InvalidPrompt|InvalidArgument|NoSuch|LoadSetting)/;
-/** Client errors that say that the answer could not be read, or that the client gave up waiting. */
-const passing =
+/** Client errors that a retry of the same request would repeat. */
+const permanentErrors = /^AI_(?:Unsupported|InvalidPrompt|InvalidArgument|NoSuch|LoadSetting)/;
+/** Client errors for an unreadable response or a timeout of the client. */
+const transientErrors =
   /^(?:AI_(?:JSONParse|TypeValidation|EmptyResponseBody|InvalidResponseData|NoContentGenerated).*|AbortError|TimeoutError)$/;
-/** What a client says of itself when the first frame of a stream was one that it could not read. */
-const unread = /^Expected a normalized .* stream error/;
-/** A connection that was not made, by the message of the client. */
-const network = /fetch failed|failed to fetch|cannot connect|ECONN|EPIPE|ETIMEDOUT|EAI_AGAIN|socket/i;
-/** Errors in a stream that the same request would meet again, by the provider's name for them. */
-const refusals: ReadonlySet<unknown> = new Set([
+/** Client message for a stream with an unreadable first frame. */
+const unreadableStream = /^Expected a normalized .* stream error/;
+/** Client messages for a failed connection. */
+const networkErrors = /fetch failed|failed to fetch|cannot connect|ECONN|EPIPE|ETIMEDOUT|EAI_AGAIN|socket/i;
+/** Provider error codes in a stream that a retry of the same request would repeat. */
+const permanentCodes: ReadonlySet<unknown> = new Set([
   "invalid_request_error",
   "authentication_error",
   "permission_error",
@@ -121,20 +133,22 @@ const refusals: ReadonlySet<unknown> = new Set([
   "invalid_prompt",
   "context_length_exceeded",
 ]);
-/** Refusals that no waiting mends, whatever the status says. */
-const unpaid: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_error"]);
+/** Error codes that are never retryable, whatever the status. */
+const billingCodes: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_error"]);
 
-function isRetryable({ name, message, status, retryable, words }: Told, { during }: FailedCall): boolean {
-  if (words.some((word) => unpaid.has(word))) return false;
+function isRetryable({ name, message, status, retryable, codes }: ClientError, { phase }: FailedCall): boolean {
+  if (codes.some((word) => billingCodes.has(word))) return false;
   if (retryable !== undefined) return retryable;
   if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500;
-  if (lasting.test(name)) return false;
-  if (passing.test(name) || unread.test(message) || network.test(message)) return true;
-  return during === "stream" && !words.some((word) => refusals.has(word));
+  if (permanentErrors.test(name)) return false;
+  if (transientErrors.test(name) || unreadableStream.test(message) || networkErrors.test(message)) return true;
+  return phase === "stream" && !codes.some((word) => permanentCodes.has(word));
 }
 
-/** Providers' names for what went wrong, where they say more than a status, or stand in a stream, which has none. */
-const kindsByWord: ReadonlyMap<unknown, ModelFailureKind> = new Map([
+/**
+ * Failure kinds by provider error code: more precise than the status, and available in a stream, which has no status.
+ */
+const kindsByCode: ReadonlyMap<unknown, ModelFailureKind> = new Map([
   ["insufficient_quota", "quota"],
   ["billing_error", "quota"],
   ["context_length_exceeded", "context_length"],
@@ -151,28 +165,34 @@ const kindsByWord: ReadonlyMap<unknown, ModelFailureKind> = new Map([
   ["timeout_error", "timeout"],
   ["invalid_prompt", "invalid_request"],
 ] as const);
-/** A request that is too long, as providers say it that have no name for it. */
-const tooLong =
+/** Messages of providers without an error code for a request beyond the context length. */
+const contextLengthErrors =
   /prompt is too long|maximum context length|context window|too many (?:input )?tokens|input token count/i;
 
-function kindOf({ name, message, status, words }: Told, { during }: FailedCall): ModelFailureKind {
-  const named = words.map((word) => kindsByWord.get(word)).find((kind) => kind !== undefined);
+function getFailureKind({ name, message, status, codes }: ClientError, { phase }: FailedCall): ModelFailureKind {
+  const named = codes.map((word) => kindsByCode.get(word)).find((kind) => kind !== undefined);
   if (named !== undefined) return named;
   if (status !== undefined) {
-    const kind = kindOfStatus(status);
-    return kind === "invalid_request" && tooLong.test(message) ? "context_length" : kind;
+    const kind = toModelFailureKind(status);
+    return kind === "invalid_request" && contextLengthErrors.test(message) ? "context_length" : kind;
   }
-  if (words.includes("invalid_request_error")) return tooLong.test(message) ? "context_length" : "invalid_request";
+  if (codes.includes("invalid_request_error"))
+    return contextLengthErrors.test(message) ? "context_length" : "invalid_request";
   if (name === "TimeoutError") return "timeout";
-  if (lasting.test(name)) return "invalid_request";
-  if (during === "stream") return "broken_reply";
-  if (network.test(message)) return "connection";
-  return passing.test(name) || unread.test(message) || name === "AI_APICallError" ? "broken_reply" : "other";
+  if (permanentErrors.test(name)) return "invalid_request";
+  if (phase === "stream") return "broken_reply";
+  if (networkErrors.test(message)) return "connection";
+  return transientErrors.test(name) || unreadableStream.test(message) || name === "AI_APICallError"
+    ? "broken_reply"
+    : "other";
 }
 
-/** Milliseconds to wait by `retry-after-ms` or `retry-after`; a date is measured against the date of the same response. */
-function retryAfterMs(headers: unknown): number | undefined {
-  const values = new Map(Object.entries(fieldsOf(headers)).map(([name, value]) => [name.toLowerCase(), String(value)]));
+/**
+ * Returns the delay in milliseconds from `retry-after-ms` or `retry-after`; a date is relative to the `date` header
+ * of the response.
+ */
+function parseRetryAfterMs(headers: unknown): number | undefined {
+  const values = new Map(Object.entries(toFields(headers)).map(([name, value]) => [name.toLowerCase(), String(value)]));
   const after = values.get("retry-after") ?? "";
   const waits = [
     Number.parseFloat(values.get("retry-after-ms") ?? ""),
@@ -182,29 +202,29 @@ function retryAfterMs(headers: unknown): number | undefined {
   return waits.find((wait) => Number.isFinite(wait) && wait >= 0);
 }
 
-function happened({ status }: Told, { model, during }: FailedCall): string {
-  if (during === "stream") return `the reply of the model "${model}" broke off`;
-  if (status !== undefined) return `the model "${model}" answered with status ${status}`;
-  return `the model "${model}" could not be asked`;
+function describeFailure({ status }: ClientError, { model, phase }: FailedCall): string {
+  if (phase === "stream") return `the reply of the model "${model}" broke off`;
+  if (status !== undefined) return `the model "${model}" responded with status ${status}`;
+  return `the model "${model}" could not be called`;
 }
 
-function next({ retryable, status, retryAfterMs }: ModelFailure): string {
-  if (status === 401 || status === 403) return "Check the key and what it may do";
-  if (status === 404) return "Check the name of the model and the address of the provider";
+function suggestFix({ retryable, status, retryAfterMs }: ModelFailure): string {
+  if (status === 401 || status === 403) return "Check the API key and its permissions";
+  if (status === 404) return "Check the model name and the base URL of the provider";
   if (!retryable) return "Change the request or the account: the same request would fail again";
   if (retryAfterMs !== undefined) return `Run it again after ${Math.ceil(retryAfterMs / 1000)} s`;
   return "Run it again";
 }
 
-const keys =
+const keyPatterns =
   /\b(?:sk|pk|rk|xai|gsk|key|tok)[-_][A-Za-z0-9_*-]{6,}|\bAIza[A-Za-z0-9_-]{10,}|(?<=\bBearer\s)\S+|(?<=[?&]key=)[^&\s]+/g;
 
-/** A message without keys, short enough that it holds no request that a server sent back. */
-function cleaned(message: string, headers: FailedCall["headers"]): string {
+/** Removes keys and header values from a message and truncates the text, so that no echoed request remains. */
+function cleanMessage(message: string, headers: FailedCall["headers"]): string {
   let text = message;
   for (const value of Object.values(headers ?? {})) {
     for (const word of value.split(/\s+/)) if (word.length >= 8) text = text.replaceAll(word, "[key]");
   }
-  text = text.replace(keys, "[key]").replace(/\s+/g, " ").trim();
+  text = text.replace(keyPatterns, "[key]").replace(/\s+/g, " ").trim();
   return (text.length > 300 ? `${text.slice(0, 300)}…` : text).replace(/\.$/, "");
 }

@@ -1,21 +1,23 @@
-/** What a client warns of, as a sentence: the specifications spell it in several ways, and later ones may add to them. */
+/** Formats client warnings: the specifications have several warning shapes, and later versions may add more. */
 import type { Json } from "@statewright/core";
 import { isObject } from "./provider-json.ts";
 
-/** A warning of a client, as it was saved, in words. */
-export function warningText(warning: Json): string {
+/** Returns a stored client warning as a sentence. */
+export function formatWarning(warning: Json): string {
   if (!isObject(warning)) return typeof warning === "string" ? warning : JSON.stringify(warning);
   const { type, feature, setting, tool, message, details } = warning;
-  const said = typeof message === "string" ? message : typeof details === "string" ? details : undefined;
-  const about = [feature, setting, isObject(tool) ? tool["name"] : undefined].find((name) => typeof name === "string");
-  if (about === undefined) return said ?? JSON.stringify(warning);
-  return `${about} is ${verdicts[String(type)] ?? String(type)}${said === undefined ? "" : `: ${said}`}`;
+  const detail = typeof message === "string" ? message : typeof details === "string" ? details : undefined;
+  const subject = [feature, setting, isObject(tool) ? tool["name"] : undefined].find(
+    (name) => typeof name === "string",
+  );
+  if (subject === undefined) return detail ?? JSON.stringify(warning);
+  return `${subject} is ${verdicts[String(type)] ?? String(type)}${detail === undefined ? "" : `: ${detail}`}`;
 }
 
 const verdicts: Readonly<Record<string, string>> = {
   unsupported: "not supported",
   "unsupported-setting": "not supported",
   "unsupported-tool": "not supported",
-  compatibility: "supported in part",
+  compatibility: "partly supported",
   deprecated: "deprecated",
 };

@@ -1,9 +1,8 @@
-/** What a language model of the AI SDK is: three specifications with one shape, told apart by `specificationVersion`. */
+/** Structural type of AI SDK language models: three specifications, distinguished by `specificationVersion`. */
 
 /**
- * A language model of the AI SDK, of specification V2, V3 or V4, as far as the adapter must know it: the models of every
- * provider package fit, and a program without one needs none of the AI SDK's types. It has no script: scripted models are
- * ours.
+ * A language model of the AI SDK, specification V2, V3 or V4. Structural: models of every provider package are
+ * assignable, and a program without provider packages needs no AI SDK types. `script` excludes scripted models.
  */
 export interface LanguageModel {
   readonly specificationVersion: string;
@@ -14,8 +13,8 @@ export interface LanguageModel {
 }
 
 /**
- * Tell a language model of the AI SDK from anything else, such as a model of ours. True also for a specification that
- * the adapter does not speak, so that `aiModel` can name the problem.
+ * Returns true for a language model of the AI SDK. True also for an unsupported specification version, so that
+ * `aiModel` can report the version.
  */
 export function isLanguageModel(value: unknown): value is LanguageModel {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;

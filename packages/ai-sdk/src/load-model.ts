@@ -1,70 +1,73 @@
-/** A model by its name, for command lines and settings files: `provider/model`, from the AI SDK package of that provider. */
+/**
+ * Loads a model by name for command lines and settings files: `provider/model`, from the AI SDK package of that
+ * provider.
+ */
 import { type Model, StatewrightError } from "@statewright/core";
-import { aiModel, keepsSchemas } from "./ai-model.ts";
+import { aiModel, canEnforceSchemas } from "./ai-model.ts";
 import { isLanguageModel } from "./language-model.ts";
-import { modelOf } from "./provider-instance.ts";
-import { present } from "./provider-json.ts";
+import { createLanguageModel } from "./provider-instance.ts";
+import { omitUndefined } from "./provider-json.ts";
 
-/** How `loadModel` finds packages. */
+/** Options of `loadModel`. */
 export interface LoadModelOptions {
   /**
-   * Import a package; by default from where this package is installed. Pass `(name) => import(name)` where the package
-   * manager shows a package only to those that depend on it.
+   * Imports a package; default: relative to this package. Pass `(name) => import(name)` if the package manager hides
+   * packages from modules without a declared dependency.
    */
   readonly load?: (packageName: string) => Promise<unknown>;
 }
 
-/** Providers whose package exports its instance under another name than its own. */
+/** Packages whose instance has another export name than the provider name. */
 const exportNames: Readonly<Record<string, string>> = { "amazon-bedrock": "bedrock", "google-vertex": "vertex" };
 
 /**
- * Load the model `provider/model`, such as `openai/gpt-5`, from the package `@ai-sdk/<provider>`, which takes its key
- * from the environment as its documentation says; a missing key is told at the first call (`missing_secret`). Throws
- * `invalid_option` for a name that is not of this form, and for a package that is not installed or has no language models.
+ * Loads the model `provider/model`, such as `openai/gpt-5`, from the package `@ai-sdk/<provider>`, which reads its
+ * API key from the environment; a missing key is reported by the first call (`missing_secret`). Throws
+ * `invalid_option` for a malformed name, and for a package that is not installed or has no language models.
  */
 export async function loadModel(name: string, options: LoadModelOptions = {}): Promise<Model> {
   const { load = (packageName) => import(/* @vite-ignore */ packageName) } = options;
-  const { provider, modelId } = partsOf(name);
+  const { provider, modelId } = parseModelName(name);
   const packageName = `@ai-sdk/${provider}`;
-  const model = languageModelOf(await imported(packageName, name, load), provider, modelId);
+  const model = getLanguageModel(await importPackage(packageName, name, load), provider, modelId);
   if (isLanguageModel(model)) return aiModel(model);
-  throw problem(
-    `the package ${packageName} has no language model for "${name}"`,
-    "Check the name, or make the model yourself and pass it to aiModel",
+  throw createOptionError(
+    `loadModel: the package ${packageName} has no language model for "${name}"`,
+    "Check the name, or create the model yourself and pass it to aiModel",
   );
 }
 
 /**
- * The model `provider/model`, whose package is loaded at its first request. Throws `invalid_option` at once for a name that
- * is not of this form; all else that {@link loadModel} throws comes with the first request.
+ * Returns the model `provider/model`, loading its package at the first request. Throws `invalid_option` immediately
+ * for a malformed name; all other errors of {@link loadModel} reject the first request.
  */
 export function namedModel(name: string, options: LoadModelOptions = {}): Model {
-  const { provider } = partsOf(name);
+  const { provider } = parseModelName(name);
   let loading: Promise<Model> | undefined;
-  const loaded = (): Promise<Model> => {
+  const loadOnce = (): Promise<Model> => {
     loading ??= loadModel(name, options).catch((error: unknown) => {
-      loading = undefined; // what is missing may be installed by the next request
+      loading = undefined; // the missing package may be installed before the next request
       throw error;
     });
     return loading;
   };
   return {
     id: name,
-    ...present({ structuredOutput: keepsSchemas(provider) }),
-    respond: async (request, at) => (await loaded()).respond(request, at),
+    ...omitUndefined({ structuredOutput: canEnforceSchemas(provider) }),
+    respond: async (request, at) => (await loadOnce()).respond(request, at),
   };
 }
 
-function partsOf(name: string): { readonly provider: string; readonly modelId: string } {
+function parseModelName(name: string): { readonly provider: string; readonly modelId: string } {
   const [, provider, modelId] = /^([a-z0-9]+(?:-[a-z0-9]+)*)\/(.+)$/.exec(name) ?? [];
   if (provider !== undefined && modelId !== undefined) return { provider, modelId };
-  throw problem(
-    `${JSON.stringify(name)} is not the name of a model`,
-    'Write it as "provider/model", such as "openai/gpt-5"',
+  throw createOptionError(
+    `model name: expected "provider/model", got ${JSON.stringify(name)}`,
+    'Pass a name such as "openai/gpt-5"',
   );
 }
 
-async function imported(
+async function importPackage(
   packageName: string,
   name: string,
   load: (packageName: string) => Promise<unknown>,
@@ -72,24 +75,32 @@ async function imported(
   try {
     return await load(packageName);
   } catch (cause) {
-    // What follows "imported from" is the path of the importer: it names the package also when a part of it is missing.
+    // Text after "imported from" is the path of the importer, which contains the package name even if only a
+    // dependency is missing.
     const [reason = ""] = String((cause as Partial<Error> | undefined)?.message ?? cause).split(" imported from ");
     const missing = reason.includes(packageName);
     if (!missing)
-      throw problem(`the package ${packageName} for the model "${name}" cannot be loaded`, "See the cause", cause);
-    throw problem(
+      throw createOptionError(
+        `the package ${packageName} for the model "${name}" cannot be loaded`,
+        "See the cause",
+        cause,
+      );
+    throw createOptionError(
       `the package ${packageName} for the model "${name}" is not installed`,
-      `Run \`npm install ${packageName}\`, or make the model with modelRegistry`,
+      `Run \`npm install ${packageName}\`, or create the model with modelRegistry`,
       cause,
     );
   }
 }
 
-function languageModelOf(exported: unknown, provider: string, modelId: string): unknown {
+function getLanguageModel(exported: unknown, provider: string, modelId: string): unknown {
   const camelCase = provider.replace(/-([a-z0-9])/g, (_dash, letter: string) => letter.toUpperCase());
-  return modelOf((exported as Readonly<Record<string, unknown>>)[exportNames[provider] ?? camelCase], modelId);
+  return createLanguageModel(
+    (exported as Readonly<Record<string, unknown>>)[exportNames[provider] ?? camelCase],
+    modelId,
+  );
 }
 
-function problem(what: string, next: string, cause?: unknown): StatewrightError {
+function createOptionError(what: string, next: string, cause?: unknown): StatewrightError {
   return new StatewrightError("invalid_option", { what, next, cause });
 }

@@ -1,8 +1,8 @@
-/** The parts of a prompt, as all specifications spell them, and those that stand in messages of users and assistants alike. */
+/** Prompt parts common to all specifications, and conversion of parts common to user and assistant messages. */
 import type { FileBlock, ImageBlock, Json, JsonObject } from "@statewright/core";
 import type { Destination } from "./destination.ts";
-import { isKeptBy, mediaText, sourceOf, titleOf, withBytes } from "./media.ts";
-import { type ProviderOptions, present, sentBack } from "./provider-json.ts";
+import { describeMedia, inlineDataUrl, isUploadedTo, toMediaSource, toMediaText } from "./media.ts";
+import { omitUndefined, type ProviderOptions, toProviderOptions } from "./provider-json.ts";
 
 export type WithOptions = { providerOptions?: ProviderOptions };
 export type TextPart = { type: "text"; text: string } & WithOptions;
@@ -26,53 +26,56 @@ export type ResultPart<Media> = {
   output: Output<Media>;
 } & WithOptions;
 
-/** A text, or nothing where it says nothing. */
-export function textPart(
+/** Returns a text part, or no part for empty text. */
+export function toTextParts(
   { text, provider }: { readonly text: string; readonly provider?: JsonObject | undefined },
   { rules }: Destination<unknown, unknown, unknown>,
 ): TextPart[] {
-  const options = sentBack(provider);
+  const options = toProviderOptions(provider);
   if (text === "" && options.providerOptions === undefined) return [];
   if (rules.refusesBlankText === true && text.trim() === "") return [];
   return [{ type: "text", text, ...options }];
 }
 
-/** Why a file does not go as it is, or nothing. `taken` are the kinds of files that the client takes as bytes; all when it is left out. */
-export function refusal(
+/**
+ * Returns the reason why a file cannot be sent unchanged, or undefined. `accepted`: media types accepted as bytes;
+ * default: all.
+ */
+export function getRefusalReason(
   block: ImageBlock | FileBlock,
-  taken: RegExp | undefined,
+  accepted: RegExp | undefined,
   { client, rules, dialect, takesUrl }: Destination<unknown, unknown, unknown>,
 ): string | undefined {
   if (block.uploaded !== undefined)
-    return dialect.takesUploads && isKeptBy(client, rules.family, block)
+    return dialect.supportsUploads && isUploadedTo(client, rules.family, block)
       ? undefined
-      : `the provider of the model does not have ${titleOf(block)}, which was uploaded to ${Object.keys(block.uploaded).join(", ")}`;
+      : `the provider of the model does not have ${describeMedia(block)}, which was uploaded to ${Object.keys(block.uploaded).join(", ")}`;
   if (block.url !== undefined)
     return takesUrl(block.mimeType, block.url)
       ? undefined
-      : `the model does not read ${titleOf(block)} from its address`;
-  return taken === undefined || taken.test(block.mimeType)
+      : `the model does not read ${describeMedia(block)} from a URL`;
+  return accepted === undefined || accepted.test(block.mimeType)
     ? undefined
-    : `the model does not read files that are ${titleOf(block)}`;
+    : `the model does not read files of type ${describeMedia(block)}`;
 }
 
-/** A file as it is, or text in its place. */
-export function filePart<Data>(
-  given: ImageBlock | FileBlock,
-  taken: RegExp | undefined,
+/** Returns a file part, or replacement text for a file that the model does not accept. */
+export function toFilePart<Data>(
+  original: ImageBlock | FileBlock,
+  accepted: RegExp | undefined,
   to: Destination<Data, unknown, unknown>,
 ): FilePart<Data> | TextPart {
-  const block = withBytes(given);
-  const why = refusal(block, taken, to);
-  if (why !== undefined) {
-    to.warn(`${why}: it was sent as text`);
-    return { type: "text", text: mediaText(block, "refused"), ...sentBack(block.provider) };
+  const block = inlineDataUrl(original);
+  const reason = getRefusalReason(block, accepted, to);
+  if (reason !== undefined) {
+    to.warn(`${reason}: it was sent as text`);
+    return { type: "text", text: toMediaText(block, "refused"), ...toProviderOptions(block.provider) };
   }
   return {
     type: "file",
     mediaType: block.mimeType,
-    data: to.dialect.source(sourceOf(block)),
-    ...present({ filename: block.type === "file" ? block.name : undefined }),
-    ...sentBack(block.provider),
+    data: to.dialect.toSource(toMediaSource(block)),
+    ...omitUndefined({ filename: block.type === "file" ? block.name : undefined }),
+    ...toProviderOptions(block.provider),
   };
 }

@@ -1,105 +1,122 @@
-/** Canonical messages as the prompt of a language model: the same order, ids, metadata and bytes, as far as its client takes them. */
+/**
+ * Converts messages to the prompt of a language model, keeping order, ids, metadata and bytes as far as the client
+ * accepts them.
+ */
 import type { Message, ModelRequest, SystemMessage, UserMessage } from "@statewright/core";
-import { type AssistantPart, approvalsIn, assistantParts } from "./assistant-parts.ts";
+import { type AssistantPart, listApprovals, toAssistantParts } from "./assistant-parts.ts";
 import type { Destination } from "./destination.ts";
 import type { ApprovalOf } from "./dialect.ts";
-import { type FilePart, filePart, type ResultPart, type TextPart, textPart, type WithOptions } from "./prompt-parts.ts";
-import { sentBack } from "./provider-json.ts";
-import { approvalPart, resultPart, shownBelow } from "./tool-result.ts";
+import {
+  type FilePart,
+  type ResultPart,
+  type TextPart,
+  toFilePart,
+  toTextParts,
+  type WithOptions,
+} from "./prompt-parts.ts";
+import { toProviderOptions } from "./provider-json.ts";
+import { toApprovalPart, toResultPart, toTrailingFileParts } from "./tool-result.ts";
 
-/** One message of a prompt in the dialect of a specification. */
-export type PromptMessage<Data, Media, Own> =
+/** One prompt message in the dialect of a specification. */
+export type PromptMessage<Data, Media, NativePart> =
   | ({ role: "system"; content: string } & WithOptions)
   | { role: "user"; content: (TextPart | FilePart<Data>)[] }
-  | { role: "assistant"; content: AssistantPart<Data, Media, Own>[] }
+  | { role: "assistant"; content: AssistantPart<Data, Media, NativePart>[] }
   | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
 /**
- * The prompt of a request. Answers to the calls of one message stand in one message. Messages without anything to send are
- * left out: providers refuse them. Where an answer can hold no file, the files of the answers stand in a message of the user
- * behind all of them.
+ * Returns the prompt of a request. Results of the calls of one assistant message share one tool message. Empty
+ * messages are left out: providers reject them. If tool results cannot hold files, the files follow in one user
+ * message.
  */
-export function promptOf<Data, Media, Own>(
+export function toPrompt<Data, Media, NativePart>(
   request: Pick<ModelRequest, "instructions" | "messages">,
-  to: Destination<Data, Media, Own>,
-): PromptMessage<Data, Media, Own>[] {
-  const prompt: PromptMessage<Data, Media, Own>[] = [];
+  to: Destination<Data, Media, NativePart>,
+): PromptMessage<Data, Media, NativePart>[] {
+  const prompt: PromptMessage<Data, Media, NativePart>[] = [];
   if (request.instructions !== undefined && request.instructions !== "") {
     prompt.push({ role: "system", content: request.instructions });
   }
   let files: (TextPart | FilePart<Data>)[] = [];
-  const showFiles = (): void => {
+  const flushFiles = (): void => {
     if (files.length > 0) prompt.push({ role: "user", content: files });
     files = [];
   };
   const approvals = new Map<string, string>();
   for (const message of request.messages) {
     if (message.role === "assistant")
-      for (const [call, approval] of approvalsIn(message, to)) approvals.set(call, approval);
-    if (message.role !== "tool") showFiles();
-    const begun = prompt.some(({ role }) => role !== "system");
-    const next = promptMessage(message, begun, approvals, to);
+      for (const [call, approval] of listApprovals(message, to)) approvals.set(call, approval);
+    if (message.role !== "tool") flushFiles();
+    const started = prompt.some(({ role }) => role !== "system");
+    const next = toPromptMessage(message, started, approvals, to);
     if (next.content.length === 0 && !("providerOptions" in next)) continue;
     const last = prompt.at(-1);
     if (next.role === "tool" && last?.role === "tool") last.content.push(...next.content);
     else {
-      if (!begun && next.role === "assistant" && to.rules.strictOrder === true) prompt.push(opening());
+      if (!started && next.role === "assistant" && to.rules.strictOrder === true) prompt.push(createOpeningMessage());
       prompt.push(next);
     }
-    if (message.role === "tool") files.push(...shownBelow(message, to));
+    if (message.role === "tool") files.push(...toTrailingFileParts(message, to));
   }
-  showFiles();
+  flushFiles();
   return prompt;
 }
 
-/** Some providers refuse a conversation that begins with the assistant, as one does whose beginning was cut off. */
-function opening<Data>(): { role: "user"; content: (TextPart | FilePart<Data>)[] } {
+/** Some providers reject a conversation that starts with an assistant message, e.g. after trimming. */
+function createOpeningMessage<Data>(): { role: "user"; content: (TextPart | FilePart<Data>)[] } {
   return { role: "user", content: [{ type: "text", text: "[The conversation goes on.]" }] };
 }
 
-function promptMessage<Data, Media, Own>(
+function toPromptMessage<Data, Media, NativePart>(
   message: Message,
-  begun: boolean,
+  started: boolean,
   approvals: ReadonlyMap<string, string>,
-  to: Destination<Data, Media, Own>,
-): PromptMessage<Data, Media, Own> {
+  to: Destination<Data, Media, NativePart>,
+): PromptMessage<Data, Media, NativePart> {
   switch (message.role) {
     case "system":
-      return systemMessage(message, begun, to);
+      return toSystemMessage(message, started, to);
     case "user":
-      return { role: "user", content: userParts(message, to) };
+      return { role: "user", content: toUserParts(message, to) };
     case "assistant":
-      return { role: "assistant", content: assistantParts(message, to) };
+      return { role: "assistant", content: toAssistantParts(message, to) };
     case "tool": {
-      const approval = approvalPart(message, approvals.get(message.callId), to);
-      return { role: "tool", content: [approval ?? resultPart(message, to)] };
+      const approval = toApprovalPart(message, approvals.get(message.callId), to);
+      return { role: "tool", content: [approval ?? toResultPart(message, to)] };
     }
   }
 }
 
 /**
- * What the system says in the middle is said by the user, marked, where the client takes no system messages there. The
- * client of Anthropic takes one, but most of its models refuse it: one that has options for Anthropic is sent as it is.
+ * Sends a system message in mid-conversation as a marked user message if the client accepts system messages only at
+ * the start. The Anthropic client accepts such a message, but most Anthropic models reject it: a message with
+ * Anthropic options is sent unchanged.
  */
-function systemMessage<Data, Media, Own>(
+function toSystemMessage<Data, Media, NativePart>(
   { content, provider }: SystemMessage,
-  begun: boolean,
-  { rules, warn }: Destination<Data, Media, Own>,
-): PromptMessage<Data, Media, Own> {
-  const wanted = rules.family === "anthropic" && provider?.["anthropic"] !== undefined;
-  if (!begun || rules.strictOrder !== true || wanted) return { role: "system", content, ...sentBack(provider) };
-  warn("the model takes system messages at the beginning only: a later one was sent as one of the user, in <system>");
+  started: boolean,
+  { rules, warn }: Destination<Data, Media, NativePart>,
+): PromptMessage<Data, Media, NativePart> {
+  const isNative = rules.family === "anthropic" && provider?.["anthropic"] !== undefined;
+  if (!started || rules.strictOrder !== true || isNative)
+    return { role: "system", content, ...toProviderOptions(provider) };
+  warn(
+    "the model accepts system messages only at the start: a later system message was sent as a user message in <system>",
+  );
   return { role: "user", content: [{ type: "text", text: `<system>\n${content}\n</system>` }] };
 }
 
-function userParts<Data>(message: UserMessage, to: Destination<Data, unknown, unknown>): (TextPart | FilePart<Data>)[] {
+function toUserParts<Data>(
+  message: UserMessage,
+  to: Destination<Data, unknown, unknown>,
+): (TextPart | FilePart<Data>)[] {
   return message.content.flatMap((block): (TextPart | FilePart<Data>)[] => {
     switch (block.type) {
       case "text":
-        return textPart(block, to);
+        return toTextParts(block, to);
       case "image":
       case "file":
-        return [filePart(block, to.rules.media, to)];
+        return [toFilePart(block, to.rules.media, to)];
       default:
         return [];
     }

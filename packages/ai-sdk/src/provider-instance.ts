@@ -1,7 +1,7 @@
-/** What makes models of one provider: `openai.languageModel(id)`, or `openai(id)`. */
+/** Creates models from a provider instance: `openai.languageModel(id)` or `openai(id)`. */
 
-/** The language model of a provider's instance, or nothing where it makes none. */
-export function modelOf(instance: unknown, modelId: string): unknown {
+/** Returns the language model of a provider instance, or undefined if the value is not a provider. */
+export function createLanguageModel(instance: unknown, modelId: string): unknown {
   const { languageModel } = (instance ?? {}) as { languageModel?: unknown };
   if (typeof languageModel === "function") return languageModel.call(instance, modelId);
   return typeof instance === "function" ? instance(modelId) : undefined;

@@ -1,8 +1,8 @@
-/** What stands with a reply besides its blocks: what the provider ran itself, and the sources that it names. */
+/** Reads provider data of a reply: provider-executed calls, and sources. */
 import type { AssistantMessage, Json, JsonObject } from "@statewright/core";
-import { keptParts } from "./reply-notes.ts";
+import { listProviderParts } from "./reply-notes.ts";
 
-/** A call that the provider ran, with its result as far as it has come. */
+/** A provider-executed call, with its result if available. */
 export interface ProviderCall {
   readonly id: string;
   readonly name: string;
@@ -11,9 +11,9 @@ export interface ProviderCall {
   readonly isError: boolean;
 }
 
-/** The calls that a provider ran for a reply, in their order. */
-export function providerCallsOf({ provider }: Pick<AssistantMessage, "provider">): readonly ProviderCall[] {
-  const parts = keptParts(provider).map(({ part }) => part);
+/** Returns the provider-executed calls of a reply, in order. */
+export function listProviderCalls({ provider }: Pick<AssistantMessage, "provider">): readonly ProviderCall[] {
+  const parts = listProviderParts(provider).map(({ part }) => part);
   const results = new Map(
     parts.flatMap((part) => (part["type"] === "tool-result" ? [[part["toolCallId"], part]] : [])),
   );
@@ -26,7 +26,7 @@ export function providerCallsOf({ provider }: Pick<AssistantMessage, "provider">
   });
 }
 
-/** A source that a reply names: a page, or a document. */
+/** A source cited by a reply: a web page or a document. */
 export interface ReplySource {
   readonly id: string;
   readonly url?: string;
@@ -34,12 +34,12 @@ export interface ReplySource {
   readonly mimeType?: string;
 }
 
-/** The sources of a reply, in their order. */
-export function sourcesOf({ provider }: Pick<AssistantMessage, "provider">): readonly ReplySource[] {
-  return keptParts(provider).flatMap(({ part }) => (part["type"] === "source" ? [sourceOf(part)] : []));
+/** Returns the sources of a reply, in order. */
+export function listSources({ provider }: Pick<AssistantMessage, "provider">): readonly ReplySource[] {
+  return listProviderParts(provider).flatMap(({ part }) => (part["type"] === "source" ? [toReplySource(part)] : []));
 }
 
-function sourceOf({ id, url, title, mediaType }: JsonObject): ReplySource {
+function toReplySource({ id, url, title, mediaType }: JsonObject): ReplySource {
   return {
     id: String(id),
     ...(typeof url === "string" ? { url } : {}),

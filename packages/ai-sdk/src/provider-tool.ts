@@ -1,8 +1,8 @@
-/** A tool that a provider defines, such as its web search, as the AI SDK's packages make it. */
+/** Converts provider-defined tools of the AI SDK, such as web search. */
 import { type ProviderTool, StatewrightError } from "@statewright/core";
-import { isObject, plain } from "./provider-json.ts";
+import { isObject, toJson } from "./provider-json.ts";
 
-/** What `anthropic.tools.webSearch_20250305({ … })` and its siblings give, as far as it is looked at. */
+/** Structural type of `anthropic.tools.webSearch_20250305({ … })` and other provider-defined tools. */
 export interface AiSdkProviderTool {
   readonly type?: "provider" | "provider-defined" | undefined;
   readonly id?: string | undefined;
@@ -11,28 +11,28 @@ export interface AiSdkProviderTool {
 }
 
 /**
- * A tool that the provider defines, for `providerTools` of an agent or a request.
+ * Returns a provider-defined tool for `providerTools` of an agent or a request.
  *
  * ```ts
  * createAgent({ name: "reader", model, providerTools: [providerTool(anthropic.tools.webSearch_20250305({ maxUses: 3 }))] });
  * ```
  *
- * Most of them the provider runs itself: their calls and results stand with the reply. For one that it does not run, such
- * as Anthropic's `bash`, define a tool of the same name, which answers its calls. `name` is by default the provider's name
- * without its date. Throws `invalid_option` for what is no such tool.
+ * Most of these tools run at the provider: calls and results are stored with the reply. For a tool that the provider
+ * does not run, such as Anthropic's `bash`, define a tool of the same name to handle the calls. `name` defaults to
+ * the provider's name without its date. Throws `invalid_option` for any other value.
  */
 export function providerTool(tool: AiSdkProviderTool, options: { readonly name?: string } = {}): ProviderTool {
   const { type, id, args = {} } = tool ?? {};
-  const settings = plain(args);
+  const settings = toJson(args);
   if ((type !== "provider" && type !== "provider-defined") || typeof id !== "string" || !isObject(settings))
     throw new StatewrightError("invalid_option", {
-      what: "providerTool got a value that is not a tool of a provider",
-      next: "Give one that a package of the AI SDK makes, such as anthropic.tools.webSearch_20250305(); for a tool of your own write defineTool",
+      what: "providerTool: expected a provider-defined tool of the AI SDK, got another value",
+      next: "Pass a tool of an AI SDK package, such as anthropic.tools.webSearch_20250305(); use defineTool for a tool of your own",
     });
-  return { name: options.name ?? tool.name ?? nameIn(id), id, args: settings };
+  return { name: options.name ?? tool.name ?? toToolName(id), id, args: settings };
 }
 
 /** `anthropic.web_search_20250305` → `web_search`. */
-function nameIn(id: string): string {
+function toToolName(id: string): string {
   return id.slice(id.indexOf(".") + 1).replace(/_\d{8}$/, "");
 }

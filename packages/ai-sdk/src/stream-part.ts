@@ -1,8 +1,8 @@
-/** A part of a stream, of any specification: the names are the same in all three, and later versions add to them. */
+/** Stream parts of all specifications: part names are the same in V2, V3 and V4, and later versions add parts. */
 import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
-/** Every part that some specification knows. */
+/** Stream part of any specification. */
 export type StreamPart = LanguageModelV2StreamPart | LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 
-/** The parts of one type. */
+/** Stream parts of one type. */
 export type Part<Type extends StreamPart["type"]> = Extract<StreamPart, { type: Type }>;

@@ -5,7 +5,7 @@ import { aiModel, isLanguageModel, type LanguageModel } from "../src/index.ts";
 import { finish, finishV2, madeV2, madeV3, madeV4, streamOf } from "./support/hand-made.ts";
 import { ask, gate, listening, rejection, weather } from "./support/requests.ts";
 
-describe("what a request sets", () => {
+describe("request settings", () => {
   const settings = {
     tools: [weather],
     temperature: 0,
@@ -27,7 +27,7 @@ describe("what a request sets", () => {
     prompt: [{ role: "user", content: [{ type: "text", text: "Hi" }] }],
   };
 
-  test("is told to models of V4, V3 and V2", async () => {
+  test("request settings reach models of V4, V3 and V2", async () => {
     const request = ask("Hi", { ...settings, toolChoice: "required" });
     const four = madeV4([finish()]);
     const three = madeV3([finish()]);
@@ -40,13 +40,13 @@ describe("what a request sets", () => {
     }
   });
 
-  test("what is not set is not there", async () => {
+  test("an unset request setting is not sent", async () => {
     const made = madeV4([finish()]);
     await aiModel(made.model).respond(ask("Hi", { toolChoice: "auto" }), listening());
     expect(Object.keys(made.asked[0] ?? {}).toSorted()).toEqual(["abortSignal", "prompt"]);
   });
 
-  test("one tool may be asked for", async () => {
+  test("toolChoice may name a single tool", async () => {
     const made = madeV4([finish()]);
     await aiModel(made.model).respond(
       ask("Hi", { tools: [weather], toolChoice: { tool: "get_weather" } }),
@@ -60,7 +60,7 @@ describe("abort", () => {
   const silent = (doStream: LanguageModelV4["doStream"]): LanguageModel => ({ ...madeV4([]).model, doStream });
   const reason = new Error("enough");
 
-  test("a model that does not heed the signal is left, and its late stream is closed", async () => {
+  test("a model that ignores the abort signal is abandoned, and its late stream is closed", async () => {
     const late = gate();
     const closed = gate();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({ cancel: closed.open });
@@ -73,7 +73,7 @@ describe("abort", () => {
     await closed.passed;
   });
 
-  test("a stream that does not heed the signal is closed", async () => {
+  test("a stream that ignores the abort signal is closed", async () => {
     const closed = gate();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({
       start: (streaming) => streaming.enqueue({ type: "text-delta", id: "0", delta: "It ra" }),
@@ -88,7 +88,7 @@ describe("abort", () => {
     await closed.passed;
   });
 
-  test("an abort after the last part is still an abort", async () => {
+  test("an abort after the last stream part still rejects as an abort", async () => {
     const controller = new AbortController();
     const parts: LanguageModelV4StreamPart[] = [{ type: "text-delta", id: "0", delta: "Rain" }, finish()];
     const model = aiModel(silent(async () => ({ stream: streamOf(parts) })));
@@ -96,7 +96,7 @@ describe("abort", () => {
     expect(await rejection(answer)).toBe(reason);
   });
 
-  test("no listener is left on a signal that lives on", async () => {
+  test("a model call leaves no listener on its abort signal", async () => {
     const { signal } = new AbortController();
     let listeners = 0;
     const counted = new Proxy(signal, {
@@ -113,15 +113,15 @@ describe("abort", () => {
   });
 });
 
-describe("which models", () => {
-  test("a language model of any specification is one, a model of ours and other things are none", () => {
+describe("language models", () => {
+  test("isLanguageModel accepts models of any specification, and rejects our models and other values", () => {
     for (const { model } of [madeV4([]), madeV3([]), madeV2([])]) expect(isLanguageModel(model)).toBe(true);
     expect(isLanguageModel(aiModel(madeV4([]).model))).toBe(false);
     for (const other of [undefined, null, "openai/gpt-5", {}, () => undefined])
       expect(isLanguageModel(other)).toBe(false);
   });
 
-  test("a specification that is not spoken is named", () => {
+  test("an unsupported specification version is named in the error", () => {
     const model: LanguageModel = { ...madeV4([]).model, specificationVersion: "v9" };
     expect(isLanguageModel(model)).toBe(true);
     expect(() => aiModel(model)).toThrow(
@@ -129,7 +129,7 @@ describe("which models", () => {
     );
   });
 
-  test("a scripted model is no language model, by its type", () => {
+  test("a scripted model is not a LanguageModel by type", () => {
     expectTypeOf(madeV2([]).model).toExtend<LanguageModel>();
     expectTypeOf(madeV3([]).model).toExtend<LanguageModel>();
     expectTypeOf(madeV4([]).model).toExtend<LanguageModel>();

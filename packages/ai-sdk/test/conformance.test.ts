@@ -31,13 +31,13 @@ function partsOf([answer]: readonly ModelReply[]): AnyPart[] {
 }
 
 function opened(made: { readonly model: Parameters<typeof aiModel>[0]; readonly asked: readonly unknown[] }) {
-  return { model: aiModel(made.model), wires: () => made.asked.map((asked) => JSON.stringify(asked)) };
+  return { model: aiModel(made.model), listRequests: () => made.asked.map((asked) => JSON.stringify(asked)) };
 }
 
 const v4: OpenModel = (answers) => opened(madeV4([...partsOf(answers), finish()]));
 const v3: OpenModel = (answers) => opened(madeV3([...partsOf(answers), finish()]));
 const v2: OpenModel = (answers) => opened(madeV2([...partsOf(answers), finishV2()]));
 
-test.each(modelConformance)("S1.88 behind a model of V4, $name", ({ run }) => run(v4));
-test.each(modelConformance)("S1.88 behind a model of V3, $name", ({ run }) => run(v3));
-test.each(modelConformance)("S1.88 behind a model of V2, $name", ({ run }) => run(v2));
+test.each(modelConformance)("the adapter over a model of V4: $name [S1.88]", ({ run }) => run(v4));
+test.each(modelConformance)("the adapter over a model of V3: $name [S1.88]", ({ run }) => run(v3));
+test.each(modelConformance)("the adapter over a model of V2: $name [S1.88]", ({ run }) => run(v2));

@@ -1,9 +1,9 @@
-import { modelFailureKind, StatewrightError } from "@statewright/core";
+import { getModelFailureKind, StatewrightError } from "@statewright/core";
 import { describe, expect, test } from "vitest";
-import { modelFailure } from "../src/failure.ts";
+import { toModelError } from "../src/failure.ts";
 
 const failure = (thrown: unknown, during: "request" | "stream" = "request"): StatewrightError =>
-  modelFailure(thrown, { model: "made/one", during });
+  toModelError(thrown, { model: "made/one", phase: during });
 
 const named = (name: string, message: string, fields: object = {}): Error =>
   Object.assign(new Error(message), { name }, fields);
@@ -11,7 +11,7 @@ const named = (name: string, message: string, fields: object = {}): Error =>
 const api = (fields: object): Error =>
   named("AI_APICallError", "no", { url: "https://x.example", requestBodyValues: { a: 1 }, ...fields });
 
-describe("whether a retry may help", () => {
+describe("retryable failures", () => {
   test.each<[string, boolean, unknown, "request" | "stream"]>([
     ["the client's own judgement", false, api({ statusCode: 503, isRetryable: false }), "request"],
     ["a status without a judgement", true, { statusCode: 503, message: "busy" }, "request"],
@@ -40,7 +40,7 @@ describe("whether a retry may help", () => {
   });
 });
 
-describe("what kind of failure it is", () => {
+describe("failure kinds", () => {
   test.each<[string, unknown, "request" | "stream"]>([
     ["rate_limit", { statusCode: 429, message: "slow" }, "request"],
     ["rate_limit", { type: "error", error: { type: "rate_limit_error", message: "slow" } }, "stream"],
@@ -64,11 +64,11 @@ describe("what kind of failure it is", () => {
     ["other", new TypeError("x is not a function"), "request"],
   ])("%s %#", (kind, thrown, during) => {
     expect(failure(thrown, during).details).toMatchObject({ kind });
-    expect(modelFailureKind(failure(thrown, during))).toBe(kind);
+    expect(getModelFailureKind(failure(thrown, during))).toBe(kind);
   });
 });
 
-describe("how long to wait", () => {
+describe("retry times", () => {
   const wait = (responseHeaders: object): unknown => failure(api({ statusCode: 429, responseHeaders })).details;
 
   test.each([
@@ -76,7 +76,7 @@ describe("how long to wait", () => {
     [{ "Retry-After": "0.5" }, 500],
     [{ "retry-after": "3", "retry-after-ms": "2750" }, 2750],
     [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT", date: "Tue, 14 Nov 2023 22:13:20 GMT" }, 10_000],
-  ])("%j", (headers, retryAfterMs) => {
+  ])("the retry time is read from the headers %j", (headers, retryAfterMs) => {
     expect(wait(headers)).toEqual({ retryable: true, kind: "rate_limit", status: 429, retryAfterMs });
   });
 
@@ -85,20 +85,20 @@ describe("how long to wait", () => {
     [{ "retry-after": "soon" }],
     [{ "retry-after": "-1" }],
     [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT" }],
-  ])("%j says nothing", (headers) => {
+  ])("no retry time is read from the headers %j", (headers) => {
     expect(wait(headers)).toEqual({ retryable: true, kind: "rate_limit", status: 429 });
   });
 });
 
-describe("what is told", () => {
-  test("neither keys nor the request, and no more than a few lines", () => {
-    const error = modelFailure(
+describe("failure messages", () => {
+  test("a model failure message contains no key and no request and is bounded in length", () => {
+    const error = toModelError(
       api({
         statusCode: 401,
         message: `Bad key AIzaSyA1234567890abc or sk-proj-abcdef123 for Bearer zzz.yyy at /v1?key=opensesame, header tok with-dashes ${"x".repeat(5000)}`,
         requestBodyValues: { messages: "very private" },
       }),
-      { model: "made/one", during: "request", headers: { authorization: "Token with-dashes" } },
+      { model: "made/one", phase: "request", headers: { authorization: "Token with-dashes" } },
     );
     const all = [error.message, JSON.stringify(error), String(error.cause), JSON.stringify(error.cause)].join();
     for (const secret of ["AIzaSyA", "sk-proj", "zzz.yyy", "opensesame", "with-dashes", "private"])
@@ -106,7 +106,7 @@ describe("what is told", () => {
     expect(error.message.length).toBeLessThan(600);
   });
 
-  test("a missing key names its variable", () => {
+  test("a missing key failure names its environment variable", () => {
     const error = failure(
       named(
         "AI_LoadAPIKeyError",
@@ -117,7 +117,7 @@ describe("what is told", () => {
     expect(error.message).toContain("MADE_API_KEY");
   });
 
-  test("an error of ours stays what it is", () => {
+  test("a StatewrightError passes unchanged through failure conversion", () => {
     const ours = new StatewrightError("model_failed", { what: "no", next: "Wait", details: { retryable: false } });
     expect(failure(ours)).toBe(ours);
   });

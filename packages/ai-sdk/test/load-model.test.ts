@@ -5,13 +5,13 @@ import { ask, listening, rejection } from "./support/requests.ts";
 
 const messageOf = async (promise: Promise<unknown>): Promise<string> => ((await rejection(promise)) as Error).message;
 
-describe("a model by its name", () => {
-  test("comes from the package of its provider", async () => {
+describe("loadModel", () => {
+  test("loadModel imports a model from the package of its provider", async () => {
     expect((await loadModel("openai/gpt-5")).id).toBe("openai/gpt-5");
     expect((await loadModel("anthropic/claude-sonnet-4-5")).id).toBe("anthropic/claude-sonnet-4-5");
   });
 
-  test("the name of the model may have a slash, and providers may name their instance otherwise", async () => {
+  test("loadModel accepts a slash in the model name and provider instances with other names", async () => {
     const loaded: string[] = [];
     const made = (modelId: string) => ({ ...madeV4([finish()]).model, modelId });
     const load = async (name: string): Promise<unknown> => {
@@ -23,18 +23,18 @@ describe("a model by its name", () => {
     expect(loaded).toEqual(["@ai-sdk/amazon-bedrock", "@ai-sdk/together-ai"]);
   });
 
-  test("a package that is not installed is named with the command that installs it", async () => {
+  test("loadModel names a package that is not installed and the command that installs it", async () => {
     expect(await messageOf(loadModel("mistral/small"))).toBe(
       'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry. See docs/errors.md#invalid_option.',
     );
   });
 
-  test("a package that breaks while it loads is not called missing", async () => {
+  test("loadModel reports a package that fails to load as broken, not as missing", async () => {
     const load = () => Promise.reject(new Error("Unexpected token"));
     expect(await messageOf(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
   });
 
-  test("a package of which a part is missing is not called missing", async () => {
+  test("loadModel reports a package with a missing dependency as broken, not as missing", async () => {
     const load = () =>
       Promise.reject(
         new Error("Cannot find package '@ai-sdk/provider' imported from /app/node_modules/@ai-sdk/mistral/index.js"),
@@ -42,19 +42,24 @@ describe("a model by its name", () => {
     expect(await messageOf(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
   });
 
-  test("a package without language models is named", async () => {
+  test("loadModel names a package without language models", async () => {
     expect(await messageOf(loadModel("elevenlabs/eleven_v3", { load: async () => ({ elevenlabs: {} }) }))).toContain(
       'the package @ai-sdk/elevenlabs has no language model for "elevenlabs/eleven_v3"',
     );
   });
 
-  test.each(["gpt-5", "openai/", "/gpt-5", "../evil/x", "Open AI/x", ""])("%j is no name", async (name) => {
-    const load = () => Promise.reject(new Error("must not be asked"));
-    expect(await messageOf(loadModel(name, { load }))).toContain(`${JSON.stringify(name)} is not the name of a model`);
-  });
+  test.each(["gpt-5", "openai/", "/gpt-5", "../evil/x", "Open AI/x", ""])(
+    "loadModel refuses the name %j",
+    async (name) => {
+      const load = () => Promise.reject(new Error("must not be asked"));
+      expect(await messageOf(loadModel(name, { load }))).toContain(
+        `${JSON.stringify(name)} is not the name of a model`,
+      );
+    },
+  );
 });
 
-describe("without a key", () => {
+describe("missing keys", () => {
   const variables = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
   const before = variables.map((name) => process.env[name]);
   beforeEach(() => {
@@ -70,7 +75,7 @@ describe("without a key", () => {
   test.each([
     ["openai/gpt-5", "OPENAI_API_KEY"],
     ["anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"],
-  ])("%s says before any request that %s is missing", async (name, variable) => {
+  ])("the model %s fails before any request because %s is missing", async (name, variable) => {
     const model = await loadModel(name);
     const error = await rejection(model.respond(ask("Hi"), listening()));
     expect(error).toMatchObject({ code: "missing_secret" });

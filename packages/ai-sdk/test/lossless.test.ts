@@ -2,13 +2,13 @@
 import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import {
   type ContentBlock,
+  getBlockText,
   type Json,
   type JsonObject,
   type Message,
   type Model,
   type ModelReply,
   type UserMessage,
-  wordsOf,
 } from "@statewright/core";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -247,7 +247,7 @@ const answered = (spec: Spec) =>
   );
 
 function wordsIn(content: readonly ContentBlock[]): string {
-  return content.map((block) => wordsOf(block) ?? "").join("\n");
+  return content.map((block) => getBlockText(block) ?? "").join("\n");
 }
 
 function imageIn(spec: Spec, data: string): object {

@@ -18,8 +18,8 @@ function refusal(find: () => unknown): string {
   throw new Error("nothing was thrown");
 }
 
-describe("a registry of models", () => {
-  test("finds a model by the provider's name in the program and by its own", () => {
+describe("model registries", () => {
+  test("a model registry finds a model by its provider's registered name and the model name", () => {
     const models = modelRegistry({ anthropic, fast: createOpenAI({ apiKey: "x" }), mine: made, test: () => ours });
     expect(models.model("anthropic/claude-sonnet-4-5").id).toBe("anthropic/claude-sonnet-4-5");
     expect(models.model("fast/gpt-5-mini").id).toBe("openai/gpt-5-mini");
@@ -34,7 +34,7 @@ describe("a registry of models", () => {
     ]);
   });
 
-  test("asks a registry of the AI SDK with the whole name, in its own spelling", () => {
+  test("a model registry asks an AI SDK registry with the full name in its own spelling", () => {
     const seen: string[] = [];
     const languageModel = (name: string) => {
       seen.push(name);
@@ -47,7 +47,7 @@ describe("a registry of models", () => {
   });
 
   test.each(["openai/gpt-5", "claude", "/x", "mine/", "constructor/x"])(
-    "%j is refused with the providers that it knows",
+    "a model registry refuses %j with its known providers",
     (name) => {
       expect(refusal(() => modelRegistry({ mine: made, other: made }).model(name))).toBe(
         `invalid_option: the registry of models has no model ${JSON.stringify(name)}. Write it as provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
@@ -55,7 +55,7 @@ describe("a registry of models", () => {
     },
   );
 
-  test("what a provider throws, or gives in place of a model, is a refusal too", () => {
+  test("a model registry refuses when a provider throws or returns a value that is no model", () => {
     const broken = () => {
       throw new Error("no such deployment");
     };
@@ -69,8 +69,8 @@ describe("a registry of models", () => {
   });
 });
 
-describe("a model by its name", () => {
-  test("loads its package at its first request, once", async () => {
+describe("named models", () => {
+  test("a named model loads its package at its first request, once", async () => {
     const loaded: string[] = [];
     const load = async (name: string): Promise<unknown> => {
       loaded.push(name);
@@ -80,11 +80,11 @@ describe("a model by its name", () => {
     expect(model.id).toBe("mistral/small");
     expect(loaded).toEqual([]);
     const replies = await Promise.all([model.respond(ask("Hi"), listening()), model.respond(ask("Hi"), listening())]);
-    expect(replies.map(({ finish: end }) => end)).toEqual(["stop", "stop"]);
+    expect(replies.map(({ finish }) => finish)).toEqual(["stop", "stop"]);
     expect(loaded).toEqual(["@ai-sdk/mistral"]);
   });
 
-  test("says at its first request what is missing, and looks again at the next one", async () => {
+  test("a named model reports a missing package at its first request and looks again at the next", async () => {
     let isThere = false;
     const load = async (): Promise<unknown> => {
       if (!isThere) throw new Error("Cannot find package '@ai-sdk/mistral' imported from here");
@@ -96,7 +96,7 @@ describe("a model by its name", () => {
     expect((await model.respond(ask("Hi"), listening())).finish).toBe("stop");
   });
 
-  test("knows what providers are known for, and refuses at once what is no name", () => {
+  test("a named model has the known abilities of its provider, and an invalid name is refused at once", () => {
     expect(namedModel("anthropic/claude").structuredOutput).toBe(true);
     expect(namedModel("mistral/small")).not.toHaveProperty("structuredOutput");
     expect(refusal(() => namedModel("gpt-5"))).toContain('"gpt-5" is not the name of a model');

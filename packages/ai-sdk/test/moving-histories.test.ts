@@ -2,7 +2,7 @@
 import type { AssistantMessage, Message, UserMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
-import { promptOf } from "../src/prompt.ts";
+import { toPrompt } from "../src/prompt.ts";
 import { toward } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
@@ -23,7 +23,7 @@ const shows = (...content: UserMessage["content"]): Message => ({ role: "user", 
 
 function sent(client: string, messages: readonly Message[], more: Parameters<typeof toward>[2] = {}) {
   const to = toward(client, v4, more as object);
-  const prompt = promptOf({ messages }, to);
+  const prompt = toPrompt({ messages }, to);
   return {
     roles: prompt.map(({ role }) => role),
     contents: prompt.map(({ content }) => content),
@@ -31,7 +31,7 @@ function sent(client: string, messages: readonly Message[], more: Parameters<typ
   };
 }
 
-describe("what another model thought", () => {
+describe("reasoning of another model", () => {
   const thought = says(
     { type: "reasoning", text: "Hm", provider: { openai: { itemId: "rs_1" } } },
     {
@@ -48,7 +48,7 @@ describe("what another model thought", () => {
     ["openai.chat", "anthropic.messages"],
     ["google.generative-ai", "deepseek.chat"],
     ["openai.responses", "openai.chat"],
-  ])("is not told to %s by %s", (client, from) => {
+  ])("reasoning is not sent to %s when it came from %s", (client, from) => {
     expect(parts(client, from, "one")).toMatchObject([{ type: "text", text: "Yes" }]);
   });
 
@@ -58,22 +58,22 @@ describe("what another model thought", () => {
     ["google.vertex.chat", "google.generative-ai", "two"],
     ["openai.responses", "openai.responses", "one"],
     ["deepseek.chat", "deepseek.chat", "two"],
-  ])("goes back to %s from %s, whose model reads it", (client, from, model) => {
+  ])("reasoning is sent to %s when it came from %s, whose model accepts it", (client, from, model) => {
     expect(parts(client, from, model)).toMatchObject([{ type: "reasoning", text: "Hm" }, { type: "text" }]);
   });
 
-  test("is nothing that another model of OpenAI may be pointed at; what others are told of a text stays", () => {
+  test("reasoning of another OpenAI model is omitted, and provider options of a text are kept", () => {
     expect(parts("openai.responses", "openai.responses", "two")).toEqual([
       { type: "text", text: "Yes", providerOptions: { anthropic: { cacheControl: { type: "ephemeral" } } } },
     ]);
   });
 });
 
-describe("what a provider ran for another model", () => {
+describe("provider-executed calls of another model", () => {
   const search = { type: "tool-call", toolCallId: "s1", toolName: "web_search", input: { query: "oslo" } };
   const found = { type: "tool-result", toolCallId: "s1", toolName: "web_search", result: ["a"] };
 
-  test("is a line of text; its result was for that model", () => {
+  test("a provider-executed call of another model is sent as a text line, without its result", () => {
     const message = by("anthropic.messages", "one", says({ type: "text", text: "Rain." }), [search, found]);
     expect(sent("openai.chat", [user("Hi"), message]).contents[1]).toEqual([
       { type: "text", text: '[Ran web_search at the provider: {"query":"oslo"}]' },
@@ -86,7 +86,7 @@ describe("what a provider ran for another model", () => {
     ]);
   });
 
-  test("is cut where its arguments are long", () => {
+  test("a provider-executed call with long arguments is truncated in its text line", () => {
     const long = { ...search, input: { code: "x".repeat(1_000) } };
     const [line] =
       sent("openai.chat", [user("Hi"), by("google.generative-ai", "one", says(), [long])]).contents[1] ?? [];
@@ -94,11 +94,11 @@ describe("what a provider ran for another model", () => {
   });
 });
 
-describe("the order of messages", () => {
+describe("message order", () => {
   const late: Message = { role: "system", id: "s1", content: "Speak Norwegian." };
 
   test.each(["anthropic.messages", "amazon-bedrock", "google.generative-ai", "google.vertex.chat"])(
-    "%s hears what the system says later from the user, marked, and the program is told so",
+    "%s receives a later system message as a marked user message, with a warning",
     (client) => {
       const { roles, contents, warnings } = sent(client, [user("Hi"), late]);
       expect(roles).toEqual(["user", "user"]);
@@ -109,31 +109,31 @@ describe("the order of messages", () => {
     },
   );
 
-  test("whatever stands at the beginning stays, and who takes system messages anywhere gets them there", () => {
+  test("system messages at the start stay, and providers that accept later system messages receive them in place", () => {
     expect(sent("anthropic.messages", [late, user("Hi")]).roles).toEqual(["system", "user"]);
     expect(sent("openai.chat", [user("Hi"), late]).roles).toEqual(["user", "system"]);
     expect(sent("made", [user("Hi"), late]).warnings).toEqual([]);
   });
 
-  test("one with options for Anthropic is sent as it is: whoever wrote them knows the model", () => {
+  test("a system message with Anthropic options is sent unchanged", () => {
     const options = { anthropic: { clearAt: "next_user_message" } };
-    const prompt = promptOf(
+    const prompt = toPrompt(
       { messages: [user("Hi"), { ...late, provider: options }] },
       toward("anthropic.messages", v4),
     );
     expect(prompt[1]).toEqual({ role: "system", content: "Speak Norwegian.", providerOptions: options });
     const empty: Message = { role: "system", id: "s2", content: "", provider: { anthropic: { effort: "low" } } };
-    expect(promptOf({ messages: [user("Hi"), empty] }, toward("anthropic.messages", v4))).toHaveLength(2);
+    expect(toPrompt({ messages: [user("Hi"), empty] }, toward("anthropic.messages", v4))).toHaveLength(2);
   });
 
-  test("a conversation whose beginning was cut off begins with the user where a provider wants it", () => {
+  test("a conversation with its start removed begins with a user message where the provider requires one", () => {
     const cut = [says({ type: "text", text: "Hello" }), user("Hi")];
     expect(sent("anthropic.messages", cut).roles).toEqual(["user", "assistant", "user"]);
     expect(sent("google.generative-ai", cut).roles).toEqual(["user", "assistant", "user"]);
     expect(sent("openai.chat", cut).roles).toEqual(["assistant", "user"]);
   });
 
-  test("text without a letter is not said to who refuses it", () => {
+  test("blank text is omitted for providers that refuse it", () => {
     const blank = [user("Hi"), says({ type: "text", text: "\n\n" }, { type: "text", text: "Yes" })];
     expect(sent("anthropic.messages", blank).contents[1]).toEqual([{ type: "text", text: "Yes" }]);
     expect(sent("openai.chat", blank).contents[1]).toHaveLength(2);
@@ -150,14 +150,14 @@ describe("files", () => {
   };
   const photo = { type: "image" as const, mimeType: "image/png", url: "https://a.example/1.png" };
 
-  test("one that a model cannot read is text that says so, and the program is told", () => {
+  test("a file that a model cannot read is sent as a text note with a warning", () => {
     const { contents, warnings } = sent("anthropic.messages", [shows(sound)]);
     expect(contents[0]).toEqual([{ type: "text", text: '["note.ogg", audio/ogg, not shown]' }]);
     expect(warnings).toEqual(['the model does not read files that are "note.ogg", audio/ogg: it was sent as text']);
     expect(sent("google.generative-ai", [shows(sound)]).contents[0]).toMatchObject([{ type: "file" }]);
   });
 
-  test("one of text is its text", () => {
+  test("a text file is sent as text", () => {
     expect(sent("openai.chat", [shows(table)]).contents[0]).toEqual([
       { type: "text", text: '"t.csv", text/csv:\na,b\n1,å' },
     ]);
@@ -167,7 +167,7 @@ describe("files", () => {
     ]);
   });
 
-  test("one at an address goes where the model reads it, and is named where it does not", () => {
+  test("a file URL is sent where the model reads URLs, and is named in text elsewhere", () => {
     expect(sent("openai.chat", [shows(photo)]).contents[0]).toEqual([
       { type: "file", mediaType: "image/png", data: { type: "url", url: new URL(photo.url) } },
     ]);
@@ -176,13 +176,13 @@ describe("files", () => {
     expect(warnings).toEqual(["the model does not read image/png from its address: it was sent as text"]);
   });
 
-  test("an address that holds the bytes is bytes", () => {
+  test("a data URL is sent as bytes", () => {
     const inside = { ...photo, mimeType: "image/*", url: "data:image/png;base64,aW1n" };
     const { contents } = sent("openai.chat", [shows(inside)], { takesUrl: () => false });
     expect(contents[0]).toEqual([{ type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } }]);
   });
 
-  test("one that an assistant made is read by its own model and by Google's, and named to others", () => {
+  test("a file made by an assistant is sent to its own model and to Google, and named in text to others", () => {
     const drawing = says({ type: "file", mimeType: "image/png", data: "aW1n" });
     const asked = (client: string, from: string) => sent(client, [user("Draw"), by(from, "one", drawing)]).contents[1];
     expect(asked("xai.chat", "xai.chat")).toMatchObject([{ type: "file" }]);
@@ -194,7 +194,7 @@ describe("files", () => {
     expect(part).toMatchObject({ type: "text" });
   });
 
-  test("those in an answer go as far as the provider and the specification have words for them", () => {
+  test("files in a tool answer are sent as far as the provider and the specification support them", () => {
     const answer = (content: UserMessage["content"]): Message[] => [
       user("Look"),
       { ...says({ type: "call", id: "c1", name: "look", args: {} }), finish: "calls" },
@@ -204,7 +204,7 @@ describe("files", () => {
       (prompt[2]?.content as readonly { readonly output: unknown }[] | undefined)?.[0]?.output;
     const pdf = { type: "file" as const, mimeType: "application/pdf", data: "cGRm", name: "a.pdf" };
     const messages = answer([{ type: "text", text: "Here" }, photo, table, pdf]);
-    expect(output(promptOf({ messages }, toward("anthropic.messages", v4)))).toMatchObject({
+    expect(output(toPrompt({ messages }, toward("anthropic.messages", v4)))).toMatchObject({
       value: [
         { type: "text" },
         { type: "file" },
@@ -212,11 +212,11 @@ describe("files", () => {
         { type: "file" },
       ],
     });
-    expect(output(promptOf({ messages }, toward("made", v3)))).toMatchObject({
+    expect(output(toPrompt({ messages }, toward("made", v3)))).toMatchObject({
       value: [{ type: "text" }, { type: "image-url", url: photo.url }, { type: "file-data" }, { type: "file-data" }],
     });
     const old = toward("made", v2);
-    expect(output(promptOf({ messages }, old))).toMatchObject({
+    expect(output(toPrompt({ messages }, old))).toMatchObject({
       value: [
         { type: "text" },
         { type: "text", text: `[image/png at ${photo.url}, not shown]` },
@@ -225,7 +225,7 @@ describe("files", () => {
       ],
     });
     expect(old.warnings).toEqual(["the answer of a tool cannot hold image/png by its address: it was sent as text"]);
-    const chat = promptOf({ messages }, toward("openai.chat", v4));
+    const chat = toPrompt({ messages }, toward("openai.chat", v4));
     expect(output(chat)).toEqual({
       type: "text",
       value:

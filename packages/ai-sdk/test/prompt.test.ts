@@ -1,11 +1,11 @@
 import type { AssistantMessage, ContentBlock, Message, ToolMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
-import { promptOf } from "../src/prompt.ts";
+import { toPrompt } from "../src/prompt.ts";
 import { toward } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
-const prompt = (messages: readonly Message[], client = "made.chat") => promptOf({ messages }, toward(client, v4));
+const prompt = (messages: readonly Message[], client = "made.chat") => toPrompt({ messages }, toward(client, v4));
 
 const assistant = (content: AssistantMessage["content"], more: Partial<AssistantMessage> = {}): AssistantMessage => ({
   role: "assistant",
@@ -26,13 +26,13 @@ const answer = (content: readonly ContentBlock[], more: Partial<ToolMessage> = {
 });
 
 describe("messages", () => {
-  test("instructions come first, and the order stays", () => {
+  test("instructions come first in a prompt, and the message order is kept", () => {
     const messages: Message[] = [
       user("One"),
       { role: "system", id: "s1", content: "Two" },
       assistant([{ type: "text", text: "Three" }]),
     ];
-    expect(promptOf({ instructions: "Zero", messages }, toward("made.chat", v4))).toEqual([
+    expect(toPrompt({ instructions: "Zero", messages }, toward("made.chat", v4))).toEqual([
       { role: "system", content: "Zero" },
       { role: "user", content: [{ type: "text", text: "One" }] },
       { role: "system", content: "Two" },
@@ -40,13 +40,13 @@ describe("messages", () => {
     ]);
   });
 
-  test("a message without anything to send is left out", () => {
+  test("a message without content to send is omitted", () => {
     expect(
       prompt([user("Hi"), assistant([]), { role: "user", id: "u2", content: [{ type: "text", text: "" }] }]),
     ).toEqual([{ role: "user", content: [{ type: "text", text: "Hi" }] }]);
   });
 
-  test("answers to the calls of one message stand together", () => {
+  test("answers to the calls of one message are sent together", () => {
     const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
     const sent = prompt([
       assistant([call("c1"), call("c2")], { finish: "calls" }),
@@ -58,7 +58,7 @@ describe("messages", () => {
     expect(sent[1]?.content).toMatchObject([{ toolCallId: "c1" }, { toolCallId: "c2" }]);
   });
 
-  test("a block of a later version is passed over", () => {
+  test("an unknown content block is skipped", () => {
     const odd = { type: "hologram", data: "…" } as never;
     expect(prompt([{ ...user("Hi"), content: [odd] }, assistant([odd]), answer([odd])])).toEqual([
       {
@@ -68,7 +68,7 @@ describe("messages", () => {
     ]);
   });
 
-  test("metadata of a block goes back, what the adapter noted does not", () => {
+  test("provider metadata of a block is sent back, and adapter metadata is not", () => {
     const provider = { google: { thoughtSignature: "abc" }, statewright: { citations: [] } };
     expect(
       prompt([
@@ -88,13 +88,13 @@ describe("messages", () => {
     ]);
   });
 
-  test("arguments that are no object are sent as an empty one", () => {
+  test("call arguments that are not an object are sent as an empty object", () => {
     const broken = { type: "call" as const, id: "c1", name: "look", args: null, raw: '{"city"' };
     expect(prompt([assistant([broken])])[0]?.content).toMatchObject([{ type: "tool-call", input: {} }]);
   });
 });
 
-describe("ids and names from another provider", () => {
+describe("ids and names of other providers", () => {
   const history = (id: string, name = "look"): Message[] => [
     user("Look"),
     assistant([{ type: "call", id, name, args: {} }], { finish: "calls" }),
@@ -107,7 +107,7 @@ describe("ids and names from another provider", () => {
         : message.content.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])),
     );
 
-  test("an id that fits is untouched", () => {
+  test("a valid call id is sent unchanged", () => {
     expect(idsFor("anthropic.messages", "call_AbC-1")).toEqual(["call_AbC-1", "call_AbC-1"]);
     expect(idsFor("moonshotai.chat", "functions.look:0")).toEqual(["functions.look:0", "functions.look:0"]);
     expect(idsFor("openai.chat", "functions.look:0")).toEqual(["functions.look:0", "functions.look:0"]);
@@ -119,23 +119,23 @@ describe("ids and names from another provider", () => {
     ["openai.chat", "x".repeat(41), /^x{23}_[0-9a-f]{16}$/],
     ["openai.responses", "x".repeat(65), /^x{47}_[0-9a-f]{16}$/],
     ["mistral.chat", "toolu_01A", /^[0-9a-f]{9}$/],
-  ])("T53 %s gets a substitute for %s, the same for the call and its answer", (client, id, expected) => {
+  ])("%s receives a substitute for the call id %s, equal in the call and its answer [T53]", (client, id, expected) => {
     const [called, answered] = idsFor(client, id);
     expect(called).toMatch(expected);
     expect(answered).toBe(called);
   });
 
-  test("two ids that differ only in what is refused stay two", () => {
+  test("two call ids that differ only in refused characters stay distinct", () => {
     expect(idsFor("anthropic.messages", "a:1")).not.toEqual(idsFor("anthropic.messages", "a.1"));
   });
 
-  test("T53 a name that a model made up is made to fit", () => {
+  test("a tool name made up by a model is converted to a valid name [T53]", () => {
     expect(prompt(history("c1", "multi.look up"))[1]?.content).toMatchObject([{ toolName: "multi_look_up" }]);
     expect(prompt(history("c1", ""))[2]?.content).toMatchObject([{ toolName: "unnamed" }]);
   });
 });
 
-describe("results of tools", () => {
+describe("tool results", () => {
   const image: ContentBlock = { type: "image", mimeType: "image/png", data: "aW1n" };
   const pdf: ContentBlock = { type: "file", mimeType: "application/pdf", data: "cGRm", name: "a.pdf" };
   const json: ContentBlock = { type: "json", value: { lux: 3 } };
@@ -146,7 +146,7 @@ describe("results of tools", () => {
     preview: "first lines …",
   };
   const output = (content: readonly ContentBlock[], isError = false): unknown =>
-    promptOf({ messages: [answer(content, { isError })] }, toward("made.messages", v4)).map(
+    toPrompt({ messages: [answer(content, { isError })] }, toward("made.messages", v4)).map(
       (message) => message.content,
     )[0];
 
@@ -175,7 +175,7 @@ describe("results of tools", () => {
     expect(output(content, isError)).toMatchObject([{ type: "tool-result", output: expected }]);
   });
 
-  test("S3.11 images of several answers stand behind all of them where answers are text, each after whose it is", () => {
+  test("images of several text answers follow all answers, each labelled with its call [S3.11]", () => {
     const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
     const messages = [
       assistant([call("c1"), call("c2")], { finish: "calls" }),
@@ -184,23 +184,23 @@ describe("results of tools", () => {
     ];
     const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } };
     const line = { type: "text", text: "What look has shown:" };
-    expect(promptOf({ messages }, toward("groq.chat", v4)).map(({ role }) => role)).toEqual([
+    expect(toPrompt({ messages }, toward("groq.chat", v4)).map(({ role }) => role)).toEqual([
       "assistant",
       "tool",
       "user",
     ]);
-    expect(promptOf({ messages }, toward("groq.chat", v4)).at(-1)).toEqual({
+    expect(toPrompt({ messages }, toward("groq.chat", v4)).at(-1)).toEqual({
       role: "user",
       content: [line, file, line, file, file],
     });
-    expect(promptOf({ messages }, toward("made.messages", v4))).toHaveLength(2);
+    expect(toPrompt({ messages }, toward("made.messages", v4))).toHaveLength(2);
     const refused = [messages[0] as Message, answer([image], { callId: "c1", isError: true })];
-    expect(promptOf({ messages: refused }, toward("groq.chat", v4))).toHaveLength(2);
+    expect(toPrompt({ messages: refused }, toward("groq.chat", v4))).toHaveLength(2);
   });
 
-  test("media in the words of V3 and V2", () => {
+  test("media of tool results is converted for V3 and V2", () => {
     const outputs = (dialect: typeof v3 | typeof v2): unknown =>
-      promptOf({ messages: [answer([image, pdf])] }, toward("made.messages", dialect as typeof v3))[0]?.content;
+      toPrompt({ messages: [answer([image, pdf])] }, toward("made.messages", dialect as typeof v3))[0]?.content;
     expect(outputs(v3)).toMatchObject([
       {
         output: {
@@ -225,17 +225,17 @@ describe("results of tools", () => {
     ]);
   });
 
-  test("files of a message in the words of V4, V3 and V2", () => {
+  test("files of a message are converted for V4, V3 and V2", () => {
     const message: Message = {
       role: "user",
       id: "u1",
       content: [{ type: "file", mimeType: "text/csv", data: "YQ==", name: "a.csv" }],
     };
     const rest = { type: "file", mediaType: "text/csv", filename: "a.csv" };
-    expect(promptOf({ messages: [message] }, toward("x", v4))[0]?.content).toEqual([
+    expect(toPrompt({ messages: [message] }, toward("x", v4))[0]?.content).toEqual([
       { ...rest, data: { type: "data", data: "YQ==" } },
     ]);
-    expect(promptOf({ messages: [message] }, toward("x", v3))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
-    expect(promptOf({ messages: [message] }, toward("x", v2))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
+    expect(toPrompt({ messages: [message] }, toward("x", v3))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
+    expect(toPrompt({ messages: [message] }, toward("x", v2))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
   });
 });

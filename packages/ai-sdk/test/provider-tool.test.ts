@@ -3,12 +3,12 @@ import { google } from "@ai-sdk/google";
 import { openai } from "@ai-sdk/openai";
 import type { ModelReply } from "@statewright/core";
 import { describe, expect, test } from "vitest";
-import { aiModel, providerCallsOf, providerTool, sourcesOf } from "../src/index.ts";
+import { aiModel, listProviderCalls, listSources, providerTool } from "../src/index.ts";
 import { finish, madeV4 } from "./support/hand-made.ts";
 import { ask, listening } from "./support/requests.ts";
 
-describe("a tool that a provider defines", () => {
-  test("is what the provider's package makes, under the provider's name without its date", () => {
+describe("provider tools", () => {
+  test("providerTool reads a tool of a provider's package under its provider name without the date", () => {
     expect(providerTool(anthropic.tools.webSearch_20250305({ maxUses: 3 }))).toEqual({
       name: "web_search",
       id: "anthropic.web_search_20250305",
@@ -25,12 +25,12 @@ describe("a tool that a provider defines", () => {
     { type: "function", id: "x.y" },
     { type: "provider", args: {} },
     { type: "provider", id: "x.y", args: 7 },
-  ])("%o is none", (given) => {
+  ])("providerTool refuses %o", (given) => {
     expect(() => providerTool(given as never)).toThrow("providerTool got a value that is not a tool of a provider");
   });
 });
 
-test("what a provider ran and what it names as sources is read from the saved reply", async () => {
+test("provider-executed calls and sources are read from the saved reply", async () => {
   const ran = { type: "tool-call", toolName: "web_search", input: '{"q":"oslo"}', providerExecuted: true } as const;
   const { model } = madeV4([
     { ...ran, toolCallId: "s1" },
@@ -44,14 +44,14 @@ test("what a provider ran and what it names as sources is read from the saved re
   ]);
   const reply = JSON.parse(JSON.stringify(await aiModel(model).respond(ask("Hi"), listening()))) as ModelReply;
   const call = { name: "web_search", args: { q: "oslo" } };
-  expect(providerCallsOf(reply)).toEqual([
+  expect(listProviderCalls(reply)).toEqual([
     { ...call, id: "s1", isError: false, result: ["a"] },
     { ...call, id: "s2", isError: true, result: "no" },
     { ...call, id: "s3", isError: false },
   ]);
-  expect(sourcesOf(reply)).toEqual([
+  expect(listSources(reply)).toEqual([
     { id: "1", url: "https://a.example", title: "A" },
     { id: "2", title: "B", mimeType: "application/pdf" },
   ]);
-  expect([providerCallsOf({}), sourcesOf({})]).toEqual([[], []]);
+  expect([listProviderCalls({}), listSources({})]).toEqual([[], []]);
 });

@@ -18,7 +18,7 @@ const callPart = (input: string, toolCallId = "c1") => ({
   input,
 });
 
-describe("one stream in three specifications", () => {
+describe("stream specifications", () => {
   const shared = [
     { type: "stream-start", warnings: [{ type: "other", message: "temperature was ignored" }] },
     { type: "response-metadata", id: "r1", modelId: "one-2", timestamp: new Date(1_700_000_000_000) },
@@ -56,24 +56,24 @@ describe("one stream in three specifications", () => {
     },
   });
 
-  test("V4", async () => {
+  test("a stream of specification V4 becomes a reply", async () => {
     expect(await aiModel(madeV4([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
       expected("end", { cacheWriteTokens: 0 }),
     );
   });
-  test("V3", async () => {
+  test("a stream of specification V3 becomes the same reply", async () => {
     expect(await aiModel(madeV3([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
       expected("end", { cacheWriteTokens: 0 }),
     );
   });
-  test("V2", async () => {
+  test("a stream of specification V2 becomes the same reply", async () => {
     expect(await aiModel(madeV2([...parts, finishV2("stop")]).model).respond(ask("Hi"), listening())).toEqual(
       expected(undefined),
     );
   });
 });
 
-describe("arguments of calls", () => {
+describe("call arguments", () => {
   test.each([
     ["", { args: {} }],
     [" ", { args: {} }],
@@ -82,16 +82,16 @@ describe("arguments of calls", () => {
     ["null", { args: null, raw: "null" }],
     ["[1]", { args: null, raw: "[1]" }],
     ['"Oslo"', { args: null, raw: '"Oslo"' }],
-  ])("%j", async (input, expected) => {
+  ])("call arguments are parsed from the text %j", async (input, expected) => {
     const { content } = await replyV4(callPart(input));
     expect(content).toEqual([{ type: "call", id: "c1", name: "look", ...expected }]);
   });
 
-  test("a client that gives an object instead of its text is understood", async () => {
+  test("call arguments given as an object are accepted", async () => {
     expect((await replyV4(callPart({ a: 1 } as never))).content).toMatchObject([{ args: { a: 1 } }]);
   });
 
-  test("arguments that did not stream are one delta, arguments that are no JSON yet wait until they are", async () => {
+  test("unstreamed call arguments are one delta, and deltas of arguments that are not JSON text wait for the complete value", async () => {
     const options = listening();
     const made = madeV4([
       callPart('{"a":1}'),
@@ -107,7 +107,7 @@ describe("arguments of calls", () => {
     ]);
   });
 
-  test("an id that the conversation had before, or none at all, becomes one of its own", async () => {
+  test("a call with a repeated or missing id gets a new id", async () => {
     const before: Message = {
       role: "assistant",
       id: "a1",
@@ -128,7 +128,7 @@ describe("arguments of calls", () => {
     expect(options.deltas.map((delta) => delta.type === "call" && delta.id)).toEqual(ids);
   });
 
-  test("a call that began and was never finished is told as it came: it wants an answer", async () => {
+  test("an unfinished call is returned with its partial arguments, since every call needs an answer", async () => {
     const reply = await replyV4(
       { type: "tool-input-start", id: "c1", toolName: "look" },
       { type: "tool-input-delta", id: "c1", delta: '{"a"' },
@@ -140,8 +140,8 @@ describe("arguments of calls", () => {
   });
 });
 
-describe("what is no block of ours", () => {
-  test("a call is the provider's also when only its last part says so", async () => {
+describe("provider parts", () => {
+  test("a call is provider-executed when only its last part says so", async () => {
     const reply = await replyV4(
       { type: "tool-input-start", id: "p1", toolName: "computer" },
       { type: "tool-input-end", id: "p1" },
@@ -151,7 +151,7 @@ describe("what is no block of ours", () => {
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { toolCallId: "p1", input: {} } }] } });
   });
 
-  test("goes back to its own client, where it stood", async () => {
+  test("a provider-executed part is sent back to its own client in place", async () => {
     const made = madeV4([
       { type: "text-delta", id: "0", delta: "Searching" },
       { type: "text-end", id: "0" },
@@ -207,7 +207,7 @@ describe("what is no block of ours", () => {
     ]);
   });
 
-  test("a part of a later version is kept and harms nothing", async () => {
+  test("an unknown stream part is kept and causes no error", async () => {
     const odd = { type: "hologram", depth: 3n } as never;
     const reply = await replyV4(
       { type: "hologram", depth: 3 } as never,
@@ -218,27 +218,27 @@ describe("what is no block of ours", () => {
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { type: "hologram", depth: 3 } }] } });
   });
 
-  test("a file that its provider keeps is a block with its id", async () => {
+  test("a file stored by its provider becomes a block with its id", async () => {
     const data = { type: "reference", reference: { made: "f1" } };
     const reply = await replyV4({ type: "file", mediaType: "image/png", data } as never);
     expect(reply.content).toEqual([{ type: "file", mimeType: "image/png", uploaded: { made: "f1" } }]);
   });
 
-  test("an approval that is asked for a call that nobody has made is kept", async () => {
+  test("an approval request for an unknown call is kept", async () => {
     const part = { type: "tool-approval-request" as const, approvalId: "a1", toolCallId: "c1" };
     const reply = await replyV4(part);
     expect([reply.content, reply.finish]).toEqual([[], "stop"]);
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
   });
 
-  test("a file that is neither bytes nor an address nor an id is kept", async () => {
+  test("a file without bytes, URL or id is kept", async () => {
     const part = { type: "file" as const, mediaType: "image/png", data: { type: "hologram", depth: 3 } };
     const reply = await replyV4(part as never);
     expect(reply.content).toEqual([]);
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
   });
 
-  test("a file that the model made is a block with its bytes and its metadata", async () => {
+  test("a file made by the model becomes a block with its bytes and metadata", async () => {
     const bytes = new Uint8Array(70_000).fill(255);
     const v2 = await replyV2({ type: "file", mediaType: "image/png", data: bytes });
     expect(v2.content).toEqual([{ type: "file", mimeType: "image/png", data: Buffer.from(bytes).toString("base64") }]);
@@ -267,7 +267,7 @@ describe("what is no block of ours", () => {
     ]);
   });
 
-  test("citations stay with their text, metadata of the whole reply with the reply", async () => {
+  test("citations are kept with their text, and reply metadata with the reply", async () => {
     const citations = [
       { source: { type: "source" as const, sourceType: "url" as const, id: "s", url: "https://a.example" } },
     ];
@@ -285,7 +285,7 @@ describe("what is no block of ours", () => {
 });
 
 describe("odd streams", () => {
-  test("empty text is no block, an id may be used twice, a delta may come without a start", async () => {
+  test("empty text makes no block, a stream id may repeat, and a delta may come without a start", async () => {
     const reply = await replyV4(
       { type: "text-start", id: "0" },
       { type: "text-end", id: "0" },
@@ -302,7 +302,7 @@ describe("odd streams", () => {
     ]);
   });
 
-  test("usage that is unknown is absent", async () => {
+  test("unknown usage is absent from the reply", async () => {
     const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
     const end = {
       ...finish(),
@@ -313,7 +313,7 @@ describe("odd streams", () => {
     expect(await aiModel(madeV4([bare]).model).respond(ask("Hi"), listening())).not.toHaveProperty("usage");
   });
 
-  test("a reason of a later version is told as other", async () => {
+  test("an unknown finish reason becomes other", async () => {
     const made = madeV4([finish("paused" as never)]);
     expect((await aiModel(made.model).respond(ask("Hi"), listening())).finish).toBe("other");
   });
@@ -331,13 +331,13 @@ describe("odd streams", () => {
       "an error as a part",
       madeV2([{ type: "error", error: { type: "api_error", message: "oops" } }, finishV2()]).model,
     ],
-  ])("a reply without its end is none: %s", async (_what, model) => {
+  ])("a reply without its end is a retryable failure: %s", async (_what, model) => {
     const error = await rejection(aiModel(model).respond(ask("Hi"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the reply of the model "made/one" broke off');
   });
 
-  test("a refusal in the middle of a stream is not tried again", async () => {
+  test("a refusal inside a stream is not retryable", async () => {
     const part = { type: "error" as const, error: { error: { type: "invalid_request_error", message: "too long" } } };
     const error = await rejection(aiModel(madeV3([part]).model).respond(ask("Hi"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false } });

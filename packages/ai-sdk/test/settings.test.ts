@@ -23,8 +23,8 @@ async function asked(request: Partial<ModelRequest>, more: object = {}) {
   return all;
 }
 
-describe("settings of a request", () => {
-  test("reach a model of every specification under the names of the AI SDK, and those that are not there are not sent", async () => {
+describe("request settings", () => {
+  test("request settings reach models of every specification under AI SDK names, and unset ones are not sent", async () => {
     const settings = {
       temperature: 0.5,
       topP: 0.9,
@@ -45,13 +45,13 @@ describe("settings of a request", () => {
       expect(Object.keys(options).sort()).toEqual(["abortSignal", "prompt"]);
   });
 
-  test("an output is asked for as JSON by its schema, with its name and what it is", async () => {
+  test("an output is requested as JSON with its schema, name and description", async () => {
     const output = { schema: weather.inputSchema, name: "city", description: "A city." };
     for (const { options } of Object.values(await asked({ output })))
       expect(options["responseFormat"]).toEqual({ type: "json", ...output });
   });
 
-  test("how much to think is said to a model of V4; of an older one the program is told that it was not", async () => {
+  test("the reasoning setting reaches a model of V4, and older models cause a warning", async () => {
     const { v4, v3, v2 } = await asked({ reasoning: "low" });
     expect(v4).toMatchObject({ options: { reasoning: "low" }, warnings: [] });
     expect(v3?.options).not.toHaveProperty("reasoning");
@@ -63,17 +63,17 @@ describe("settings of a request", () => {
     ]);
   });
 
-  test("a tool may have options of a provider, such as where its prompt cache ends", async () => {
+  test("a tool may have provider options, such as a prompt cache mark", async () => {
     const provider = { anthropic: { cacheControl: { type: "ephemeral" } } };
     for (const { options } of Object.values(await asked({ tools: [{ ...weather, provider }] })))
       expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather", providerOptions: provider }]);
   });
 });
 
-describe("tools of a provider", () => {
+describe("provider tools in requests", () => {
   const search = { name: "web_search", id: "anthropic.web_search_20250305", args: { maxUses: 3 } };
 
-  test("stand among the others, as each specification calls them", async () => {
+  test("provider tools are sent with other tools in the form of each specification", async () => {
     const { v4, v3, v2 } = await asked({
       tools: [weather],
       providerTools: [search],
@@ -85,13 +85,13 @@ describe("tools of a provider", () => {
     expect(v4?.options["toolChoice"]).toEqual({ type: "tool", toolName: "web_search" });
   });
 
-  test("one with the name of another tool stands in its place: the model knows its arguments already", async () => {
+  test("a provider tool replaces a tool of the same name in the request", async () => {
     const bash = { name: "get_weather", id: "anthropic.bash_20250124", args: {} };
     for (const { options } of Object.values(await asked({ tools: [weather], providerTools: [bash] })))
       expect(options["tools"]).toMatchObject([{ id: "anthropic.bash_20250124" }]);
   });
 
-  test("those of another provider are not sent, the tool of that name is, and the program is told", async () => {
+  test("a provider tool of another provider is not sent, the tool of that name is, and a warning is emitted", async () => {
     const request = { tools: [weather], providerTools: [{ ...search, name: "get_weather" }] };
     for (const { options, warnings } of Object.values(await asked(request, { provider: "openai.chat" }))) {
       expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather" }]);
@@ -102,7 +102,7 @@ describe("tools of a provider", () => {
   });
 });
 
-test("a tool that the model must call, and that is not sent, is no choice: providers refuse such requests", async () => {
+test("a toolChoice for a tool that is not sent is dropped with a warning", async () => {
   for (const { options, warnings } of Object.values(
     await asked({ tools: [weather], toolChoice: { tool: "hidden" } }),
   )) {
@@ -111,7 +111,7 @@ test("a tool that the model must call, and that is not sent, is no choice: provi
   }
 });
 
-describe("what a client warns of", () => {
+describe("client warnings", () => {
   test.each<[object, string]>([
     [{ type: "unsupported", feature: "seed" }, "seed is not supported"],
     [{ type: "unsupported", feature: "topK", details: "use topP" }, "topK is not supported: use topP"],
@@ -134,8 +134,8 @@ describe("what a client warns of", () => {
   });
 });
 
-describe("what is known of a model", () => {
-  test("is what it is told, else what its client or its provider says", () => {
+describe("model abilities", () => {
+  test("structuredOutput is the given option, or else known from the client or its provider", () => {
     const { model } = madeV4([]);
     expect(aiModel(model)).not.toHaveProperty("structuredOutput");
     expect(aiModel({ ...model, provider: "anthropic.messages" }).structuredOutput).toBe(true);
@@ -144,7 +144,7 @@ describe("what is known of a model", () => {
     expect(aiModel(model, options)).toMatchObject({ id: "made/one", ...options });
   });
 
-  test("addresses of files go to who reads them, by kind and pattern", async () => {
+  test("file URLs are sent to models that support their kind and pattern", async () => {
     const image = (url: string) => ({ type: "image" as const, mimeType: "image/png", url });
     const content = [image("https://a.example/1.png"), image("gs://bucket/1.png")];
     const supportedUrls = Promise.resolve({ "image/*": [/^https:/g], "application/pdf": [/.*/] });
@@ -156,7 +156,7 @@ describe("what is known of a model", () => {
     ]);
   });
 
-  test("OpenAI's client sends files of every kind when it is told to", async () => {
+  test("OpenAI's client receives files of every kind with passThroughUnsupportedFiles", async () => {
     const file = { type: "file" as const, mimeType: "application/zip", data: "emlw" };
     const messages = [{ role: "user" as const, id: "u1", content: [file] }];
     for (const passThroughUnsupportedFiles of [true, false]) {

@@ -12,8 +12,8 @@ export {
   isStatewrightError,
   StatewrightError,
 } from "./base/errors.ts";
-export { printable } from "./base/escape-control-chars.ts";
-export { checkId, fingerprint, freshId } from "./base/ids.ts";
+export { escapeControlChars } from "./base/escape-control-chars.ts";
+export { checkId, createId, fingerprint } from "./base/ids.ts";
 export type { Injection, InjectionKind, InjectionSource, RunIdentity, SecretSource } from "./base/injection.ts";
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
 export type {
@@ -28,35 +28,41 @@ export type {
   LongTermSearch,
   OpenLongTerm,
 } from "./base/long-term.ts";
-export { checkOptions, optionNames } from "./base/options.ts";
+export { checkOptions, listOptionNames } from "./base/options.ts";
 export type { RetryPolicy } from "./base/retry.ts";
-export { type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput, schemaWhere } from "./base/schema.ts";
+export {
+  createGuardSchema,
+  type Schema,
+  type SchemaInput,
+  type SchemaIssue,
+  type SchemaOutput,
+} from "./base/schema.ts";
 export type { Clock, Schedule } from "./base/time.ts";
 export { type Log, type LogLevel, type Random, systemWorld, type World } from "./base/world.ts";
 export type {
   CheckpointRow,
   CheckpointSource,
   Control,
+  DeferredTask,
   DeltaRow,
-  Held,
   RunRow,
   RunStatus,
   StopKind,
   Task,
 } from "./checkpoint/checkpoint.ts";
-export { type ClaimableKind, type ClaimablePage, claimableKind } from "./checkpoint/claimable.ts";
+export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export type {
-  ArtifactImage,
-  CheckpointImage,
-  CutDelta,
-  CutImage,
-  LineImage,
-  ThreadImage,
-  WrittenBy,
+  ArtifactExport,
+  CheckpointExport,
+  GraphVersion,
+  NamespaceExport,
+  PrunedDelta,
+  PrunedRange,
+  ThreadExport,
 } from "./checkpoint/export/thread-export.ts";
-export type { LetterKind, LetterRow, LetterWrite } from "./checkpoint/inbox-message.ts";
-export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
+export type { InboxMessage, InboxMessageKind, InboxMessageWrite } from "./checkpoint/inbox-message.ts";
+export type { EffectRow, EffectState, InterruptRow, OpenInterruptRow } from "./checkpoint/journal.ts";
 export { memoryArtifacts } from "./checkpoint/memory/memory-artifacts.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
@@ -69,10 +75,10 @@ export type {
   Claim,
   ClaimRequest,
   Commit,
-  LineJournal,
   MetadataFilter,
+  NamespaceJournal,
+  OpenInterruptFilter,
   PruneWrite,
-  QuestionFilter,
   QueueWrite,
   RunFilter,
   Store,
@@ -88,42 +94,56 @@ export {
   type GraphDefaults,
   type GraphMachine,
   type GraphOptions,
-  type TypesOf,
-  type TypesWith,
+  type GraphTypesWithNodes,
+  type GraphTypesWithoutNodes,
 } from "./compile/define-graph.ts";
 export {
   type ActorEffects,
   type ActorNames,
-  type DurableOptions,
-  durable,
+  type DurableMachineOptions,
+  durableMachine,
   type MachineState,
   type MachineTypes,
 } from "./compile/durable-machine.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
-export { type Outline, type OutlineEdge, type OutlineNode, outlineOf } from "./compile/outline.ts";
+export { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./compile/outline.ts";
 export type { GraphProblem } from "./compile/problem.ts";
-export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
+export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
 export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
-export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
+export {
+  type CommandTargets,
+  commandTargets,
+  END,
+  type FanOut,
+  fanOut,
+  type Join,
+  join,
+  type Route,
+  route,
+  START,
+} from "./define/edge.ts";
 export type { GraphDefinition, GraphTypes, SubgraphRecord } from "./define/graph.ts";
 export {
-  type EndedGraphCall,
+  type FinishedGraphCall,
   type GraphCall,
-  type GraphOrLater,
+  type GraphOrFactory,
   type GraphToolOptions,
   graphTool,
-  graphToolParts,
+  graphToolOptionNames,
 } from "./define/graph-tool.ts";
 export {
-  type AgentEnds,
+  type AgentEndCheck,
   type AgentTurn,
   type AttemptPolicy,
   type CachePolicy,
   type ErrorHandler,
   type FailureRuntime,
+  type InputNode,
+  type InputNodePolicy,
+  inputNode,
   type ModelCall,
   type NodeClaims,
   type NodePolicy,
@@ -131,10 +151,7 @@ export {
   type NodeRuntime,
   type StepOptions,
   type StepRuntime,
-  type TaskNode,
-  type TaskPolicy,
   type TurnLimit,
-  task,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subgraph } from "./define/subgraph.ts";
@@ -148,9 +165,14 @@ export {
   toolNode,
 } from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check/check-graph.ts";
-export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/check/explore-paths.ts";
+export {
+  applyMachineEvents,
+  type ExploredPath,
+  explorePaths,
+  type PathExploration,
+} from "./inspect/check/explore-paths.ts";
 export type { GraphReport, GraphRule, GraphViolation } from "./inspect/check/report.ts";
-export { type HistoryEntry, type HistoryOptions, history } from "./inspect/get-history.ts";
+export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
 export {
   type ClosedInterrupt,
   getState,
@@ -159,7 +181,7 @@ export {
   type StateOptions,
   type ThreadState,
 } from "./inspect/get-state.ts";
-export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/list-interrupts.ts";
+export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
 export {
   copyThread,
   deleteThread,
@@ -167,34 +189,34 @@ export {
   type ImportOptions,
   importThread,
 } from "./inspect/move-thread.ts";
-export { type PruneOptions, type PruneReport, prune } from "./inspect/prune-thread.ts";
-export { type ReadEventsOptions, readEvents } from "./inspect/stream-events.ts";
+export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
+export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
 export { longTerm } from "./long-term/inject-long-term.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type {
   LongTermChange,
-  LongTermPlace,
+  LongTermLocation,
   LongTermQuery,
   LongTermReader,
   LongTermRow,
   LongTermRows,
   LongTermTouch,
   LongTermWord,
-  Refreshed,
+  RefreshResult,
 } from "./long-term/rows.ts";
 export * as longTermRules from "./long-term/rules.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export {
   checkCallPolicy,
+  checkDuplicatePolicy,
   type ModelCallPolicy,
   type ModelFallback,
   type ModelRetryPolicy,
   type ModelTimeouts,
-  refuseSaidTwice,
 } from "./model/call-policy.ts";
-export type { LostAttempt } from "./model/failed-attempt.ts";
+export type { FailedAttempt } from "./model/failed-attempt.ts";
 export type * from "./model/message.ts";
-export { callsOf, textOf, wordsOf } from "./model/message.ts";
+export { getBlockText, getMessageText, listToolCalls } from "./model/message.ts";
 export type {
   Model,
   ModelCallOptions,
@@ -209,7 +231,12 @@ export type {
   ToolChoice,
 } from "./model/model.ts";
 export { isModel } from "./model/model.ts";
-export { kindOfStatus, type ModelFailureKind, modelFailureKind, modelFailureKinds } from "./model/model-failure.ts";
+export {
+  getModelFailureKind,
+  type ModelFailureKind,
+  modelFailureKinds,
+  toModelFailureKind,
+} from "./model/model-failure.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
@@ -230,16 +257,16 @@ export type {
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
 export type { TextOptions } from "./run/events/text-stream.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
-export type { Misfit } from "./run/migration/compatibility.ts";
+export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";
-export type { LetterInput } from "./run/session/inbox.ts";
+export type { InboxInput } from "./run/session/inbox.ts";
 export type {
   Answers,
   BreakpointOption,
   CommonOptions,
   EventsOptions,
   OnBusy,
-  OnceElsewhere,
+  OnPriorEffect,
   ResumeOptions,
   RunHandle,
   RunOptions,
@@ -276,9 +303,9 @@ export {
   type ArtifactStore,
   type ArtifactWrite,
   type ByteRange,
-  handleOf,
-  type KeptArtifacts,
-  keyOfBody,
+  computeArtifactKey,
+  getArtifactHandle,
+  type StoredArtifacts,
 } from "./tool/artifacts/artifact.ts";
 export type { ArtifactPage, ToolArtifacts } from "./tool/artifacts/artifact-access.ts";
 export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft.ts";
@@ -289,19 +316,19 @@ export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.
 export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
 export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/definition/lint-tool.ts";
-export { jsonSchemaOf, modelToolOf } from "./tool/definition/model-tool.ts";
+export { toJsonSchema, toModelTool } from "./tool/definition/model-tool.ts";
 export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";
 export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/definition/tool.ts";
 export {
   type ArgsOf,
   type DefinedTool,
   defineTool,
-  type GivenBy,
   type Tool,
   type ToolCall,
   type ToolDefinition,
   type ToolExecution,
   type ToolInput,
+  type ToolResultData,
   type ToolRetryOn,
   type ToolRuntime,
   type ToolSafety,
@@ -317,13 +344,13 @@ export {
   type ToolErrorOptions,
   type ToolErrorPolicy,
 } from "./tool/definition/tool-error.ts";
-export { snakeCaseOf, type ToolNames } from "./tool/definition/tool-name.ts";
+export { type ToolNames, toSnakeCase } from "./tool/definition/tool-name.ts";
 export {
-  type AgentTool,
-  type AgentToolResult,
-  type BareAgentTool,
-  type FromAgentToolOptions,
-  fromAgentTool,
+  type BarePiTool,
+  type FromPiToolOptions,
+  fromPiTool,
+  type PiTool,
+  type PiToolResult,
   type StaticOf,
 } from "./tool/from-pi-tool.ts";
 export { custom, runIdentity } from "./tool/inject.ts";
@@ -339,22 +366,22 @@ export type { Ledger, OpenLedger } from "./tool/policy/ledger.ts";
 export {
   type AgentEnding,
   type AskOptions,
+  type AuxiliaryCall,
   abort,
   allow,
   asksAboutCalls,
   type BeforeToolDecision,
-  type BesideCall,
   defineMiddleware,
   deny,
   type EndingRuntime,
-  type HookQuestion,
+  type HookInterrupt,
   interruptFor,
   type Middleware,
   type MiddlewareRuntime,
   type ModelHookRuntime,
   modify,
   type OutgoingRequest,
-  type RequestEnded,
+  type RequestEndListener,
   respond,
   type WritingRuntime,
 } from "./tool/policy/middleware.ts";

@@ -1,13 +1,13 @@
-/** A bounded copy of one output stream: its beginning and its end, with a count of the bytes between them. */
+/** Bounded capture of one output stream: head, tail, and a count of the dropped bytes between head and tail. */
 import { StringDecoder } from "node:string_decoder";
 
-/** What a capture kept: `text` carries a line that says how much is missing, `droppedBytes` the number alone. */
-export interface Captured {
+/** Captured output. `text` contains a line with the number of dropped bytes; `droppedBytes` is the same number. */
+export interface CapturedOutput {
   readonly text: string;
   readonly droppedBytes: number;
 }
 
-/** Takes the bytes of a stream as they come, keeps at most `maxBytes` of them, and decodes UTF-8 across chunks. */
+/** Captures at most `maxBytes` bytes of a stream, and decodes UTF-8 across chunks. */
 export class Capture {
   readonly #headBytes: number;
   readonly #tailBytes: number;
@@ -23,7 +23,7 @@ export class Capture {
     this.#tailBytes = Math.floor(maxBytes / 2);
   }
 
-  /** Keep a chunk; returns the characters that it completed. */
+  /** Appends a chunk. Returns the characters completed by the chunk. */
   add(chunk: Buffer): string {
     const toHead = Math.min(chunk.length, this.#headBytes - this.#inHead);
     if (toHead > 0) this.#head.push(chunk.subarray(0, toHead));
@@ -32,22 +32,22 @@ export class Capture {
     return this.#decoder.write(chunk);
   }
 
-  /** The characters that the stream left unfinished, as U+FFFD; empty when it ended well. */
+  /** Returns the incomplete characters at the end of the stream as U+FFFD; empty for valid UTF-8. */
   end(): string {
     return this.#decoder.end();
   }
 
-  /** What was kept so far. A character that the gap would cut is dropped whole. */
-  captured(): Captured {
+  /** Returns the captured output so far. A character split by the gap is dropped completely. */
+  getOutput(): CapturedOutput {
     const head = Buffer.concat(this.#head);
     const tail = Buffer.concat(this.#tail);
     const excess = Math.max(0, tail.length - this.#tailBytes);
     if (this.#dropped + excess === 0) return { text: Buffer.concat([head, tail]).toString("utf8"), droppedBytes: 0 };
 
-    const headEnd = wholeCharacters(head);
-    const tailStart = excess + brokenCharacters(tail.subarray(excess));
+    const headEnd = getCompleteUtf8Length(head);
+    const tailStart = excess + countContinuationBytes(tail.subarray(excess));
     const droppedBytes = this.#dropped + (head.length - headEnd) + tailStart;
-    const gap = `\n[... ${droppedBytes} bytes left out ...]\n`;
+    const gap = `\n[... ${droppedBytes} bytes omitted ...]\n`;
     const text = head.toString("utf8", 0, headEnd) + gap + tail.toString("utf8", tailStart);
     return { text, droppedBytes };
   }
@@ -64,18 +64,20 @@ export class Capture {
   }
 }
 
-/** How many bytes at the start make whole characters: all but an unfinished one at the end. */
-export function wholeCharacters(bytes: Uint8Array): number {
+/**
+ * Returns the length in bytes of the prefix of complete UTF-8 characters, without an incomplete character at the end.
+ */
+export function getCompleteUtf8Length(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;
     if (isContinuation(byte)) continue;
-    return sequenceLength(byte) > back ? bytes.length - back : bytes.length;
+    return getSequenceLength(byte) > back ? bytes.length - back : bytes.length;
   }
   return bytes.length;
 }
 
-/** How many bytes at the start belong to a character that began before them; at most three. */
-function brokenCharacters(bytes: Uint8Array): number {
+/** Counts continuation bytes at the start, which belong to a character of the dropped bytes; at most three. */
+function countContinuationBytes(bytes: Uint8Array): number {
   let count = 0;
   while (count < 3 && isContinuation(bytes[count] ?? 0)) count++;
   return count;
@@ -85,9 +87,9 @@ function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** How many bytes a character has by its first; a byte that cannot be a first one stands alone. */
-function sequenceLength(lead: number): number {
-  if (lead < 0xc2 || lead > 0xf4) return 1;
-  if (lead >= 0xf0) return 4;
-  return lead >= 0xe0 ? 3 : 2;
+/** Returns the byte length of a UTF-8 sequence by its first byte; 1 for an invalid first byte. */
+function getSequenceLength(firstByte: number): number {
+  if (firstByte < 0xc2 || firstByte > 0xf4) return 1;
+  if (firstByte >= 0xf0) return 4;
+  return firstByte >= 0xe0 ? 3 : 2;
 }

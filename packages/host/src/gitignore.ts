@@ -1,23 +1,25 @@
 /**
- * The rules of a .gitignore, as git judges them (gitignore(5), wildmatch.c). A workspace is not trusted, so matching never
- * goes through a regular expression: it takes time in proportion to pattern times name, whatever the pattern.
+ * Rules of a .gitignore, matched like git (gitignore(5), wildmatch.c). The content of a workspace is untrusted, so
+ * matching uses no regular expression: the time is at most pattern length × name length for every pattern.
  *
- * Everything here is a string of bytes (latin1), because git compares bytes: its `?` is one byte of a longer character.
+ * All strings are byte strings (latin1), because git compares bytes: `?` matches one byte of a longer character.
  */
 
-/** What a file of rules says of a path; undefined when none of its rules speaks of it. */
+/** Verdict of an ignore file for a path; undefined when no rule matches. */
 export type Verdict = "ignored" | "kept" | undefined;
 
-/** One line of a .gitignore. */
+/** One rule of a .gitignore. */
 export interface IgnoreRule {
   readonly verdict: "ignored" | "kept";
   readonly folderOnly: boolean;
-  /** Compared with the name alone, at any depth; else with the path from the folder of the rules. */
+  /**
+   * True: matched against the name, at any depth. False: matched against the path from the folder of the .gitignore.
+   */
   readonly nameOnly: boolean;
   readonly segments: readonly Segment[];
 }
 
-/** A part of a pattern between slashes; `deep` is `**`, any number of folders. */
+/** Part of a pattern between slashes; `deep` is `**`, any number of folders. */
 type Segment = "deep" | readonly Token[];
 type Token = "star" | "any" | CharacterSet;
 
@@ -26,35 +28,35 @@ interface CharacterSet {
   readonly ranges: readonly (readonly [from: number, to: number])[];
 }
 
-/** Read the rules of a .gitignore, given as bytes. Lines that git does not understand match nothing, as with git. */
-export function ignoreRules(bytes: string): readonly IgnoreRule[] {
+/** Parses the rules of a .gitignore, given as a byte string. Lines that are invalid for git match nothing. */
+export function parseIgnoreRules(bytes: string): readonly IgnoreRule[] {
   const text = bytes.startsWith("\xef\xbb\xbf") ? bytes.slice(3) : bytes;
-  return text.split("\n").flatMap((line) => ruleOf(line.endsWith("\r") ? line.slice(0, -1) : line) ?? []);
+  return text.split("\n").flatMap((line) => parseRule(line.endsWith("\r") ? line.slice(0, -1) : line) ?? []);
 }
 
-/** What the rules say of a path below their folder; the last rule that matches decides. */
-export function judge(rules: readonly IgnoreRule[], path: readonly string[], isFolder: boolean): Verdict {
+/** Returns the verdict for a path below the folder of the rules; the last matching rule decides. */
+export function matchIgnoreRules(rules: readonly IgnoreRule[], path: readonly string[], isFolder: boolean): Verdict {
   const name = path.slice(-1);
   return rules.findLast(
-    (rule) => (isFolder || !rule.folderOnly) && matchesPath(rule.segments, rule.nameOnly ? name : path),
+    (rule) => (isFolder || !rule.folderOnly) && matchPath(rule.segments, rule.nameOnly ? name : path),
   )?.verdict;
 }
 
-function ruleOf(line: string): IgnoreRule | undefined {
+function parseRule(line: string): IgnoreRule | undefined {
   if (line.startsWith("#")) return undefined;
-  let pattern = withoutTrailingSpaces(line);
-  const kept = pattern.startsWith("!");
-  if (kept) pattern = pattern.slice(1);
+  let pattern = trimTrailingSpaces(line);
+  const isNegated = pattern.startsWith("!");
+  if (isNegated) pattern = pattern.slice(1);
   const folderOnly = pattern.endsWith("/");
   if (folderOnly) pattern = pattern.slice(0, -1);
   const nameOnly = !pattern.includes("/");
   if (pattern.startsWith("/")) pattern = pattern.slice(1);
-  const segments = pattern === "" ? undefined : segmentsOf(pattern, nameOnly);
-  return segments && { verdict: kept ? "kept" : "ignored", folderOnly, nameOnly, segments };
+  const segments = pattern === "" ? undefined : parseSegments(pattern, nameOnly);
+  return segments && { verdict: isNegated ? "kept" : "ignored", folderOnly, nameOnly, segments };
 }
 
-/** Spaces at the end do not count, unless a backslash stands before the space. */
-function withoutTrailingSpaces(line: string): string {
+/** Trailing spaces are ignored, except a space after a backslash. */
+function trimTrailingSpaces(line: string): string {
   let end = 0;
   for (let at = 0; at < line.length; at++) {
     if (line[at] === "\\") at++;
@@ -64,49 +66,50 @@ function withoutTrailingSpaces(line: string): string {
   return line.slice(0, end);
 }
 
-/** Cut a pattern at its slashes; undefined when a bracket or a backslash is left open. */
-function segmentsOf(pattern: string, nameOnly: boolean): readonly Segment[] | undefined {
+/** Splits a pattern at its slashes; undefined for an unclosed bracket or a trailing backslash. */
+function parseSegments(pattern: string, nameOnly: boolean): readonly Segment[] | undefined {
   const segments: Segment[] = [];
   let tokens: Token[] = [];
   let start = 0;
-  const cut = (end: number) => {
+  const endSegment = (end: number) => {
     const deep = !nameOnly && /^\*\*+$/.test(pattern.slice(start, end));
     segments.push(deep ? "deep" : tokens);
     tokens = [];
   };
   for (let at = 0; at < pattern.length; ) {
     const char = pattern[at] ?? "";
-    // An escaped slash is one, too; that git lets no folder at all stand for the `**` before it is not followed.
+    // An escaped slash is a separator too. In git, `**` before an escaped slash does not match zero folders; this
+    // parser deliberately differs.
     if (char === "/" || pattern.startsWith("\\/", at)) {
-      cut(at);
+      endSegment(at);
       at += char === "/" ? 1 : 2;
       start = at;
     } else if (char === "[") {
-      const bracket = bracketAt(pattern, at);
+      const bracket = parseBracket(pattern, at);
       if (bracket === undefined) return undefined;
       tokens.push(bracket.set);
       at = bracket.end;
     } else if (char === "\\") {
       if (at + 1 === pattern.length) return undefined;
-      tokens.push(literal(pattern.charCodeAt(at + 1)));
+      tokens.push(createLiteral(pattern.charCodeAt(at + 1)));
       at += 2;
     } else {
       if (char === "?") tokens.push("any");
-      else if (char !== "*") tokens.push(literal(char.charCodeAt(0)));
+      else if (char !== "*") tokens.push(createLiteral(char.charCodeAt(0)));
       else if (tokens.at(-1) !== "star") tokens.push("star");
       at++;
     }
   }
-  cut(pattern.length);
+  endSegment(pattern.length);
   return segments;
 }
 
-function literal(code: number): CharacterSet {
+function createLiteral(code: number): CharacterSet {
   return { negated: false, ranges: [[code, code]] };
 }
 
-/** The set of a bracket expression and where it ends; undefined when it never does. */
-function bracketAt(pattern: string, open: number): { readonly set: CharacterSet; readonly end: number } | undefined {
+/** Parses a bracket expression and returns its set and end index; undefined for an unclosed bracket. */
+function parseBracket(pattern: string, open: number): { readonly set: CharacterSet; readonly end: number } | undefined {
   let at = open + 1;
   const negated = pattern[at] === "!" || pattern[at] === "^";
   if (negated) at++;
@@ -115,16 +118,16 @@ function bracketAt(pattern: string, open: number): { readonly set: CharacterSet;
     if (pattern[at] === "]" && at > first) return { set: { negated, ranges }, end: at + 1 };
     const close = pattern.startsWith("[:", at) ? pattern.indexOf("]", at + 2) : -1;
     if (close > at + 2 && pattern[close - 1] === ":") {
-      const named = classes.get(pattern.slice(at + 2, close - 1));
-      if (named === undefined) return undefined;
-      ranges.push(...named);
+      const classRanges = classes.get(pattern.slice(at + 2, close - 1));
+      if (classRanges === undefined) return undefined;
+      ranges.push(...classRanges);
       at = close + 1;
       continue;
     }
-    const from = memberAt(pattern, at);
+    const from = parseMember(pattern, at);
     at = from.end;
     if (pattern[at] === "-" && at + 1 < pattern.length && pattern[at + 1] !== "]") {
-      const to = memberAt(pattern, at + 1);
+      const to = parseMember(pattern, at + 1);
       ranges.push([from.code, to.code]);
       at = to.end;
     } else {
@@ -134,7 +137,7 @@ function bracketAt(pattern: string, open: number): { readonly set: CharacterSet;
   return undefined;
 }
 
-function memberAt(pattern: string, at: number): { readonly code: number; readonly end: number } {
+function parseMember(pattern: string, at: number): { readonly code: number; readonly end: number } {
   const escaped = pattern[at] === "\\" ? 1 : 0;
   return { code: pattern.charCodeAt(at + escaped), end: at + escaped + 1 };
 }
@@ -172,31 +175,34 @@ const classes: ReadonlyMap<string, readonly (readonly [number, number])[]> = new
   ["xdigit", [digits, [0x41, 0x46], [0x61, 0x66]]],
 ]);
 
-/** Segments against the parts of a path. On a mismatch it suffices to let the last `deep` take one part more. */
-function matchesPath(segments: readonly Segment[], path: readonly string[]): boolean {
-  return matchesWithGaps(segments, path.length, {
+/**
+ * Matches segments against the parts of a path. On a mismatch, only the last `deep` segment needs to consume one more
+ * part.
+ */
+function matchPath(segments: readonly Segment[], path: readonly string[]): boolean {
+  return matchWithGaps(segments, path.length, {
     isGap: (segment) => segment === "deep",
-    fits: (segment, at) => segment !== "deep" && matchesName(segment, path[at] ?? ""),
-    // `a/**` is what lies below a, not a itself.
+    matches: (segment, at) => segment !== "deep" && matchName(segment, path[at] ?? ""),
+    // `a/**` matches the content of a, not a itself.
     lastGapNeedsOne: true,
   });
 }
 
-function matchesName(tokens: readonly Token[], name: string): boolean {
-  return matchesWithGaps(tokens, name.length, {
+function matchName(tokens: readonly Token[], name: string): boolean {
+  return matchWithGaps(tokens, name.length, {
     isGap: (token) => token === "star",
-    fits: (token, at) => token === "any" || (token !== "star" && contains(token, name.charCodeAt(at))),
+    matches: (token, at) => token === "any" || (token !== "star" && isInSet(token, name.charCodeAt(at))),
     lastGapNeedsOne: false,
   });
 }
 
-/** Match a pattern that holds gaps of any length, in time of pattern × text: only the last gap is ever tried again. */
-function matchesWithGaps<Part>(
+/** Matches a pattern with gaps of any length in O(pattern × text): only the last gap is retried. */
+function matchWithGaps<Part>(
   pattern: readonly Part[],
   length: number,
-  how: {
+  options: {
     readonly isGap: (part: Part) => boolean;
-    readonly fits: (part: Part, at: number) => boolean;
+    readonly matches: (part: Part, at: number) => boolean;
     readonly lastGapNeedsOne: boolean;
   },
 ): boolean {
@@ -206,11 +212,11 @@ function matchesWithGaps<Part>(
   let at = 0;
   while (at < length) {
     const current = pattern[part];
-    if (current !== undefined && how.isGap(current)) {
+    if (current !== undefined && options.isGap(current)) {
       gap = part++;
       gapEnd = at;
       if (part === pattern.length) return true;
-    } else if (current !== undefined && how.fits(current, at)) {
+    } else if (current !== undefined && options.matches(current, at)) {
       part++;
       at++;
     } else if (gap >= 0) {
@@ -220,10 +226,10 @@ function matchesWithGaps<Part>(
       return false;
     }
   }
-  if (how.lastGapNeedsOne) return part === pattern.length;
-  return pattern.slice(part).every(how.isGap);
+  if (options.lastGapNeedsOne) return part === pattern.length;
+  return pattern.slice(part).every(options.isGap);
 }
 
-function contains(set: CharacterSet, code: number): boolean {
+function isInSet(set: CharacterSet, code: number): boolean {
   return set.ranges.some(([from, to]) => code >= from && code <= to) !== set.negated;
 }

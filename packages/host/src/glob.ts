@@ -1,47 +1,50 @@
-/** Globs as .gitignore and ripgrep read them. A model writes them, so matching takes time in proportion to pattern times path. */
-import { ignoreRules, judge } from "./gitignore.ts";
+/**
+ * Globs with the syntax of .gitignore and ripgrep. A model writes the globs, so the matching time is at most pattern
+ * length × path length.
+ */
+import { matchIgnoreRules, parseIgnoreRules } from "./gitignore.ts";
 import { HostError } from "./host-error.ts";
 
-/** How many patterns the braces of one glob may stand for. */
-const mostAlternatives = 256;
+/** Maximum number of patterns after brace expansion of one glob. */
+const maxAlternatives = 256;
 
 /**
- * A test for paths with `/` from the root: `*` and `?` stay inside a name, `**` is any number of folders, `[a-z]` one
- * character, `{ts,tsx}` one of several. A glob without a slash is about names, at any depth. Throws `io` when it can match
- * nothing: empty, or with a bracket or a backslash left open.
+ * Creates a matcher for paths relative to the root, with `/`: `*` and `?` match within a name, `**` matches any
+ * number of folders, `[a-z]` one character, `{ts,tsx}` one of several. A glob without a slash matches names at any
+ * depth. Throws `io` for a glob that can match nothing: empty, or with an unclosed bracket or a trailing backslash.
  */
-export function globMatcher(glob: string): (path: string) => boolean {
-  const rules = alternatives(glob.startsWith("./") ? glob.slice(2) : glob).flatMap((pattern) => {
-    // What a .gitignore reads as a comment, as "not" or as white space at the end is here a part of the name.
+export function createGlobMatcher(glob: string): (path: string) => boolean {
+  const rules = expandBraces(glob.startsWith("./") ? glob.slice(2) : glob).flatMap((pattern) => {
+    // Escapes a leading `#` or `!` and trailing spaces, which are literal in a glob but not in a .gitignore.
     const literal = pattern.replace(/^[#!]/, "\\$&").replace(/ +$/, (spaces) => "\\ ".repeat(spaces.length));
-    return ignoreRules(Buffer.from(literal).toString("latin1"));
+    return parseIgnoreRules(Buffer.from(literal).toString("latin1"));
   });
   if (rules.length === 0 || glob.includes("\n")) {
-    throw new HostError("io", `The glob ${JSON.stringify(glob)} matches nothing. Mend it, for example **/*.ts.`);
+    throw new HostError("io", `The glob ${JSON.stringify(glob)} matches nothing. Fix the glob, for example **/*.ts.`);
   }
   return (path) => {
     const parts = Buffer.from(path).toString("latin1").split("/");
-    return judge(rules, parts, false) === "ignored";
+    return matchIgnoreRules(rules, parts, false) === "ignored";
   };
 }
 
-/** The patterns that the braces of a glob stand for; one that is left open, or holds no comma, stands for itself. */
-function alternatives(glob: string): readonly string[] {
-  const done: string[] = [];
-  const open = [glob];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const braces = firstBraces(next);
-    if (braces === undefined) done.push(next);
+/** Expands the braces of a glob into patterns; unclosed braces, or braces without a comma, are literal. */
+function expandBraces(glob: string): readonly string[] {
+  const expanded: string[] = [];
+  const pending = [glob];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const braces = findFirstBraces(next);
+    if (braces === undefined) expanded.push(next);
     else {
       const { before, choices, after } = braces;
-      for (const choice of choices.toReversed()) open.push(`${before}${choice}${after}`);
+      for (const choice of choices.toReversed()) pending.push(`${before}${choice}${after}`);
     }
-    if (done.length + open.length > mostAlternatives) {
-      const what = `The glob ${JSON.stringify(glob.slice(0, 100))} stands for more than ${mostAlternatives} patterns.`;
-      throw new HostError("too_large", `${what} Use fewer braces.`);
+    if (expanded.length + pending.length > maxAlternatives) {
+      const fact = `The glob ${JSON.stringify(glob.slice(0, 100))} expands to more than ${maxAlternatives} patterns.`;
+      throw new HostError("too_large", `${fact} Use fewer braces.`);
     }
   }
-  return done;
+  return expanded;
 }
 
 interface Braces {
@@ -50,8 +53,8 @@ interface Braces {
   readonly after: string;
 }
 
-/** The first braces that hold a comma at their own level, cut at these commas. */
-function firstBraces(glob: string): Braces | undefined {
+/** Finds the first braces with a comma at their own level, split at these commas. */
+function findFirstBraces(glob: string): Braces | undefined {
   const starts: { readonly at: number; readonly commas: number[] }[] = [];
   let found: (Braces & { readonly at: number }) | undefined;
   for (let at = 0; at < glob.length; at++) {
@@ -62,8 +65,8 @@ function firstBraces(glob: string): Braces | undefined {
     else if (char === "}") {
       const start = starts.pop();
       if (start === undefined || start.commas.length === 0) continue;
-      const cuts = [start.at, ...start.commas, at];
-      const choices = cuts.slice(1).map((end, index) => glob.slice((cuts[index] ?? 0) + 1, end));
+      const separators = [start.at, ...start.commas, at];
+      const choices = separators.slice(1).map((end, index) => glob.slice((separators[index] ?? 0) + 1, end));
       found = { at: start.at, before: glob.slice(0, start.at), choices, after: glob.slice(at + 1) };
       if (starts.length === 0) return found;
     }

@@ -1,7 +1,7 @@
-/** Errors of files and child processes: one class, recognised by `code`, whose message says what to do next. */
+/** Errors of files and child processes: one class, identified by `code`, with the fix in the message. */
 import type { ProcessResult } from "./process.ts";
 
-/** What went wrong: `outside` is a path that leaves its workspace, `io` is everything that has no code of its own. */
+/** Error code: `outside` is a path outside its workspace, `io` covers all failures without a code of their own. */
 export type HostErrorCode =
   | "not_found"
   | "denied"
@@ -12,17 +12,17 @@ export type HostErrorCode =
   | "cancelled"
   | "io";
 
-/** The parts of an error beside its code and message. */
+/** Optional data of an error. */
 export interface HostErrorDetails {
-  /** The code of the operating system, such as `ENOENT`. */
+  /** System error code, such as `ENOENT`. */
   readonly systemCode?: string;
-  /** What a process had written before it was stopped; on `timeout` and `cancelled`. */
+  /** Output of the process before termination; set for `timeout` and `cancelled`. */
   readonly result?: ProcessResult;
 }
 
 /**
- * What files and processes throw. The message names the path or the command and the next step, never the root of a
- * workspace, an argument or a variable of the environment; the error of Node, which does name paths, is not attached.
+ * Error of files and processes. The message contains the path or the command and the fix, but never the workspace
+ * root, an argument or an environment variable; the original Node error, which contains paths, is not attached.
  */
 export class HostError extends Error {
   override readonly name = "HostError";
@@ -38,13 +38,13 @@ export class HostError extends Error {
   }
 }
 
-/** Whether an error is a HostError, also one of another copy of this package. */
+/** Returns true for a HostError, including one from another copy of this package. */
 export function isHostError(error: unknown): error is HostError {
   return error instanceof Error && error.name === "HostError" && "code" in error;
 }
 
-/** The code of the operating system in an unknown error; empty when it has none. */
-export function systemCodeOf(error: unknown): string {
+/** Returns the system error code of an unknown error; empty when missing. */
+export function getSystemCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "";
 }

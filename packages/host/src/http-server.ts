@@ -1,35 +1,41 @@
-/** An HTTP server for a handler of web requests: bound to one address, what it waits for is bounded, nothing is left open when it is closed. */
+/**
+ * HTTP server for a handler of web requests: bound to one address, with limits on time and connections, and no open
+ * connection after `close`.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
-import { HostError, systemCodeOf } from "./host-error.ts";
+import { getSystemCode, HostError } from "./host-error.ts";
 
-/** Where a server listens, and what it bounds. */
+/** Address and limits of a server. */
 export interface ServeHttpOptions {
-  /** 0 takes a free one. */
+  /** Port; 0 selects a free port. */
   readonly port: number;
-  /** The address; 127.0.0.1 by default, which other machines do not reach. */
+  /** Address to bind. Default: 127.0.0.1, unreachable from other machines. */
   readonly host?: string;
-  /** Milliseconds in which a request must have come whole, and its headers; 30,000 by default. */
+  /** Timeout in milliseconds for receiving a whole request, and for its headers. Default: 30,000. */
   readonly requestTimeoutMs?: number;
-  /** Connections that may be open at the same time; 256 by default. */
+  /** Maximum number of open connections. Default: 256. */
   readonly maxConnections?: number;
-  /** Told of what a handler threw; its request gets the status 500 and no word about it. */
+  /** Callback for an error thrown by the handler; the client receives status 500 without the error text. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** A server that listens. */
+/** Listening server. */
 export interface HttpServer {
   readonly host: string;
   readonly port: number;
-  /** Take no more requests, cut those that are open, and resolve when nothing is left. */
+  /** Stops accepting requests, closes open connections, and resolves when all are closed. */
   close(): Promise<void>;
 }
 
-/** Answers one request. Its signal fires when the other side has gone before the answer was sent. */
+/** Handles one request. The signal of the request fires when the client disconnects before the response was sent. */
 export type HttpHandler = (request: Request) => Promise<Response>;
 
-/** Serve HTTP. The body of a request is read only as far as the handler reads it. Throws `io` when the address cannot be had. */
+/**
+ * Starts an HTTP server. A request body is read only as far as the handler reads it. Throws `io` if the address
+ * cannot be bound.
+ */
 export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions): Promise<HttpServer> {
   const { port, host = "127.0.0.1", requestTimeoutMs = 30_000, maxConnections = 256, onError } = options;
   const server = createServer(
@@ -40,7 +46,7 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
       keepAliveTimeout: 5_000,
     },
     (incoming, outgoing) => {
-      answer(handler, incoming, outgoing).catch((error: unknown) => {
+      handleRequest(handler, incoming, outgoing).catch((error: unknown) => {
         onError?.(error);
         if (outgoing.headersSent) outgoing.destroy();
         else outgoing.writeHead(500, { connection: "close" }).end();
@@ -49,7 +55,7 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
   );
   server.maxConnections = maxConnections;
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => reject(unheard(host, port, error)));
+    server.once("error", (error) => reject(createListenError(host, port, error)));
     server.listen(port, host, resolve);
   });
   return {
@@ -63,63 +69,70 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
   };
 }
 
-async function answer(handler: HttpHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-  const gone = new AbortController();
+async function handleRequest(handler: HttpHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  const disconnect = new AbortController();
   outgoing.once("close", () => {
-    if (!outgoing.writableFinished) gone.abort();
+    if (!outgoing.writableFinished) disconnect.abort();
   });
-  const request = requestOf(incoming, gone.signal);
+  const request = toRequest(incoming, disconnect.signal);
   const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request);
-  if (gone.signal.aborted) {
+  if (disconnect.signal.aborted) {
     await response.body?.cancel();
     return;
   }
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-  // What was not read of a body is not waited for.
+  // Closes the connection instead of waiting for an unread request body.
   if (!incoming.complete) outgoing.setHeader("connection", "close");
   outgoing.writeHead(response.status);
   if (response.body === null) outgoing.end();
-  else await send(response.body, outgoing, gone.signal);
+  else await sendBody(response.body, outgoing, disconnect.signal);
 }
 
-/** The body as it comes, no faster than the other side takes it. */
-async function send(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
+/** Streams the body with backpressure from the client. */
+async function sendBody(
+  body: ReadableStream<Uint8Array>,
+  outgoing: ServerResponse,
+  disconnected: AbortSignal,
+): Promise<void> {
   outgoing.flushHeaders();
   const reader = body.getReader();
-  const giveUp = (): void => {
-    reader.cancel().catch(cancelledAlready);
+  const cancelReader = (): void => {
+    reader.cancel().catch(ignoreCancelError);
   };
-  gone.addEventListener("abort", giveUp, { once: true });
+  disconnected.addEventListener("abort", cancelReader, { once: true });
   for (;;) {
     const { done, value } = await reader.read();
-    if (done || gone.aborted) break;
-    if (!outgoing.write(value)) await drained(outgoing);
+    if (done || disconnected.aborted) break;
+    if (!outgoing.write(value)) await waitForDrain(outgoing);
   }
-  gone.removeEventListener("abort", giveUp);
+  disconnected.removeEventListener("abort", cancelReader);
   outgoing.end();
 }
 
-function drained(outgoing: ServerResponse): Promise<void> {
+function waitForDrain(outgoing: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    const over = (): void => {
-      outgoing.off("drain", over);
-      outgoing.off("close", over);
+    const finish = (): void => {
+      outgoing.off("drain", finish);
+      outgoing.off("close", finish);
       resolve();
     };
-    outgoing.on("drain", over);
-    outgoing.on("close", over);
+    outgoing.on("drain", finish);
+    outgoing.on("close", finish);
   });
 }
 
-function cancelledAlready(): void {
-  // The stream had failed by itself: nobody reads it any more.
+function ignoreCancelError(): void {
+  // The stream already failed by itself; the cancel error carries no new information.
 }
 
-/** A name or an address, and a port: no user, no path, nothing that two readers could take for two hosts. */
-const hostGrammar = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+/**
+ * Host name or address with an optional port. No user and no path, so that two parsers cannot read two different
+ * hosts.
+ */
+const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-/** The request as the web has it; nothing for one whose target or Host header says two things or none. */
-function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
+/** Converts an incoming message to a web request; undefined for a missing or ambiguous target or Host header. */
+function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
   const { method = "GET", url: target = "", rawHeaders } = incoming;
   const headers = new Headers();
   let hosts = 0;
@@ -130,21 +143,21 @@ function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request | un
   }
   const host = headers.get("host") ?? "";
   const url = `http://${host}${target}`;
-  if (hosts !== 1 || !hostGrammar.test(host) || !target.startsWith("/") || !URL.canParse(url)) return undefined;
+  if (hosts !== 1 || !hostPattern.test(host) || !target.startsWith("/") || !URL.canParse(url)) return undefined;
   if (method === "GET" || method === "HEAD") return new Request(url, { method, headers, signal });
   if (method === "CONNECT" || method === "TRACE" || method === "TRACK") return undefined;
-  return new Request(url, { method, headers, signal, body: bodyOf(incoming), duplex: "half" });
+  return new Request(url, { method, headers, signal, body: toBodyStream(incoming), duplex: "half" });
 }
 
-function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+function toBodyStream(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   return Readable.toWeb(incoming) as ReadableStream<Uint8Array>;
 }
 
-function unheard(host: string, port: number, error: Error): HostError {
-  const systemCode = systemCodeOf(error);
+function createListenError(host: string, port: number, error: Error): HostError {
+  const systemCode = getSystemCode(error);
   return new HostError(
     "io",
-    `The server cannot listen on ${host}:${port} (${systemCode}). Choose another port or address.`,
+    `The server cannot listen on ${host}:${port} (${systemCode}). Use another port or address.`,
     {
       systemCode,
     },

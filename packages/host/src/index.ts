@@ -1,6 +1,6 @@
-/** Statewright host: Node's files and child processes behind one seam. */
+/** Statewright host: files and child processes of Node behind one interface. */
 
-export { wholeCharacters } from "./capture.ts";
+export { getCompleteUtf8Length } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
 export {
   type FetchOptions,
@@ -10,7 +10,7 @@ export {
   type OpenOptions,
   openUrl,
 } from "./fetch-url.ts";
-export { globMatcher } from "./glob.ts";
+export { createGlobMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
 export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
 export {
@@ -22,10 +22,10 @@ export {
   type StartOptions,
   startProcess,
 } from "./process.ts";
-export { endGroup, type ProcessGroup } from "./process-group.ts";
+export { killProcessGroup, type ProcessGroup } from "./process-group.ts";
 export { isPublicAddress } from "./public-address.ts";
 export type { PageLine, PageOptions, PageResult } from "./read-page.ts";
-export { placeInside, realPlaceInside } from "./resolve-path-inside.ts";
+export { resolvePathInside, resolveRealPathInside } from "./resolve-path-inside.ts";
 export { type WatchOptions, watchFile } from "./watch-file.ts";
 export {
   type FileKind,

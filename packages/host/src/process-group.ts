@@ -1,61 +1,64 @@
 /**
- * Process groups: how one is named so that it can be found again, how it is signalled, and how it is made to die with us.
+ * Process groups: identification across processes, signals, and termination together with this process.
  *
- * A child process that outlives a parent killed by SIGKILL does its effect later, when nobody knows of it any more. So
- * one small shell, the watcher, holds the reading end of a pipe from this process and knows which groups live. When the
- * pipe ends, because we ended in whatever way, it kills them all. It runs while there are groups, and a little longer,
- * so that commands one after the other do not each wait for a watcher of their own.
+ * A child process that outlives a parent killed by SIGKILL performs its effect later, unnoticed. So one small shell,
+ * the watcher, holds the read end of a pipe from this process and a list of live groups. When the pipe closes,
+ * because this process ended in any way, the watcher kills all listed groups. The watcher runs while groups are
+ * alive, and a few seconds longer, so that consecutive commands share one watcher.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
-import { systemCodeOf } from "./host-error.ts";
+import { getSystemCode } from "./host-error.ts";
 
-/** A group of processes, as plain data for a journal: the pid of its leader, and when it was born where that is known. */
+/**
+ * Process group as plain data for a journal: the pid of the group leader, and its start where the system reports one.
+ */
 export interface ProcessGroup {
   readonly id: number;
-  /** Start of the system and of the leader, on Linux: a process that got the same pid later has another one. */
-  readonly born?: string;
+  /** Boot id and start time of the leader, on Linux; differs for a later process with the same pid. */
+  readonly startId?: string;
 }
 
-/** Name the group of a leader that is alive. */
-export function groupOf(id: number): ProcessGroup {
-  const started = startOf(id);
-  return started === undefined ? { id } : { id, born: `${bootId()}/${started}` };
+/** Returns the group of a live leader. */
+export function getProcessGroup(id: number): ProcessGroup {
+  const started = getStartTime(id);
+  return started === undefined ? { id } : { id, startId: `${getBootId()}/${started}` };
 }
 
 /**
- * Kill a group that an earlier process of ours left behind, judged by its journal: `killed`, `gone` when it no longer
- * exists (also when its pid now belongs to someone else), or `unknown` when this system cannot tell; then nothing is
- * signalled. Throws what the system answers when it exists and we may not end it.
+ * Kills a group left behind by an earlier process, identified by its journal entry. Returns `killed`; `gone` if the
+ * group no longer exists (also if its pid now belongs to another process); or `unknown` without sending a signal if
+ * the system cannot identify the group. Throws the system error if the group exists and may not be killed.
  */
-export function endGroup(group: ProcessGroup): "killed" | "gone" | "unknown" {
-  if (group.born === undefined || process.platform !== "linux" || group.id <= 1) return "unknown";
-  if (groupOf(group.id).born !== group.born) return "gone";
+export function killProcessGroup(group: ProcessGroup): "killed" | "gone" | "unknown" {
+  if (group.startId === undefined || process.platform !== "linux" || group.id <= 1) return "unknown";
+  if (getProcessGroup(group.id).startId !== group.startId) return "gone";
   return sendSignal(group.id, "SIGKILL") ? "killed" : "gone";
 }
 
 /**
- * Signal every process of a group; false when there is none. A pid is not given away while its group has members, so
- * after its leader was collected a live process with that pid is someone else's, and is left alone.
+ * Signals every process of a group; false for a group without processes. The system does not reuse a pid while its
+ * group has members, so a live process with the pid of a collected leader is unrelated and is not signalled.
  */
 export function signalGroup(id: number, signal: NodeJS.Signals, leaderCollected: boolean): boolean {
-  if (leaderCollected && exists(id)) return false;
+  if (leaderCollected && isProcessAlive(id)) return false;
   try {
     return sendSignal(id, signal);
   } catch (error) {
-    // macOS answers so for a group of zombies; elsewhere the group changed its user, and only the user can end it.
-    if (systemCodeOf(error) === "EPERM") return false;
+    // macOS returns EPERM for a group of zombies; elsewhere the group changed its user, and only that user can kill
+    // the group.
+    if (getSystemCode(error) === "EPERM") return false;
     throw error;
   }
 }
 
-/** Whether a group has members, counting those that have ended and were not collected. */
-export function groupExists(id: number): boolean {
+/** Returns true if a group has members, including zombies. */
+export function isGroupAlive(id: number): boolean {
   try {
     return process.kill(-id, 0);
   } catch (error) {
-    return systemCodeOf(error) === "EPERM";
+    return getSystemCode(error) === "EPERM";
   }
 }
 
@@ -63,29 +66,30 @@ function sendSignal(id: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(-id, signal);
   } catch (error) {
-    if (systemCodeOf(error) === "ESRCH") return false;
+    if (getSystemCode(error) === "ESRCH") return false;
     throw error;
   }
 }
 
-function exists(pid: number): boolean {
+function isProcessAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return systemCodeOf(error) === "EPERM";
+    return getSystemCode(error) === "EPERM";
   }
 }
 
-/** When a process started, in ticks since the system did; undefined where /proc does not say. */
-function startOf(pid: number): string | undefined {
+/** Returns the start time of a process in ticks since boot; undefined without /proc. */
+function getStartTime(pid: number): string | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
-  // The name of the program stands in parentheses and may hold anything, so count from the last one: field 22.
+  // The program name in parentheses can contain any character: fields are counted after the last parenthesis (field
+  // 22).
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }
 
 let knownBootId: string | undefined;
 
-function bootId(): string {
+function getBootId(): string {
   knownBootId ??= readProc("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
   return knownBootId;
 }
@@ -100,23 +104,24 @@ function readProc(path: string): string | undefined {
 }
 
 /**
- * The gate before every command: a shell that waits for a line on descriptor 3 and then becomes the command. Between
- * the fork and the word to the watcher this process can be killed; then the line never comes, and nothing was run.
+ * Gate before every command: a shell that waits for a line on descriptor 3, then executes the command. If this
+ * process is killed between fork and registration with the watcher, the line never arrives and the command never
+ * runs.
  */
-export function gated(
+export function createGatedCommand(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): { command: string; args: string[] } {
-  // A shell sets these on its own account.
-  const extra = ["PWD", "OLDPWD"].filter((name) => !Object.hasOwn(env, name));
-  // At level 1, a bash whose input is a socket, as ours are, takes us for rshd and runs ~/.bashrc first.
+  // Variables that a shell sets by itself.
+  const shellVariables = ["PWD", "OLDPWD"].filter((name) => !Object.hasOwn(env, name));
+  // With SHLVL 1 and a socket as input, bash assumes rshd and runs ~/.bashrc first.
   const level = Object.hasOwn(env, "SHLVL") ? "" : "SHLVL=2; export SHLVL; ";
-  const script = `read -r go <&3 || exit 1; exec 3<&-; unset go ${extra.join(" ")}; ${level}exec "$@"`;
+  const script = `read -r go <&3 || exit 1; exec 3<&-; unset go ${shellVariables.join(" ")}; ${level}exec "$@"`;
   return { command: "/bin/sh", args: ["-c", script, "sh", command, ...args] };
 }
 
-/** Signals that end a terminal's programs do not end the watcher: it is the one that must come last. */
+/** Ignores the signals that terminate programs of a terminal: the watcher must end last. */
 const watcherScript = `
 trap "" HUP INT TERM QUIT
 live=" "
@@ -142,11 +147,11 @@ for entry in $live; do
 done
 `;
 
-/** How long a watcher waits for the next group, in milliseconds. It keeps no process from ending. */
+/** Idle time of a watcher before it ends, in milliseconds. The timer does not keep the process alive. */
 const idleMs = 5_000;
 
-/** How often a watcher that somebody ends is replaced before the next group asks for one anyway. */
-const replacements = 3;
+/** Maximum number of restarts of a killed watcher before the next group starts a new one anyway. */
+const maxRestarts = 3;
 
 class Watcher {
   readonly #live = new Map<number, ProcessGroup>();
@@ -154,12 +159,12 @@ class Watcher {
   #replaced = 0;
   #idle: NodeJS.Timeout | undefined;
 
-  /** From now on the group dies with this process. False when the system has no room for the watcher. */
+  /** Registers a group to be killed with this process. False if the system cannot start a watcher. */
   watch(group: ProcessGroup): boolean {
     this.#live.set(group.id, group);
     this.#replaced = 0;
     clearTimeout(this.#idle);
-    if (this.#shell !== undefined) this.#say(added(group));
+    if (this.#shell !== undefined) this.#say(toWatchLine(group));
     else if (!this.#open()) {
       this.#live.delete(group.id);
       return false;
@@ -167,7 +172,7 @@ class Watcher {
     return true;
   }
 
-  /** The group has ended. With the last one the watcher ends too, when no other comes soon. */
+  /** Removes a group that has ended. The watcher ends some time after the last group. */
   release(group: ProcessGroup): void {
     if (!this.#live.delete(group.id)) return;
     this.#say(`- ${group.id} -\n`);
@@ -187,9 +192,9 @@ class Watcher {
     shell.once("exit", () => {
       if (this.#shell !== shell) return;
       this.#shell = undefined;
-      if (this.#live.size > 0 && this.#replaced++ < replacements) this.#open();
+      if (this.#live.size > 0 && this.#replaced++ < maxRestarts) this.#open();
     });
-    for (const group of this.#live.values()) this.#say(added(group));
+    for (const group of this.#live.values()) this.#say(toWatchLine(group));
     return true;
   }
 
@@ -198,20 +203,20 @@ class Watcher {
   }
 }
 
-function added(group: ProcessGroup): string {
-  return `+ ${group.id} ${group.born?.split("/")[1] ?? "-"}\n`;
+function toWatchLine(group: ProcessGroup): string {
+  return `+ ${group.id} ${group.startId?.split("/")[1] ?? "-"}\n`;
 }
 
 /**
- * The same for a command that is a shell itself, whose last argument is its script: it waits at the gate on its own, which
- * saves the start of another shell. A bash at work numbers the lines of the script as they are.
+ * Gate for a command that is a shell with its script as last argument: the script itself waits at the gate, which
+ * saves one shell. Resets LINENO, so that bash reports the line numbers of the original script.
  */
-export function selfGated(args: readonly string[]): string[] {
+export function addGateToScript(args: readonly string[]): string[] {
   const script = args.at(-1) ?? "";
   return [...args.slice(0, -1), `read -r go <&3 || exit 1; exec 3<&-; unset go; LINENO=0\n${script}`];
 }
 
-/** Start the watcher's shell; undefined when the system has no room for it. */
+/** Starts the shell of the watcher; undefined if the system cannot start a process. */
 export function spawnWatcher(): ChildProcess | undefined {
   try {
     const shell = spawn("/bin/sh", ["-c", watcherScript], {
@@ -222,7 +227,7 @@ export function spawnWatcher(): ChildProcess | undefined {
     });
     shell.on("error", () => undefined);
     shell.stdin.on("error", () => undefined);
-    // What it watches keeps this process alive, or lets it end; the watcher itself has no say in that.
+    // Only the watched commands keep this process alive, not the watcher.
     shell.unref();
     if (shell.stdin instanceof Socket) shell.stdin.unref();
     return shell.pid === undefined ? undefined : shell;
@@ -233,12 +238,12 @@ export function spawnWatcher(): ChildProcess | undefined {
 
 const watcher = new Watcher();
 
-/** Make a group die with this process, however it ends. False when that cannot be promised now. */
+/** Registers a group to be killed when this process ends, in any way. False if the watcher is unavailable. */
 export function watchGroup(group: ProcessGroup): boolean {
   return process.platform === "win32" || watcher.watch(group);
 }
 
-/** Forget a group that has ended. */
+/** Unregisters a group that has ended. */
 export function releaseGroup(group: ProcessGroup): void {
   watcher.release(group);
 }

@@ -1,4 +1,7 @@
-/** The one way to start a child process: own group, allowed environment, deadline, bounded output, death with us. */
+/**
+ * Starts child processes: own process group, allowlisted environment, timeout, bounded output, killed together with
+ * this process.
+ */
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Socket } from "node:net";
@@ -6,90 +9,96 @@ import { constants } from "node:os";
 import type { Writable } from "node:stream";
 import { systemWorld, type World } from "@statewright/core";
 import { Capture } from "./capture.ts";
-import { commandToStart, type EnvironmentOptions, environmentFor, spawnError } from "./environment.ts";
-import { HostError, systemCodeOf } from "./host-error.ts";
+import { createChildEnvironment, createSpawnError, type EnvironmentOptions, resolveCommand } from "./environment.ts";
+import { getSystemCode, HostError } from "./host-error.ts";
 import {
-  gated,
-  groupExists,
-  groupOf,
+  addGateToScript,
+  createGatedCommand,
+  getProcessGroup,
+  isGroupAlive,
   type ProcessGroup,
   releaseGroup,
-  selfGated,
   signalGroup,
   watchGroup,
 } from "./process-group.ts";
 
-/** Which of its two outputs a process wrote to. */
+/** Output stream of a process. */
 export type OutputStream = "stdout" | "stderr";
 
-/** How to start and when to end a process. */
+/** Options of a process: start, limits and callbacks. */
 export interface ProcessOptions extends EnvironmentOptions {
-  /** The folder that it starts in; ours by default. */
+  /** Working folder. Default: the working folder of this process. */
   readonly cwd?: string;
-  /** The command is a POSIX shell, and the last of its arguments a script: it starts a little sooner. False by default. */
+  /** The command is a POSIX shell with a script as last argument; saves one shell at the start. Default: false. */
   readonly isShell?: boolean;
-  /** Written to its input, which is then closed. Without it the input is empty. */
+  /** Data for stdin, which is then closed. Default: empty stdin. */
   readonly input?: string | Uint8Array;
-  /** Milliseconds until it is stopped; no deadline by default. */
+  /** Timeout in milliseconds. No timeout by default. */
   readonly timeoutMs?: number;
-  /** Stops it when aborted; aborted already, nothing is started. */
+  /** Stops the process when aborted; an already aborted signal prevents the start. */
   readonly signal?: AbortSignal;
-  /** Milliseconds between SIGTERM and SIGKILL when it is stopped; 2,000 by default. */
+  /** Milliseconds between SIGTERM and SIGKILL. Default: 2,000. */
   readonly graceMs?: number;
-  /** Milliseconds that what it left running may hold its output open after it ended by itself; 200 by default. */
+  /** Milliseconds for which remaining children may hold the output open after the process exited. Default: 200. */
   readonly lingerMs?: number;
-  /** How many bytes of each output are kept: beginning and end, 1 MiB by default. */
+  /** Maximum number of captured bytes per output: head and tail. Default: 1 MiB. */
   readonly maxBytes?: number;
-  /** Called with decoded text as it comes, all of it, never with half a character. A throw stops the process. */
+  /** Callback with decoded text, complete and without split characters. An exception stops the process. */
   readonly onOutput?: (chunk: string, stream: OutputStream) => void;
-  /** Called with the bytes themselves as they come. A throw stops the process. */
+  /** Callback with the raw bytes. An exception stops the process. */
   readonly onBytes?: (chunk: Uint8Array, stream: OutputStream) => void;
-  /** Clock and timers; the real ones by default. */
+  /** Clock and timers. Default: the system's. */
   readonly world?: World;
 }
 
-/** ProcessOptions, or an input that stays open for `write`. */
+/** Options of a process with an optional open stdin for `write`. */
 export interface StartOptions extends ProcessOptions {
-  /** Leave the input open: `write` adds to it, `endInput` closes it. False by default. */
+  /** Keeps stdin open: `write` appends data, `endInput` closes it. Default: false. */
   readonly keepInputOpen?: boolean;
 }
 
-/** How a process ended and what it wrote. */
+/** Exit status and output of a process. */
 export interface ProcessResult {
-  /** Its exit code; 128 + n when signal n ended it. */
+  /** Exit code; 128 + n for signal n. */
   readonly exitCode: number;
-  /** The signal that ended it, such as `SIGTERM`. */
+  /** Terminating signal, such as `SIGTERM`. */
   readonly signal: string | undefined;
-  /** `exited` by itself, or why it was stopped. */
+  /** `exited`, or the reason for stopping the process. */
   readonly ended: "exited" | "stopped" | "timeout" | "cancelled";
   readonly stdout: string;
   readonly stderr: string;
-  /** Whether the middle of an output is missing; a line in its text says how much. */
+  /** True when the middle of an output was dropped; the text contains a line with the number of bytes. */
   readonly truncated: boolean;
   readonly droppedBytes: { readonly stdout: number; readonly stderr: number };
   readonly durationMs: number;
 }
 
-/** A process that was started. */
+/** Started process. */
 export interface RunningProcess {
-  /** Its process group, as data for a journal; see `endGroup`. */
+  /** Process group as data for a journal; see `killProcessGroup`. */
   readonly group: ProcessGroup;
-  /** How it ended, also when it was stopped; rejects only with what `onOutput` threw. Its group is dead by then. */
+  /**
+   * Resolves with the result when the process and its group have ended, also after a stop; rejects only with an
+   * exception of a callback.
+   */
   readonly result: Promise<ProcessResult>;
-  /** Write to an input that was kept open; waits while the process reads slowly. Throws `io` when it is closed. */
+  /** Writes to an open stdin, with backpressure. Throws `io` when stdin is closed. */
   write(data: string | Uint8Array): Promise<void>;
-  /** Close its input. */
+  /** Closes stdin. */
   endInput(): void;
-  /** SIGTERM to its group, SIGKILL after `graceMs`; gives the result. */
+  /** Sends SIGTERM to the group, SIGKILL after `graceMs`; resolves with the result. */
   stop(): Promise<ProcessResult>;
-  /** Whether this process stays alive for it, as it does at first; one that does not takes it along when it ends. */
+  /**
+   * True (the state after the start) keeps this process alive until the child ends; false lets this process end and
+   * kill the child.
+   */
   holdOpen(isHeld: boolean): void;
 }
 
 /**
- * Run a command to its end and give what it wrote and its exit code, whatever that is. `args` are handed over as they
- * are, no shell reads them. Throws `spawn_failed` (or `too_large`) when it cannot be started, `timeout` and `cancelled`
- * when it had to be stopped; these carry the result so far.
+ * Runs a command to its end and returns its output and exit code, whatever the code. `args` are passed unchanged,
+ * without a shell. Throws `spawn_failed` (or `too_large`) if the start fails, and `timeout` or `cancelled` with the
+ * result so far.
  */
 export async function runProcess(
   command: string,
@@ -99,7 +108,7 @@ export async function runProcess(
   const running = await startProcess(command, args, options);
   const result = await running.result;
   if (result.ended === "timeout") {
-    const message = `${command} did not end within ${options.timeoutMs} ms and was stopped. Give it more time or less work.`;
+    const message = `${command} did not end within ${options.timeoutMs} ms and was stopped. Raise timeoutMs, or reduce the work.`;
     throw new HostError("timeout", message, { result });
   }
   if (result.ended === "cancelled")
@@ -108,11 +117,12 @@ export async function runProcess(
 }
 
 /**
- * Start a command in a process group of its own that dies with this process, and give it back while it runs. Whatever it
- * leaves running in its group is killed once it has ended. Throws `spawn_failed` (or `too_large`) when it cannot be
- * started, `cancelled` when the signal was aborted before.
+ * Starts a command in its own process group, which is killed together with this process. Processes left in the group
+ * are killed when the command ends. Throws `spawn_failed` (or `too_large`) if the start fails, `cancelled` for an
+ * aborted signal.
  *
- * On Windows there are no groups: the tree of children is ended as far as `taskkill` finds it, and it can outlive us.
+ * Windows has no process groups: `taskkill` ends the tree of children as far as possible, and children can outlive
+ * this process.
  */
 export async function startProcess(
   command: string,
@@ -120,18 +130,18 @@ export async function startProcess(
   options: StartOptions = {},
 ): Promise<RunningProcess> {
   const { signal, world = systemWorld() } = options;
-  const env = environmentFor(command, options);
+  const env = createChildEnvironment(command, options);
   const cwd = options.cwd ?? process.cwd();
-  const target = commandToStart(command, cwd, env["PATH"]);
-  if (signal?.aborted) throw new HostError("cancelled", `${command} was cancelled before it was started.`);
+  const target = resolveCommand(command, cwd, env["PATH"]);
+  if (signal?.aborted) throw new HostError("cancelled", `${command} was cancelled before its start.`);
 
   const withInput = options.input !== undefined || options.keepInputOpen === true;
   const child = await spawnChild(command, target, args, { cwd, env, withInput, isShell: options.isShell === true });
-  // No await from here to the gate: a group is known to the watcher before its command runs.
-  const group = groupOf(child.pid);
+  // No await between here and the gate: the group is registered with the watcher before its command runs.
+  const group = getProcessGroup(child.pid);
   if (!watchGroup(group)) {
     signalGroup(group.id, "SIGKILL", false);
-    throw spawnError(command, "EAGAIN");
+    throw createSpawnError(command, "EAGAIN");
   }
   openGate(child.process);
   return supervise(command, child, group, { ...options, world });
@@ -147,46 +157,46 @@ async function spawnChild(
   command: string,
   target: string,
   args: readonly string[],
-  how: {
+  options: {
     readonly cwd: string;
     readonly env: Record<string, string>;
     readonly withInput: boolean;
     readonly isShell: boolean;
   },
 ): Promise<Child> {
-  const { cwd, env, withInput, isShell } = how;
+  const { cwd, env, withInput, isShell } = options;
   const input = withInput ? "pipe" : "ignore";
   const posix: SpawnOptions = { cwd, env, detached: true, stdio: [input, "pipe", "pipe", "pipe"] };
   const windows: SpawnOptions = { cwd, env, windowsHide: true, stdio: [input, "pipe", "pipe"] };
-  const started = startedAs(target, args, env, isShell);
+  const started = createSpawnCommand(target, args, env, isShell);
   let child: ChildProcess;
   try {
     child = spawn(started.command, started.args, process.platform === "win32" ? windows : posix);
   } catch (error) {
-    throw spawnError(command, systemCodeOf(error));
+    throw createSpawnError(command, getSystemCode(error));
   }
   if (child.pid === undefined) {
     const [error]: unknown[] = await once(child, "error");
-    throw spawnError(command, systemCodeOf(error));
+    throw createSpawnError(command, getSystemCode(error));
   }
-  // A signal that cannot be sent, a reader that has gone: both show in how the process ends.
+  // An unsendable signal or a closed reader is reported by the exit of the process.
   child.on("error", ignore);
   child.stdin?.on("error", ignore);
   return { process: child, pid: child.pid, stdin: child.stdin };
 }
 
-/** What is started, so that the command waits until its group is known. */
-function startedAs(
+/** Returns the command to spawn, wrapped in a gate that waits for the registration of the group. */
+function createSpawnCommand(
   target: string,
   args: readonly string[],
   env: Record<string, string>,
   isShell: boolean,
 ): { command: string; args: string[] } {
   if (process.platform === "win32") return { command: target, args: [...args] };
-  return isShell ? { command: target, args: selfGated(args) } : gated(target, args, env);
+  return isShell ? { command: target, args: addGateToScript(args) } : createGatedCommand(target, args, env);
 }
 
-/** Let the command begin; see `gated`. */
+/** Opens the gate of a command; see `createGatedCommand`. */
 function openGate(child: ChildProcess): void {
   const gate = child.stdio[3];
   if (!(gate instanceof Socket)) return;
@@ -215,30 +225,30 @@ function supervise(
 
   let resolve: (result: ProcessResult) => void = ignore;
   let reject: (error: unknown) => void = ignore;
-  const result = new Promise<ProcessResult>((settle, fail) => {
-    resolve = settle;
-    reject = fail;
+  const result = new Promise<ProcessResult>((resolvePromise, rejectPromise) => {
+    resolve = resolvePromise;
+    reject = rejectPromise;
   });
-  // A result that nobody asks for must not end this process.
+  // An unobserved result must not end this process by an unhandled rejection.
   result.catch(ignore);
 
-  const later = (delayMs: number, work: () => void) => {
+  const setTimer = (delayMs: number, callback: () => void) => {
     cancelTimer();
-    cancelTimer = schedule.after(delayMs, work);
+    cancelTimer = schedule.after(delayMs, callback);
   };
   const kill = (name: NodeJS.Signals) => signalChild(child, group, name, exit !== undefined);
   const stop = (reason: "stopped" | "timeout" | "cancelled") => {
     if (exit !== undefined) {
-      // The command is done; what it left running has no claim to a grace.
+      // The command has exited: its remaining children get no grace period.
       kill("SIGKILL");
     } else if (ended === "exited") {
       ended = reason;
       killAtMs = clock.monotonic() + graceMs;
       kill("SIGTERM");
-      later(graceMs, () => kill("SIGKILL"));
+      setTimer(graceMs, () => kill("SIGKILL"));
     }
   };
-  const hand = (text: string, bytes: Uint8Array | undefined, stream: OutputStream) => {
+  const forwardOutput = (text: string, bytes: Uint8Array | undefined, stream: OutputStream) => {
     if (failure !== undefined) return;
     try {
       if (bytes !== undefined) options.onBytes?.(bytes, stream);
@@ -251,16 +261,16 @@ function supervise(
   const onAbort = () => stop("cancelled");
 
   for (const stream of ["stdout", "stderr"] as const) {
-    child.process[stream]?.on("data", (chunk: Buffer) => hand(captures[stream].add(chunk), chunk, stream));
-    child.process[stream]?.on("end", () => hand(captures[stream].end(), undefined, stream));
+    child.process[stream]?.on("data", (chunk: Buffer) => forwardOutput(captures[stream].add(chunk), chunk, stream));
+    child.process[stream]?.on("end", () => forwardOutput(captures[stream].end(), undefined, stream));
   }
   child.process.once("exit", (code, signalName) => {
     exit = { code, signal: signalName };
-    if (!groupExists(group.id)) releaseGroup(group);
-    later(ended === "exited" ? lingerMs : Math.max(0, killAtMs - clock.monotonic()), () => {
+    if (!isGroupAlive(group.id)) releaseGroup(group);
+    setTimer(ended === "exited" ? lingerMs : Math.max(0, killAtMs - clock.monotonic()), () => {
       kill("SIGKILL");
-      // What left the group keeps the pipes but not us.
-      later(lingerMs, () => closeOutput(child.process));
+      // A child outside the group can hold the pipes open; the output is closed anyway.
+      setTimer(lingerMs, () => closeOutput(child.process));
     });
   });
   child.process.once("close", () => {
@@ -268,14 +278,14 @@ function supervise(
     signal?.removeEventListener("abort", onAbort);
     kill("SIGKILL");
     releaseGroup(group);
-    if (failure === undefined) resolve(resultOf());
+    if (failure === undefined) resolve(createResult());
     else reject(failure.error);
   });
-  const resultOf = (): ProcessResult => {
-    const stdout = captures.stdout.captured();
-    const stderr = captures.stderr.captured();
+  const createResult = (): ProcessResult => {
+    const stdout = captures.stdout.getOutput();
+    const stderr = captures.stderr.getOutput();
     return {
-      exitCode: exitCodeOf(exit),
+      exitCode: getExitCode(exit),
       signal: exit?.signal ?? undefined,
       ended,
       stdout: stdout.text,
@@ -286,7 +296,7 @@ function supervise(
     };
   };
 
-  if (timeoutMs !== undefined) later(timeoutMs, () => stop("timeout"));
+  if (timeoutMs !== undefined) setTimer(timeoutMs, () => stop("timeout"));
   signal?.addEventListener("abort", onAbort, { once: true });
   if (signal?.aborted) onAbort();
   if (options.input !== undefined) child.stdin?.write(options.input);
@@ -295,7 +305,7 @@ function supervise(
   return {
     group,
     result,
-    write: (data) => writeTo(command, child.stdin, data),
+    write: (data) => writeInput(command, child.stdin, data),
     endInput: () => child.stdin?.end(),
     stop: () => {
       stop("stopped");
@@ -307,12 +317,12 @@ function supervise(
 }
 
 function holdOpen(child: ChildProcess, isHeld: boolean): void {
-  const turn = isHeld ? "ref" : "unref";
-  child[turn]();
-  for (const pipe of child.stdio) if (pipe instanceof Socket && !pipe.destroyed) pipe[turn]();
+  const method = isHeld ? "ref" : "unref";
+  child[method]();
+  for (const pipe of child.stdio) if (pipe instanceof Socket && !pipe.destroyed) pipe[method]();
 }
 
-/** Signal the group of a child; on Windows end its tree. */
+/** Signals the process group of a child; on Windows, ends its process tree. */
 function signalChild(child: Child, group: ProcessGroup, name: NodeJS.Signals, collected: boolean): void {
   if (process.platform !== "win32") signalGroup(group.id, name, collected);
   else if (!collected)
@@ -324,21 +334,21 @@ function closeOutput(child: ChildProcess): void {
   child.stderr?.destroy();
 }
 
-/** A signal gives no code: shells count it as 128 + n, and so do we. */
-function exitCodeOf(
+/** A signal has no exit code: 128 + n, as in shells. */
+function getExitCode(
   exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null } | undefined,
 ): number {
   if (exit?.signal) return 128 + constants.signals[exit.signal];
   return exit?.code ?? 1;
 }
 
-function writeTo(command: string, stdin: Writable | null, data: string | Uint8Array): Promise<void> {
-  return new Promise((written, failed) => {
-    const closed = (systemCode: string) => {
-      const message = `Cannot write to ${command}: its input is closed. Start it with keepInputOpen, or look at its result.`;
-      failed(new HostError("io", message, { systemCode }));
+function writeInput(command: string, stdin: Writable | null, data: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const rejectClosed = (systemCode: string) => {
+      const message = `Cannot write to ${command}: its input is closed. Start the command with keepInputOpen, or check its result.`;
+      reject(new HostError("io", message, { systemCode }));
     };
-    if (stdin === null || !stdin.writable) closed("EPIPE");
-    else stdin.write(data, (error) => (error ? closed(systemCodeOf(error)) : written()));
+    if (stdin === null || !stdin.writable) rejectClosed("EPIPE");
+    else stdin.write(data, (error) => (error ? rejectClosed(getSystemCode(error)) : resolve()));
   });
 }

@@ -1,7 +1,7 @@
-/** Which addresses are of the public network: everything else leads into this machine or a network around it. */
+/** Classification of IP addresses: public network, or this machine and private networks. */
 import { BlockList, isIP } from "node:net";
 
-const notPublic = new BlockList();
+const nonPublicRanges = new BlockList();
 for (const [address, bits] of [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -19,22 +19,27 @@ for (const [address, bits] of [
   ["224.0.0.0", 4],
   ["240.0.0.0", 4],
 ] as const)
-  notPublic.addSubnet(address, bits, "ipv4");
-// Ways to an IPv4 address inside an IPv6 one, addresses for examples, and those that belong to no network.
+  nonPublicRanges.addSubnet(address, bits, "ipv4");
+// Ranges that embed IPv4 addresses (Teredo, 6to4), documentation ranges and unassigned ranges.
 for (const [address, bits] of [
   ["2001::", 23],
   ["2001:db8::", 32],
   ["2002::", 16],
   ["3fff::", 20],
 ] as const)
-  notPublic.addSubnet(address, bits, "ipv6");
+  nonPublicRanges.addSubnet(address, bits, "ipv6");
 
-const assigned = new BlockList();
-assigned.addSubnet("2000::", 3, "ipv6");
+const globalUnicastRange = new BlockList();
+globalUnicastRange.addSubnet("2000::", 3, "ipv6");
 
-/** Whether an IP address is one of the public network. What is no address is not. */
+/** Returns true if the string is an IP address of the public network. False for any other string. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
-  if (family === 4) return !notPublic.check(address, "ipv4");
-  return family === 6 && !address.includes("%") && assigned.check(address, "ipv6") && !notPublic.check(address, "ipv6");
+  if (family === 4) return !nonPublicRanges.check(address, "ipv4");
+  return (
+    family === 6 &&
+    !address.includes("%") &&
+    globalUnicastRange.check(address, "ipv6") &&
+    !nonPublicRanges.check(address, "ipv6")
+  );
 }

@@ -1,95 +1,96 @@
-/** Reading a part of a file by lines, however large the file is: no more of it is in memory than one page. */
-import { wholeCharacters } from "./capture.ts";
+/** Reads a file by pages of lines; the memory use is bounded by the page, not by the file. */
+import { getCompleteUtf8Length } from "./capture.ts";
 import { HostError } from "./host-error.ts";
 import type { Handle } from "./open-inside.ts";
 
-/** Which lines to read. */
+/** Range and limits of a page. */
 export interface PageOptions {
-  /** The first line, counted from 1; 1 by default. */
+  /** First line, counted from 1. Default: 1. */
   readonly from?: number;
-  /** How many lines at most; 500 by default. */
+  /** Maximum number of lines. Default: 500. */
   readonly lines?: number;
-  /** How many bytes of lines at most; 48 KiB by default. */
+  /** Maximum number of bytes of all lines. Default: 48 KiB. */
   readonly maxBytes?: number;
-  /** How much of one line is given; 2,000 bytes by default. */
+  /** Maximum number of bytes per line. Default: 2,000. */
   readonly maxLineBytes?: number;
-  /** Ends the search for the first line with `cancelled`. */
+  /** Aborts the search for the first line with `cancelled`. */
   readonly signal?: AbortSignal;
-  /** Called with the number of bytes that were looked through, now and then. */
+  /** Progress callback with the number of scanned bytes. */
   readonly onScanned?: (bytes: number) => void;
 }
 
-/** A line without its end. */
+/** Line without its line end. */
 export interface PageLine {
   readonly text: string;
-  /** Bytes of the line that are left out; 0 when it is whole. */
+  /** Number of omitted bytes of the line; 0 for a complete line. */
   readonly cutBytes: number;
 }
 
-/** Lines of a text, or the beginning of a file that is none. */
+/** Lines of a text file, or the first bytes of a binary file. */
 export type PageResult =
   | {
       readonly kind: "text";
       readonly lines: readonly PageLine[];
-      /** The line at which the next page begins; undefined when this one is the last. */
+      /** First line of the next page; undefined for the last page. */
       readonly next: number | undefined;
-      /** How many lines there are; known when this page is the last. */
+      /** Total number of lines; known only for the last page. */
       readonly totalLines: number | undefined;
-      /** Whether every byte is there: what is no UTF-8 is shown as U+FFFD. */
+      /** True when the text is lossless; false when invalid UTF-8 was replaced by U+FFFD. */
       readonly isExact: boolean;
       readonly totalBytes: number;
     }
   | { readonly kind: "binary"; readonly head: Uint8Array; readonly totalBytes: number };
 
 const chunkBytes = 64 * 1024;
-/** The way to a far line is read in larger parts: each takes a way through the thread pool. */
-const farChunkBytes = 2 ** 20;
+/** Larger chunk size for skipping to a distant line: each read is a round trip through the thread pool. */
+const skipChunkBytes = 2 ** 20;
 const lineEnd = 10;
 
-/** Read one page of an open file of `size` bytes. A zero byte at its beginning says that it is no text. */
+/** Reads one page of an open file of `size` bytes. A zero byte in the first chunk marks a binary file. */
 export async function readPage(handle: Handle, size: number, options: PageOptions): Promise<PageResult> {
-  const { from = 1, lines: most = 500, maxBytes = 48 * 1024, maxLineBytes = 2000, signal, onScanned } = options;
+  const { from = 1, lines: maxLines = 500, maxBytes = 48 * 1024, maxLineBytes = 2000, signal, onScanned } = options;
   const lines: PageLine[] = [];
   let total = 0;
   let atLine = 1;
-  let used = 0;
+  let usedBytes = 0;
   let isExact = true;
-  let kept: Buffer[] = [];
-  let keptBytes = 0;
+  let lineChunks: Buffer[] = [];
+  let bufferedBytes = 0;
   let lineBytes = 0;
   let next: number | undefined;
 
-  const keep = (part: Buffer): void => {
+  const appendToLine = (part: Buffer): void => {
     lineBytes += part.length;
-    // One byte more than is shown tells whether a carriage return is the end of the line.
-    const room = maxLineBytes + 1 - keptBytes;
+    // One byte beyond the limit, to detect a carriage return at the end of the line.
+    const room = maxLineBytes + 1 - bufferedBytes;
     if (atLine < from || room <= 0) return;
-    kept.push(Buffer.from(part.subarray(0, room)));
-    keptBytes += Math.min(room, part.length);
+    lineChunks.push(Buffer.from(part.subarray(0, room)));
+    bufferedBytes += Math.min(room, part.length);
   };
-  /** Take in a line that has ended; false when there is no room for it. */
-  const endLine = (): boolean => {
+  /** Appends a finished line to the page; false if the page is full. */
+  const finishLine = (): boolean => {
     if (atLine >= from) {
-      const line = lineOf(kept, lineBytes, maxLineBytes);
-      if (lines.length === most || (lines.length > 0 && used + line.shown > maxBytes)) {
+      const line = decodeLine(lineChunks, lineBytes, maxLineBytes);
+      if (lines.length === maxLines || (lines.length > 0 && usedBytes + line.shownBytes > maxBytes)) {
         next = atLine;
         return false;
       }
-      used += line.shown;
+      usedBytes += line.shownBytes;
       isExact &&= line.isExact;
       lines.push({ text: line.text, cutBytes: line.cutBytes });
-      kept = [];
-      keptBytes = 0;
+      lineChunks = [];
+      bufferedBytes = 0;
     }
     lineBytes = 0;
     atLine++;
     return true;
   };
 
-  // One byte more than there should be, so that the end is seen at once; /proc says 0 of files that are not empty.
+  // One byte more than expected, to detect the end of the file with the same read; /proc reports size 0 for non-empty
+  // files.
   let chunk = Buffer.allocUnsafe(size > 0 ? Math.min(chunkBytes, size + 1) : chunkBytes);
   for (;;) {
-    if (signal?.aborted) throw new HostError("cancelled", "Reading was cancelled.");
+    if (signal?.aborted) throw new HostError("cancelled", "Reading the file was cancelled.");
     const bytesRead = await handle.read(chunk, total);
     const bytes = chunk.subarray(0, bytesRead);
     if (total === 0 && bytes.includes(0))
@@ -99,45 +100,48 @@ export async function readPage(handle: Handle, size: number, options: PageOption
     const isLast = size > 0 && total >= size && bytesRead < chunk.length;
     let start = 0;
     if (atLine < from) {
-      const far = skipLines(bytes, from - atLine);
-      atLine += far.lines;
-      start = far.at;
+      const skipped = skipLines(bytes, from - atLine);
+      atLine += skipped.lines;
+      start = skipped.at;
       if (start > 0) lineBytes = 0;
     }
     if (atLine === from && lineBytes === 0 && lines.length === 0) {
-      const whole = linesIn(bytes.subarray(start), { most, maxBytes, maxLineBytes, isLast });
-      if (whole !== undefined) {
-        lines.push(...whole.lines);
+      const decoded = decodeLines(bytes.subarray(start), { maxLines, maxBytes, maxLineBytes, isLast });
+      if (decoded !== undefined) {
+        lines.push(...decoded.lines);
         atLine += lines.length;
-        if (whole.hasMore) next = atLine;
-        return pageOf();
+        if (decoded.hasMore) next = atLine;
+        return createPage();
       }
     }
     for (let end = bytes.indexOf(lineEnd, start); end !== -1; end = bytes.indexOf(lineEnd, start)) {
-      keep(bytes.subarray(start, end));
+      appendToLine(bytes.subarray(start, end));
       start = end + 1;
-      if (!endLine()) return pageOf();
+      if (!finishLine()) return createPage();
     }
-    keep(bytes.subarray(start));
+    appendToLine(bytes.subarray(start));
     onScanned?.(total);
     if (isLast) break;
-    const wanted = atLine < from && size > farChunkBytes ? farChunkBytes : chunkBytes;
-    if (chunk.length !== wanted) chunk = Buffer.allocUnsafe(wanted);
+    const wantedBytes = atLine < from && size > skipChunkBytes ? skipChunkBytes : chunkBytes;
+    if (chunk.length !== wantedBytes) chunk = Buffer.allocUnsafe(wantedBytes);
   }
-  if (lineBytes > 0) endLine();
-  return pageOf();
+  if (lineBytes > 0) finishLine();
+  return createPage();
 
-  function pageOf(): PageResult {
+  function createPage(): PageResult {
     const totalLines = next === undefined ? atLine - 1 : undefined;
     return { kind: "text", lines, next, totalLines, isExact, totalBytes: Math.max(size, total) };
   }
 }
 
-/** Go over lines; gives how many, and where the last of them ends. Byte by byte, which is faster than a search for each. */
-function skipLines(bytes: Uint8Array, most: number): { readonly lines: number; readonly at: number } {
+/**
+ * Skips lines; returns their count and the index after the last one. A byte loop is faster than one `indexOf` per
+ * line.
+ */
+function skipLines(bytes: Uint8Array, maxLines: number): { readonly lines: number; readonly at: number } {
   let lines = 0;
   let at = 0;
-  for (let index = 0; index < bytes.length && lines < most; index++) {
+  for (let index = 0; index < bytes.length && lines < maxLines; index++) {
     if (bytes[index] !== lineEnd) continue;
     lines++;
     at = index + 1;
@@ -145,24 +149,32 @@ function skipLines(bytes: Uint8Array, most: number): { readonly lines: number; r
   return { lines, at };
 }
 
-/** The lines of a page that lies in these bytes as a whole, decoded in one go; undefined where it does not, or is not plain. */
-function linesIn(
+/**
+ * Decodes a page that lies completely in these bytes at once; undefined if incomplete, or with an overlong or invalid
+ * line.
+ */
+function decodeLines(
   bytes: Uint8Array,
-  how: { readonly most: number; readonly maxBytes: number; readonly maxLineBytes: number; readonly isLast: boolean },
+  limits: {
+    readonly maxLines: number;
+    readonly maxBytes: number;
+    readonly maxLineBytes: number;
+    readonly isLast: boolean;
+  },
 ): { readonly lines: readonly PageLine[]; readonly hasMore: boolean } | undefined {
   let end = 0;
   let count = 0;
-  for (; count < how.most && end < bytes.length; count++) {
+  for (; count < limits.maxLines && end < bytes.length; count++) {
     const found = bytes.indexOf(lineEnd, end);
-    if (found === -1 && !how.isLast) return undefined;
+    if (found === -1 && !limits.isLast) return undefined;
     const next = found === -1 ? bytes.length : found + 1;
-    if (next - end > how.maxLineBytes) return undefined;
-    if (next > how.maxBytes && count > 0) break;
+    if (next - end > limits.maxLineBytes) return undefined;
+    if (next > limits.maxBytes && count > 0) break;
     end = next;
   }
-  if (end === bytes.length && !how.isLast) return undefined;
+  if (end === bytes.length && !limits.isLast) return undefined;
   try {
-    const texts = strict.decode(bytes.subarray(0, end)).split("\n");
+    const texts = strictDecoder.decode(bytes.subarray(0, end)).split("\n");
     if (texts.length > count) texts.pop();
     const lines = texts.map((text) => ({ text: text.endsWith("\r") ? text.slice(0, -1) : text, cutBytes: 0 }));
     return { lines, hasMore: end < bytes.length };
@@ -171,26 +183,26 @@ function linesIn(
   }
 }
 
-interface Line extends PageLine {
-  readonly shown: number;
+interface DecodedLine extends PageLine {
+  readonly shownBytes: number;
   readonly isExact: boolean;
 }
 
-const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-function lineOf(kept: readonly Buffer[], lineBytes: number, maxLineBytes: number): Line {
-  const [first] = kept;
-  const all = kept.length === 1 && first !== undefined ? first : Buffer.concat(kept);
+function decodeLine(chunks: readonly Buffer[], lineBytes: number, maxLineBytes: number): DecodedLine {
+  const [first] = chunks;
+  const all = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
   let bytes = all;
   if (lineBytes === all.length && all.at(-1) === 13) bytes = all.subarray(0, -1);
   const cutBytes = Math.max(0, lineBytes - maxLineBytes - (lineBytes === all.length ? all.length - bytes.length : 0));
   if (cutBytes > 0) {
-    const short = bytes.subarray(0, maxLineBytes);
-    bytes = short.subarray(0, wholeCharacters(short));
+    const truncated = bytes.subarray(0, maxLineBytes);
+    bytes = truncated.subarray(0, getCompleteUtf8Length(truncated));
   }
   try {
-    return { text: strict.decode(bytes), cutBytes, shown: bytes.length + 1, isExact: true };
+    return { text: strictDecoder.decode(bytes), cutBytes, shownBytes: bytes.length + 1, isExact: true };
   } catch {
-    return { text: bytes.toString("utf8"), cutBytes, shown: bytes.length + 1, isExact: false };
+    return { text: bytes.toString("utf8"), cutBytes, shownBytes: bytes.length + 1, isExact: false };
   }
 }

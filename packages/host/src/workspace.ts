@@ -1,140 +1,151 @@
-/** File access that stays inside one folder, for tools whose paths come from a model. */
+/** File access confined to one folder, for tools with paths from a model. */
 import { type Dirent, constants as modes } from "node:fs";
 import { access, type FileHandle, lstat, open, readdir, readlink, rename, unlink } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { systemWorld, type World } from "@statewright/core";
-import { wholeCharacters } from "./capture.ts";
-import { type IgnoreRule, ignoreRules, judge, type Verdict } from "./gitignore.ts";
-import { HostError, systemCodeOf } from "./host-error.ts";
+import { getCompleteUtf8Length } from "./capture.ts";
+import { type IgnoreRule, matchIgnoreRules, parseIgnoreRules, type Verdict } from "./gitignore.ts";
+import { getSystemCode, HostError } from "./host-error.ts";
 import {
   createFlags,
-  fileError,
+  getListingPath,
   type Handle,
-  nameOfOpen,
   type OpenFile,
   type OpenFolder,
   openFolder,
   openInside,
-  pathFromRoot,
+  toFileError,
+  toPathFromRoot,
 } from "./open-inside.ts";
 import { type PageOptions, type PageResult, readPage } from "./read-page.ts";
 
-/** What a path names, after links. */
+/** Kind of a file after resolving links. */
 export type FileKind = "file" | "folder" | "other";
 
-/** What is known of a file without reading it. */
+/** Metadata of a file. */
 export interface FileStat {
-  /** Where it really is, from the root, with `/`; the same for two paths that lead to one file. */
+  /** Real path relative to the root, with `/`; equal for two paths to the same file. */
   readonly path: string;
   readonly kind: FileKind;
   readonly bytes: number;
   /** Permission bits, such as 0o644. */
   readonly mode: number;
-  /** Last change, in milliseconds since the epoch. */
+  /** Time of the last change, in milliseconds since the epoch. */
   readonly modifiedMs: number;
 }
 
-/** How much to read. */
+/** Limits of a read. */
 export interface ReadOptions {
-  /** At most this many bytes from the start of the file; 1 MiB by default. */
+  /** Maximum number of bytes, from the start of the file. Default: 1 MiB. */
   readonly maxBytes?: number;
 }
 
-/** A file's content: text as it stands, with its byte order mark and line ends, or bytes when it is no UTF-8 text. */
+/**
+ * Content of a file: unchanged text with byte order mark and line ends, or bytes for content that is not UTF-8 text.
+ */
 export type ReadResult =
   | { readonly kind: "text"; readonly text: string; readonly truncated: boolean; readonly totalBytes: number }
   | { readonly kind: "binary"; readonly bytes: Uint8Array; readonly truncated: boolean; readonly totalBytes: number };
 
-/** What a write did. */
+/** Result of a write. */
 export interface WriteResult {
-  /** Where the file really is, from the root, with `/`. */
+  /** Real path of the file relative to the root, with `/`. */
   readonly path: string;
-  /** Whether it did not exist before. */
+  /** True when the file did not exist before. */
   readonly created: boolean;
   readonly bytes: number;
 }
 
-/** What to list. */
+/** Options of a folder listing. */
 export interface ListOptions {
-  /** The folder; the root by default. */
+  /** Folder to list. Default: the root. */
   readonly path?: string;
-  /** How many folders deep; 1 lists the folder alone. No limit by default. */
+  /** Maximum folder depth; 1 lists only the folder itself. No limit by default. */
   readonly depth?: number;
-  /** How many entries at most; 1,000 by default. */
+  /** Maximum number of entries. Default: 1,000. */
   readonly limit?: number;
-  /** Whether the .gitignore files from the root down are honoured; true by default. */
+  /** Applies the .gitignore files from the root down. Default: true. */
   readonly gitignore?: boolean;
-  /** Names that are always left out; `.git` and `node_modules` by default. */
+  /** Names to skip. Default: `.git` and `node_modules`. */
   readonly skip?: readonly string[];
-  /** Which entries are wanted; the others are neither named nor counted, but the folders among them are looked into. */
-  readonly wanted?: (path: string, kind: FileKind | "link") => boolean;
-  /** Ends the walk with `cancelled`. */
+  /** Filter of entries. Other entries are neither listed nor counted, but folders among them are still traversed. */
+  readonly filter?: (path: string, kind: FileKind | "link") => boolean;
+  /** Aborts the listing with `cancelled`. */
   readonly signal?: AbortSignal;
 }
 
-/** What a folder holds, by name, each folder before its content. */
+/** Folder listing sorted by name, each folder before its content. */
 export interface Listing {
   readonly entries: readonly { readonly path: string; readonly kind: FileKind | "link" }[];
-  /** What was left out by name or by a .gitignore, as many as `limit`; what lies below is not named. */
+  /** Entries skipped by name or by a .gitignore, at most `limit`; the content of a skipped folder is not listed. */
   readonly skipped: readonly string[];
-  /** What could not be listed and why, as many as `limit`. */
+  /** Entries that could not be listed, with the cause, at most `limit`. */
   readonly unreadable: readonly { readonly path: string; readonly cause: string }[];
-  /** Whether `limit` left something out. */
+  /** True when `limit` truncated the listing. */
   readonly truncated: boolean;
 }
 
-/** Files below one root. Paths are relative to it or absolute, and judged after links: what lies outside is refused. */
+/**
+ * Files below one root. Paths are relative to the root or absolute, and are checked after resolving links: a path
+ * outside the root is refused.
+ */
 export interface Workspace {
-  /** The folder itself, as an absolute path. */
+  /** Absolute path of the root folder. */
   readonly root: string;
-  /** List a folder and what is below it. Links are named, not followed. Throws when the folder itself cannot be listed. */
+  /**
+   * Lists a folder and its descendants. Links are listed, not followed. Throws if the folder itself cannot be listed.
+   */
   list(options?: ListOptions): Promise<Listing>;
-  /** Read a file. Throws `not_found`, `denied`, `outside` or `io`. */
+  /** Reads a file. Throws `not_found`, `denied`, `outside` or `io`. */
   read(path: string, options?: ReadOptions): Promise<ReadResult>;
-  /** Read a page of a file by lines, without loading the rest. Throws `not_found`, `denied`, `outside`, `cancelled` or `io`. */
+  /**
+   * Reads a page of lines of a file without loading the rest. Throws `not_found`, `denied`, `outside`, `cancelled` or
+   * `io`.
+   */
   readLines(path: string, options?: PageOptions): Promise<PageResult>;
   /**
-   * Write a whole file at once, making the folders above it and keeping the mode of a file that was there. A reader sees
-   * the old content or the new, also after a crash. Throws `denied`, `outside`, `too_large` or `io`, with nothing changed.
+   * Writes a whole file atomically. Creates missing parent folders and preserves the mode of an existing file. A
+   * reader sees the old or the new content, also after a crash. Throws `denied`, `outside`, `too_large` or `io`, with
+   * nothing changed.
    */
   write(path: string, content: string | Uint8Array): Promise<WriteResult>;
-  /** Say what a path names. Throws `not_found`, `denied`, `outside` or `io`. */
+  /** Returns the metadata of a file. Throws `not_found`, `denied`, `outside` or `io`. */
   stat(path: string): Promise<FileStat>;
 }
 
-/** Open a folder as a workspace. Nothing is touched before the first call. */
+/** Opens a folder as a workspace. Does not access the file system before the first call. */
 export function workspace(root: string, options: { readonly world?: World } = {}): Workspace {
   const folder = resolve(root);
   const { random } = options.world ?? systemWorld();
   return {
     root: folder,
     list: (list = {}) => listFolder(folder, list),
-    read: (path, { maxBytes = 2 ** 20 } = {}) => guarded("read", path, () => readFile(folder, path, maxBytes)),
-    readLines: (path, page = {}) => guarded("read", path, () => readLines(folder, path, page)),
-    write: (path, content) => guarded("write", path, () => writeFile(folder, path, content, () => random.next())),
-    stat: (path) => guarded("look at", path, () => statFile(folder, path)),
+    read: (path, { maxBytes = 2 ** 20 } = {}) => convertErrors("read", path, () => readFile(folder, path, maxBytes)),
+    readLines: (path, page = {}) => convertErrors("read", path, () => readLines(folder, path, page)),
+    write: (path, content) => convertErrors("write", path, () => writeFile(folder, path, content, () => random.next())),
+    stat: (path) => convertErrors("look at", path, () => statFile(folder, path)),
   };
 }
 
-async function guarded<Value>(
+async function convertErrors<Value>(
   verb: "read" | "write" | "look at",
   path: string,
-  work: () => Promise<Value>,
+  operation: () => Promise<Value>,
 ): Promise<Value> {
   try {
-    return await work();
+    return await operation();
   } catch (error) {
-    throw fileError(verb, path, error);
+    throw toFileError(verb, path, error);
   }
 }
 
 async function statFile(root: string, path: string): Promise<FileStat> {
-  const { handle, stat, path: real } = await openInside(root, await pathFromRoot(root, path), "look");
+  const { handle, stat, path: real } = await openInside(root, await toPathFromRoot(root, path), "look");
   await handle.close();
   const { size, mode, mtimeMs } = stat;
   return {
-    path: slashed(real),
-    kind: kindOf(stat),
+    path: toSlashes(real),
+    kind: getFileKind(stat),
     bytes: Number(size),
     mode: Number(mode) & 0o7777,
     modifiedMs: Number(mtimeMs),
@@ -148,7 +159,7 @@ async function readFile(root: string, path: string, maxBytes: number): Promise<R
     const truncated = content.length > maxBytes;
     const bytes = content.subarray(0, maxBytes);
     const totalBytes = Math.max(Number(stat.size), content.length);
-    const text = textOf(truncated ? bytes.subarray(0, wholeCharacters(bytes)) : bytes);
+    const text = decodeText(truncated ? bytes.subarray(0, getCompleteUtf8Length(bytes)) : bytes);
     return text === undefined
       ? { kind: "binary", bytes, truncated, totalBytes }
       : { kind: "text", text, truncated, totalBytes };
@@ -166,22 +177,25 @@ async function readLines(root: string, path: string, page: PageOptions): Promise
   }
 }
 
-/** Open what has to be a file. */
+/** Opens a file; refuses folders and special files. */
 async function openFile(root: string, path: string): Promise<OpenFile> {
-  const opened = await openInside(root, await pathFromRoot(root, path), "read");
+  const opened = await openInside(root, await toPathFromRoot(root, path), "read");
   if (opened.stat.isFile()) return opened;
   await opened.handle.close();
-  if (!opened.stat.isDirectory()) throw notAFile("read", path);
-  throw new HostError("io", `Cannot read ${shown(path)}: it is a folder. List it instead.`);
+  if (!opened.stat.isDirectory()) throw createNotAFileError("read", path);
+  throw new HostError("io", `Cannot read ${formatPath(path)}: the path is a folder. List the folder instead.`);
 }
 
-/** Read from the start until enough or the end, whatever size the file says it has: it may grow, and /proc says 0. */
+/**
+ * Reads from the start up to a limit or the end. Ignores the reported file size: a file can grow, and /proc reports
+ * 0.
+ */
 async function readUpTo(handle: Handle, maxBytes: number, size = maxBytes): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let total = 0; total < maxBytes; ) {
-    // One byte more than there should be, so that the end is seen at once.
-    const likely = total < size ? size - total + 1 : maxBytes;
-    const chunk = Buffer.allocUnsafe(Math.min(maxBytes - total, likely, 64 * 1024));
+    // One byte more than expected, to detect the end of the file with the same read.
+    const expectedBytes = total < size ? size - total + 1 : maxBytes;
+    const chunk = Buffer.allocUnsafe(Math.min(maxBytes - total, expectedBytes, 64 * 1024));
     const bytesRead = await handle.read(chunk, total);
     if (bytesRead === 0) break;
     chunks.push(chunk.subarray(0, bytesRead));
@@ -191,8 +205,8 @@ async function readUpTo(handle: Handle, maxBytes: number, size = maxBytes): Prom
   return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks);
 }
 
-/** UTF-8 without zero bytes is text. */
-function textOf(bytes: Uint8Array): string | undefined {
+/** Decodes UTF-8 text; undefined for binary content (invalid UTF-8, or a zero byte). */
+function decodeText(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -201,109 +215,112 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** How many links a path may go through, as on Linux. */
+/** Maximum number of links on a path, as on Linux. */
 const maxLinks = 40;
 
 async function writeFile(
   root: string,
   path: string,
   content: string | Uint8Array,
-  chance: () => number,
+  nextRandom: () => number,
 ): Promise<WriteResult> {
-  let target = await pathFromRoot(root, path);
+  let target = await toPathFromRoot(root, path);
   for (let links = 0; links <= maxLinks; links++) {
     const parts = target.split(sep);
     const name = parts.pop() ?? "";
-    if (name === "") throw new HostError("io", `Cannot write ${shown(path)}: it is a folder. Give the path of a file.`);
+    if (name === "")
+      throw new HostError("io", `Cannot write ${formatPath(path)}: the path is a folder. Pass the path of a file.`);
     const folder = await openFolder(root, parts);
-    const written = await writeInto(folder, name, path, content, chance).finally(() => folder[Symbol.asyncDispose]());
+    const written = await writeInFolder(folder, name, path, content, nextRandom).finally(() =>
+      folder[Symbol.asyncDispose](),
+    );
     if ("created" in written) return written;
-    // The file behind the link is meant, and its folder has to be judged like any other.
-    target = await pathFromRoot(root, resolve(root, folder.path, written.link));
+    // Writes through the link to its target file; the folder of the target is checked like any other.
+    target = await toPathFromRoot(root, resolve(root, folder.path, written.link));
   }
   throw new HostError(
     "io",
-    `Cannot write ${shown(path)}: its links lead in a circle. Give the path of the file itself.`,
+    `Cannot write ${formatPath(path)}: too many symbolic links (a cycle). Pass the path of the file itself.`,
   );
 }
 
-/** Write a file of a folder that is open; where a link stands in its place, where that leads. */
-async function writeInto(
+/** Writes a file of an open folder. For a link, returns the link target instead. */
+async function writeInFolder(
   folder: OpenFolder,
   name: string,
   path: string,
   content: string | Uint8Array,
-  chance: () => number,
+  nextRandom: () => number,
 ): Promise<WriteResult | { readonly link: string }> {
-  const before = await lstat(folder.at(name)).catch(undefinedIfMissing);
-  if (before?.isSymbolicLink()) return { link: await readlink(folder.at(name)) };
-  if (before?.isDirectory())
-    throw new HostError("io", `Cannot write ${shown(path)}: it is a folder. Give another name.`);
-  if (before !== undefined && !before.isFile()) throw notAFile("write", path);
-  if (before !== undefined) await access(folder.at(name), modes.W_OK);
+  const existing = await lstat(folder.resolve(name)).catch(ignoreMissing);
+  if (existing?.isSymbolicLink()) return { link: await readlink(folder.resolve(name)) };
+  if (existing?.isDirectory())
+    throw new HostError("io", `Cannot write ${formatPath(path)}: the path is a folder. Use another name.`);
+  if (existing !== undefined && !existing.isFile()) throw createNotAFileError("write", path);
+  if (existing !== undefined) await access(folder.resolve(name), modes.W_OK);
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
-  await replaceFile(folder, name, bytes, before && before.mode & 0o7777, chance);
-  return { path: slashed(join(folder.path, name)), created: before === undefined, bytes: bytes.length };
+  await replaceFile(folder, name, bytes, existing && existing.mode & 0o7777, nextRandom);
+  return { path: toSlashes(join(folder.path, name)), created: existing === undefined, bytes: bytes.length };
 }
 
-/** Write beside the file, then put it in its place in one step; a failure leaves nothing behind. */
+/** Writes a temporary file, then renames it over the target; removes the temporary file on failure. */
 async function replaceFile(
   folder: OpenFolder,
   name: string,
   bytes: Uint8Array,
   mode: number | undefined,
-  chance: () => number,
+  nextRandom: () => number,
 ): Promise<void> {
-  const { handle, temporary } = await createBeside(folder, chance);
+  const { handle, temporary } = await createTempFile(folder, nextRandom);
   try {
     try {
       await handle.writeFile(bytes);
       if (mode !== undefined) await handle.chmod(mode);
-      // Without this a power cut can leave an empty file under the new name.
+      // Without fsync, a power failure can leave an empty file under the new name.
       await handle.sync();
     } finally {
       await handle.close();
     }
-    await rename(temporary, folder.at(name));
+    await rename(temporary, folder.resolve(name));
   } catch (error) {
-    await unlink(temporary).catch(theFirstErrorIsTold);
+    await unlink(temporary).catch(ignoreCleanupError);
     throw error;
   }
 }
 
-/** A temporary file that cannot be removed either says nothing that the failed write did not. */
-function theFirstErrorIsTold(): void {}
+/** The error of the failed write is reported; the error of the cleanup is ignored. */
+function ignoreCleanupError(): void {}
 
-/** How many names are tried: the same seed gives the same names, and a crash can have left some of them. */
+/** Maximum number of attempted names: equal seeds create equal names, and a crash can leave temporary files behind. */
 const maxNames = 100;
 
-async function createBeside(
+async function createTempFile(
   folder: OpenFolder,
-  chance: () => number,
+  nextRandom: () => number,
 ): Promise<{ readonly handle: FileHandle; readonly temporary: string }> {
   for (let names = 1; ; names++) {
-    const temporary = folder.at(`.statewright-${Math.floor(chance() * 2 ** 52).toString(36)}.tmp`);
+    const temporary = folder.resolve(`.statewright-${Math.floor(nextRandom() * 2 ** 52).toString(36)}.tmp`);
     try {
       return { handle: await open(temporary, createFlags, 0o666), temporary };
     } catch (error) {
-      if (systemCodeOf(error) !== "EEXIST" || names === maxNames) throw error;
+      if (getSystemCode(error) !== "EEXIST" || names === maxNames) throw error;
     }
   }
 }
 
-/** A write that a crash cut short leaves such a file; listings do not show it. */
-const leftover = /^\.statewright-[0-9a-z]+\.tmp$/;
+/** Name of a temporary file, left behind by a crash during a write; hidden from listings. */
+const tempFileName = /^\.statewright-[0-9a-z]+\.tmp$/;
 
-/** The rules of one .gitignore and how many parts of a path stand above it. */
+/** Rules of one .gitignore, with the folder depth of the file. */
 interface FolderRules {
   readonly depth: number;
   readonly rules: readonly IgnoreRule[];
 }
 
-interface Walk {
+interface Traversal {
   readonly root: string;
-  readonly options: Required<Omit<ListOptions, "signal" | "path" | "wanted">>;
-  readonly wanted: NonNullable<ListOptions["wanted"]>;
+  readonly options: Required<Omit<ListOptions, "signal" | "path" | "filter">>;
+  readonly filter: NonNullable<ListOptions["filter"]>;
   readonly signal: AbortSignal | undefined;
   readonly entries: { path: string; kind: FileKind | "link" }[];
   readonly skipped: string[];
@@ -313,11 +330,11 @@ interface Walk {
 
 async function listFolder(root: string, options: ListOptions): Promise<Listing> {
   const { path = ".", depth = Number.POSITIVE_INFINITY, limit = 1000, gitignore = true } = options;
-  const { skip = [".git", "node_modules"], signal, wanted = () => true } = options;
-  const walk: Walk = {
+  const { skip = [".git", "node_modules"], signal, filter = () => true } = options;
+  const traversal: Traversal = {
     root,
     options: { depth, limit, gitignore, skip },
-    wanted,
+    filter,
     signal,
     entries: [],
     skipped: [],
@@ -325,106 +342,115 @@ async function listFolder(root: string, options: ListOptions): Promise<Listing> 
     truncated: false,
   };
   try {
-    const start = await pathFromRoot(root, path);
+    const start = await toPathFromRoot(root, path);
     const folder = await openInside(root, start, "folder");
     const parts = folder.path === "" ? [] : folder.path.split(sep);
-    const above: FolderRules[] = [];
+    const parentRules: FolderRules[] = [];
     if (gitignore) {
-      for (let count = 0; count < parts.length; count++) above.push(await rulesIn(root, parts.slice(0, count)));
+      for (let count = 0; count < parts.length; count++)
+        parentRules.push(await loadFolderRules(root, parts.slice(0, count)));
     }
-    await listOpen(walk, folder, parts, above, 1);
+    await listOpenFolder(traversal, folder, parts, parentRules, 1);
   } catch (error) {
-    throw fileError("list", path, error);
+    throw toFileError("list", path, error);
   }
-  const { entries, skipped, unreadable, truncated } = walk;
+  const { entries, skipped, unreadable, truncated } = traversal;
   return { entries, skipped, unreadable, truncated };
 }
 
 /** List an open folder and close it. */
-async function listOpen(
-  walk: Walk,
+async function listOpenFolder(
+  traversal: Traversal,
   folder: OpenFile,
   parts: readonly string[],
-  above: readonly FolderRules[],
+  parentRules: readonly FolderRules[],
   depth: number,
 ): Promise<void> {
-  const { root, options } = walk;
-  if (walk.signal?.aborted) {
+  const { root, options } = traversal;
+  if (traversal.signal?.aborted) {
     await folder.handle.close();
-    throw new HostError("cancelled", `Listing ${shown(parts.join("/"))} was cancelled.`);
+    throw new HostError("cancelled", `Listing ${formatPath(parts.join("/"))} was cancelled.`);
   }
-  const found = await readdir(nameOfOpen(root, folder), { withFileTypes: true, encoding: "buffer" }).finally(() =>
+  const dirents = await readdir(getListingPath(root, folder), { withFileTypes: true, encoding: "buffer" }).finally(() =>
     folder.handle.close(),
   );
-  const hasRules = options.gitignore && found.some((entry) => entry.name.toString("latin1") === ".gitignore");
-  const rules = hasRules ? [...above, await rulesIn(root, parts)] : above;
-  for (const entry of found.sort((one, other) => Buffer.compare(one.name, other.name))) {
-    await listEntry(walk, entry, parts, rules, depth);
-    if (walk.truncated) return;
+  const hasRules = options.gitignore && dirents.some((entry) => entry.name.toString("latin1") === ".gitignore");
+  const rules = hasRules ? [...parentRules, await loadFolderRules(root, parts)] : parentRules;
+  for (const entry of dirents.sort((left, right) => Buffer.compare(left.name, right.name))) {
+    await listEntry(traversal, entry, parts, rules, depth);
+    if (traversal.truncated) return;
   }
 }
 
 async function listEntry(
-  walk: Walk,
+  traversal: Traversal,
   entry: Dirent<Buffer>,
   parts: readonly string[],
   rules: readonly FolderRules[],
   depth: number,
 ): Promise<void> {
-  const { entries, skipped, unreadable, options } = walk;
+  const { entries, skipped, unreadable, options } = traversal;
   const name = entry.name.toString("utf8");
-  const below = [...parts, name];
-  const path = below.join("/");
-  if (options.skip.includes(name) || leftover.test(name) || isIgnored(rules, below, entry.isDirectory())) {
+  const entryParts = [...parts, name];
+  const path = entryParts.join("/");
+  if (options.skip.includes(name) || tempFileName.test(name) || isIgnored(rules, entryParts, entry.isDirectory())) {
     addBounded(skipped, path, options.limit);
     return;
   }
   if (!Buffer.from(name).equals(entry.name)) {
-    addBounded(unreadable, { path, cause: "its name is not UTF-8, so that no path can name it" }, options.limit);
+    addBounded(
+      unreadable,
+      { path, cause: "the name is not valid UTF-8, so no path can address the entry" },
+      options.limit,
+    );
     return;
   }
-  const kind = entry.isSymbolicLink() ? "link" : kindOf(entry);
-  if (walk.wanted(path, kind)) {
+  const kind = entry.isSymbolicLink() ? "link" : getFileKind(entry);
+  if (traversal.filter(path, kind)) {
     if (entries.length >= options.limit) {
-      walk.truncated = true;
+      traversal.truncated = true;
       return;
     }
     entries.push({ path, kind });
   }
   if (!entry.isDirectory() || depth >= options.depth) return;
   try {
-    const folder = await openInside(walk.root, join(...below), "folder");
-    if (slashed(folder.path) === path) return await listOpen(walk, folder, below, rules, depth + 1);
+    const folder = await openInside(traversal.root, join(...entryParts), "folder");
+    if (toSlashes(folder.path) === path) return await listOpenFolder(traversal, folder, entryParts, rules, depth + 1);
     await folder.handle.close();
-    addBounded(unreadable, { path, cause: "a link took its place while it was listed" }, options.limit);
+    addBounded(unreadable, { path, cause: "the folder was replaced by a link during the listing" }, options.limit);
   } catch (error) {
     if (error instanceof HostError) throw error;
-    addBounded(unreadable, { path, cause: systemCodeOf(error) || "it lies outside the workspace" }, options.limit);
+    addBounded(
+      unreadable,
+      { path, cause: getSystemCode(error) || "the entry is outside the workspace" },
+      options.limit,
+    );
   }
 }
 
-/** The deepest .gitignore that speaks of a path decides; a folder that is ignored is never looked into. */
+/** The deepest matching .gitignore decides; an ignored folder is never traversed. */
 function isIgnored(rules: readonly FolderRules[], path: readonly string[], isFolder: boolean): boolean {
   const bytes = path.map((name) => Buffer.from(name).toString("latin1"));
-  for (const { depth, rules: own } of rules.toReversed()) {
-    const verdict: Verdict = judge(own, bytes.slice(depth), isFolder);
+  for (const { depth, rules: folderRules } of rules.toReversed()) {
+    const verdict: Verdict = matchIgnoreRules(folderRules, bytes.slice(depth), isFolder);
     if (verdict !== undefined) return verdict === "ignored";
   }
   return false;
 }
 
-/** Rules beyond this size are no rules that a person wrote. */
+/** Maximum size of a .gitignore; a larger file is truncated. */
 const maxRulesBytes = 2 ** 20;
 
-/** The rules of a folder; none when its .gitignore is missing, unreadable, or (as with git) a link. */
-async function rulesIn(root: string, parts: readonly string[]): Promise<FolderRules> {
+/** Loads the rules of a folder; empty if its .gitignore is missing, unreadable or, as with git, a link. */
+async function loadFolderRules(root: string, parts: readonly string[]): Promise<FolderRules> {
   const path = join(...parts, ".gitignore");
   try {
     const { handle, stat, path: real } = await openInside(root, path, "read");
     try {
-      const isOwn = real === path && stat.isFile();
-      const bytes = isOwn ? await readUpTo(handle, maxRulesBytes) : Buffer.alloc(0);
-      return { depth: parts.length, rules: ignoreRules(bytes.toString("latin1")) };
+      const isRegularFile = real === path && stat.isFile();
+      const bytes = isRegularFile ? await readUpTo(handle, maxRulesBytes) : Buffer.alloc(0);
+      return { depth: parts.length, rules: parseIgnoreRules(bytes.toString("latin1")) };
     } finally {
       await handle.close();
     }
@@ -437,24 +463,24 @@ function addBounded<Item>(items: Item[], item: Item, limit: number): void {
   if (items.length < limit) items.push(item);
 }
 
-function kindOf(found: { isFile(): boolean; isDirectory(): boolean }): FileKind {
-  if (found.isFile()) return "file";
-  return found.isDirectory() ? "folder" : "other";
+function getFileKind(entry: { isFile(): boolean; isDirectory(): boolean }): FileKind {
+  if (entry.isFile()) return "file";
+  return entry.isDirectory() ? "folder" : "other";
 }
 
-function notAFile(verb: "read" | "write", path: string): HostError {
-  const what = "it is a device, a pipe or a socket. Give the path of a file.";
-  return new HostError("io", `Cannot ${verb} ${shown(path)}: ${what}`);
+function createNotAFileError(verb: "read" | "write", path: string): HostError {
+  const reason = "the path is a device, a pipe or a socket. Pass the path of a file.";
+  return new HostError("io", `Cannot ${verb} ${formatPath(path)}: ${reason}`);
 }
 
-function undefinedIfMissing(error: unknown): undefined {
-  if (systemCodeOf(error) !== "ENOENT") throw error;
+function ignoreMissing(error: unknown): undefined {
+  if (getSystemCode(error) !== "ENOENT") throw error;
 }
 
-function shown(path: string): string {
+function formatPath(path: string): string {
   return path === "" ? "." : path;
 }
 
-function slashed(path: string): string {
+function toSlashes(path: string): string {
   return sep === "/" ? path : path.replaceAll(sep, "/");
 }

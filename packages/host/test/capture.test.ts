@@ -4,22 +4,22 @@ import { Capture } from "../src/capture.ts";
 const text = "aé€😀".repeat(50);
 const bytes = Buffer.from(text);
 
-test("text comes out whole, wherever the chunks are cut", () => {
+test("captured text is complete, wherever its chunks are cut", () => {
   for (let size = 1; size <= 11; size++) {
     const capture = new Capture(bytes.length);
     let streamed = "";
     for (let at = 0; at < bytes.length; at += size) streamed += capture.add(bytes.subarray(at, at + size));
     expect(streamed + capture.end()).toBe(text);
-    expect(capture.captured()).toEqual({ text, droppedBytes: 0 });
+    expect(capture.getOutput()).toEqual({ text, droppedBytes: 0 });
   }
 });
 
-test("what is too long keeps its beginning and its end, counts the middle, and cuts no character", () => {
+test("a long captured text keeps its start and end, counts the middle, and cuts no character", () => {
   for (let maxBytes = 0; maxBytes < bytes.length; maxBytes++) {
     for (const size of [1, 3, 64, bytes.length]) {
       const capture = new Capture(maxBytes);
       for (let at = 0; at < bytes.length; at += size) capture.add(bytes.subarray(at, at + size));
-      const captured = capture.captured();
+      const captured = capture.getOutput();
       const [head = "", tail = ""] = captured.text.split(/\n\[\.\.\. \d+ bytes left out \.\.\.\]\n/);
       expect(text.startsWith(head)).toBe(true);
       expect(text.endsWith(tail)).toBe(true);
@@ -32,16 +32,16 @@ test("what is too long keeps its beginning and its end, counts the middle, and c
   }
 });
 
-test("bytes that are no UTF-8 become U+FFFD and are not lost from the count", () => {
+test("captured bytes that are not UTF-8 become U+FFFD and are counted", () => {
   const capture = new Capture(4);
   expect(capture.add(Buffer.from([0x61, 0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x62]))).toContain("\ufffd");
-  const { droppedBytes, text: kept } = capture.captured();
+  const { droppedBytes, text: kept } = capture.getOutput();
   expect(droppedBytes).toBeGreaterThanOrEqual(4);
   expect(kept.startsWith("a\ufffd")).toBe(true);
   expect(kept.endsWith("b")).toBe(true);
 });
 
-test("a stream that ends inside a character says so once", () => {
+test("a stream that ends inside a character yields a single U+FFFD", () => {
   const capture = new Capture(100);
   expect(capture.add(Buffer.from([0x61, 0xe2, 0x82]))).toBe("a");
   expect(capture.end()).toBe("\ufffd");

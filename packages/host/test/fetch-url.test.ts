@@ -26,7 +26,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
 const local: FetchOptions = { allowPrivate: ["127.0.0.1"], resolve: async () => ["127.0.0.1"] };
 const textOf = (body: Uint8Array) => Buffer.from(body).toString();
 
-test("R9 names are resolved once, every address is looked at, the connection goes where was looked, redirects too, and bytes are capped", async () => {
+test("fetchUrl resolves a name once, checks every address, connects to it, also for redirects, and caps bytes [R9]", async () => {
   const seen: string[] = [];
   let asked = 0;
   const port = await serve((request, response) => {
@@ -63,7 +63,7 @@ test("R9 names are resolved once, every address is looked at, the connection goe
   expect([endless.body.length, endless.truncated]).toEqual([25_000, true]);
 });
 
-test("addresses of this machine and of networks around it are refused in all their spellings", async () => {
+test("fetchUrl refuses local and private addresses in all their spellings", async () => {
   for (const host of [
     "localhost",
     "127.0.0.1",
@@ -91,7 +91,7 @@ test("addresses of this machine and of networks around it are refused in all the
   expect(["", "example.com", "fe80::1%eth0"].filter(isPublicAddress)).toEqual([]);
 });
 
-test("other schemes, credentials in the URL and hosts that are not on the list are refused", async () => {
+test("fetchUrl refuses other schemes, credentials in the URL and hosts outside the list", async () => {
   for (const url of ["file:///etc/passwd", "ftp://example.com/", "nonsense", "http://me:secret@example.com/"]) {
     const failure = await failureOf(fetchUrl(url));
     expect(failure).toMatchObject({ code: "denied" });
@@ -104,7 +104,7 @@ test("other schemes, credentials in the URL and hosts that are not on the list a
   });
 });
 
-test("a redirect to another host gets no secrets, and a form is not sent twice", async () => {
+test("fetchUrl sends no secrets to a redirect on another host and does not repeat a form", async () => {
   const seen: unknown[] = [];
   const port = await serve((request, response) => {
     const { authorization, cookie } = request.headers;
@@ -120,7 +120,7 @@ test("a redirect to another host gets no secrets, and a form is not sent twice",
   ]);
 });
 
-test("a host that never answers, or never ends, is given up in time and on a signal; nothing is left open", async () => {
+test("fetchUrl gives up a host that never answers or never ends by timeout or signal, and leaves nothing open", async () => {
   const sockets = new Set<unknown>();
   const { world, advance } = stillWorld();
   let came = () => {};
@@ -155,7 +155,7 @@ test("a host that never answers, or never ends, is given up in time and on a sig
   while (sockets.size > 0) await new Promise((next) => setImmediate(next));
 });
 
-test("a host that changes the protocol is a failure, at once", async () => {
+test("fetchUrl fails at once for a protocol switch", async () => {
   const port = await serve((request) => {
     request.socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n");
   });

@@ -41,7 +41,7 @@ const expectFailure = async (work: Promise<unknown>, code: string, message: stri
 };
 
 describe("reading", () => {
-  test("gives text as it stands, with byte order mark and line ends", async () => {
+  test("reading a file returns its exact text with byte order mark and line ends", async () => {
     put("a/text.txt", "\ufeffé😀\r\nend");
     expect(await files.read("a/text.txt")).toEqual({
       kind: "text",
@@ -52,7 +52,7 @@ describe("reading", () => {
     expect(await files.read(join(root, "a/../a/./text.txt"))).toMatchObject({ kind: "text" });
   });
 
-  test("stops at the limit without cutting a character, and says so", async () => {
+  test("reading a file stops at the limit without cutting a character and reports the cut", async () => {
     put("long.txt", "é€😀".repeat(3));
     const whole = "é€😀".repeat(3);
     for (let maxBytes = 0; maxBytes < 27; maxBytes++) {
@@ -66,7 +66,7 @@ describe("reading", () => {
     expect(await files.read("long.txt", { maxBytes: 27 })).toMatchObject({ text: whole, truncated: false });
   });
 
-  test("gives bytes where there is no text", async () => {
+  test("reading a binary file returns bytes", async () => {
     const cases = [Buffer.from([0x61, 0, 0x62]), Buffer.from([0xff, 0xd8, 0xff]), Buffer.from("é").subarray(0, 1)];
     for (const bytes of cases) {
       put("image.bin", bytes);
@@ -78,7 +78,7 @@ describe("reading", () => {
     expect(await files.read("empty")).toMatchObject({ kind: "text", text: "" });
   });
 
-  test("says of a path what is wrong with it", async () => {
+  test("reading reports the problem of a bad path", async () => {
     put("file.txt");
     fs.mkdirSync(join(root, "folder"));
     await expectFailure(files.read("missing.txt"), "not_found", "Cannot read missing.txt: there is no such file");
@@ -96,7 +96,7 @@ describe("reading", () => {
     await expectFailure(files.stat("missing"), "not_found", "Cannot look at missing: there is no such");
   });
 
-  test.runIf(posix)("does not wait for a pipe that nobody writes to", async () => {
+  test.runIf(posix)("reading a pipe without a writer fails without waiting", async () => {
     await runProcess("mkfifo", ["pipe"], { cwd: root });
     await expectFailure(files.read("pipe"), "io", "Cannot read pipe: it is a device, a pipe or a socket.");
     await expectFailure(files.write("pipe", "x"), "io", "Cannot write pipe: it is a device, a pipe or a socket.");
@@ -104,7 +104,7 @@ describe("reading", () => {
     expect((await files.list()).entries).toEqual([{ path: "pipe", kind: "other" }]);
   });
 
-  test("works in a root that is itself reached by a link", async () => {
+  test("reading works in a root that is reached by a link", async () => {
     put("file.txt", "x");
     fs.symlinkSync(root, join(base, "link"));
     const linked = workspace(join(base, "link"));
@@ -116,7 +116,7 @@ describe("reading", () => {
   });
 });
 
-describe("what lies outside the root", () => {
+describe("paths outside the root", () => {
   beforeEach(() => {
     fs.mkdirSync(join(base, "root-evil"));
     fs.mkdirSync(join(base, "outside"));
@@ -131,7 +131,7 @@ describe("what lies outside the root", () => {
     fs.symlinkSync("loop", join(root, "loop"));
   });
 
-  test("is refused, by dots, by absolute paths, by links, and beside a root with the same beginning", async () => {
+  test("a path outside the root is refused: dots, absolute paths, links and a sibling with the same prefix", async () => {
     const ways = ["../outside/secret", "..", "a/../../outside/secret", "../root-evil/secret", "/etc/passwd"];
     for (const path of [...ways, "out/secret", "out-file", "evil/secret"]) {
       const message = `${path}: it lies outside the workspace. Give a path inside it.`;
@@ -150,7 +150,7 @@ describe("what lies outside the root", () => {
     expect(fs.readFileSync(join(base, "outside/secret"), "utf8")).toBe("secret");
   });
 
-  test("does not stand for what only looks like it", async () => {
+  test("a path that only resembles one outside the root is accepted", async () => {
     put("..data/x", "dots");
     expect(await files.read("..data/x")).toMatchObject({ text: "dots" });
     expect(await files.read("in/secret")).toMatchObject({ text: "inside" });
@@ -159,8 +159,8 @@ describe("what lies outside the root", () => {
     await expectFailure(files.write("loop", "x"), "io", "its links lead in a circle");
   });
 
-  describe.runIf(onLinux)("that changes meanwhile", () => {
-    test("R10 is never read, listed or written through, nor by a like prefix", async () => {
+  describe.runIf(onLinux)("paths changed during use", () => {
+    test("a path that changes to one outside the root is never read, listed or written, nor by a shared prefix [R10]", async () => {
       await expectFailure(files.read("../root-evil/secret"), "outside", "outside the workspace");
       await expectFailure(files.read("evil/secret"), "outside", "outside the workspace");
       const flipper = spawn(process.execPath, [fixture("flip.ts"), root], { stdio: ["ignore", "pipe", "inherit"] });
@@ -196,7 +196,7 @@ function codeOf(error: unknown): string {
 }
 
 describe("writing", () => {
-  test("makes the folders above and tells what it did", async () => {
+  test("writing creates parent folders and reports the result", async () => {
     expect(await files.write("a/b/c.txt", "é")).toEqual({ path: "a/b/c.txt", created: true, bytes: 2 });
     expect(await files.write("a/b/c.txt", new Uint8Array([1, 2, 3]))).toEqual({
       path: "a/b/c.txt",
@@ -207,7 +207,7 @@ describe("writing", () => {
     expect(fs.readdirSync(join(root, "a/b"))).toEqual(["c.txt"]);
   });
 
-  test.runIf(posix)("keeps the mode of a file, and gives a new one the usual", async () => {
+  test.runIf(posix)("writing keeps the mode of a file and gives a new file the default mode", async () => {
     put("run.sh", "old");
     fs.chmodSync(join(root, "run.sh"), 0o751);
     await files.write("run.sh", "new");
@@ -217,7 +217,7 @@ describe("writing", () => {
     expect((await files.stat("new.txt")).mode).toBe((await files.stat("usual.txt")).mode);
   });
 
-  test.runIf(posix)("replaces a file in one step: who has the old one open reads it to its end", async () => {
+  test.runIf(posix)("writing replaces a file atomically, and an open reader still reads the old content", async () => {
     put("file.txt", "old content");
     const old = fs.openSync(join(root, "file.txt"), "r");
     await files.write("file.txt", "new");
@@ -226,7 +226,7 @@ describe("writing", () => {
     expect(fs.readFileSync(join(root, "file.txt"), "utf8")).toBe("new");
   });
 
-  test("goes through a link inside the root and leaves it a link", async () => {
+  test("writing through a link inside the root keeps the link", async () => {
     put("real/file.txt", "old");
     fs.symlinkSync("real/file.txt", join(root, "link"));
     fs.symlinkSync(join(root, "real/new.txt"), join(root, "link-to-new"));
@@ -236,7 +236,7 @@ describe("writing", () => {
     expect(fs.readFileSync(join(root, "real/file.txt"), "utf8")).toBe("new");
   });
 
-  test("to what is no file is refused and leaves nothing behind", async () => {
+  test("writing to a path that is not a file is refused and leaves nothing behind", async () => {
     put("folder/x");
     await expectFailure(files.write("folder", "x"), "io", "Cannot write folder: it is a folder. Give another name.");
     await expectFailure(files.write("", "x"), "io", "Cannot write .: it is a folder.");
@@ -245,7 +245,7 @@ describe("writing", () => {
     expect(fs.readdirSync(join(root, "folder"))).toEqual(["x"]);
   });
 
-  test.runIf(onLinux)("that fails midway leaves the old file and nothing else", async () => {
+  test.runIf(onLinux)("a write that fails midway leaves only the old file", async () => {
     put("kept.txt", "old");
     const script = 'trap "" XFSZ; ulimit -f 8; exec "$0" "$@"';
     const { stdout } = await runProcess("sh", ["-c", script, process.execPath, fixture("too-large.ts"), root]);
@@ -256,7 +256,7 @@ describe("writing", () => {
     expect(fs.readFileSync(join(root, "kept.txt"), "utf8")).toBe("old");
   });
 
-  test.runIf(onLinux)("reading, listing and refusing leave no file handle open", async () => {
+  test.runIf(onLinux)("reading, listing and refusals leave no file handle open", async () => {
     // Of files, not pipes: those of an earlier command may close meanwhile.
     const handles = () =>
       fs.readdirSync("/proc/self/fd").filter((fd) => {
@@ -280,7 +280,7 @@ describe("writing", () => {
 });
 
 describe("listing", () => {
-  test("names everything below in order, each folder before its content, links without following them", async () => {
+  test("a listing names everything below in order, folders before their content, and does not follow links", async () => {
     for (const path of ["b.txt", "a/z.txt", "a/b/c.txt", "a-b.txt", "é/ü.txt", "node_modules/x/y.js", ".git/HEAD"])
       put(path);
     put("node_modules-2/x", "");
@@ -309,7 +309,7 @@ describe("listing", () => {
     expect(await pathsOf({ path: "a", depth: 1 })).toEqual(["a/b", "a/z.txt"]);
   });
 
-  test("is the first entries of the whole when it is bounded, and says so", async () => {
+  test("a bounded listing is a prefix of the full one and reports the bound", async () => {
     for (const path of ["a/1", "a/2", "b/1", "c"]) put(path);
     const all = await pathsOf();
     for (let limit = 0; limit <= all.length; limit++) {
@@ -319,7 +319,7 @@ describe("listing", () => {
     }
   });
 
-  test.runIf(onLinux)("survives names with any bytes, and tells which it cannot name", async () => {
+  test.runIf(onLinux)("a listing handles file names of any bytes and counts those that it cannot name", async () => {
     for (const bytes of [[0xff], [0x61, 0x0a, 0x62], [0xe2, 0x82], [0x1b, 0x5b, 0x32, 0x4a]]) {
       fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(bytes)]), "");
     }
@@ -330,7 +330,7 @@ describe("listing", () => {
     expect(unreadable[0]?.cause).toContain("not UTF-8");
   });
 
-  test.runIf(onLinux)("goes on past a folder that cannot be opened", async () => {
+  test.runIf(onLinux)("a listing continues past a folder that cannot be opened", async () => {
     put("b.txt");
     // Deeper than a path can say, which refuses even a superuser.
     const name = "d".repeat(250);
@@ -348,13 +348,13 @@ describe("listing", () => {
     execFileSync("rm", ["-rf", join(root, name)]);
   });
 
-  test("ends when it is cancelled", async () => {
+  test("a cancelled listing fails with cancelled", async () => {
     put("a/b");
     const error = await failureOf(files.list({ signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: "cancelled" });
   });
 
-  test("honours the .gitignore of every folder from the root down, also when it starts below", async () => {
+  test("a listing applies the .gitignore of every folder from the root down, also when it starts below", async () => {
     put(".gitignore", "*.log\n/dist\nbuild/\n!keep.log\n");
     put("pkg/.gitignore", "!debug.log\nlocal\n");
     for (const path of [
@@ -376,7 +376,7 @@ describe("listing", () => {
     expect(await pathsOf({ gitignore: false })).toContain("pkg/build/a");
   });
 
-  test("does not take rules from outside by a link", async () => {
+  test("a listing ignores a .gitignore that links outside the root", async () => {
     fs.writeFileSync(join(base, "rules"), "*.txt");
     fs.symlinkSync("../rules", join(root, ".gitignore"));
     put("a.txt");

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { afterAll, describe, expect, test } from "vitest";
-import { ignoreRules, judge } from "../src/gitignore.ts";
+import { matchIgnoreRules, parseIgnoreRules } from "../src/gitignore.ts";
 import { workspace } from "../src/index.ts";
 
 const hasGit = (() => {
@@ -17,17 +17,17 @@ const hasGit = (() => {
 
 const verdict = (rules: string, path: string) => {
   const isFolder = path.endsWith("/");
-  return judge(ignoreRules(rules), path.replace(/\/$/, "").split("/"), isFolder);
+  return matchIgnoreRules(parseIgnoreRules(rules), path.replace(/\/$/, "").split("/"), isFolder);
 };
 
-test("a pattern that makes regular expressions explode takes no time", () => {
+test("a .gitignore pattern that would make a regular expression explode is matched quickly", () => {
   const name = "a".repeat(255);
   expect(verdict(`${"*a".repeat(2000)}b`, name)).toBeUndefined();
   expect(verdict(`${"**/a/".repeat(2000)}b`, `${"a/".repeat(2000)}c`)).toBeUndefined();
   expect(verdict("[[:constructor:]]\n[[:__proto__:]]\n", "c")).toBeUndefined();
 });
 
-test("lines that mean nothing match nothing", () => {
+test("blank and meaningless .gitignore lines match nothing", () => {
   for (const rules of ["", "#x", "   ", "/", "!", "[x", "x\\"]) expect(verdict(rules, "x")).toBeUndefined();
   expect(verdict("\xef\xbb\xbfx\r\n", "x")).toBe("ignored");
   expect(verdict("\\#x\n\\!x", "#x")).toBe("ignored");
@@ -35,7 +35,7 @@ test("lines that mean nothing match nothing", () => {
   expect(verdict("x  ", "x")).toBe("ignored");
 });
 
-describe.runIf(hasGit)("compared with git", () => {
+describe.runIf(hasGit)("comparison with git", () => {
   const root = mkdtempSync(join(tmpdir(), "statewright-gitignore-"));
   afterAll(() => rmSync(root, { recursive: true, force: true }));
   const env = { PATH: process.env["PATH"], HOME: root, GIT_CONFIG_NOSYSTEM: "1" };
@@ -44,7 +44,7 @@ describe.runIf(hasGit)("compared with git", () => {
   const names = ["a", "b", "ab", "a.b", "A", "-", "a b", "é", "]", "x1"];
   const paths = names.flatMap((one) => [one, ...names.map((two) => `d/${two}`), `d/e/${one}`, `e/d/${one}/f`]);
 
-  test("the same files are left out, for patterns of every form", async () => {
+  test("our .gitignore matcher excludes the same files as git for patterns of every form", async () => {
     git("init", "-q");
     for (const path of paths) {
       mkdirSync(join(root, dirname(path)), { recursive: true });

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { serveHttp } from "@statewright/host";
 import { expect, onTestFinished, test } from "vitest";
 
-test("a port that is taken is refused, what a handler throws is told to nobody outside, and close cuts what is open", async () => {
+test("serveHttp refuses a taken port, hides handler errors from clients, and closes open requests", async () => {
   const errors: unknown[] = [];
   let gone: AbortSignal | undefined;
   const server = await serveHttp(

@@ -5,7 +5,7 @@ import { isHostError, runProcess } from "../src/index.ts";
 import { childrenOf, onLinux, until } from "./processes.ts";
 
 describe.runIf(onLinux)("after many runs", () => {
-  test("aborted at any point, each has settled once and nothing is left", async () => {
+  test("each of many processes aborted at any point settles once, and no handle remains", async () => {
     const handles = () => readdirSync("/proc/self/fd").length;
     const resources = () => process.getActiveResourcesInfo().filter((name) => /Process|Pipe/.test(name)).length;
     await runProcess("true");

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { type PageOptions, realPlaceInside, runProcess, workspace } from "../src/index.ts";
+import { type PageOptions, resolveRealPathInside, runProcess, workspace } from "../src/index.ts";
 import { failureOf } from "./processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-page-"));
@@ -17,7 +17,7 @@ async function page(content: string | Uint8Array, options: PageOptions = {}) {
   return { ...rest, lines: rest.lines.map(({ text, cutBytes }) => (cutBytes === 0 ? text : [text, cutBytes])) };
 }
 
-test("a page holds the lines that were asked for, and says where the next begins and how many there are", async () => {
+test("a page has the requested lines, the start of the next page, and the number of lines", async () => {
   const whole = { next: undefined, isExact: true };
   expect(await page("")).toEqual({ ...whole, lines: [], totalLines: 0 });
   expect(await page("a")).toEqual({ ...whole, lines: ["a"], totalLines: 1 });
@@ -36,7 +36,7 @@ test("a page holds the lines that were asked for, and says where the next begins
   expect(await page("a\nb", { from: 9 })).toMatchObject({ lines: [], next: undefined, totalLines: 2 });
 });
 
-test("a page is bounded in bytes, and a line too, by whole characters; the first line always comes", async () => {
+test("a page and its lines are bounded in bytes at whole characters, and the first line is always included", async () => {
   expect(await page("aaaa\nbbbb\ncccc\n", { maxBytes: 10 })).toMatchObject({ lines: ["aaaa", "bbbb"], next: 3 });
   expect(await page("aaaa\nb\n", { maxBytes: 1 })).toMatchObject({ lines: ["aaaa"], next: 2 });
   expect(await page("éééé\nx\n", { maxLineBytes: 5 })).toMatchObject({ lines: [["éé", 3], "x"], isExact: true });
@@ -46,7 +46,7 @@ test("a page is bounded in bytes, and a line too, by whole characters; the first
   });
 });
 
-test("lines are the same wherever the parts that are read begin", async () => {
+test("page lines are equal wherever the read chunks begin", async () => {
   const lines = Array.from({ length: 30_000 }, (_, at) => `é${at}`);
   const text = lines.join("\n");
   for (const from of [1, 8_000, 17_000, 29_900]) {
@@ -55,12 +55,12 @@ test("lines are the same wherever the parts that are read begin", async () => {
   }
 });
 
-test("a zero byte at the beginning says that a file is binary, other bytes that are no UTF-8 are told", async () => {
+test("a file with an early zero byte is binary, and other bytes that are not UTF-8 are reported", async () => {
   expect(await page(new Uint8Array([1, 0, 2]))).toEqual({ kind: "binary", head: 3, totalBytes: 3 });
   expect(await page(new Uint8Array([0x61, 0xff]))).toMatchObject({ lines: ["a\uFFFD"], isExact: false });
 });
 
-test("a page of a folder, of nothing, and of a file outside is refused as reading is; a signal ends it", async () => {
+test("readLines refuses a folder, a missing file and a path outside like read, and a signal ends it", async () => {
   mkdirSync(join(folder, "sub"), { recursive: true });
   expect(await failureOf(files.readLines("sub"))).toMatchObject({ code: "io" });
   expect(await failureOf(files.readLines("none"))).toMatchObject({ code: "not_found" });
@@ -71,33 +71,33 @@ test("a page of a folder, of nothing, and of a file outside is refused as readin
   });
 });
 
-test("a list names and counts what is wanted only, and looks into the folders all the same", async () => {
+test("a filtered listing returns and counts only matching entries and still descends into all folders", async () => {
   for (const name of ["tree/a/one.ts", "tree/a/one.md", "tree/b/two.ts", "tree/three.ts"]) {
     mkdirSync(join(folder, name, ".."), { recursive: true });
     writeFileSync(join(folder, name), "");
   }
   const wanted = (path: string) => path.endsWith(".ts");
-  const all = await files.list({ path: "tree", wanted });
+  const all = await files.list({ path: "tree", filter: wanted });
   expect(all.entries.map(({ path }) => path)).toEqual(["tree/a/one.ts", "tree/b/two.ts", "tree/three.ts"]);
   expect(all.truncated).toBe(false);
-  const two = await files.list({ path: "tree", wanted, limit: 2 });
+  const two = await files.list({ path: "tree", filter: wanted, limit: 2 });
   expect([two.entries.length, two.truncated]).toEqual([2, true]);
 });
 
-test("all paths to one file have one real place, outside there is none", async () => {
+test("all paths to one file resolve to one real path, and a path outside to none", async () => {
   writeFileSync(join(folder, "target"), "");
   symlinkSync("target", join(folder, "alias"));
   symlinkSync(".", join(folder, "here"));
   const places = await Promise.all(
-    ["target", "./alias", "here/alias", join(folder, "target")].map((path) => realPlaceInside(folder, path)),
+    ["target", "./alias", "here/alias", join(folder, "target")].map((path) => resolveRealPathInside(folder, path)),
   );
   expect(new Set(places).size).toBe(1);
   expect(places[0]).toMatch(/target$/);
-  expect(await realPlaceInside(folder, "here/new")).toBe(`${places[0]?.slice(0, -"target".length)}new`);
-  expect(await realPlaceInside(folder, "../x")).toBeUndefined();
+  expect(await resolveRealPathInside(folder, "here/new")).toBe(`${places[0]?.slice(0, -"target".length)}new`);
+  expect(await resolveRealPathInside(folder, "../x")).toBeUndefined();
 });
 
-test("the bytes of a command come as they are, each with its stream; a throw stops it", async () => {
+test("command output is delivered as raw bytes per stream, and a throwing listener stops the command", async () => {
   const seen = { stdout: [] as number[], stderr: [] as number[] };
   await runProcess("sh", ["-c", "printf '\\377\\000'; printf e >&2"], {
     maxBytes: 0,

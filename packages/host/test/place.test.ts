@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { placeInside } from "../src/index.ts";
+import { resolvePathInside } from "../src/index.ts";
 
 let root = "";
 let outside = "";
@@ -20,15 +20,15 @@ afterAll(async () => {
   await rm(outside, { recursive: true });
 });
 
-test("a path is told by where it really leads, also one that names nothing yet", async () => {
+test("placeInside resolves a path through links, also for a file that does not exist yet", async () => {
   const places = ["src", "src/new/file", "in/x", "./src//deep/", "src/../src", ".", ""].map((path) =>
-    placeInside(root, path),
+    resolvePathInside(root, path),
   );
   expect(await Promise.all(places)).toEqual(["src", "src/new/file", "src/deep/x", "src/deep", "src", "", ""]);
-  expect(await placeInside(root, join(root, "in"))).toBe("src/deep");
+  expect(await resolvePathInside(root, join(root, "in"))).toBe("src/deep");
 });
 
-test("what leads out of the root, in a circle, or to two places at once, has no place", async () => {
+test("placeInside has no result for a path that leaves the root, loops, or is ambiguous", async () => {
   // After the link, `..` is the folder above where it leads: the text says another.
   const paths = [
     "..",
@@ -44,6 +44,6 @@ test("what leads out of the root, in a circle, or to two places at once, has no 
     "out/../src",
     "a\0b",
   ];
-  expect(await Promise.all(paths.map((path) => placeInside(root, path)))).toEqual(paths.map(() => undefined));
-  expect(await placeInside(join(root, "not-there"), "x")).toBe(undefined);
+  expect(await Promise.all(paths.map((path) => resolvePathInside(root, path)))).toEqual(paths.map(() => undefined));
+  expect(await resolvePathInside(join(root, "not-there"), "x")).toBe(undefined);
 });

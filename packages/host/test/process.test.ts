@@ -5,9 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { spawnError } from "../src/environment.ts";
-import { endGroup, HostError, isHostError, type RunningProcess, runProcess, startProcess } from "../src/index.ts";
-import { gated, groupOf, signalGroup, spawnWatcher } from "../src/process-group.ts";
+import { createSpawnError } from "../src/environment.ts";
+import {
+  HostError,
+  isHostError,
+  killProcessGroup,
+  type RunningProcess,
+  runProcess,
+  startProcess,
+} from "../src/index.ts";
+import { createGatedCommand, getProcessGroup, signalGroup, spawnWatcher } from "../src/process-group.ts";
 import { childrenOf, failureOf, isRunning, membersOf, onLinux, outputWatch, stillWorld, until } from "./processes.ts";
 
 const posix = process.platform !== "win32";
@@ -18,22 +25,22 @@ const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, impo
 const sh = (script: string) => ["-c", script];
 const node = (script: string, ...args: string[]) => ["-e", script, ...args];
 
-describe.runIf(posix)("a command", () => {
-  test("that fails is a result with both outputs and its exit code", async () => {
+describe.runIf(posix)("running commands", () => {
+  test("a failing command is a result with both outputs and its exit code", async () => {
     const result = await runProcess("sh", sh("echo o; echo e >&2; exit 3"));
     expect(result).toMatchObject({ exitCode: 3, signal: undefined, ended: "exited", stdout: "o\n", stderr: "e\n" });
     expect(result).toMatchObject({ truncated: false, droppedBytes: { stdout: 0, stderr: 0 } });
     expect(result.durationMs).toBeGreaterThan(0);
   });
 
-  test("gets its arguments as they are, whatever a shell would make of them", async () => {
+  test("a command receives its arguments unchanged, without shell expansion", async () => {
     const args = ["$HOME", "`id`", "; rm -rf x", "a b", "", "'\"", "*", "line\nline", "-n", "é😀"];
     const script = "process.stdout.write(JSON.stringify(process.argv.slice(1)))";
     const { stdout } = await runProcess(process.execPath, [...node(script, "--"), ...args]);
     expect(JSON.parse(stdout)).toEqual(args);
   });
 
-  test("sees the allowed variables and those that it is given, no others", async () => {
+  test("a command sees the allowed and the given environment variables and no others", async () => {
     process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
     process.env["STATEWRIGHT_TEST_NAMED"] = "named";
     const script = "process.stdout.write(JSON.stringify(process.env))";
@@ -61,7 +68,7 @@ describe.runIf(posix)("a command", () => {
   });
 
   test.runIf(existsSync("/bin/bash"))(
-    "in bash does not run the start file of its user, with an input or without",
+    "a bash command does not run the user's start file, with or without input",
     async () => {
       writeFileSync(join(folder, ".bashrc"), "echo from the start file\n");
       for (const options of [{}, { input: "x" }]) {
@@ -71,22 +78,22 @@ describe.runIf(posix)("a command", () => {
     },
   );
 
-  test("starts in the folder that it is given", async () => {
+  test("a command starts in the given folder", async () => {
     expect((await runProcess("pwd", ["-P"], { cwd: "/" })).stdout).toBe("/\n");
   });
 
-  test("reads its input to the end, and none when there is none", async () => {
+  test("a command reads its input to the end, and an empty input when none is given", async () => {
     const input = "é😀\n".repeat(200_000);
     const { stdout } = await runProcess("cat", [], { input, maxBytes: 10_000_000 });
     expect(stdout).toBe(input);
     expect((await runProcess("cat")).stdout).toBe("");
   });
 
-  test("that does not read its input still ends well", async () => {
+  test("a command that does not read its input still completes", async () => {
     expect(await runProcess("true", [], { input: "x".repeat(5_000_000) })).toMatchObject({ exitCode: 0 });
   });
 
-  test("hands its output on while it runs, whole characters only", async () => {
+  test("a command streams its output while it runs, in whole characters", async () => {
     const output = outputWatch();
     const errors = outputWatch();
     const script = `
@@ -104,7 +111,7 @@ describe.runIf(posix)("a command", () => {
     expect(output.all()).toBe("😀");
   });
 
-  test("can be spoken with, until its input is closed", async () => {
+  test("a running command accepts writes until its input is closed", async () => {
     const output = outputWatch();
     const running = await startProcess("cat", [], { keepInputOpen: true, onOutput: output.onOutput });
     await running.write("one\n");
@@ -116,7 +123,7 @@ describe.runIf(posix)("a command", () => {
     expect(error).toMatchObject({ name: "HostError", code: "io" });
   });
 
-  test("keeps the beginning and the end of a long output", async () => {
+  test("a long command output keeps its start and end", async () => {
     const result = await runProcess("sh", sh("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last"), {
       maxBytes: 1000,
     });
@@ -127,8 +134,8 @@ describe.runIf(posix)("a command", () => {
     expect(result.stdout.length).toBeLessThan(1100);
   });
 
-  test("does not run when its parent dies between its fork and the word to the watcher", async () => {
-    const { command, args } = gated("touch", [join(folder, "ran")], {});
+  test("a command does not run when its parent dies between the fork and the watcher's registration", async () => {
+    const { command, args } = createGatedCommand("touch", [join(folder, "ran")], {});
     const child = spawn(command, args, { stdio: ["ignore", "ignore", "ignore", "pipe"] });
     const gate = child.stdio[3];
     gate?.destroy();
@@ -137,11 +144,11 @@ describe.runIf(posix)("a command", () => {
   });
 });
 
-describe.runIf(posix)("a command that cannot be started", () => {
+describe.runIf(posix)("commands that cannot be started", () => {
   const startFailure = (command: string, args: readonly string[] = [], options: object = {}) =>
     failureOf(runProcess(command, args, options));
 
-  test("is an error that names it and what to do", async () => {
+  test("a command that cannot be started is an error with its name and the next step", async () => {
     const error = await startFailure("no-such-command-here");
     expect(error).toBeInstanceOf(HostError);
     expect(isHostError(error)).toBe(true);
@@ -152,7 +159,7 @@ describe.runIf(posix)("a command that cannot be started", () => {
     );
   });
 
-  test("says which of its parts is wrong", async () => {
+  test("a start failure names the part that is wrong", async () => {
     const plain = join(folder, "plain.txt");
     writeFileSync(plain, "text");
     chmodSync(plain, 0o644);
@@ -175,18 +182,18 @@ describe.runIf(posix)("a command that cannot be started", () => {
     }
   });
 
-  test("because its arguments are too large says so", async () => {
+  test("arguments that are too large fail with too_large", async () => {
     expect(await startFailure("true", ["x".repeat(5_000_000)])).toMatchObject({ code: "too_large" });
   });
 
-  test("F22 because no more processes are allowed says so, and how to get more", () => {
-    expect(spawnError("echo", "EAGAIN")).toMatchObject({ code: "spawn_failed", systemCode: "EAGAIN" });
-    expect(String(spawnError("echo", "EAGAIN"))).toMatch(
+  test("a start refused by the process limit reports the limit and the remedy [F22]", () => {
+    expect(createSpawnError("echo", "EAGAIN")).toMatchObject({ code: "spawn_failed", systemCode: "EAGAIN" });
+    expect(String(createSpawnError("echo", "EAGAIN"))).toMatch(
       /Cannot start echo .*no more processes are allowed.*ulimit -u/,
     );
   });
 
-  test("F22 no process starts while no file handle is left: a clear error, and it works once there are some", async () => {
+  test("no process starts without free file handles, the error is clear, and a later start works [F22]", async () => {
     const { stdout, stderr } = await runProcess("sh", [
       "-c",
       'ulimit -n 64; exec "$0" "$1"',
@@ -200,8 +207,8 @@ describe.runIf(posix)("a command that cannot be started", () => {
   });
 });
 
-describe.runIf(posix)("a name that looks like an option", () => {
-  test("is still a command", async () => {
+describe.runIf(posix)("option-like names", () => {
+  test("a command whose name looks like an option still runs", async () => {
     const file = join(folder, "-c");
     writeFileSync(file, "#!/bin/sh\necho ran $1\n");
     chmodSync(file, 0o755);
@@ -210,8 +217,8 @@ describe.runIf(posix)("a name that looks like an option", () => {
   });
 });
 
-describe.runIf(posix)("an end", () => {
-  test("T43 by a signal is 128 + n, exit 127 is a result, and a missing shell is an error", async () => {
+describe.runIf(posix)("process ends", () => {
+  test("a command ended by signal n has exit code 128 + n, exit 127 is a result, and a missing shell is an error [T43]", async () => {
     expect(await runProcess("sh", sh("kill -9 $$"))).toMatchObject({
       exitCode: 137,
       signal: "SIGKILL",
@@ -226,7 +233,7 @@ describe.runIf(posix)("an end", () => {
     expect(String(error)).toContain("spawn ENOENT");
   });
 
-  test.runIf(onLinux)("T42 of a shell takes the child that holds its pipe with it", async () => {
+  test.runIf(onLinux)("ending a shell also ends the child that holds its pipe [T42]", async () => {
     const output = outputWatch();
     const { world, armed } = stillWorld();
     const running = await startProcess("sh", sh("sleep 1000 & echo child $!; wait"), {
@@ -242,7 +249,7 @@ describe.runIf(posix)("an end", () => {
     expect(armed()).toBe(0);
   });
 
-  test("by its deadline is an error with what was written so far", async () => {
+  test("a command ended by its deadline is an error with the output so far", async () => {
     const { world, advance } = stillWorld();
     const output = outputWatch();
     const error = failureOf(
@@ -261,7 +268,7 @@ describe.runIf(posix)("an end", () => {
     expect(String(await error)).toContain("sh did not end within 5000 ms");
   });
 
-  test("by its deadline is not mistaken for success when the command makes it one", async () => {
+  test("a command that exits with 0 at its deadline is still an error", async () => {
     const { world, advance } = stillWorld();
     const output = outputWatch();
     const script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
@@ -271,21 +278,24 @@ describe.runIf(posix)("an end", () => {
     expect(await error).toMatchObject({ code: "timeout", result: { exitCode: 0 } });
   });
 
-  test.runIf(onLinux)("by SIGKILL comes after the grace to what ignores SIGTERM, grandchildren too", async () => {
-    const { world, advance } = stillWorld();
-    const output = outputWatch();
-    const script = 'trap "" TERM; sh -c "echo ready; exec sleep 1000" & wait; sleep 1000';
-    const running = await startProcess("sh", sh(script), { world, onOutput: output.onOutput });
-    await output.seen("ready");
-    const result = running.stop();
-    advance(1999);
-    expect(membersOf(running.group.id).length).toBeGreaterThanOrEqual(2);
-    advance(1);
-    expect(await result).toMatchObject({ ended: "stopped", signal: "SIGKILL", exitCode: 137, durationMs: 2000 });
-    await until(() => membersOf(running.group.id).length === 0);
-  });
+  test.runIf(onLinux)(
+    "SIGKILL follows the grace time for processes that ignore SIGTERM, grandchildren included",
+    async () => {
+      const { world, advance } = stillWorld();
+      const output = outputWatch();
+      const script = 'trap "" TERM; sh -c "echo ready; exec sleep 1000" & wait; sleep 1000';
+      const running = await startProcess("sh", sh(script), { world, onOutput: output.onOutput });
+      await output.seen("ready");
+      const result = running.stop();
+      advance(1999);
+      expect(membersOf(running.group.id).length).toBeGreaterThanOrEqual(2);
+      advance(1);
+      expect(await result).toMatchObject({ ended: "stopped", signal: "SIGKILL", exitCode: 137, durationMs: 2000 });
+      await until(() => membersOf(running.group.id).length === 0);
+    },
+  );
 
-  test.runIf(onLinux)("of a stopped shell leaves its child the rest of the grace to finish", async () => {
+  test.runIf(onLinux)("the child of a stopped shell has the rest of the grace time to finish", async () => {
     const { world, advance } = stillWorld();
     const output = outputWatch();
     const child = 'trap "echo got; read x < fifo; echo saved; exit" TERM; echo ready; while :; do sleep 0.01; done';
@@ -305,7 +315,7 @@ describe.runIf(posix)("an end", () => {
     expect((await result).stdout).toBe("ready\ngot\nsaved\n");
   });
 
-  test("by an abort is an error that carries the output, and no later output comes", async () => {
+  test("an aborted command is an error with its output, and no later output is delivered", async () => {
     const controller = new AbortController();
     const output = outputWatch();
     const running = runProcess("sh", sh("echo 1; sleep 60; echo 2"), {
@@ -322,14 +332,14 @@ describe.runIf(posix)("an end", () => {
     expect(output.all()).toBe("1\n");
   });
 
-  test("before the start starts nothing", async () => {
+  test("a command aborted before its start starts nothing", async () => {
     const file = join(folder, "started");
     const error = await failureOf(runProcess("touch", [file], { signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: "cancelled", result: undefined });
     expect(readdirSync(folder)).not.toContain("started");
   });
 
-  test.runIf(onLinux)("of the command ends what it left running without a pipe", async () => {
+  test.runIf(onLinux)("the end of a command ends background processes without a pipe", async () => {
     const running = await startProcess("sh", sh("sleep 1000 >/dev/null 2>&1 & echo done"), {
       world: stillWorld().world,
     });
@@ -337,36 +347,42 @@ describe.runIf(posix)("an end", () => {
     await until(() => membersOf(running.group.id).length === 0);
   });
 
-  test.runIf(onLinux)("of the command gives what holds its output a moment, then ends it", async () => {
-    const { world, advance } = stillWorld();
-    const running = await startProcess("sh", sh("sleep 1000 & echo done"), { world });
-    await until(() => !membersOf(running.group.id).includes(running.group.id));
-    let settled = false;
-    running.result.then(() => {
-      settled = true;
-    });
-    await until(() => membersOf(running.group.id).length === 1);
-    expect(settled).toBe(false);
-    await advanceUntilDone(running, () => advance(200));
-    expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
-    await until(() => membersOf(running.group.id).length === 0);
-  });
+  test.runIf(onLinux)(
+    "the end of a command gives background processes that hold its output a moment, then ends them",
+    async () => {
+      const { world, advance } = stillWorld();
+      const running = await startProcess("sh", sh("sleep 1000 & echo done"), { world });
+      await until(() => !membersOf(running.group.id).includes(running.group.id));
+      let settled = false;
+      running.result.then(() => {
+        settled = true;
+      });
+      await until(() => membersOf(running.group.id).length === 1);
+      expect(settled).toBe(false);
+      await advanceUntilDone(running, () => advance(200));
+      expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
+      await until(() => membersOf(running.group.id).length === 0);
+    },
+  );
 
-  test.runIf(onLinux)("of the command is told even when something left its group with the pipe", async () => {
-    const { world, advance } = stillWorld();
-    const script = `const { spawn } = require("node:child_process");
+  test.runIf(onLinux)(
+    "the end of a command is reported even when a process that left its group holds the pipe",
+    async () => {
+      const { world, advance } = stillWorld();
+      const script = `const { spawn } = require("node:child_process");
       const child = spawn("sleep", ["1000"], { detached: true, stdio: "inherit" });
       console.log(child.pid); child.unref();`;
-    const running = await startProcess(process.execPath, node(script), { world });
-    await advanceUntilDone(running, () => advance(200));
-    const result = await running.result;
-    const escaped = Number(result.stdout);
-    expect(isRunning(escaped)).toBe(true);
-    process.kill(escaped, "SIGKILL");
-    await until(() => !isRunning(escaped));
-  });
+      const running = await startProcess(process.execPath, node(script), { world });
+      await advanceUntilDone(running, () => advance(200));
+      const result = await running.result;
+      const escaped = Number(result.stdout);
+      expect(isRunning(escaped)).toBe(true);
+      process.kill(escaped, "SIGKILL");
+      await until(() => !isRunning(escaped));
+    },
+  );
 
-  test("of a process whose listener throws is that error, with nothing left running", async () => {
+  test("a listener that throws fails its command and leaves nothing running", async () => {
     const running = await startProcess("sh", sh("echo x; sleep 1000"), {
       onOutput: () => {
         throw new Error("listener broke");
@@ -405,10 +421,10 @@ function startParent(...commands: string[]) {
   return { parent, output, groups, pid: parent.pid ?? 0 };
 }
 
-describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
+describe.runIf(onLinux)("parents killed by SIGKILL", () => {
   const lives = "sleep 1000 & echo ready-; wait";
 
-  test("takes every group with it, grandchildren and the watcher too", async () => {
+  test("a parent killed by SIGKILL takes every process group with it, grandchildren and watcher included", async () => {
     const { parent, output, groups, pid } = startParent(
       `${lives}; echo a`,
       `trap "" TERM HUP; ${lives}; echo b`,
@@ -427,7 +443,7 @@ describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
     await until(() => !children.some(isRunning));
   });
 
-  test("takes them with it when its watcher was ended before", async () => {
+  test("a parent killed by SIGKILL takes its groups with it even when its watcher was ended before", async () => {
     const { parent, output, groups, pid } = startParent(lives);
     await until(() => output.all().includes("ready-") && groups().length === 1);
     const [group] = groups();
@@ -443,11 +459,11 @@ describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
     await until(() => membersOf(group?.id ?? 0).length === 0);
   });
 
-  test("ends by its watcher the groups that live, and none that has only their number", async () => {
+  test("the watcher ends living groups and none that only reuses a number", async () => {
     const strangers = [0, 1, 2].map(() => spawn("sleep", ["1000"], { detached: true, stdio: "ignore" }));
     strays.push(...strangers);
     const [live = 0, released = 0, reborn = 0] = strangers.map((stranger) => stranger.pid ?? 0);
-    const bornOf = (pid: number) => groupOf(pid).born?.split("/")[1];
+    const bornOf = (pid: number) => getProcessGroup(pid).startId?.split("/")[1];
     const watcher = spawnWatcher();
     for (const pid of [live, released]) watcher?.stdin?.write(`+ ${pid} ${bornOf(pid)}\n`);
     watcher?.stdin?.write(`+ ${reborn} 1${bornOf(reborn)}\n- ${released} -\n- 99 -\n`);
@@ -458,25 +474,25 @@ describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
     for (const stranger of strangers) stranger.kill("SIGKILL");
   });
 
-  test("leaves alone what has the number of a group but not its birth", async () => {
+  test("a group with a reused number and another start time is not killed", async () => {
     const stranger = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
     strays.push(stranger);
     const id = stranger.pid ?? 0;
     const recorded = await startProcess("sleep", ["1000"]);
     // As if it had got the pid of a leader that was collected.
     expect(signalGroup(id, "SIGKILL", true)).toBe(false);
-    expect(endGroup({ id, born: `${recorded.group.born}0` })).toBe("gone");
-    expect(endGroup({ id })).toBe("unknown");
-    expect(endGroup({ id: 1, born: "x/1" })).toBe("unknown");
+    expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
+    expect(killProcessGroup({ id })).toBe("unknown");
+    expect(killProcessGroup({ id: 1, startId: "x/1" })).toBe("unknown");
     expect(isRunning(id)).toBe(true);
-    expect(endGroup(recorded.group)).toBe("killed");
+    expect(killProcessGroup(recorded.group)).toBe("killed");
     expect(await recorded.result).toMatchObject({ signal: "SIGKILL", ended: "exited" });
-    expect(endGroup(recorded.group)).toBe("gone");
+    expect(killProcessGroup(recorded.group)).toBe("gone");
     stranger.kill("SIGKILL");
     await once(stranger, "exit");
   });
 
-  test("R11 argv and not shell, an allowed environment, a group of its own, a deadline, and death with its parent", async () => {
+  test("a command has argv without a shell, an allowed environment, its own group, a deadline, and dies with its parent [R11]", async () => {
     process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
     const { world, advance } = stillWorld();
     const output = outputWatch();
@@ -502,7 +518,7 @@ describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
   });
 });
 
-test.runIf(posix)("a shell waits at its own gate: argv, outputs, exit code and environment are the same", async () => {
+test.runIf(posix)("a gated shell has the same argv, outputs, exit code and environment", async () => {
   const script = 'echo "$0 $# $1"; env | sed "s/=.*//" | sort | tr "\\n" " "; no_such_command; exit 7';
   const args = ["-c", script];
   for (const shell of ["sh", "bash"]) {

@@ -1,4 +1,4 @@
-/** Runs of Statewright as OpenTelemetry spans. */
+/** OpenTelemetry tracer for Statewright runs. */
 export {
   type OtelAttributes,
   type OtelSpan,

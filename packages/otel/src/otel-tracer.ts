@@ -1,16 +1,19 @@
-/** OpenTelemetry as the tracer of runs: what `traceRun` says of agents, models and tools becomes spans of its API. */
+/** Adapts OpenTelemetry to the tracer of `traceRun`: spans for agents, models and tools. */
 import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
 
-/** Where the names of the conventions for generative AI are described, by their version. */
+/** Schema URL of the OpenTelemetry semantic conventions for generative AI. */
 export const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
 
-/** What `otelTracer` takes. */
+/** Options of `otelTracer`. */
 export interface OtelTracerOptions {
-  /** Makes the spans. Default: the tracer `statewright` of the provider that is registered when a span begins. */
+  /**
+   * Tracer that creates the spans. Default: the tracer `statewright` of the provider registered at the start of a
+   * span.
+   */
   readonly tracer?: Tracer;
 }
 
-/** A span that has begun, as `traceRun` sees it; `span` is the one of OpenTelemetry. */
+/** A started span for `traceRun`; `span` is the OpenTelemetry span. */
 export interface OtelSpan {
   readonly span: Span;
   readonly set: (attributes: OtelAttributes) => void;
@@ -18,10 +21,10 @@ export interface OtelSpan {
   readonly end: (at: number) => void;
 }
 
-/** Attributes as `traceRun` gives them. */
+/** Span attributes of `traceRun`. */
 export type OtelAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** A span about to begin; times are milliseconds since the epoch. */
+/** Start data of a span; times in milliseconds since the epoch. */
 export interface OtelSpanStart {
   readonly name: string;
   readonly kind: "client" | "internal";
@@ -31,28 +34,28 @@ export interface OtelSpanStart {
 }
 
 /**
- * The tracer for `traceRun`. The span of an agent stands in the span that is active where its run was started, such as that of
- * a request to a server. Without a registered provider nothing is recorded.
+ * Returns the tracer for `traceRun`. The parent of an agent span is the span active at the start of the run, such as
+ * the span of a server request. Without a registered provider no span is recorded.
  */
 export function otelTracer({ tracer }: OtelTracerOptions = {}): {
   readonly startSpan: (start: OtelSpanStart) => OtelSpan;
 } {
   return {
     startSpan: ({ name, kind, attributes, at, parent }) => {
-      const made = tracer ?? trace.getTracerProvider().getTracer("statewright", undefined, { schemaUrl });
-      const outside = context.active();
-      const span = made.startSpan(
+      const spanTracer = tracer ?? trace.getTracerProvider().getTracer("statewright", undefined, { schemaUrl });
+      const activeContext = context.active();
+      const span = spanTracer.startSpan(
         name,
         {
           kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          attributes: plain(attributes),
+          attributes: copyAttributes(attributes),
           startTime: at,
         },
-        parent === undefined ? outside : trace.setSpan(outside, parent.span),
+        parent === undefined ? activeContext : trace.setSpan(activeContext, parent.span),
       );
       return {
         span,
-        set: (more) => void span.setAttributes(plain(more)),
+        set: (more) => void span.setAttributes(copyAttributes(more)),
         fail: (type) => {
           span.setAttribute("error.type", type);
           span.setStatus({ code: SpanStatusCode.ERROR, message: type });
@@ -63,9 +66,9 @@ export function otelTracer({ tracer }: OtelTracerOptions = {}): {
   };
 }
 
-/** The API takes lists that it may change. */
-function plain(attributes: OtelAttributes): Record<string, string | number | boolean | string[]> {
-  const own: Record<string, string | number | boolean | string[]> = {};
-  for (const [name, value] of Object.entries(attributes)) own[name] = typeof value === "object" ? [...value] : value;
-  return own;
+/** Copies attributes: the OpenTelemetry API requires mutable arrays. */
+function copyAttributes(attributes: OtelAttributes): Record<string, string | number | boolean | string[]> {
+  const copy: Record<string, string | number | boolean | string[]> = {};
+  for (const [name, value] of Object.entries(attributes)) copy[name] = typeof value === "object" ? [...value] : value;
+  return copy;
 }

@@ -9,7 +9,7 @@ function recording() {
   return { tracer: otelTracer({ tracer: provider.getTracer("test") }), exporter };
 }
 
-test("spans have their kind, times, attributes and parent", () => {
+test("OpenTelemetry spans have their kind, times, attributes and parent", () => {
   const { tracer, exporter } = recording();
   const agent = tracer.startSpan({
     name: "invoke_agent desk",
@@ -44,7 +44,7 @@ test("spans have their kind, times, attributes and parent", () => {
   ]);
 });
 
-test("a failure is the status of its span, with the type of the error", () => {
+test("a failure sets the status of its OpenTelemetry span and the error type", () => {
   const { tracer, exporter } = recording();
   const span = tracer.startSpan({
     name: "execute_tool pay",
@@ -61,7 +61,7 @@ test("a failure is the status of its span, with the type of the error", () => {
   });
 });
 
-test("without a provider nothing is recorded, and nothing fails", () => {
+test("a tracer without a provider records nothing and does not fail", () => {
   const span = otelTracer().startSpan({ name: "x", kind: "internal", attributes: {}, at: 1, parent: undefined });
   span.set({ a: 1 });
   span.end(2);

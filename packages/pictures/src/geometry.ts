@@ -1,34 +1,34 @@
-/** Points and sizes along and across the direction of flow. */
+/** Points and extents across and along the direction of flow. */
 
-/** A point: `across` the direction of flow, and `along` it. */
+/** A point: `across` and `along` the direction of flow. */
 export interface Point {
   readonly across: number;
   readonly along: number;
 }
 
-/** What takes up room. */
+/** A size across and along the direction of flow. */
 export interface Extent {
   readonly across: number;
   readonly along: number;
 }
 
-/** A size as it is drawn, whatever way the picture flows. */
-export interface Drawn {
+/** A rendered size, independent of the flow direction. */
+export interface RenderedSize {
   readonly width: number;
   readonly height: number;
 }
 
 export const origin: Point = { across: 0, along: 0 };
-export const noRoom: Extent = { across: 0, along: 0 };
-/** What stands for something without a size of its own. */
-export const dot: Extent = { across: 1, along: 1 };
+export const emptyExtent: Extent = { across: 0, along: 0 };
+/** Extent of an object without a size of its own. */
+export const pointExtent: Extent = { across: 1, along: 1 };
 
-/** A point elsewhere. */
-export function moved(point: Point, by: Point): Point {
-  return { across: point.across + by.across, along: point.along + by.along };
+/** Returns a point moved by an offset. */
+export function translate(point: Point, offset: Point): Point {
+  return { across: point.across + offset.across, along: point.along + offset.along };
 }
 
-/** A drawn size in a picture that flows down, or right when it is `turned`. */
-export function upright({ width, height }: Drawn, turned: boolean): Extent {
+/** Converts a rendered size to an extent for a downward flow, or a rightward flow when `turned`. */
+export function toExtent({ width, height }: RenderedSize, turned: boolean): Extent {
   return turned ? { across: height, along: width } : { across: width, along: height };
 }

@@ -1,4 +1,4 @@
-/** What a layout says: where everything stands. */
+/** Layout of a diagram: positions of boxes and lines. */
 import type { OutlineEdge, OutlineNode } from "@statewright/core";
 import type { Extent, Point } from "./geometry.ts";
 
@@ -6,28 +6,27 @@ import type { Extent, Point } from "./geometry.ts";
 export interface Box extends Extent {
   readonly node: OutlineNode;
   readonly at: Point;
-  /** How many regions it stands in. */
+  /** Number of enclosing regions. */
   readonly depth: number;
 }
 
-/** An edge. */
 export interface Line {
   readonly edge: OutlineEdge;
   /** From source to target. A line leaves and enters boxes along the direction of flow. */
   readonly points: readonly Point[];
-  /** Whether it leads back to its own node: then its points are where it leaves, how far it goes, and where it comes back. */
+  /** True for an edge back to its own node: `points` are then the exit, the farthest point and the entry. */
   readonly loop: boolean;
   readonly label: Label | undefined;
   readonly depth: number;
 }
 
-/** The label of an edge around its centre. */
+/** Label of an edge, positioned by its center. */
 export interface Label extends Extent {
   readonly text: string;
   readonly centre: Point;
 }
 
-/** A whole picture: boxes from the outermost inwards. */
+/** Layout of a whole diagram: boxes from the outermost inwards. */
 export interface Layout extends Extent {
   readonly boxes: readonly Box[];
   readonly lines: readonly Line[];

@@ -1,101 +1,124 @@
 /**
- * Where everything stands. Each graph is laid out by itself, from the innermost outwards, and stands in the one around it as
- * a box. An edge between states of different regions is laid out in parts: one in each region that it leaves or enters, and
- * one between them.
+ * Computes the layout. Each graph is laid out separately, from the innermost outwards, and is a box in its parent
+ * graph. An edge between different regions is laid out in segments: one in each region that the edge leaves or
+ * enters, and one between the regions.
  */
 import type { Outline } from "@statewright/core";
-import { drawFrame, type Frame, movedLine, type Place } from "./frame.ts";
-import { dot, type Extent, moved, noRoom, origin, type Point, upright } from "./geometry.ts";
+import { drawFrame, type Frame, type FrameContext, translateLine } from "./frame.ts";
+import { type Extent, emptyExtent, origin, type Point, pointExtent, toExtent, translate } from "./geometry.ts";
 import type { Layout } from "./layout-types.ts";
 import { rank } from "./ranks.ts";
-import { borders, type Crossing, crossingsOf, flowOf, gateTo, rankedRoute, routeOf, towardsBorders } from "./routes.ts";
-import { drawnLabel, drawnSize, framePadding } from "./sizes.ts";
+import {
+  type Crossing,
+  createBorderEdges,
+  createBorders,
+  createFlow,
+  createGateRoute,
+  createRoute,
+  listCrossings,
+  toRankedEdge,
+} from "./routes.ts";
+import { getFramePadding, measureLabel, measureNode } from "./sizes.ts";
 
-/** Lay out a picture whose flow goes down; with `turned` it goes right, and what is across is upright. */
-export function layOut(outline: Outline, turned: boolean): Layout {
-  return layOutFrame(outline, [], { turned, depth: 0, around: undefined });
+/** Returns the layout with downward flow; rightward when `turned`, with swapped axes. */
+export function createLayout(outline: Outline, turned: boolean): Layout {
+  return createFrame(outline, [], { turned, depth: 0, parent: undefined });
 }
 
-function layOutFrame(outline: Outline, crossings: readonly Crossing[], place: Place): Frame {
+function createFrame(outline: Outline, crossings: readonly Crossing[], context: FrameContext): Frame {
   const routes = [
-    ...outline.edges.map((edge) => routeOf(outline, edge)),
-    ...crossings.map((each) => gateTo(outline, each)),
+    ...outline.edges.map((edge) => createRoute(outline, edge)),
+    ...crossings.map((each) => createGateRoute(outline, each)),
   ];
-  const flow = flowOf(outline, routes);
-  const passing = routes.flatMap((route) => crossingsOf(route, flow));
+  const flow = createFlow(outline, routes);
+  const passing = routes.flatMap((route) => listCrossings(route, flow));
   const frames = new Map<string, Frame>();
   for (const node of outline.nodes) {
     if (node.inside === undefined) continue;
-    const own = passing.filter(({ box }) => box === node.id).map(({ crossing }) => crossing);
-    frames.set(node.id, layOutFrame(node.inside, own, { ...place, depth: place.depth + 1, around: node }));
+    const nodeCrossings = passing.filter(({ box }) => box === node.id).map(({ crossing }) => crossing);
+    frames.set(
+      node.id,
+      createFrame(node.inside, nodeCrossings, { ...context, depth: context.depth + 1, parent: node }),
+    );
   }
   const sizes = new Map<string, Extent>(
-    outline.nodes.map((node) => [node.id, frames.get(node.id) ?? upright(drawnSize(node), place.turned)]),
+    outline.nodes.map((node) => [node.id, frames.get(node.id) ?? toExtent(measureNode(node), context.turned)]),
   );
-  for (const { gate } of routes) if (gate !== undefined) sizes.set(gate.id, dot);
-  const labels = new Map(outline.edges.map((edge) => [edge.id, drawnLabel(edge, outline)]));
-  const ranked = rank(new Map([...sizes, ...borders(routes)]), [
-    ...routes.map((route) => rankedRoute(route, labels.get(route.id), place.turned)),
-    ...towardsBorders(outline, routes, flow),
+  for (const { gate } of routes) if (gate !== undefined) sizes.set(gate.id, pointExtent);
+  const labels = new Map(outline.edges.map((edge) => [edge.id, measureLabel(edge, outline)]));
+  const ranked = rank(new Map([...sizes, ...createBorders(routes)]), [
+    ...routes.map((route) => toRankedEdge(route, labels.get(route.id), context.turned)),
+    ...createBorderEdges(outline, routes, flow),
   ]);
-  return framed(drawFrame({ outline, routes, frames, sizes, labels, ranked, place }), crossings, place);
+  return addBorder(drawFrame({ outline, routes, frames, sizes, labels, ranked, context }), crossings, context);
 }
 
-/** Put a frame around what was drawn: its corner is the origin. */
-function framed(drawn: Omit<Frame, keyof Extent>, crossings: readonly Crossing[], { turned, around }: Place): Frame {
-  const { low, high } = reachOf(drawn);
-  const padding = framePadding(around);
-  const gates = crossings.map((crossing) => ({ ...crossing, at: gateOf(drawn.crossings.get(crossing.key), crossing) }));
-  // Lines that come in over the border with the title pass beside it.
+/** Adds a border to a drawing; its corner becomes the origin. */
+function addBorder(
+  drawn: Omit<Frame, keyof Extent>,
+  crossings: readonly Crossing[],
+  { turned, parent }: FrameContext,
+): Frame {
+  const { low, high } = measureBounds(drawn);
+  const padding = getFramePadding(parent);
+  const gates = crossings.map((crossing) => ({
+    ...crossing,
+    at: getGatePoint(drawn.crossings.get(crossing.key), crossing),
+  }));
+  // Lines that enter through the border with the title pass beside the title.
   const first = Math.min(
     ...gates.flatMap(({ side, at }) => (side === "before" && !turned ? [at.across - low.across] : [])),
   );
-  const left = Math.max(padding.left, padding.leastWidth - first);
+  const left = Math.max(padding.left, padding.minWidth - first);
   const before = turned ? { across: padding.top, along: left } : { across: left, along: padding.top };
   const { right, bottom } = padding;
   const after = turned ? { across: bottom, along: right } : { across: right, along: bottom };
-  const least = upright({ width: padding.leastWidth, height: 0 }, turned);
-  const needed = (axis: keyof Extent): number => high[axis] - low[axis] + before[axis] + after[axis];
-  const size = { across: Math.max(least.across, needed("across")), along: Math.max(least.along, needed("along")) };
-  const start = (axis: keyof Extent): number => before[axis] - low[axis] + (size[axis] - needed(axis)) / 2;
-  const by = { across: start("across"), along: start("along") };
+  const minimum = toExtent({ width: padding.minWidth, height: 0 }, turned);
+  const measureNeeded = (axis: keyof Extent): number => high[axis] - low[axis] + before[axis] + after[axis];
+  const size = {
+    across: Math.max(minimum.across, measureNeeded("across")),
+    along: Math.max(minimum.along, measureNeeded("along")),
+  };
+  const getOffset = (axis: keyof Extent): number => before[axis] - low[axis] + (size[axis] - measureNeeded(axis)) / 2;
+  const offset = { across: getOffset("across"), along: getOffset("along") };
   return {
     ...size,
-    boxes: drawn.boxes.map((box) => ({ ...box, at: moved(box.at, by) })),
-    lines: drawn.lines.map((line) => movedLine(line, by)),
+    boxes: drawn.boxes.map((box) => ({ ...box, at: translate(box.at, offset) })),
+    lines: drawn.lines.map((line) => translateLine(line, offset)),
     crossings: new Map(
       gates.map(({ key, is, side, at }) => {
-        const points = (drawn.crossings.get(key) ?? []).map((point) => moved(point, by));
-        const border = { across: at.across + by.across, along: side === "after" ? size.along : 0 };
+        const points = (drawn.crossings.get(key) ?? []).map((point) => translate(point, offset));
+        const border = { across: at.across + offset.across, along: side === "after" ? size.along : 0 };
         return [key, is === "source" ? [...points, border] : [border, ...points]];
       }),
     ),
   };
 }
 
-/** Where a line that crosses the border comes to it. */
-function gateOf(points: readonly Point[] = [], { is }: Crossing): Point {
+/** Returns the point at which a crossing line meets the border. */
+function getGatePoint(points: readonly Point[] = [], { is }: Crossing): Point {
   return points[is === "source" ? points.length - 1 : 0] ?? origin;
 }
 
-/** How far everything reaches. */
-function reachOf({ boxes, lines, crossings }: Omit<Frame, keyof Extent>): {
+/** Returns the bounding box of a drawing. */
+function measureBounds({ boxes, lines, crossings }: Omit<Frame, keyof Extent>): {
   readonly low: Point;
   readonly high: Point;
 } {
   const low = { across: Number.POSITIVE_INFINITY, along: Number.POSITIVE_INFINITY };
   const high = { across: Number.NEGATIVE_INFINITY, along: Number.NEGATIVE_INFINITY };
-  const cover = (at: Point, size: Extent = noRoom): void => {
+  const extend = (at: Point, size: Extent = emptyExtent): void => {
     for (const axis of ["across", "along"] as const) {
       low[axis] = Math.min(low[axis], at[axis]);
       high[axis] = Math.max(high[axis], at[axis] + size[axis]);
     }
   };
-  for (const box of boxes) cover(box.at, box);
+  for (const box of boxes) extend(box.at, box);
   for (const { points, label } of lines) {
-    for (const point of points) cover(point);
-    if (label !== undefined) cover(moved(label.centre, { across: -label.across / 2, along: -label.along / 2 }), label);
+    for (const point of points) extend(point);
+    if (label !== undefined)
+      extend(translate(label.centre, { across: -label.across / 2, along: -label.along / 2 }), label);
   }
-  for (const points of crossings.values()) for (const point of points) cover(point);
+  for (const points of crossings.values()) for (const point of points) extend(point);
   return { low, high };
 }

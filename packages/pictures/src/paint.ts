@@ -1,34 +1,34 @@
-/** A layout as SVG text: boxes, lines and labels, each with a title and a class for what it is. */
+/** Renders a layout as SVG text: boxes, lines and labels, each with a title and a class of its kind. */
 import { END, type OutlineEdge, type OutlineNode, START } from "@statewright/core";
 import type { Point } from "./geometry.ts";
 import type { Box, Layout, Line } from "./layout-types.ts";
-import { cut, drawnName, labelSize, nameSize, sheet, title } from "./sizes.ts";
+import { cornerCut, getDisplayName, labelSize, nameSize, sheetOffset, titlePosition } from "./sizes.ts";
 import { style } from "./style.ts";
 import { escapeXml } from "./text.ts";
 
-/** What a part of a picture is painted as. */
+/** Highlight of a node or an edge. */
 export type Mark = "good" | "bad" | "current";
 
-/** What painting takes besides the layout. */
-export interface Painting {
+/** Options of `paint`. */
+export interface PaintOptions {
   readonly name: string;
   readonly turned: boolean;
   readonly mark: (part: OutlineNode | OutlineEdge) => Mark | undefined;
 }
 
-/** Paint a picture. Regions come first, then lines, then nodes and labels, so that nothing covers a name. */
-export function paint(layout: Layout, painting: Painting): string {
+/** Renders a diagram. Regions come first, then lines, then nodes and labels, so that no shape covers a name. */
+export function paint(layout: Layout, options: PaintOptions): string {
   const { boxes, lines } = layout;
-  const [width, height] = painting.turned ? [layout.along, layout.across] : [layout.across, layout.along];
+  const [width, height] = options.turned ? [layout.along, layout.across] : [layout.across, layout.along];
   const size = `${round(width)} ${round(height)}`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" class="statewright" viewBox="0 0 ${size}" width="${round(width)}" height="${round(height)}" role="img" aria-label="${escapeXml(`Graph ${painting.name}`)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" class="statewright" viewBox="0 0 ${size}" width="${round(width)}" height="${round(height)}" role="img" aria-label="${escapeXml(`Graph ${options.name}`)}">`,
     `<style>${style}</style>`,
     `<rect class="canvas" width="100%" height="100%" rx="10"/>`,
-    ...boxes.filter(({ node }) => node.inside !== undefined).map((box) => region(box, painting)),
-    ...lines.map((line) => drawLine(line, painting)),
-    ...boxes.filter(({ node }) => node.inside === undefined).map((box) => drawNode(box, painting)),
-    ...lines.map((line) => drawLabel(line, painting)),
+    ...boxes.filter(({ node }) => node.inside !== undefined).map((box) => renderRegion(box, options)),
+    ...lines.map((line) => renderLine(line, options)),
+    ...boxes.filter(({ node }) => node.inside === undefined).map((box) => renderNode(box, options)),
+    ...lines.map((line) => renderLabel(line, options)),
     "</svg>",
     "",
   ].join("\n");
@@ -41,86 +41,90 @@ interface Rect {
   readonly height: number;
 }
 
-function rectOf({ at, across, along }: Box, turned: boolean): Rect {
+function toRect({ at, across, along }: Box, turned: boolean): Rect {
   return turned
     ? { x: at.along, y: at.across, width: along, height: across }
     : { x: at.across, y: at.along, width: across, height: along };
 }
 
-/** A node that runs many times stands before a second sheet. */
-function sheets(rect: Rect, many: boolean, corner: number): string {
-  if (!many) return rectangle(rect, corner);
+/** Renders the shape of a node; a node that runs several times gets a second sheet. */
+function renderSheets(rect: Rect, many: boolean, corner: number): string {
+  if (!many) return renderRectangle(rect, corner);
   const { x, y, width, height } = rect;
-  const size = { width: width - sheet, height: height - sheet };
-  return rectangle({ x: x + sheet, y, ...size }, corner) + rectangle({ x, y: y + sheet, ...size }, corner);
+  const size = { width: width - sheetOffset, height: height - sheetOffset };
+  return (
+    renderRectangle({ x: x + sheetOffset, y, ...size }, corner) +
+    renderRectangle({ x, y: y + sheetOffset, ...size }, corner)
+  );
 }
 
-function rectangle({ x, y, width, height }: Rect, corner: number): string {
+function renderRectangle({ x, y, width, height }: Rect, corner: number): string {
   return `<rect class="shape" x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${corner}"/>`;
 }
 
-function group(
+function renderGroup(
   part: OutlineNode | OutlineEdge,
   classes: readonly string[],
-  painting: Painting,
-  said: string,
-  drawn: string,
+  options: PaintOptions,
+  tooltip: string,
+  content: string,
 ): string {
-  const mark = painting.mark(part);
+  const mark = options.mark(part);
   const names = mark === undefined ? classes : [...classes, mark];
-  return `<g class="${names.join(" ")}" data-id="${escapeXml(part.id)}"><title>${escapeXml(said)}</title>${drawn}</g>`;
+  return `<g class="${names.join(" ")}" data-id="${escapeXml(part.id)}"><title>${escapeXml(tooltip)}</title>${content}</g>`;
 }
 
-function region(box: Box, painting: Painting): string {
+function renderRegion(box: Box, options: PaintOptions): string {
   const { node, depth } = box;
-  const rect = rectOf(box, painting.turned);
+  const rect = toRect(box, options.turned);
   const many = node.kind === "task";
-  const top = rect.y + title.top + (many ? sheet : 0);
-  const name = `<text class="title" x="${round(rect.x + title.left)}" y="${round(top)}">${escapeXml(drawnName(node))}${node.deferred ? " (deferred)" : ""}</text>`;
-  const classes = ["region", depth % 2 === 0 ? "odd" : "even", ...deferredClass(node)];
-  return group(node, classes, painting, nodeInWords(node), sheets(rect, many, 14) + name);
+  const top = rect.y + titlePosition.top + (many ? sheetOffset : 0);
+  const name = `<text class="title" x="${round(rect.x + titlePosition.left)}" y="${round(top)}">${escapeXml(getDisplayName(node))}${node.deferred ? " (deferred)" : ""}</text>`;
+  const classes = ["region", depth % 2 === 0 ? "odd" : "even", ...listDeferredClasses(node)];
+  return renderGroup(node, classes, options, describeNode(node), renderSheets(rect, many, 14) + name);
 }
 
-function drawNode(box: Box, painting: Painting): string {
+function renderNode(box: Box, options: PaintOptions): string {
   const { node } = box;
-  const rect = rectOf(box, painting.turned);
+  const rect = toRect(box, options.turned);
   const [x, y] = [rect.x + rect.width / 2, rect.y + rect.height / 2];
-  const classes = [node.kind, ...deferredClass(node)];
+  const classes = [node.kind, ...listDeferredClasses(node)];
   if (node.kind === "start" || node.kind === "end") {
-    const circle = (name: string, radius: number): string =>
+    const renderCircle = (name: string, radius: number): string =>
       `<circle class="${name}" cx="${round(x)}" cy="${round(y)}" r="${radius}"/>`;
-    const drawn = node.kind === "start" ? circle("shape", 9) : circle("shape", 8.2) + circle("dot", 4.5);
-    return group(node, classes, painting, nodeInWords(node), drawn);
+    const drawn =
+      node.kind === "start" ? renderCircle("shape", 9) : renderCircle("shape", 8.2) + renderCircle("dot", 4.5);
+    return renderGroup(node, classes, options, describeNode(node), drawn);
   }
   const many = node.kind === "task";
-  const shape = node.kind === "tools" ? cutCorners(rect) : sheets(rect, many, node.kind === "state" ? 18 : 8);
-  const middle = { x: x - (many ? sheet / 2 : 0), y: y + (many ? sheet / 2 : 0) };
+  const shape = node.kind === "tools" ? renderOctagon(rect) : renderSheets(rect, many, node.kind === "state" ? 18 : 8);
+  const middle = { x: x - (many ? sheetOffset / 2 : 0), y: y + (many ? sheetOffset / 2 : 0) };
   const line = node.deferred ? middle.y - 3 : middle.y + nameSize * 0.35;
-  const name = textAt(middle.x, line, drawnName(node));
-  const note = node.deferred ? textAt(middle.x, middle.y + 13, "deferred", "note") : "";
-  return group(node, classes, painting, nodeInWords(node), shape + name + note);
+  const name = renderText(middle.x, line, getDisplayName(node));
+  const note = node.deferred ? renderText(middle.x, middle.y + 13, "deferred", "note") : "";
+  return renderGroup(node, classes, options, describeNode(node), shape + name + note);
 }
 
-function deferredClass({ deferred }: OutlineNode): readonly string[] {
+function listDeferredClasses({ deferred }: OutlineNode): readonly string[] {
   return deferred ? ["deferred"] : [];
 }
 
-function textAt(x: number, y: number, text: string, name?: string): string {
-  const named = name === undefined ? "" : ` class="${name}"`;
-  return `<text${named} x="${round(x)}" y="${round(y)}">${escapeXml(text)}</text>`;
+function renderText(x: number, y: number, text: string, name?: string): string {
+  const classAttribute = name === undefined ? "" : ` class="${name}"`;
+  return `<text${classAttribute} x="${round(x)}" y="${round(y)}">${escapeXml(text)}</text>`;
 }
 
-function cutCorners({ x, y, width, height }: Rect): string {
+function renderOctagon({ x, y, width, height }: Rect): string {
   const [right, bottom] = [x + width, y + height];
   const corners = [
-    [x + cut, y],
-    [right - cut, y],
-    [right, y + cut],
-    [right, bottom - cut],
-    [right - cut, bottom],
-    [x + cut, bottom],
-    [x, bottom - cut],
-    [x, y + cut],
+    [x + cornerCut, y],
+    [right - cornerCut, y],
+    [right, y + cornerCut],
+    [right, bottom - cornerCut],
+    [right - cornerCut, bottom],
+    [x + cornerCut, bottom],
+    [x, bottom - cornerCut],
+    [x, y + cornerCut],
   ];
   return `<polygon class="shape" points="${corners.map(([left = 0, top = 0]) => `${round(left)},${round(top)}`).join(" ")}"/>`;
 }
@@ -128,72 +132,70 @@ function cutCorners({ x, y, width, height }: Rect): string {
 const tipLength = 9;
 const tipWidth = 4;
 
-function drawLine(line: Line, painting: Painting): string {
+function renderLine(line: Line, options: PaintOptions): string {
   const { edge, points, loop } = line;
-  const drawn = loop ? loopPath(points, painting.turned) : pathThrough(points, painting.turned, edge.kind === "join");
-  return group(edge, ["edge", edge.kind], painting, edgeInWords(edge), drawn);
+  const drawn = loop ? renderLoop(points, options.turned) : renderPath(points, options.turned, edge.kind === "join");
+  return renderGroup(edge, ["edge", edge.kind], options, describeEdge(edge), drawn);
 }
 
-/** Straight where two points stand one behind the other; else a curve that leaves and arrives along the flow. */
-function pathThrough(points: readonly Point[], turned: boolean, joins: boolean): string {
+/** Renders a line: straight between aligned points, otherwise a curve that starts and ends along the flow. */
+function renderPath(points: readonly Point[], turned: boolean, joins: boolean): string {
   const [last, before] = [points[points.length - 1], points[points.length - 2]];
   if (last === undefined || before === undefined) return "";
-  const onward = last.along === before.along ? 1 : Math.sign(last.along - before.along);
+  const direction = last.along === before.along ? 1 : Math.sign(last.along - before.along);
   const tip = joins ? 2 * tipWidth : tipLength;
-  const end = { across: last.across, along: last.along - onward * tip };
+  const end = { across: last.across, along: last.along - direction * tip };
   const path = [...points.slice(0, -1), end];
   const parts = path.map((point, index) => {
     const from = path[index - 1];
-    if (from === undefined) return `M${spot(point, turned)}`;
-    if (Math.abs(from.across - point.across) < 0.05) return `L${spot(point, turned)}`;
+    if (from === undefined) return `M${formatPoint(point, turned)}`;
+    if (Math.abs(from.across - point.across) < 0.05) return `L${formatPoint(point, turned)}`;
     const half = (from.along + point.along) / 2;
     const bends = [
       { across: from.across, along: half },
       { across: point.across, along: half },
     ];
-    return `C${[...bends, point].map((each) => spot(each, turned)).join(" ")}`;
+    return `C${[...bends, point].map((each) => formatPoint(each, turned)).join(" ")}`;
   });
   const head = joins
-    ? ring({ across: last.across, along: last.along - onward * tipWidth }, turned)
-    : arrow(last, { across: 0, along: onward }, turned);
+    ? renderRing({ across: last.across, along: last.along - direction * tipWidth }, turned)
+    : renderArrow(last, { across: 0, along: direction }, turned);
   return `<path class="line" d="${parts.join("")}"/>${head}`;
 }
 
-function loopPath([leaves, far, returns]: readonly Point[], turned: boolean): string {
+function renderLoop([leaves, far, returns]: readonly Point[], turned: boolean): string {
   if (leaves === undefined || far === undefined || returns === undefined) return "";
   const end = { across: returns.across + tipLength, along: returns.along };
   const reach = far.across + (far.across - leaves.across) / 3;
   const bends = [{ across: reach, along: leaves.along - 6 }, { across: reach, along: returns.along + 6 }, end];
-  const path = `M${spot(leaves, turned)}C${bends.map((each) => spot(each, turned)).join(" ")}`;
-  return `<path class="line" d="${path}"/>${arrow(returns, { across: -1, along: 0 }, turned)}`;
+  const path = `M${formatPoint(leaves, turned)}C${bends.map((each) => formatPoint(each, turned)).join(" ")}`;
+  return `<path class="line" d="${path}"/>${renderArrow(returns, { across: -1, along: 0 }, turned)}`;
 }
 
-function arrow(at: Point, towards: Point, turned: boolean): string {
-  const back = (side: number): Point => ({
-    across: at.across - towards.across * tipLength + side * towards.along * tipWidth,
-    along: at.along - towards.along * tipLength + side * towards.across * tipWidth,
+function renderArrow(at: Point, direction: Point, turned: boolean): string {
+  const getTailPoint = (side: number): Point => ({
+    across: at.across - direction.across * tipLength + side * direction.along * tipWidth,
+    along: at.along - direction.along * tipLength + side * direction.across * tipWidth,
   });
-  return `<path class="tip" d="M${spot(at, turned)}L${spot(back(1), turned)}L${spot(back(-1), turned)}Z"/>`;
+  return `<path class="tip" d="M${formatPoint(at, turned)}L${formatPoint(getTailPoint(1), turned)}L${formatPoint(getTailPoint(-1), turned)}Z"/>`;
 }
 
-function ring(at: Point, turned: boolean): string {
+function renderRing(at: Point, turned: boolean): string {
   const [x, y] = turned ? [at.along, at.across] : [at.across, at.along];
   return `<circle class="tip" cx="${round(x)}" cy="${round(y)}" r="${tipWidth}"/>`;
 }
 
-function drawLabel({ edge, label, depth }: Line, painting: Painting): string {
+function renderLabel({ edge, label, depth }: Line, options: PaintOptions): string {
   if (label === undefined) return "";
-  const [x, y] = painting.turned
-    ? [label.centre.along, label.centre.across]
-    : [label.centre.across, label.centre.along];
-  const [width, height] = painting.turned ? [label.along, label.across] : [label.across, label.along];
+  const [x, y] = options.turned ? [label.centre.along, label.centre.across] : [label.centre.across, label.centre.along];
+  const [width, height] = options.turned ? [label.along, label.across] : [label.across, label.along];
   const ground = depth === 0 ? 0 : 2 - (depth % 2);
   const back = `<rect class="ground${ground}" x="${round(x - width / 2)}" y="${round(y - height / 2)}" width="${round(width)}" height="${round(height)}" rx="4"/>`;
-  const mark = painting.mark(edge);
-  return `<g class="label${mark === undefined ? "" : ` ${mark}`}" data-of="${escapeXml(edge.id)}">${back}${textAt(x, y + labelSize * 0.35, label.text)}</g>`;
+  const mark = options.mark(edge);
+  return `<g class="label${mark === undefined ? "" : ` ${mark}`}" data-of="${escapeXml(edge.id)}">${back}${renderText(x, y + labelSize * 0.35, label.text)}</g>`;
 }
 
-function spot({ across, along }: Point, turned: boolean): string {
+function formatPoint({ across, along }: Point, turned: boolean): string {
   return turned ? `${round(along)} ${round(across)}` : `${round(across)} ${round(along)}`;
 }
 
@@ -201,7 +203,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-function nodeInWords({ name, kind, deferred, inside }: OutlineNode): string {
+function describeNode({ name, kind, deferred, inside }: OutlineNode): string {
   if (kind === "start") return "start";
   if (kind === "end") return "end";
   const words = {
@@ -210,19 +212,19 @@ function nodeInWords({ name, kind, deferred, inside }: OutlineNode): string {
     tools: "tool node",
     state: "state",
   };
-  return `${name}: ${words[kind]}${deferred ? ", runs when nothing else is runnable" : ""}`;
+  return `${name}: ${words[kind]}${deferred ? ", runs when no other node is runnable" : ""}`;
 }
 
-function edgeInWords({ from, to, kind, label }: OutlineEdge): string {
-  const end = (id: string): string => id.replace(START, "start").replace(END, "end");
+function describeEdge({ from, to, kind, label }: OutlineEdge): string {
+  const formatId = (id: string): string => id.replace(START, "start").replace(END, "end");
   const words = {
     to: "",
-    join: ", when all joins to it have come",
-    route: ", when it is chosen",
+    join: ", when all joined nodes have finished",
+    route: ", when chosen",
     each: ", once for each input",
-    otherwise: ", when there is no input",
-    goto: ", when the node says so",
+    otherwise: ", without inputs",
+    goto: ", on a command of the node",
     event: `: ${label ?? ""}`,
   };
-  return `${end(from)} → ${end(to)}${words[kind]}`;
+  return `${formatId(from)} → ${formatId(to)}${words[kind]}`;
 }

@@ -1,20 +1,22 @@
-/** Where lines touch one side of a box: as straight ahead as they can, with some room between them. */
+/** Positions at which lines touch one side of a box: as straight as possible, with spacing. */
 
-/** A line that touches the side; `wish` is where it would go straight, `fixed` where it must. */
-export interface PortWish {
+/** A line that touches the side; `wish` is the position of a straight line, `fixed` a required position. */
+export interface PortRequest {
   readonly key: string;
   readonly wish: number;
   readonly fixed: number | undefined;
 }
 
-const room = 16;
+const portSpacing = 16;
 
-/** A place for each line between `from` and `to`, in the order of their wishes. */
-export function spreadPorts(wishes: readonly PortWish[], from: number, to: number): ReadonlyMap<string, number> {
+/** Returns a position between `from` and `to` for each line, in the order of the requested positions. */
+export function spreadPorts(requests: readonly PortRequest[], from: number, to: number): ReadonlyMap<string, number> {
   const ports = new Map<string, number>();
-  for (const { key, fixed } of wishes) if (fixed !== undefined) ports.set(key, fixed);
-  const free = wishes.filter(({ fixed }) => fixed === undefined).toSorted((one, other) => one.wish - other.wish);
-  const gap = Math.min(room, (to - from) / Math.max(1, free.length - 1));
+  for (const { key, fixed } of requests) if (fixed !== undefined) ports.set(key, fixed);
+  const free = requests
+    .filter(({ fixed }) => fixed === undefined)
+    .toSorted((first, second) => first.wish - second.wish);
+  const gap = Math.min(portSpacing, (to - from) / Math.max(1, free.length - 1));
   const at = free.map(({ wish }) => Math.min(to, Math.max(from, wish)));
   for (let index = 1; index < at.length; index++) at[index] = Math.max(at[index] ?? 0, (at[index - 1] ?? 0) + gap);
   const last = at.length - 1;

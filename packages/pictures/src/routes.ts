@@ -1,25 +1,27 @@
 /**
- * What leads where in one frame: between which of its boxes each edge runs, and through which of its borders, when its other
- * end lies outside.
+ * Routes of edges in one frame: the boxes at both ends of each edge, and the border crossed by an edge with an
+ * outside end.
  */
 import type { Outline, OutlineEdge } from "@statewright/core";
-import { type Drawn, dot, type Extent, noRoom, upright } from "./geometry.ts";
+import { type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
 import { type RankedEdge, rank } from "./ranks.ts";
 
-/** Lines go before what they lead to and after what they come from, save those that lead back. */
+/** Lines enter a box before it and leave after it along the flow, except backward lines. */
 type Side = "before" | "after";
 
-/** The part of an edge inside a frame, when its other end lies outside. */
+/** Segment of an edge inside a frame, for an edge with one end outside. */
 export interface Crossing {
   readonly key: string;
-  /** The end that lies inside: which it is, and its id. */
+  /** Inner end of the edge: source or target, and its node id. */
   readonly is: "source" | "target";
   readonly id: string;
-  /** The side of the frame on which the edge passes its border. */
+  /** Side of the frame at which the edge crosses the border. */
   readonly side: Side;
 }
 
-/** An edge as this frame sees it: from box to box, where a box may be a region that holds its end, or a gate in the border. */
+/**
+ * An edge within one frame, between two boxes; a box may be a region that contains the end, or a gate in the border.
+ */
 export interface Route {
   readonly id: string;
   readonly edge: OutlineEdge | undefined;
@@ -28,45 +30,48 @@ export interface Route {
   readonly gate: { readonly id: string; readonly crossing: Crossing } | undefined;
 }
 
-/** An end of a route; `key` names the part inside the box, when the edge goes on there. */
+/** An end of a route; `key` identifies the segment inside the box, if the edge continues there. */
 export interface End {
   readonly box: string;
   readonly key?: string;
   readonly id: string;
 }
 
-function endIn(outline: Outline, id: string, key: string): End {
+function findEnd(outline: Outline, id: string, key: string): End {
   const box = outline.nodes.find((node) => node.id === id || id.startsWith(`${node.id}.`))?.id ?? id;
   return box === id ? { box, id } : { box, id, key };
 }
 
-export function routeOf(outline: Outline, edge: OutlineEdge): Route {
-  const source = endIn(outline, edge.from, `${edge.id} source`);
-  const target = endIn(outline, edge.to, `${edge.id} target`);
+export function createRoute(outline: Outline, edge: OutlineEdge): Route {
+  const source = findEnd(outline, edge.from, `${edge.id} source`);
+  const target = findEnd(outline, edge.to, `${edge.id} target`);
   return { id: edge.id, edge, source, target, gate: undefined };
 }
 
-/** A crossing leads through a gate before or after all boxes of the frame. */
-export function gateTo(outline: Outline, crossing: Crossing): Route {
+/** Returns the route of a crossing, through a gate before or after all boxes of the frame. */
+export function createGateRoute(outline: Outline, crossing: Crossing): Route {
   const { key, is, id } = crossing;
-  const inner = endIn(outline, id, key);
+  const inner = findEnd(outline, id, key);
   const gate: End = { box: `gate ${key}`, id: "" };
   const ends = is === "source" ? { source: inner, target: gate } : { source: gate, target: inner };
   return { id: key, edge: undefined, ...ends, gate: { id: gate.box, crossing } };
 }
 
-/** Whether an edge leads on, or back against the flow. Where a gate stands, its side says so. */
+/** Returns the direction of an edge: with the flow, or back. For a gate, derived from its side. */
 export type Flow = (route: Route) => "on" | "back";
 
-/** Ranks do not depend on sizes: a first placing of points tells where edges lead, so that regions know on which side. */
-export function flowOf(outline: Outline, routes: readonly Route[]): Flow {
+/**
+ * Returns the flow directions of routes. Ranks do not depend on sizes: a preliminary layout of points gives the
+ * directions, which determine the crossed sides of regions.
+ */
+export function createFlow(outline: Outline, routes: readonly Route[]): Flow {
   const isNeeded = routes.some(({ source, target, gate }) => (source.key ?? target.key ?? gate) !== undefined);
-  const points = new Map(outline.nodes.map(({ id }) => [id, dot]));
+  const points = new Map(outline.nodes.map(({ id }) => [id, pointExtent]));
   const edges = routes.filter(({ gate }) => gate === undefined);
   const ranked = isNeeded
     ? rank(
         points,
-        edges.map((route) => rankedRoute(route, undefined, false)),
+        edges.map((route) => toRankedEdge(route, undefined, false)),
       )
     : undefined;
   return ({ source, target, gate }) => {
@@ -76,37 +81,41 @@ export function flowOf(outline: Outline, routes: readonly Route[]): Flow {
   };
 }
 
-export function crossingsOf(
+export function listCrossings(
   route: Route,
   flow: Flow,
 ): readonly { readonly box: string; readonly crossing: Crossing }[] {
   const { source, target } = route;
   const [leaves, enters]: readonly [Side, Side] = flow(route) === "on" ? ["after", "before"] : ["before", "after"];
-  const of = ({ box, key, id }: End, is: Crossing["is"], side: Side) =>
+  const createCrossing = ({ box, key, id }: End, is: Crossing["is"], side: Side) =>
     key === undefined ? [] : [{ box, crossing: { key, is, id, side } }];
-  return [...of(source, "source", leaves), ...of(target, "target", enters)];
+  return [...createCrossing(source, "source", leaves), ...createCrossing(target, "target", enters)];
 }
 
-const beforeAll = "border before";
-const afterAll = "border after";
+const startBorder = "border before";
+const endBorder = "border after";
 
-export function borders(routes: readonly Route[]): ReadonlyMap<string, Extent> {
+export function createBorders(routes: readonly Route[]): ReadonlyMap<string, Extent> {
   return routes.some(({ gate }) => gate !== undefined)
     ? new Map([
-        [beforeAll, dot],
-        [afterAll, dot],
+        [startBorder, pointExtent],
+        [endBorder, pointExtent],
       ])
     : new Map();
 }
 
-/** Gates stand next to the borders, and the borders beyond all boxes. */
-export function towardsBorders(outline: Outline, routes: readonly Route[], flow: Flow): readonly RankedEdge[] {
+/** Returns edges that put gates next to the borders, and the borders beyond all boxes. */
+export function createBorderEdges(outline: Outline, routes: readonly Route[], flow: Flow): readonly RankedEdge[] {
   const gates = routes.flatMap(({ gate }) => (gate === undefined ? [] : [gate]));
   if (gates.length === 0) return [];
-  const led = (way: (route: Route) => string): ReadonlySet<string> =>
-    new Set(routes.filter(({ edge, source, target }) => edge !== undefined && source.box !== target.box).map(way));
-  const followed = led((route) => (flow(route) === "on" ? route.source : route.target).box);
-  const preceded = led((route) => (flow(route) === "on" ? route.target : route.source).box);
+  const collectBoxes = (getBox: (route: Route) => string): ReadonlySet<string> =>
+    new Set(
+      routes
+        .filter(({ edge: createEdge, source, target }) => createEdge !== undefined && source.box !== target.box)
+        .map(getBox),
+    );
+  const withSuccessor = collectBoxes((route) => (flow(route) === "on" ? route.source : route.target).box);
+  const withPredecessor = collectBoxes((route) => (flow(route) === "on" ? route.target : route.source).box);
   const edge = (from: string, to: string, weight: number): RankedEdge => ({
     id: `${from} to ${to}`,
     from,
@@ -115,23 +124,25 @@ export function towardsBorders(outline: Outline, routes: readonly Route[], flow:
     label: { across: 0, along: 0 },
   });
   return [
-    ...outline.nodes.flatMap(({ id }) => (preceded.has(id) ? [] : [edge(beforeAll, id, 0)])),
-    ...outline.nodes.flatMap(({ id }) => (followed.has(id) ? [] : [edge(id, afterAll, 0)])),
-    ...gates.map(({ id, crossing }) => (crossing.side === "before" ? edge(beforeAll, id, 4) : edge(id, afterAll, 4))),
+    ...outline.nodes.flatMap(({ id }) => (withPredecessor.has(id) ? [] : [edge(startBorder, id, 0)])),
+    ...outline.nodes.flatMap(({ id }) => (withSuccessor.has(id) ? [] : [edge(id, endBorder, 0)])),
+    ...gates.map(({ id, crossing }) =>
+      crossing.side === "before" ? edge(startBorder, id, 4) : edge(id, endBorder, 4),
+    ),
   ];
 }
 
-/** How much room a line takes beside its node when it leads back to it. */
-export const loopRoom = 26;
+/** Extent of a loop line beside its node. */
+export const loopExtent = 26;
 
-export function rankedRoute(
+export function toRankedEdge(
   { id, source, target, gate }: Route,
-  label: (Drawn & { readonly text: string }) | undefined,
+  label: (RenderedSize & { readonly text: string }) | undefined,
   turned: boolean,
 ): RankedEdge {
-  const room = label === undefined ? noRoom : upright(label, turned);
+  const room = label === undefined ? emptyExtent : toExtent(label, turned);
   const loops = source.box === target.box;
   const backwards = gate !== undefined && (gate.crossing.is === "source") !== (gate.crossing.side === "after");
   const [from, to] = backwards ? [target.box, source.box] : [source.box, target.box];
-  return { id, from, to, label: loops ? { across: room.across + loopRoom, along: Math.max(room.along, 1) } : room };
+  return { id, from, to, label: loops ? { across: room.across + loopExtent, along: Math.max(room.along, 1) } : room };
 }

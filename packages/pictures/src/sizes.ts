@@ -1,54 +1,57 @@
-/** How large everything is, and what it is called. */
+/** Sizes and display names of nodes, labels and frames. */
 import { END, type Outline, type OutlineEdge, type OutlineNode } from "@statewright/core";
-import type { Drawn } from "./geometry.ts";
-import { clipped, widthOf } from "./text.ts";
+import type { RenderedSize } from "./geometry.ts";
+import { measureWidth, truncateText } from "./text.ts";
 
-/** The room between a frame and what stands in it, as drawn. */
+/** Padding between a frame and its content, in rendered units. */
 export interface Padding {
   readonly top: number;
   readonly right: number;
   readonly bottom: number;
   readonly left: number;
-  readonly leastWidth: number;
+  readonly minWidth: number;
 }
 
 export const nameSize = 13;
 export const labelSize = 11;
-/** By how much the second sheet of a node that runs many times stands out. */
-export const sheet = 5;
-/** How much is cut from the corners of a tool node. */
-export const cut = 10;
-/** Where the name of a region stands, from its upper left corner. */
-export const title: { readonly left: number; readonly top: number } = { left: 14, top: 20 };
+/** Offset of the second sheet of a node that runs several times. */
+export const sheetOffset = 5;
+/** Corner cut of a tool node. */
+export const cornerCut = 10;
+/** Position of a region title, relative to the upper left corner. */
+export const titlePosition: { readonly left: number; readonly top: number } = { left: 14, top: 20 };
 
-const terminal = 18;
-const note = 14;
+const markerSize = 18;
+const noteHeight = 14;
 
-/** What a node is called in the picture. */
-export function drawnName({ name }: OutlineNode): string {
-  return clipped(name, 40);
+/** Returns the display name of a node. */
+export function getDisplayName({ name }: OutlineNode): string {
+  return truncateText(name, 40);
 }
 
-/** The size of a node in which nothing stands. */
-export function drawnSize(node: OutlineNode): Drawn {
-  if (node.kind === "start" || node.kind === "end") return { width: terminal, height: terminal };
+/** Returns the size of a node without nested content. */
+export function measureNode(node: OutlineNode): RenderedSize {
+  if (node.kind === "start" || node.kind === "end") return { width: markerSize, height: markerSize };
   const width = Math.max(
     64,
-    widthOf(drawnName(node), nameSize) + 28,
-    node.deferred ? widthOf("deferred", labelSize) + 28 : 0,
+    measureWidth(getDisplayName(node), nameSize) + 28,
+    node.deferred ? measureWidth("deferred", labelSize) + 28 : 0,
   );
-  const height = 36 + (node.deferred ? note : 0);
-  if (node.kind === "task") return { width: width + sheet, height: height + sheet };
+  const height = 36 + (node.deferred ? noteHeight : 0);
+  if (node.kind === "task") return { width: width + sheetOffset, height: height + sheetOffset };
   return { width, height };
 }
 
-/** The label of an edge with its size: what is chosen, how often, or on which event. */
-export function drawnLabel(edge: OutlineEdge, outline: Outline): (Drawn & { readonly text: string }) | undefined {
-  const text = clipped(wordsFor(edge, outline) ?? "", 24);
-  return text === "" ? undefined : { text, width: widthOf(text, labelSize) + 10, height: labelSize + 7 };
+/** Returns the label of an edge with its size: the chosen target, the multiplicity, or the event. */
+export function measureLabel(
+  edge: OutlineEdge,
+  outline: Outline,
+): (RenderedSize & { readonly text: string }) | undefined {
+  const text = truncateText(getLabelText(edge, outline) ?? "", 24);
+  return text === "" ? undefined : { text, width: measureWidth(text, labelSize) + 10, height: labelSize + 7 };
 }
 
-function wordsFor({ kind, to, label }: OutlineEdge, outline: Outline): string | undefined {
+function getLabelText({ kind, to, label }: OutlineEdge, outline: Outline): string | undefined {
   switch (kind) {
     case "to":
     case "join":
@@ -67,16 +70,16 @@ function wordsFor({ kind, to, label }: OutlineEdge, outline: Outline): string | 
   }
 }
 
-/** The room around what stands in a region, or in the picture when there is none. */
-export function framePadding(around: OutlineNode | undefined): Padding {
-  if (around === undefined) return { top: 24, right: 24, bottom: 24, left: 24, leastWidth: 0 };
-  const stands = around.kind === "task" ? sheet : 0;
-  const words = around.deferred ? `${drawnName(around)} deferred` : drawnName(around);
+/** Returns the padding of a region, or of the diagram without a region. */
+export function getFramePadding(parent: OutlineNode | undefined): Padding {
+  if (parent === undefined) return { top: 24, right: 24, bottom: 24, left: 24, minWidth: 0 };
+  const sheetRoom = parent.kind === "task" ? sheetOffset : 0;
+  const titleText = parent.deferred ? `${getDisplayName(parent)} deferred` : getDisplayName(parent);
   return {
-    top: 36 + stands,
-    right: 18 + stands,
+    top: 36 + sheetRoom,
+    right: 18 + sheetRoom,
     bottom: 18,
     left: 18,
-    leastWidth: widthOf(words, nameSize) + 2 * title.left + stands,
+    minWidth: measureWidth(titleText, nameSize) + 2 * titlePosition.left + sheetRoom,
   };
 }

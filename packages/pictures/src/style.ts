@@ -1,6 +1,6 @@
-/** The colours of a picture, on light and on dark. */
+/** Colors of a diagram for light and dark mode. */
 
-/** Fill and line of each kind of part. */
+/** Fill and stroke colors by kind of node and line. */
 interface Colours {
   readonly canvas: string;
   readonly text: string;
@@ -49,57 +49,60 @@ const dark: Colours = {
   current: "#e879f9",
 };
 
-/** The style sheet of a picture. Everything in it is below the class of the picture: a page that it stands in stays as it is. */
+/**
+ * Style sheet of a diagram. All selectors are scoped to the class of the diagram, so that the embedding page is
+ * unaffected.
+ */
 export const style: string = [
-  rule(
+  createRule(
     "text",
     'font-family:ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:13px;text-anchor:middle',
   ),
-  rule(".title", "text-anchor:start;font-weight:600"),
-  rule(".label text,.note", "font-size:11px"),
-  rule(".shape", "stroke-width:1.5"),
-  rule(".deferred>.shape", "stroke-dasharray:5 3"),
-  rule(".line", "fill:none;stroke-width:1.5"),
-  rule(".route .line,.otherwise .line", "stroke-dasharray:6 4"),
-  rule(".goto .line", "stroke-dasharray:2 4;stroke-linecap:round"),
-  rule(".each .line", "stroke-width:2.5"),
-  rule(".good>.shape,.good .line,.bad>.shape,.bad .line,.current>.shape,.current .line", "stroke-width:3"),
-  ...painted(light),
-  `@media (prefers-color-scheme:dark){${painted(dark).join("")}}`,
+  createRule(".title", "text-anchor:start;font-weight:600"),
+  createRule(".label text,.note", "font-size:11px"),
+  createRule(".shape", "stroke-width:1.5"),
+  createRule(".deferred>.shape", "stroke-dasharray:5 3"),
+  createRule(".line", "fill:none;stroke-width:1.5"),
+  createRule(".route .line,.otherwise .line", "stroke-dasharray:6 4"),
+  createRule(".goto .line", "stroke-dasharray:2 4;stroke-linecap:round"),
+  createRule(".each .line", "stroke-width:2.5"),
+  createRule(".good>.shape,.good .line,.bad>.shape,.bad .line,.current>.shape,.current .line", "stroke-width:3"),
+  ...createColorRules(light),
+  `@media (prefers-color-scheme:dark){${createColorRules(dark).join("")}}`,
 ].join("");
 
-function rule(selectors: string, declarations: string): string {
-  const below = selectors.split(",").map((selector) => `.statewright ${selector}`);
-  return `${below.join(",")}{${declarations}}`;
+function createRule(selectors: string, declarations: string): string {
+  const scoped = selectors.split(",").map((selector) => `.statewright ${selector}`);
+  return `${scoped.join(",")}{${declarations}}`;
 }
 
-function painted(colours: Colours): readonly string[] {
+function createColorRules(colours: Colours): readonly string[] {
   const kinds = (["body", "task", "tools", "state"] as const).flatMap((kind) => {
     const [fill, stroke] = colours[kind];
-    return [rule(`.${kind}>.shape`, `fill:${fill};stroke:${stroke}`)];
+    return [createRule(`.${kind}>.shape`, `fill:${fill};stroke:${stroke}`)];
   });
   const marks = (["good", "bad", "current"] as const).flatMap((mark) => [
-    rule(`.${mark}>.shape,.${mark} .line`, `stroke:${colours[mark]}`),
-    rule(`.${mark} .tip`, `fill:${colours[mark]};stroke:${colours[mark]}`),
-    rule(`.${mark} text`, `fill:${colours[mark]}`),
+    createRule(`.${mark}>.shape,.${mark} .line`, `stroke:${colours[mark]}`),
+    createRule(`.${mark} .tip`, `fill:${colours[mark]};stroke:${colours[mark]}`),
+    createRule(`.${mark} text`, `fill:${colours[mark]}`),
   ]);
   return [
-    rule(".canvas,.ground0", `fill:${colours.canvas}`),
-    rule(".ground1", `fill:${colours.region[0]}`),
-    rule(".ground2", `fill:${colours.region[1]}`),
-    rule("text", `fill:${colours.text}`),
-    rule(".label text,.note", `fill:${colours.soft}`),
+    createRule(".canvas,.ground0", `fill:${colours.canvas}`),
+    createRule(".ground1", `fill:${colours.region[0]}`),
+    createRule(".ground2", `fill:${colours.region[1]}`),
+    createRule("text", `fill:${colours.text}`),
+    createRule(".label text,.note", `fill:${colours.soft}`),
     ...kinds,
-    rule(".region>.shape", `stroke:${colours.border}`),
-    rule(".region.odd>.shape", `fill:${colours.region[0]}`),
-    rule(".region.even>.shape", `fill:${colours.region[1]}`),
-    rule(".start>.shape,.end>.dot", `fill:${colours.text};stroke:none`),
-    rule(".end>.shape", `fill:none;stroke:${colours.text}`),
-    rule(".line", `stroke:${colours.line}`),
-    rule(".tip", `fill:${colours.line};stroke:${colours.line}`),
-    rule(".join .tip", `fill:${colours.canvas}`),
-    rule(".each .line", `stroke:${colours.task[1]}`),
-    rule(".each .tip", `fill:${colours.task[1]};stroke:${colours.task[1]}`),
+    createRule(".region>.shape", `stroke:${colours.border}`),
+    createRule(".region.odd>.shape", `fill:${colours.region[0]}`),
+    createRule(".region.even>.shape", `fill:${colours.region[1]}`),
+    createRule(".start>.shape,.end>.dot", `fill:${colours.text};stroke:none`),
+    createRule(".end>.shape", `fill:none;stroke:${colours.text}`),
+    createRule(".line", `stroke:${colours.line}`),
+    createRule(".tip", `fill:${colours.line};stroke:${colours.line}`),
+    createRule(".join .tip", `fill:${colours.canvas}`),
+    createRule(".each .line", `stroke:${colours.task[1]}`),
+    createRule(".each .tip", `fill:${colours.task[1]};stroke:${colours.task[1]}`),
     ...marks,
   ];
 }

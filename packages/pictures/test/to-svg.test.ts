@@ -1,6 +1,6 @@
 /** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
 import process from "node:process";
-import { durable, END, type GraphDefinition, outlineOf, START, toMermaid } from "@statewright/core";
+import { describeGraph, durableMachine, END, type GraphDefinition, START, toMermaid } from "@statewright/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
@@ -11,8 +11,8 @@ import { inside, overlap, type Picture, type Rect, readPicture } from "./support
 /** How many random machines, and a third of the random graphs; with STATEWRIGHT_WHOLE=1 more. */
 const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 20;
 
-describe("what a picture shows", () => {
-  test("E23 it has exactly the edges that are declared, at every depth, in random graphs, as the Mermaid text has", () => {
+describe("picture content", () => {
+  test("a picture of a random graph has exactly its declared edges at every depth, like the Mermaid text [E23]", () => {
     let graphs = 0;
     const property = fc.property(anyGraph(2), (graph) => {
       graphs += 1;
@@ -27,7 +27,7 @@ describe("what a picture shows", () => {
     expect(graphs).toBe(3 * many);
   });
 
-  test("each kind of node and of edge looks like itself and says what it is", () => {
+  test("each kind of node and edge has its own look and label in a picture", () => {
     const { nodes, edges, regions, labels } = readPicture(toSvg(nestedGraph()));
     const node = (id: string) => nodes.find((each) => each.id === id);
     expect(node("ask")).toMatchObject({ classes: ["body"], title: "ask: node", texts: ["ask"] });
@@ -70,7 +70,7 @@ describe("what a picture shows", () => {
     ]);
   });
 
-  test("a machine drawn by hand shows its states, regions and events, also between regions", () => {
+  test("a picture of a durable machine shows its states, regions and events, also between regions", () => {
     const picture = readPicture(toSvg(order()));
     expect(picture.regions.map(({ id }) => id)).toEqual(["paying", "paying.card", "sending"]);
     expect(picture.edges.filter(({ title }) => title.includes(": ")).map(({ title }) => title)).toEqual(
@@ -90,7 +90,7 @@ describe("what a picture shows", () => {
     checkPlaces(readPicture(toSvg(order(), { direction: "right" })));
   });
 
-  test("what is marked carries its mark as a class, and so does the label of an edge", () => {
+  test("a marked part of a picture has its mark as a class, and so has the label of a marked edge", () => {
     const svg = toSvg(nestedGraph(), {
       mark: (part) => {
         if (!("from" in part)) return part.id === "research.plan" ? "current" : undefined;
@@ -112,9 +112,9 @@ describe("what a picture shows", () => {
   });
 });
 
-describe("a picture can be read", () => {
+describe("picture layout", () => {
   test.each(["down", "right"] as const)(
-    "sixty nodes with graphs in graphs, %s: nothing covers anything, and all is inside",
+    "a picture of sixty nodes with nested graphs, %s: no overlap, and every part inside its region",
     (direction) => {
       const picture = readPicture(toSvg(largeGraph(), { direction }));
       expect(picture.nodes.length + picture.regions.length).toBeGreaterThan(60);
@@ -122,20 +122,23 @@ describe("a picture can be read", () => {
     },
   );
 
-  test.each(["down", "right"] as const)("machines with events between their regions, %s: the same", (direction) => {
-    let between = 0;
-    const property = fc.property(anyMachine, (machine) => {
-      const picture = readPicture(toSvg(machine, { direction }));
-      checkPlaces(picture);
-      between += picture.edges.filter(
-        ({ id }) => new Set(id.split(" -> ").map((end) => end.split(".").length)).size > 1,
-      ).length;
-    });
-    fc.assert(property, { numRuns: many });
-    expect(between).toBeGreaterThan(many);
-  });
+  test.each(["down", "right"] as const)(
+    "a picture of machines with events between regions, %s: no overlap, and every part inside its region",
+    (direction) => {
+      let between = 0;
+      const property = fc.property(anyMachine, (machine) => {
+        const picture = readPicture(toSvg(machine, { direction }));
+        checkPlaces(picture);
+        between += picture.edges.filter(
+          ({ id }) => new Set(id.split(" -> ").map((end) => end.split(".").length)).size > 1,
+        ).length;
+      });
+      fc.assert(property, { numRuns: many });
+      expect(between).toBeGreaterThan(many);
+    },
+  );
 
-  test("a name that is long is cut in its box and whole in its title", () => {
+  test("a long name in a picture is cut in its box and complete in its title", () => {
     const name = `n${"x".repeat(63)}`;
     const { nodes, labels } = readPicture(
       toSvg(graphOf({ [name]: "body" }, { [START]: either(name, END), [name]: END })),
@@ -146,7 +149,7 @@ describe("a picture can be read", () => {
     expect(labels.map(({ text }) => text)).toEqual([`n${"x".repeat(22)}…`, "end"]);
   });
 
-  test("the same graph gives the same text, whatever was drawn before it", () => {
+  test("a picture of one graph is always the same text, whatever was drawn before", () => {
     const first = toSvg(nestedGraph());
     toSvg(largeGraph());
     expect(toSvg(nestedGraph())).toBe(first);
@@ -155,14 +158,14 @@ describe("a picture can be read", () => {
   });
 });
 
-describe("a picture stands by itself", () => {
-  test("an outline that came as JSON from another process is the same picture", () => {
+describe("self-contained pictures", () => {
+  test("an outline sent as JSON from another process yields the same picture", () => {
     const graph = nestedGraph();
-    const sent = JSON.parse(JSON.stringify(outlineOf(graph)));
+    const sent = JSON.parse(JSON.stringify(describeGraph(graph)));
     expect(drawOutline(sent, { name: graph.name })).toBe(toSvg(graph));
   });
 
-  test("E23 it names no address, and holds no script, link, font or picture of others", () => {
+  test("a picture has no URL, script, link, font or external image [E23]", () => {
     const svg = toSvg(largeGraph());
     expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
       /https?:|url\(|@import|@font-face|href|\bon\w+=/,
@@ -180,7 +183,7 @@ describe("a picture stands by itself", () => {
     ).toBe(true);
   });
 
-  test("E23 R20 hostile names are text, and nothing else", () => {
+  test("hostile names in a picture are escaped text [E23, R20]", () => {
     const hostile = [
       "<script>alert(1)</script>",
       `"><img src=x onerror=alert(1)>`,
@@ -200,7 +203,7 @@ describe("a picture stands by itself", () => {
         ]),
       ),
     });
-    const { nodes, edges, names } = readPicture(toSvg(durable(machine, { version: 1 }) as GraphDefinition));
+    const { nodes, edges, names } = readPicture(toSvg(durableMachine(machine, { version: 1 }) as GraphDefinition));
     const harmless = hostile.map((name) =>
       name.replace("\u202E", "\uFFFD").replace("\u0000\u0007\uD800", "\uFFFD\uFFFD\uFFFD"),
     );
@@ -238,7 +241,7 @@ function order(): GraphDefinition {
       lost: { type: "final" },
     },
   });
-  return durable(machine, { version: 1 });
+  return durableMachine(machine, { version: 1 });
 }
 
 /** Ids of nodes and edges as the declaration has them. */

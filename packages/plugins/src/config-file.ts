@@ -1,30 +1,32 @@
-/** A file of configuration, read: which preset, which plugins and which MCP servers it names. Nothing is started by reading it. */
+/** Parser of configuration files: preset, plugins and MCP servers. Starts no program. */
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import { workspace } from "@statewright/host";
 import { parse } from "yaml";
 import { isObject } from "./protocol.ts";
 
-/** A plugin as a configuration names it. */
+/** Plugin entry of a configuration. */
 export interface PluginEntry {
-  /** A file, absolute where the configuration names one relative to its folder, or a command of PATH. */
+  /**
+   * Absolute path of a file (relative paths are resolved against the configuration's folder), or a command of PATH.
+   */
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** An MCP server as a configuration names it: a program, or an address. */
+/** MCP server entry of a configuration: a program or an address. */
 export interface McpEntry {
   readonly name: string;
   readonly prefix: boolean | string;
   readonly only: readonly string[] | undefined;
-  readonly at: PluginEntry | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  readonly target: PluginEntry | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 }
 
-/** What a file says. */
+/** Parsed configuration file. */
 export interface ConfigFile {
   readonly file: string;
-  /** The folder that it lies in, in which its plugins are started. */
+  /** Folder of the file, and working directory of its plugins. */
   readonly folder: string;
   readonly text: string;
   readonly preset: string | undefined;
@@ -32,56 +34,64 @@ export interface ConfigFile {
   readonly mcp: readonly McpEntry[];
 }
 
-/** Read a configuration in YAML or JSON. Throws `invalid_option` for one that cannot be read, or says what is not known. */
+/**
+ * Reads a configuration in YAML or JSON. Throws `invalid_option` for an unreadable file and for unknown keys or
+ * invalid values.
+ */
 export async function readConfig(file: string): Promise<ConfigFile> {
-  const text = await textOf(file);
-  let whole: unknown;
+  const text = await readConfigText(file);
+  let document: unknown;
   try {
-    // JSON is YAML too.
-    whole = parse(text);
+    // YAML is a superset of JSON.
+    document = parse(text);
   } catch (cause) {
-    // Below its first line stands the place once more, drawn.
-    const [why = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
-    throw unfitConfig(file, `is not YAML: ${why.replace(/:$/, "")}`, "Mend the line that it names");
+    // The first line holds the error and its position; the following lines repeat the position as a drawing.
+    const [reason = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    throw createConfigError(file, `not valid YAML: ${reason.replace(/:$/, "")}`, "Fix the line named in the error");
   }
-  const { tools = {} } = fields(file, "the file", whole, ["tools"]);
-  const { preset, plugins = [], mcp = [] } = fields(file, "tools", tools, ["preset", "plugins", "mcp"]);
+  const { tools = {} } = parseFields(file, "the file", document, ["tools"]);
+  const { preset, plugins = [], mcp = [] } = parseFields(file, "tools", tools, ["preset", "plugins", "mcp"]);
   if (preset !== undefined && typeof preset !== "string")
-    throw unfitConfig(file, "has a preset that is no name", "Give its name");
+    throw createConfigError(file, `tools.preset must be a string`, "Use the name of a preset");
   if (!Array.isArray(plugins))
-    throw unfitConfig(file, "has plugins that are no list", "Give a list of { path, args, env }");
-  if (!Array.isArray(mcp)) throw unfitConfig(file, "has an mcp that is no list", "Give a list of { name, command }");
+    throw createConfigError(file, "tools.plugins must be a list", "Use a list of { path, args, env }");
+  if (!Array.isArray(mcp))
+    throw createConfigError(file, "tools.mcp must be a list", "Use a list of { name, command } or { name, url }");
   const folder = dirname(resolve(file));
-  const servers = mcp.map((given, index) => serverOf(file, folder, given, `mcp[${index}]`));
-  const entries = plugins.map((given, index) => entryOf(file, folder, given, `plugins[${index}]`));
+  const servers = mcp.map((value, index) => parseMcpEntry(file, folder, value, `mcp[${index}]`));
+  const entries = plugins.map((value, index) => parsePluginEntry(file, folder, value, `plugins[${index}]`));
   return { file: resolve(file), folder, text, preset, plugins: entries, mcp: servers };
 }
 
-/** What a configuration says wrongly. */
-export function unfitConfig(file: string, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `the configuration ${file} ${what}`, next });
+/** Creates the error for an invalid configuration. */
+export function createConfigError(file: string, what: string, next: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `configuration ${file}: ${what}`, next });
 }
 
-async function textOf(file: string): Promise<string> {
+async function readConfigText(file: string): Promise<string> {
   const read = await workspace(dirname(resolve(file)))
     .read(basename(file))
     .catch((cause: unknown) => {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw unfitConfig(file, `cannot be read: ${why}`, "Give the path of a YAML or JSON file");
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw createConfigError(file, `could not read the file: ${reason}`, "Pass the path of a YAML or JSON file");
     });
   if (read.kind === "text" && !read.truncated) return read.text;
-  throw unfitConfig(file, "is no text of up to 1 MiB", "Give the path of a YAML or JSON file");
+  throw createConfigError(file, "expected a text file of at most 1 MiB", "Pass the path of a YAML or JSON file");
 }
 
-function entryOf(file: string, folder: string, given: unknown, place: string): PluginEntry {
-  const { path, args = [], env = {} } = fields(file, place, given, ["path", "args", "env"]);
+function parsePluginEntry(file: string, folder: string, value: unknown, location: string): PluginEntry {
+  const { path, args = [], env = {} } = parseFields(file, location, value, ["path", "args", "env"]);
   if (typeof path !== "string" || path === "")
-    throw unfitConfig(file, `has no path in ${place}`, "Give a file, or a command of PATH");
-  return programOf(file, folder, { path, args, env }, place);
+    throw createConfigError(
+      file,
+      `${location}.path must be a non-empty string`,
+      "Use a file path or a command of PATH",
+    );
+  return parseProgram(file, folder, { path, args, env }, location);
 }
 
-function serverOf(file: string, folder: string, given: unknown, place: string): McpEntry {
-  const known = ["name", "command", "args", "env", "url", "headers", "only", "prefix"];
+function parseMcpEntry(file: string, folder: string, value: unknown, location: string): McpEntry {
+  const knownKeys = ["name", "command", "args", "env", "url", "headers", "only", "prefix"];
   const {
     name,
     command,
@@ -91,55 +101,60 @@ function serverOf(file: string, folder: string, given: unknown, place: string): 
     headers = {},
     only,
     prefix = false,
-  } = fields(file, place, given, known);
-  if (typeof name !== "string" || name === "") throw unfitConfig(file, `has no name in ${place}`, "Give it one");
+  } = parseFields(file, location, value, knownKeys);
+  if (typeof name !== "string" || name === "")
+    throw createConfigError(file, `${location}.name must be a non-empty string`, `Add a name to ${location}`);
   if ((typeof command === "string") === (typeof url === "string"))
-    throw unfitConfig(file, `has no command or url in ${place}, or both`, "Give one of them");
+    throw createConfigError(file, `${location} must have either command or url`, "Use exactly one of command and url");
   if (only !== undefined && !(Array.isArray(only) && only.every((each) => typeof each === "string")))
-    throw unfitConfig(file, `has an only in ${place} that is no list of names`, "Give the server's names of tools");
+    throw createConfigError(
+      file,
+      `${location}.only must be a list of tool names`,
+      "Use the tool names of the MCP server",
+    );
   if (typeof prefix !== "boolean" && typeof prefix !== "string")
-    throw unfitConfig(file, `has a prefix in ${place} that is no text`, "Give true, or a text");
+    throw createConfigError(file, `${location}.prefix must be a boolean or a string`, "Use true, false or a string");
   const shared = { name, prefix, only: only as readonly string[] | undefined };
   if (typeof command === "string")
-    return { ...shared, at: programOf(file, folder, { path: command, args, env }, place) };
-  return { ...shared, at: { url: String(url), headers: texts(file, headers, `headers in ${place}`) } };
+    return { ...shared, target: parseProgram(file, folder, { path: command, args, env }, location) };
+  return { ...shared, target: { url: String(url), headers: parseStringMap(file, headers, `${location}.headers`) } };
 }
 
-function programOf(
+function parseProgram(
   file: string,
   folder: string,
   { path, args, env }: { readonly path: string; readonly args: unknown; readonly env: unknown },
-  place: string,
+  location: string,
 ): PluginEntry {
   if (!Array.isArray(args) || !args.every((arg) => typeof arg === "string"))
-    throw unfitConfig(
+    throw createConfigError(
       file,
-      `has args in ${place} that are no list of texts`,
+      `${location}.args must be a list of strings`,
       'Put numbers in quotes: ["--port", "80"]',
     );
   const command = path.includes("/") && !isAbsolute(path) ? resolve(folder, path) : path;
-  return { command, args, env: texts(file, env, `an env in ${place}`) };
+  return { command, args, env: parseStringMap(file, env, `${location}.env`) };
 }
 
-function texts(file: string, given: unknown, what: string): Readonly<Record<string, string>> {
-  if (!isObject(given) || !Object.values(given).every((value) => typeof value === "string"))
-    throw unfitConfig(file, `has ${what} that is no map of texts`, "Put numbers in quotes");
-  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]));
+function parseStringMap(file: string, input: unknown, location: string): Readonly<Record<string, string>> {
+  if (!isObject(input) || !Object.values(input).every((value) => typeof value === "string"))
+    throw createConfigError(file, `${location} must be a map of strings`, "Put numbers in quotes");
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, String(value)]));
 }
 
-function fields(
+function parseFields(
   file: string,
-  place: string,
-  given: unknown,
-  known: readonly string[],
+  location: string,
+  value: unknown,
+  knownKeys: readonly string[],
 ): Readonly<Record<string, unknown>> {
-  if (given === null || given === undefined) return {};
-  if (!isObject(given)) throw unfitConfig(file, `has ${place} that is no map`, `Give ${known.join(", ")}`);
-  const stray = Object.keys(given).find((key) => !known.includes(key));
-  if (stray === undefined) return given;
-  throw unfitConfig(
+  if (value === null || value === undefined) return {};
+  if (!isObject(value)) throw createConfigError(file, `${location} must be a map`, `Give ${knownKeys.join(", ")}`);
+  const unknownKey = Object.keys(value).find((key) => !knownKeys.includes(key));
+  if (unknownKey === undefined) return value;
+  throw createConfigError(
     file,
-    `has the key "${stray}" in ${place}, which is not known`,
-    `Known keys are ${known.join(", ")}`,
+    `unknown key "${unknownKey}" in ${location}`,
+    `Use only the keys ${knownKeys.join(", ")}`,
   );
 }

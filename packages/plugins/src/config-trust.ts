@@ -1,71 +1,71 @@
 /**
- * Trust in configurations that are found in a workspace: whoever can write there could have programs started, so each is
- * asked about once, and again when it, or a program of the workspace that it starts, has changed.
+ * Trust in configurations of a workspace. A configuration can start programs with the rights of the user, so each one
+ * needs approval once, and again after a change of the file or of a workspace program that it starts.
  */
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, parse as parsePath, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isStatewrightError, StatewrightError } from "@statewright/core";
-import { isHostError, realPlaceInside, workspace } from "@statewright/host";
+import { isHostError, resolveRealPathInside, workspace } from "@statewright/host";
 import { type ConfigFile, readConfig } from "./config-file.ts";
 import { isObject } from "./protocol.ts";
 
-/** A configuration as a person is asked about it. */
-export interface FoundConfiguration {
+/** Description of a configuration for an approval. */
+export interface ConfigurationDescription {
   readonly file: string;
-  /** SHA-256 of the configuration and of the files that its commands, arguments and variables name, in hexadecimal. */
+  /** SHA-256 of the configuration and of the files named in its commands, arguments and variables, in hexadecimal. */
   readonly digest: string;
-  /** The commands that it would start and the addresses that it would connect to, with the names of variables as they stand in it. */
+  /** Commands to start and addresses to connect to, with variable references unexpanded. */
   readonly starts: readonly string[];
 }
 
-/** Which configurations have had a yes. */
+/** Store of approved configurations. */
 export interface ConfigTrust {
-  /** The file that remembers it. */
+  /** File with the approvals. */
   readonly path: string;
-  has(found: Pick<FoundConfiguration, "file" | "digest">): Promise<boolean>;
-  /** Trust a configuration as it was shown; the yes to an earlier state of it is forgotten. */
-  add(found: Pick<FoundConfiguration, "file" | "digest">): Promise<void>;
+  has(found: Pick<ConfigurationDescription, "file" | "digest">): Promise<boolean>;
+  /** Approves a configuration by its digest, and replaces an earlier approval of the same file. */
+  add(found: Pick<ConfigurationDescription, "file" | "digest">): Promise<void>;
   remove(file: string): Promise<void>;
 }
 
-const largestProgram = 2 ** 26;
+const maxProgramBytes = 2 ** 26;
 
 /**
- * The trust that is kept in a file: by default that of the user, `statewright/trusted.json` in the folder for configurations.
- * It must lie outside of the workspaces that it is about.
+ * Returns the trust store of a file, by default `statewright/trusted.json` in the user's configuration folder. The
+ * file must lie outside the workspaces of the approved configurations.
  */
-export function configTrust(path: string = userFile()): ConfigTrust {
-  const place = resolve(path);
+export function configTrust(path: string = getUserTrustFile()): ConfigTrust {
+  const trustFile = resolve(path);
   const read = async (): Promise<Readonly<Record<string, string>>> => {
-    const found = await workspace(dirname(place))
-      .read(basename(place))
+    const file = await workspace(dirname(trustFile))
+      .read(basename(trustFile))
       .catch((error: unknown) => {
         if (isHostError(error) && error.code === "not_found") return undefined;
         throw error;
       });
-    if (found === undefined) return {};
-    const said = found.kind === "text" && !found.truncated ? parsed(found.text) : undefined;
-    if (isObject(said) && Object.values(said).every((digest) => typeof digest === "string"))
-      return said as Readonly<Record<string, string>>;
+    if (file === undefined) return {};
+    const digests = file.kind === "text" && !file.truncated ? parseJson(file.text) : undefined;
+    if (isObject(digests) && Object.values(digests).every((digest) => typeof digest === "string"))
+      return digests as Readonly<Record<string, string>>;
     throw new StatewrightError("invalid_option", {
-      what: `${place}, which says what configurations are trusted, is damaged`,
-      next: "Remove it: configurations are asked about again",
+      what: `trust file ${trustFile} is damaged`,
+      next: "Remove the file and approve the configurations again",
     });
   };
-  const write = async (said: Readonly<Record<string, string>>): Promise<void> => {
-    await workspace(await folderAbove(place)).write(place, `${JSON.stringify(said, undefined, 2)}\n`);
+  const write = async (digests: Readonly<Record<string, string>>): Promise<void> => {
+    await workspace(await findParentFolder(trustFile)).write(trustFile, `${JSON.stringify(digests, undefined, 2)}\n`);
   };
   return Object.freeze({
-    path: place,
-    has: async ({ file, digest }: Pick<FoundConfiguration, "file" | "digest">) => {
-      await checkOutside(place, file);
-      const said = await read();
-      return Object.hasOwn(said, resolve(file)) && said[resolve(file)] === digest;
+    path: trustFile,
+    has: async ({ file, digest }: Pick<ConfigurationDescription, "file" | "digest">) => {
+      await checkOutside(trustFile, file);
+      const digests = await read();
+      return Object.hasOwn(digests, resolve(file)) && digests[resolve(file)] === digest;
     },
-    add: async ({ file, digest }: Pick<FoundConfiguration, "file" | "digest">) => {
-      await checkOutside(place, file);
+    add: async ({ file, digest }: Pick<ConfigurationDescription, "file" | "digest">) => {
+      await checkOutside(trustFile, file);
       await write({ ...(await read()), [resolve(file)]: digest });
     },
     remove: async (file: string) => {
@@ -74,96 +74,101 @@ export function configTrust(path: string = userFile()): ConfigTrust {
   });
 }
 
-/** What a configuration would start, for whoever is to say yes to it. Nothing is started. */
-export async function foundConfiguration(file: string): Promise<FoundConfiguration> {
-  return foundOf(await readConfig(file));
+/** Describes the programs and addresses of a configuration for an approval. Starts no program. */
+export async function describeConfiguration(file: string): Promise<ConfigurationDescription> {
+  return describeConfig(await readConfig(file));
 }
 
-/** Whether an error says that a configuration has had no yes; its details are what would be started. */
+/**
+ * Returns true if the error reports a configuration without approval. The error details describe the configuration.
+ */
 export function isUntrustedConfiguration(
   error: unknown,
-): error is StatewrightError & { readonly details: FoundConfiguration } {
+): error is StatewrightError & { readonly details: ConfigurationDescription } {
   return isStatewrightError(error, "untrusted_configuration");
 }
 
-/** Whether what a configuration starts is what a person has said yes to. */
+/** Returns true if the configuration and its programs are approved in their current state. */
 export async function isTrusted(config: ConfigFile, trust: ConfigTrust): Promise<boolean> {
-  return trust.has(await foundOf(config));
+  return trust.has(await describeConfig(config));
 }
 
-/** Throws `untrusted_configuration` for one that starts programs and has had no yes as it is now. */
+/**
+ * Throws `untrusted_configuration` for a configuration that starts programs and is not approved in its current state.
+ */
 export async function checkTrusted(config: ConfigFile, trust: ConfigTrust): Promise<void> {
   if (config.plugins.length + config.mcp.length === 0 || (await isTrusted(config, trust))) return;
-  const found = await foundOf(config);
+  const description = await describeConfig(config);
   throw new StatewrightError("untrusted_configuration", {
-    what: `the configuration ${found.file} is not trusted as it is now, and would start: ${found.starts.join("; ")}`,
-    next: "Read it, and if you agree, give the details of this error to add of the trust",
-    details: found,
+    what: `configuration ${description.file} is not trusted in its current state; it would start: ${description.starts.join("; ")}`,
+    next: "Read the configuration. To approve it, pass the details of this error to trust.add",
+    details: description,
   });
 }
 
-async function foundOf({ file, folder, text, plugins, mcp }: ConfigFile): Promise<FoundConfiguration> {
+async function describeConfig({ file, folder, text, plugins, mcp }: ConfigFile): Promise<ConfigurationDescription> {
   const hash = createHash("sha256").update(text);
-  const programs = [...plugins, ...mcp.flatMap(({ at }) => ("command" in at ? [at] : []))];
-  const named = new Set([
-    ...programs.flatMap(({ command, args }) => [command, ...args.map(withVariables)]),
-    ...programs.flatMap(({ args, env }) => [...args, ...Object.values(env)].flatMap(programsIn)),
+  const programs = [...plugins, ...mcp.flatMap(({ target }) => ("command" in target ? [target] : []))];
+  const names = new Set([
+    ...programs.flatMap(({ command, args }) => [command, ...args.map(expandVariables)]),
+    ...programs.flatMap(({ args, env }) => [...args, ...Object.values(env)].flatMap(findPrograms)),
   ]);
-  for (const name of named) {
-    const program = await programAt(folder, name);
+  for (const name of names) {
+    const program = await describeProgram(folder, name);
     if (program !== undefined) hash.update(`\0${name}\0${program}`);
   }
   const starts = programs.map(({ command, args, env }) => {
-    const shown = isAbsolute(command) ? relativeTo(folder, command) : command;
-    const variables = Object.entries(env).map(([name, value]) => `${name}=${plain(value)}`);
-    return [...variables, plain(shown), ...args.map(plain)].join(" ");
+    const shown = isAbsolute(command) ? toRelativePath(folder, command) : command;
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${quoteWord(value)}`);
+    return [...variables, quoteWord(shown), ...args.map(quoteWord)].join(" ");
   });
-  const addresses = mcp.flatMap(({ at }) => {
-    if ("command" in at) return [];
-    const headers = Object.entries(at.headers).map(([name, value]) => `${name}: ${plain(value)}`);
-    return [["a connection to", plain(at.url), ...headers].join(" ")];
+  const addresses = mcp.flatMap(({ target }) => {
+    if ("command" in target) return [];
+    const headers = Object.entries(target.headers).map(([name, value]) => `${name}: ${quoteWord(value)}`);
+    return [["a connection to", quoteWord(target.url), ...headers].join(" ")];
   });
   return { file, digest: hash.digest("hex"), starts: [...starts, ...addresses] };
 }
 
-/** A word as it is when a program is started; a variable that is not set stays as it stands. */
-function withVariables(word: string): string {
-  return word.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (all, name: string) => process.env[name] ?? all);
+/** Expands `${NAME}` references, like at the start of a program. References to unset variables stay unchanged. */
+function expandVariables(word: string): string {
+  return word.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (reference, name: string) => process.env[name] ?? reference);
 }
 
-/** Files of programs that stand inside a word, as in `--import=./hooks.mjs`, `-r./hooks.cjs` or `NODE_OPTIONS`. */
-function programsIn(word: string): readonly string[] {
-  return withVariables(word)
+/** Lists program files inside a word, as in `--import=./hooks.mjs`, `-r./hooks.cjs` or `NODE_OPTIONS`. */
+function findPrograms(word: string): readonly string[] {
+  return expandVariables(word)
     .split(/\s+/)
     .flatMap((part) => [part, part.slice(part.indexOf("=") + 1), part.replace(/^-[A-Za-z]/, "")])
     .filter((name) => /\.(?:[cm]?[jt]s|py|rb|pl|php|lua|sh|ps1|wasm|jar|node|so|dylib|dll)$/i.test(name))
-    .map((name) => (/^file:\/\//i.test(name) && URL.canParse(name) ? pathOf(new URL(name)) : name));
+    .map((name) => (/^file:\/\//i.test(name) && URL.canParse(name) ? toPath(new URL(name)) : name));
 }
 
-function pathOf(url: URL): string {
+function toPath(url: URL): string {
   try {
     return fileURLToPath(url);
   } catch {
-    // It names no file of this machine.
+    // The URL is not a file of this machine.
     return "";
   }
 }
 
 /**
- * What a file is that a command or an argument names: where it really lies and what it holds, or, where it is too large to be
- * looked through as some interpreters are, its size and when it was changed. Nothing for what names no file.
+ * Describes the file named by a command or an argument: its real path and the digest of its contents. For a file
+ * above the size limit, such as some interpreters, size and modification time replace the digest. Returns undefined
+ * for a word that is not a file.
  */
-async function programAt(folder: string, name: string, isInside = false): Promise<string | undefined> {
+async function describeProgram(folder: string, name: string, isInside = false): Promise<string | undefined> {
   const path = resolve(folder, name);
-  const real = name === "" || name.includes("\0") ? undefined : await realPlaceInside(parsePath(path).root, path);
+  const real = name === "" || name.includes("\0") ? undefined : await resolveRealPathInside(parsePath(path).root, path);
   if (real === undefined) return undefined;
-  const around = workspace(dirname(real));
+  const parentFolder = workspace(dirname(real));
   try {
-    const { kind, bytes, modifiedMs } = await around.stat(basename(real));
-    if (kind === "folder" && !isInside) return await startOf(real);
+    const { kind, bytes, modifiedMs } = await parentFolder.stat(basename(real));
+    if (kind === "folder" && !isInside) return await describeEntryPoints(real);
     if (kind !== "file") return undefined;
-    if (bytes > largestProgram) return `${real} ${bytes} ${modifiedMs}`;
-    const read = await around.read(basename(real), { maxBytes: largestProgram });
+    if (bytes > maxProgramBytes) return `${real} ${bytes} ${modifiedMs}`;
+    const read = await parentFolder.read(basename(real), { maxBytes: maxProgramBytes });
     return `${real} ${createHash("sha256")
       .update(read.kind === "text" ? read.text : read.bytes)
       .digest("hex")}`;
@@ -173,40 +178,40 @@ async function programAt(folder: string, name: string, isInside = false): Promis
   }
 }
 
-/** What an interpreter starts where it is given a folder. */
-const starts = ["package.json", "__main__.py", ...["js", "mjs", "cjs", "ts"].map((ending) => `index.${ending}`)];
+/** Files that interpreters start in a folder. */
+const entryPoints = ["package.json", "__main__.py", ...["js", "mjs", "cjs", "ts"].map((ending) => `index.${ending}`)];
 
-async function startOf(folder: string): Promise<string | undefined> {
+async function describeEntryPoints(folder: string): Promise<string | undefined> {
   const main = await workspace(folder)
-    .read("package.json", { maxBytes: largestProgram })
-    .then(mainIn, () => undefined);
-  const names = main === undefined ? starts : [...starts, main, `${main}.js`, `${main}/index.js`];
-  const programs = await Promise.all(names.map((name) => programAt(folder, name, true)));
+    .read("package.json", { maxBytes: maxProgramBytes })
+    .then(parseMain, () => undefined);
+  const names = main === undefined ? entryPoints : [...entryPoints, main, `${main}.js`, `${main}/index.js`];
+  const programs = await Promise.all(names.map((name) => describeProgram(folder, name, true)));
   return programs.some((program) => program !== undefined) ? programs.join("\0") : undefined;
 }
 
-function mainIn(read: { readonly kind: string; readonly text?: string }): string | undefined {
+function parseMain(read: { readonly kind: string; readonly text?: string }): string | undefined {
   try {
     const manifest: unknown = JSON.parse(read.text ?? "");
     const main: unknown = isObject(manifest) ? manifest["main"] : undefined;
     return typeof main === "string" ? main : undefined;
   } catch {
-    // What is no manifest names no program; what it holds is in the digest all the same.
+    // An invalid manifest names no program; its contents are part of the digest anyway.
     return undefined;
   }
 }
 
-/** A workspace that could say what is trusted in it would trust itself. */
-async function checkOutside(place: string, file: string): Promise<void> {
-  if ((await realPlaceInside(dirname(resolve(file)), place)) === undefined) return;
+/** Throws `invalid_option` for a trust file inside the workspace: such a workspace could approve itself. */
+async function checkOutside(trustFile: string, file: string): Promise<void> {
+  if ((await resolveRealPathInside(dirname(resolve(file)), trustFile)) === undefined) return;
   throw new StatewrightError("invalid_option", {
-    what: `${place}, which says what configurations are trusted, lies in the workspace of ${file}`,
-    next: "Keep it outside, or load a configuration of the user's own without trust",
+    what: `trust file ${trustFile} is inside the workspace of ${file}`,
+    next: "Move the trust file outside the workspace, or load a configuration of the user without trust",
   });
 }
 
-/** The nearest folder above a file that is there. */
-async function folderAbove(file: string): Promise<string> {
+/** Finds the nearest existing parent folder of a file. */
+async function findParentFolder(file: string): Promise<string> {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const found = await workspace(folder)
       .stat(".")
@@ -218,27 +223,30 @@ async function folderAbove(file: string): Promise<string> {
   }
 }
 
-/** A word as a shell would need it, so that a person sees where it ends; signs that move a terminal's cursor are spelt out. */
-function plain(word: string): string {
-  return /^[\w@%+=:,./${}-]+$/.test(word) ? word : JSON.stringify(word).replace(/[^\x20-\x7e]/g, spelt);
+/**
+ * Quotes a word like a shell, so that its end is visible. Escapes control characters, which could move the terminal's
+ * cursor.
+ */
+function quoteWord(word: string): string {
+  return /^[\w@%+=:,./${}-]+$/.test(word) ? word : JSON.stringify(word).replace(/[^\x20-\x7e]/g, escapeCharacter);
 }
 
-function spelt(sign: string): string {
+function escapeCharacter(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-function relativeTo(folder: string, path: string): string {
+function toRelativePath(folder: string, path: string): string {
   const inside = relative(folder, path);
   return inside.startsWith("..") || isAbsolute(inside) ? path : `./${inside}`;
 }
 
-function userFile(): string {
+function getUserTrustFile(): string {
   const { XDG_CONFIG_HOME, APPDATA } = process.env;
   const base = XDG_CONFIG_HOME ?? (process.platform === "win32" ? APPDATA : undefined) ?? join(homedir(), ".config");
   return join(base, "statewright", "trusted.json");
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

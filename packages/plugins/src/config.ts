@@ -1,137 +1,158 @@
 /**
- * Tools by configuration: a preset, plugins and MCP servers, in YAML or JSON. A file that the user wrote is loaded as it stands; one that
- * was found in a workspace is loaded with `trust`. When it is watched, its tools change while agents have them.
+ * Tools from a configuration in YAML or JSON: a preset, plugins and MCP servers. A file of the user is loaded
+ * directly, a file of a workspace with `trust`. With `watch` the tools change while agents use the registry.
  */
-import { checkOptions, optionNames, systemWorld, type Tool, type ToolRegistry, toolRegistry } from "@statewright/core";
+import {
+  checkOptions,
+  listOptionNames,
+  systemWorld,
+  type Tool,
+  type ToolRegistry,
+  toolRegistry,
+} from "@statewright/core";
 import { watchFile } from "@statewright/host";
-import { type ConfigFile, type McpEntry, type PluginEntry, readConfig, unfitConfig } from "./config-file.ts";
+import { type ConfigFile, createConfigError, type McpEntry, type PluginEntry, readConfig } from "./config-file.ts";
 import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";
-import { type HeldPlugin, heldPlugin } from "./managed-plugin.ts";
+import { createManagedPlugin, type ManagedPlugin } from "./managed-plugin.ts";
 import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
-import { loadPluginAs, type Plugin, type PluginOptions } from "./plugin.ts";
-import type { MayStart } from "./supervisor.ts";
+import { loadCheckedPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
+import type { StartCheck } from "./supervisor.ts";
 
-/** What a configuration is read with. */
+/** Options of {@link loadTools}. */
 export interface ToolConfigOptions {
-  /** The ready-made sets by name; those of @statewright/tools are one such. Without it a configuration may name none. */
+  /**
+   * Presets by name, such as the presets of @statewright/tools. Without this option a configuration may not name a
+   * preset.
+   */
   readonly presets?: Readonly<Record<string, () => readonly Tool[]>>;
-  /** How every plugin is started, beyond what the configuration says. */
+  /** Options of every plugin process, in addition to the configuration. */
   readonly plugins?: Omit<PluginOptions, "command" | "args" | "env" | "cwd">;
-  /** How every MCP server is connected, beyond what the configuration says. */
+  /** Options of every MCP connection, in addition to the configuration. */
   readonly mcp?: Omit<McpCommonOptions, "name" | "only" | "prefix" | "pins" | "elicitation">;
   /**
-   * The file was found in a workspace: it starts programs only where a person has said yes to it as it is now. Its plugins get
-   * the usual variables of our environment and those that it names, unless `plugins.inheritEnv` says otherwise.
+   * Trust store for a file of a workspace: programs start only after an approval of the current file. Plugins then
+   * receive the usual environment variables and the variables named in the configuration, unless `plugins.inheritEnv`
+   * is set.
    */
   readonly trust?: ConfigTrust;
-  /** Load the file again when it changes; the function is told what came of it. */
+  /** Reloads the file after changes. A function receives the result of each reload. */
   readonly watch?: boolean | ((change: ConfigChange) => void);
 }
 
-/** What came of a change of the file. */
+/** Result of a reload. */
 export interface ConfigChange {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** Tools that keep their names and come from another plugin or preset now. */
+  /** Tools with the same name and a new source. */
   readonly replaced: readonly string[];
-  /** Why nothing has changed: the new file cannot be used, or the file can no longer be watched. */
+  /** Reason for an unchanged configuration: the new file is invalid, or the file can no longer be watched. */
   readonly error?: unknown;
 }
 
-/** The tools of a configuration as it is now, and the plugins that run for them. */
+/** Current tools of a configuration, and their running plugins. */
 export interface ConfiguredTools {
   readonly tools: readonly Tool[];
   readonly plugins: readonly Plugin[];
-  /** The MCP servers that it is connected to. */
+  /** Connected MCP servers. */
   readonly servers: readonly McpServer[];
-  /** The tools as a registry, for an agent: a change of the file counts from its next request to a model on. */
+  /** Tools as a registry for an agent. A change of the file takes effect at the next model request. */
   readonly registry: ToolRegistry;
-  /** Take the file as it is now, also where it was refused before. Throws what `loadTools` throws, and all stays as it was. */
+  /**
+   * Reloads the file, even after a failed reload. Throws the errors of `loadTools`, and then keeps the current tools.
+   */
   reload(): Promise<ConfigChange>;
-  /** End all plugins and connections, and watch no more. */
+  /** Closes all plugins and connections, and stops watching. */
   close(): Promise<void>;
 }
 
-/** A configuration at work. */
-interface Loaded {
+/** Loaded configuration with its started sources. */
+interface LoadedConfig {
   readonly config: ConfigFile;
   readonly preset: readonly Tool[];
-  readonly held: ReadonlyMap<string, HeldPlugin<Plugin | McpServer>>;
+  readonly sources: ReadonlyMap<string, ManagedPlugin<Plugin | McpServer>>;
 }
 
-const names = optionNames<ToolConfigOptions>({ presets: true, plugins: true, mcp: true, trust: true, watch: true });
-const unchanged: ConfigChange = Object.freeze({ added: [], removed: [], replaced: [] });
+const knownOptions = listOptionNames<ToolConfigOptions>({
+  presets: true,
+  plugins: true,
+  mcp: true,
+  trust: true,
+  watch: true,
+});
+const noChange: ConfigChange = Object.freeze({ added: [], removed: [], replaced: [] });
 
 /**
- * Load the tools that a file names under `tools`: `preset`, `plugins` with `path`, `args` and `env` each, and `mcp` with `name`
- * and `command` or `url`. A path is a file relative to the configuration's folder, or a command of PATH. Throws
- * `invalid_option` for a key or preset that is not known, with those that are; `plugin_failed` and `mcp_failed` for what cannot be started, and the others are ended;
- * `untrusted_configuration` for one that nobody has said yes to.
+ * Loads the tools of a file, from its key `tools`: `preset`, `plugins` with `path`, `args` and `env`, and `mcp` with
+ * `name` and `command` or `url`. A path is a file relative to the configuration's folder, or a command of PATH.
+ *
+ * Throws `invalid_option` with the known names for an unknown key or preset; `plugin_failed` and `mcp_failed` for a
+ * source that does not start, after closing the other sources; `untrusted_configuration` for a configuration without
+ * approval.
  */
 export async function loadTools(file: string, options: ToolConfigOptions = {}): Promise<ConfiguredTools> {
-  checkOptions("loadTools", options, names);
+  checkOptions("loadTools", options, knownOptions);
   const { watch = false } = options;
   const world = options.plugins?.world ?? systemWorld();
-  const tell = (change: ConfigChange): void => {
+  const reportChange = (change: ConfigChange): void => {
     if (change.error !== undefined)
-      world.log("warn", `the configuration ${file} is not taken`, { file, error: change.error });
+      world.log("warn", `configuration ${file} was not reloaded`, { file, error: change.error });
     if (typeof watch !== "function") return;
     try {
       watch(change);
     } catch (error) {
-      world.log("error", `what is told of changes of the configuration ${file} failed`, { file, error });
+      world.log("error", `the watch callback for the configuration ${file} failed`, { file, error });
     }
   };
 
-  // It is watched before it is read: so nothing changes unseen in between.
+  // Watch before the first read, so that no change is missed in between.
   let onChange = (): void => undefined;
-  const onEnd = (error: unknown): void => tell({ ...unchanged, error });
+  const onEnd = (error: unknown): void => reportChange({ ...noChange, error });
   const unwatch = watch === false ? undefined : watchFile(file, { world, onEnd, onChange: () => onChange() });
-  let current: Loaded;
+  let current: LoadedConfig;
   let registry: ToolRegistry;
   const { trust } = options;
-  const mayStart = trust === undefined ? undefined : () => isTrusted(current.config, trust);
+  const canStart = trust === undefined ? undefined : () => isTrusted(current.config, trust);
   try {
-    current = await load(await readConfig(file), options, mayStart);
-    registry = await registryOf(current);
+    current = await loadSources(await readConfig(file), options, canStart);
+    registry = await createRegistry(current);
   } catch (error) {
     unwatch?.();
     throw error;
   }
-  const retired: Held[] = [];
+  const retired: ManagedSource[] = [];
   let isClosed = false;
-  /** What was tried last: a folder has changes that are not of this file. */
-  let tried: unknown = current.config.text;
+  /** Text of the last reload: the watched folder also reports changes of other files. */
+  let lastText: unknown = current.config.text;
 
-  const take = async (isAsked: boolean): Promise<ConfigChange> => {
-    if (isClosed) return unchanged;
+  const reloadFile = async (isForced: boolean): Promise<ConfigChange> => {
+    if (isClosed) return noChange;
     const config = await readConfig(file);
-    if (!isAsked && config.text === tried) return unchanged;
-    tried = config.text;
-    const next = await load(config, options, mayStart, current);
-    const change = await entered(registry, current, next);
-    const gone = [...current.held].filter(([key]) => !next.held.has(key)).map(([, held]) => held);
+    if (!isForced && config.text === lastText) return noChange;
+    lastText = config.text;
+    const next = await loadSources(config, options, canStart, current);
+    const change = await updateRegistry(registry, current, next);
+    const removedSources = [...current.sources].filter(([key]) => !next.sources.has(key)).map(([, held]) => held);
     current = next;
-    retired.push(...gone);
-    for (const held of gone) held.retire();
+    retired.push(...removedSources);
+    for (const held of removedSources) held.retire();
     return change;
   };
-  let turn: Promise<unknown> = Promise.resolve();
-  const inTurn = (isAsked: boolean): Promise<ConfigChange> => {
-    const taken = Promise.allSettled([turn]).then(() => take(isAsked));
-    turn = taken;
-    return taken;
+  let lastReload: Promise<unknown> = Promise.resolve();
+  const enqueueReload = (isForced: boolean): Promise<ConfigChange> => {
+    const reload = Promise.allSettled([lastReload]).then(() => reloadFile(isForced));
+    lastReload = reload;
+    return reload;
   };
   let lastFailure = "";
   onChange = () =>
-    void inTurn(false).then(
+    void enqueueReload(false).then(
       (change) => {
         lastFailure = "";
-        if (change !== unchanged) tell(change);
+        if (change !== noChange) reportChange(change);
       },
       (error: unknown) => {
-        // A file that is not there is not there at each sign.
-        if (String(error) !== lastFailure) tell({ ...unchanged, error });
+        // Report a repeated error, such as a missing file, only once.
+        if (String(error) !== lastFailure) reportChange({ ...noChange, error });
         lastFailure = String(error);
       },
     );
@@ -139,92 +160,97 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
 
   return Object.freeze({
     get tools() {
-      return toolsOf(current);
+      return listTools(current);
     },
     get plugins() {
-      return [...current.held.values()].flatMap(({ plugin }) => (isServer(plugin) ? [] : [plugin]));
+      return [...current.sources.values()].flatMap(({ plugin }) => (isServer(plugin) ? [] : [plugin]));
     },
     get servers() {
-      return [...current.held.values()].flatMap(({ plugin }) => (isServer(plugin) ? [plugin] : []));
+      return [...current.sources.values()].flatMap(({ plugin }) => (isServer(plugin) ? [plugin] : []));
     },
     registry,
-    reload: () => inTurn(true),
+    reload: () => enqueueReload(true),
     close: async () => {
       isClosed = true;
       unwatch?.();
-      await Promise.allSettled([turn]);
-      await Promise.all([...current.held.values(), ...retired].map((held) => held.close()));
+      await Promise.allSettled([lastReload]);
+      await Promise.all([...current.sources.values(), ...retired].map((held) => held.close()));
     },
   });
 }
 
-/** Start what a configuration names; what is at work already stays. Throws with nothing left that was started. */
-async function load(
+/**
+ * Starts the sources of a configuration and keeps running sources of the previous one. Closes all newly started
+ * sources before a throw.
+ */
+async function loadSources(
   config: ConfigFile,
   options: ToolConfigOptions,
-  mayStart: MayStart,
-  before?: Loaded,
-): Promise<Loaded> {
+  canStart: StartCheck,
+  previous?: LoadedConfig,
+): Promise<LoadedConfig> {
   if (options.trust !== undefined) await checkTrusted(config, options.trust);
-  const isSame = before !== undefined && before.config.preset === config.preset;
-  const preset = isSame ? before.preset : presetOf(config.file, config.preset, options.presets ?? {});
-  const sources = [...config.plugins, ...config.mcp];
-  const keys = keysOf(sources);
-  const started = await Promise.allSettled(
-    sources.map((entry, index) => before?.held.get(keys[index] ?? "") ?? start(entry, config, options, mayStart)),
+  const isSame = previous !== undefined && previous.config.preset === config.preset;
+  const preset = isSame ? previous.preset : loadPreset(config.file, config.preset, options.presets ?? {});
+  const entries = [...config.plugins, ...config.mcp];
+  const keys = createEntryKeys(entries);
+  const results = await Promise.allSettled(
+    entries.map(
+      (entry, index) => previous?.sources.get(keys[index] ?? "") ?? startSource(entry, config, options, canStart),
+    ),
   );
-  const held = new Map(
-    started.flatMap((each, index) => (each.status === "fulfilled" ? [[keys[index] ?? "", each.value] as const] : [])),
+  const sources = new Map(
+    results.flatMap((each, index) => (each.status === "fulfilled" ? [[keys[index] ?? "", each.value] as const] : [])),
   );
-  const loaded = { config, preset, held };
-  const failed = started.find((each) => each.status === "rejected");
-  if (failed === undefined) return loaded;
-  await endNew(loaded, before);
-  throw failed.reason;
+  const loaded = { config, preset, sources };
+  const failure = results.find((each) => each.status === "rejected");
+  if (failure === undefined) return loaded;
+  await closeNewSources(loaded, previous);
+  throw failure.reason;
 }
 
-/** The same plugin may be named twice. */
-function keysOf(plugins: readonly (PluginEntry | McpEntry)[]): readonly string[] {
+/** Creates unique keys: a configuration may name the same plugin twice. */
+function createEntryKeys(plugins: readonly (PluginEntry | McpEntry)[]): readonly string[] {
   const texts = plugins.map((entry) => JSON.stringify(entry));
   return texts.map((text, index) => `${texts.slice(0, index).filter((other) => other === text).length} ${text}`);
 }
 
-type Held = HeldPlugin<Plugin | McpServer>;
+type ManagedSource = ManagedPlugin<Plugin | McpServer>;
 
-async function start(
+async function startSource(
   entry: PluginEntry | McpEntry,
   { folder }: ConfigFile,
   options: ToolConfigOptions,
-  mayStart: MayStart,
-): Promise<Held> {
+  canStart: StartCheck,
+): Promise<ManagedSource> {
   const { plugins, trust } = options;
   const world = plugins?.world ?? systemWorld();
-  if ("at" in entry) return connected(entry, folder, options, mayStart);
+  if ("target" in entry) return connectServer(entry, folder, options, canStart);
   const inheritEnv = plugins?.inheritEnv ?? trust === undefined;
-  return heldPlugin<Plugin | McpServer>(
-    (asked) => loadPluginAs({ ...plugins, ...entry, inheritEnv, cwd: folder }, asked),
+  return createManagedPlugin<Plugin | McpServer>(
+    (check) => loadCheckedPlugin({ ...plugins, ...entry, inheritEnv, cwd: folder }, check),
     ({ pid }) => pid !== undefined,
     world,
-    mayStart,
+    canStart,
   );
 }
 
-/** The SDK of the protocol is loaded for those who use it. */
-async function connected(
-  { name, prefix, only, at }: McpEntry,
+/** Connects an MCP server. Imports the MCP SDK only on use. */
+async function connectServer(
+  { name, prefix, only, target }: McpEntry,
   folder: string,
   { mcp, plugins }: ToolConfigOptions,
-  mayStart: MayStart,
-): Promise<Held> {
-  const { connectMcpAs } = await import("./mcp/connect-mcp.ts");
+  canStart: StartCheck,
+): Promise<ManagedSource> {
+  const { connectCheckedMcp } = await import("./mcp/connect-mcp.ts");
   const world = mcp?.world ?? plugins?.world ?? systemWorld();
-  const said = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
-  const options = { ...said, ...("command" in at ? { ...at, cwd: folder } : at) };
-  return heldPlugin<Plugin | McpServer>(
-    (asked) => connectMcpAs(options, asked),
+  const common = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
+  const options = { ...common, ...("command" in target ? { ...target, cwd: folder } : target) };
+  return createManagedPlugin<Plugin | McpServer>(
+    (check) => connectCheckedMcp(options, check),
     (server) => isServer(server) && !server.isClosed,
     world,
-    "command" in at ? mayStart : undefined,
+    "command" in target ? canStart : undefined,
   );
 }
 
@@ -232,53 +258,59 @@ function isServer(source: Plugin | McpServer): source is McpServer {
   return "prompts" in source;
 }
 
-async function endNew(loaded: Loaded, before: Loaded | undefined): Promise<void> {
-  const isNew = ([key]: readonly [string, Held]): boolean => before?.held.has(key) !== true;
-  await Promise.all([...loaded.held].filter(isNew).map(([, held]) => held.close()));
+async function closeNewSources(loaded: LoadedConfig, previous: LoadedConfig | undefined): Promise<void> {
+  const isNew = ([key]: readonly [string, ManagedSource]): boolean => previous?.sources.has(key) !== true;
+  await Promise.all([...loaded.sources].filter(isNew).map(([, held]) => held.close()));
 }
 
-function toolsOf({ preset, held }: Loaded): readonly Tool[] {
-  return [...preset, ...[...held.values()].flatMap(({ tools }) => tools())];
+function listTools({ preset, sources }: LoadedConfig): readonly Tool[] {
+  return [...preset, ...[...sources.values()].flatMap(({ tools }) => tools())];
 }
 
-/** A registry with the tools of a configuration. Ends what was started for it where two of them have one name. */
-async function registryOf(loaded: Loaded): Promise<ToolRegistry> {
+/** Creates the registry of a configuration. Closes the started sources after a duplicate tool name. */
+async function createRegistry(loaded: LoadedConfig): Promise<ToolRegistry> {
   try {
-    return toolRegistry(toolsOf(loaded));
+    return toolRegistry(listTools(loaded));
   } catch (error) {
-    await endNew(loaded, undefined);
+    await closeNewSources(loaded, undefined);
     throw error;
   }
 }
 
-/** Bring a registry from one configuration to the next; tools that others put into it stay. Changes all of it or nothing. */
-async function entered(registry: ToolRegistry, before: Loaded, after: Loaded): Promise<ConfigChange> {
-  const old = new Map(toolsOf(before).map((tool) => [tool.spec.name, tool]));
-  const next = new Map(toolsOf(after).map((tool) => [tool.spec.name, tool]));
-  const added = [...next.keys()].filter((name) => !old.has(name));
-  const done: string[] = [];
+/** Updates a registry to the next configuration, atomically. Keeps tools registered by other code. */
+async function updateRegistry(
+  registry: ToolRegistry,
+  previous: LoadedConfig,
+  updated: LoadedConfig,
+): Promise<ConfigChange> {
+  const oldTools = new Map(listTools(previous).map((tool) => [tool.spec.name, tool]));
+  const newTools = new Map(listTools(updated).map((tool) => [tool.spec.name, tool]));
+  const added = [...newTools.keys()].filter((name) => !oldTools.has(name));
+  const registered: string[] = [];
   try {
-    // Two of one name are refused here.
-    toolRegistry(toolsOf(after));
-    for (const [name, tool] of next) {
-      if (old.has(name)) continue;
+    // Throws for duplicate tool names.
+    toolRegistry(listTools(updated));
+    for (const [name, tool] of newTools) {
+      if (oldTools.has(name)) continue;
       registry.register(tool);
-      done.push(name);
+      registered.push(name);
     }
   } catch (error) {
-    for (const name of done) registry.unregister(name);
-    await endNew(after, before);
+    for (const name of registered) registry.unregister(name);
+    await closeNewSources(updated, previous);
     throw error;
   }
-  const isOurs = (name: string): boolean => registry.get(name) === old.get(name);
-  const replaced = [...next].filter(([name, tool]) => old.has(name) && old.get(name) !== tool && isOurs(name));
+  const isOurs = (name: string): boolean => registry.get(name) === oldTools.get(name);
+  const replaced = [...newTools].filter(
+    ([name, tool]) => oldTools.has(name) && oldTools.get(name) !== tool && isOurs(name),
+  );
   for (const [, tool] of replaced) registry.replace(tool);
-  const removed = [...old.keys()].filter((name) => !next.has(name) && isOurs(name));
+  const removed = [...oldTools.keys()].filter((name) => !newTools.has(name) && isOurs(name));
   for (const name of removed) registry.unregister(name);
   return { added, removed, replaced: replaced.map(([name]) => name) };
 }
 
-function presetOf(
+function loadPreset(
   file: string,
   name: string | undefined,
   presets: NonNullable<ToolConfigOptions["presets"]>,
@@ -286,11 +318,11 @@ function presetOf(
   if (name === undefined) return [];
   const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
   if (preset !== undefined) return preset();
-  throw unfitConfig(
+  throw createConfigError(
     file,
-    `names the preset "${name}", which there is not`,
+    `unknown preset "${name}"`,
     Object.keys(presets).length === 0
-      ? "There are none: give them to loadTools as presets"
-      : `Presets are ${Object.keys(presets).join(", ")}`,
+      ? "Pass presets to loadTools, or remove the preset"
+      : `Use one of the presets ${Object.keys(presets).join(", ")}`,
   );
 }

@@ -2,9 +2,9 @@
 export { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "./config.ts";
 export {
   type ConfigTrust,
+  type ConfigurationDescription,
   configTrust,
-  type FoundConfiguration,
-  foundConfiguration,
+  describeConfiguration,
   isUntrustedConfiguration,
 } from "./config-trust.ts";
 export { ajvValidator, jsonSchema } from "./json-schema.ts";

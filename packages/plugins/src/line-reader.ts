@@ -1,14 +1,17 @@
-/** Text as it comes, cut into lines at "\n" and nowhere else: other marks of a line's end may stand inside JSON. */
+/** Splits streamed text into lines at "\n" only: JSON may contain other Unicode line separators. */
 
-/** Takes text in any pieces. */
+/** Reader of text chunks. */
 export interface LineReader {
   readonly add: (chunk: string) => void;
-  /** What came after the last line's end, at the end of the text. */
-  readonly rest: () => string;
+  /** Returns the text after the last line break, at the end of the stream. */
+  readonly flush: () => string;
 }
 
-/** Cut text into lines. One that grows over `maxLength` characters is given to `onTooLong`, and nothing is read after it. */
-export function lineReader(
+/**
+ * Splits text into lines. Calls `onTooLong` for a line longer than `maxLength` characters, and ignores all later
+ * text.
+ */
+export function createLineReader(
   maxLength: number,
   onLine: (line: string) => void,
   onTooLong: (length: number) => void,
@@ -16,7 +19,7 @@ export function lineReader(
   let parts: string[] = [];
   let length = 0;
   let overflowed = false;
-  const keep = (part: string): void => {
+  const appendPart = (part: string): void => {
     if (part === "") return;
     length += part.length;
     if (length > maxLength) {
@@ -25,7 +28,7 @@ export function lineReader(
       onTooLong(length);
     } else parts.push(part);
   };
-  const take = (): string => {
+  const takeLine = (): string => {
     const line = parts.join("");
     parts = [];
     length = 0;
@@ -35,12 +38,12 @@ export function lineReader(
     add: (chunk) => {
       let start = 0;
       for (let end = chunk.indexOf("\n"); end >= 0 && !overflowed; end = chunk.indexOf("\n", start)) {
-        keep(chunk.slice(start, end));
+        appendPart(chunk.slice(start, end));
         start = end + 1;
-        if (!overflowed) onLine(take());
+        if (!overflowed) onLine(takeLine());
       }
-      if (!overflowed) keep(chunk.slice(start));
+      if (!overflowed) appendPart(chunk.slice(start));
     },
-    rest: take,
+    flush: takeLine,
   };
 }

@@ -1,82 +1,82 @@
-/** A plugin that a configuration names for a while: when it does so no longer, its calls go on to their ends first. */
+/** Managed plugin: a plugin removed from the configuration closes after its running tool calls. */
 import type { Tool, ToolCall, ToolRuntime, World } from "@statewright/core";
 import type { Plugin } from "./plugin.ts";
-import { type MayStart, untrusted } from "./supervisor.ts";
+import { createUntrustedError, type StartCheck } from "./supervisor.ts";
 
-/** A plugin, or another source of tools that can be ended and begun anew. */
+/** Plugin or another restartable source of tools. */
 export type ToolSource = Pick<Plugin, "tools" | "restart" | "close">;
 
-/** A plugin whose calls are counted. */
-export interface HeldPlugin<Source extends ToolSource = ToolSource> {
+/** Plugin with a count of its running tool calls. */
+export interface ManagedPlugin<Source extends ToolSource = ToolSource> {
   readonly plugin: Source;
-  /** Its tools, the same ones until it is restarted. */
+  /** Tools of the source, memoized until a restart. */
   readonly tools: () => readonly Tool[];
   /**
-   * End it once no call is at work. A call that comes later was offered before, by a request to a model that was under way:
-   * the plugin is started for it once more, and ends again.
+   * Closes the source after the last running tool call. A later tool call, advertised by an earlier model request,
+   * restarts the source and closes it again.
    */
   readonly retire: () => void;
-  /** End it now. */
+  /** Closes the source immediately. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Start a plugin and count its calls; `isOpen` tells whether it was started and not ended. With `mayStart` that is asked before
- * its program is started anew, after it has ended: the program may be another one by now.
+ * Starts a source and counts its tool calls. `isOpen` returns true for a started and not closed source. `mayStart`
+ * runs before each restart of a program, because the program file may have changed.
  */
-export async function heldPlugin<Source extends ToolSource>(
-  start: (mayStart: MayStart) => Promise<Source>,
+export async function createManagedPlugin<Source extends ToolSource>(
+  start: (mayStart: StartCheck) => Promise<Source>,
   isOpen: (plugin: Source) => boolean,
   { log }: Pick<World, "log">,
-  mayStart: MayStart,
-): Promise<HeldPlugin<Source>> {
-  let calls = 0;
+  mayStart: StartCheck,
+): Promise<ManagedPlugin<Source>> {
+  let runningCalls = 0;
   let isRetired = false;
   let isClosed = false;
-  let ending: Promise<void> | undefined;
+  let closing: Promise<void> | undefined;
   let starting: Promise<void> | undefined;
   const plugin = await start(mayStart === undefined ? undefined : async () => !isRetired && (await mayStart()));
-  let made: { readonly from: readonly Tool[]; readonly tools: readonly Tool[] } | undefined;
+  let wrapped: { readonly source: readonly Tool[]; readonly tools: readonly Tool[] } | undefined;
 
-  const endIfIdle = (): void => {
-    if (!isRetired || isClosed || calls > 0 || !isOpen(plugin)) return;
-    ending = plugin.close().then(
+  const closeIfIdle = (): void => {
+    if (!isRetired || isClosed || runningCalls > 0 || !isOpen(plugin)) return;
+    closing = plugin.close().then(
       () => undefined,
-      (error: unknown) => log("warn", "a plugin that is no longer configured could not be ended", { error }),
+      (error: unknown) => log("warn", "could not close a plugin removed from the configuration", { error }),
     );
   };
-  const started = async (): Promise<void> => {
-    await ending;
+  const ensureStarted = async (): Promise<void> => {
+    await closing;
     if (isClosed || isOpen(plugin)) return;
-    if (mayStart !== undefined) throw untrusted();
+    if (mayStart !== undefined) throw createUntrustedError();
     starting ??= plugin.restart().finally(() => {
       starting = undefined;
     });
     await starting;
   };
-  const counted = (tool: Tool): Tool =>
+  const countCalls = (tool: Tool): Tool =>
     Object.freeze({
       ...tool,
       call: async (state: unknown, runtime: ToolRuntime, call: ToolCall) => {
-        calls += 1;
+        runningCalls += 1;
         try {
-          if (isRetired) await started();
+          if (isRetired) await ensureStarted();
           return await tool.call(state, runtime, call);
         } finally {
-          calls -= 1;
-          endIfIdle();
+          runningCalls -= 1;
+          closeIfIdle();
         }
       },
     });
   return {
     plugin,
     tools: () => {
-      if (made?.from !== plugin.tools) made = { from: plugin.tools, tools: plugin.tools.map(counted) };
-      return made.tools;
+      if (wrapped?.source !== plugin.tools) wrapped = { source: plugin.tools, tools: plugin.tools.map(countCalls) };
+      return wrapped.tools;
     },
     retire: () => {
       isRetired = true;
-      endIfIdle();
+      closeIfIdle();
     },
     close: async () => {
       isClosed = true;

@@ -1,11 +1,17 @@
-/** One life of a plugin's process: it is started, describes itself, answers calls, and ends. */
+/** Plugin process: one process from its start and description to its end. */
 import { StatewrightError, ToolError, type World } from "@statewright/core";
 import { type RunningProcess, startProcess } from "@statewright/host";
-import { lineReader } from "./line-reader.ts";
-import { type PluginDescription, type PluginNews, type PluginReply, readDescription, readLine } from "./protocol.ts";
+import { createLineReader } from "./line-reader.ts";
+import {
+  type PluginDescription,
+  type PluginNotification,
+  type PluginReply,
+  parseDescription,
+  parseLine,
+} from "./protocol.ts";
 
-/** What starts a process, with every variable in place. */
-export interface Start {
+/** Options of a plugin process, with expanded variables. */
+export interface PluginStartOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -18,73 +24,76 @@ export interface Start {
   readonly world: World;
 }
 
-/** A call on its way. */
+/** Tool call to a plugin. */
 export interface PluginCall {
   readonly callId: string;
-  /** Which tool, for plugins that have sent a list. */
+  /** Tool name, for a plugin with a list of tools. */
   readonly tool: string | undefined;
   readonly args: unknown;
   readonly signal: AbortSignal;
-  readonly onNews: (news: PluginNews) => void;
+  readonly onNotification: (notification: PluginNotification) => void;
 }
 
-/** A process that has described itself. */
+/** Started plugin process with its description. */
 export interface PluginProcess {
   readonly description: PluginDescription;
   readonly pid: number;
   readonly isAlive: () => boolean;
   /**
-   * Make a call and give its reply. Rejects when the signal fires: what the plugin answers then is thrown away, before
-   * anything else is sent to one that answers in order. Rejects with {@link notReady} where that takes too long.
+   * Sends a call and returns its reply. Rejects when the signal aborts; the late reply is dropped, and a plugin that
+   * replies in order receives no other call before. Rejects with {@link notReady} if that reply takes too long.
    */
   readonly call: (call: PluginCall) => Promise<PluginReply>;
-  /** Ask it to end, and end it. */
+  /** Requests a shutdown, then stops the process. */
   readonly close: () => Promise<void>;
-  /** End it now, with its group. */
+  /** Stops the process and its group immediately. */
   readonly stop: () => Promise<void>;
 }
 
-/** The process has ended, or still owes an answer to a call that was given up: another one is needed. Nothing was sent. */
+/**
+ * Error value for an ended process, or for one with an overdue reply to an aborted call: the call was not sent and
+ * needs a new process.
+ */
 export const notReady: unique symbol = Symbol("not ready");
 
-/** A call that was sent. One that was given up stays in its place until its answer has come. */
-interface Pending {
+/** Sent call. An aborted call keeps its position until its reply arrives. */
+interface PendingCall {
   readonly sentId: string;
   readonly tool: string | undefined;
   readonly call: PluginCall;
-  readonly settle: (outcome: { readonly reply: PluginReply } | { readonly error: unknown }) => void;
+  readonly complete: (outcome: { readonly reply: PluginReply } | { readonly error: unknown }) => void;
   isOpen: boolean;
 }
 
-/** Start a plugin and wait until it has described itself. Throws `plugin_failed`, and no process is left then. */
-export async function startPlugin(start: Start): Promise<PluginProcess> {
-  const { command, world, startTimeoutMs } = start;
-  let described: (outcome: PluginDescription | string) => void = () => undefined;
+/** Starts a plugin and waits for its description. Throws `plugin_failed`, after stopping the process. */
+export async function startPlugin(options: PluginStartOptions): Promise<PluginProcess> {
+  const { command, world, startTimeoutMs } = options;
+  let resolveDescription: (outcome: PluginDescription | string) => void = () => undefined;
   const description = new Promise<PluginDescription | string>((resolve) => {
-    described = resolve;
+    resolveDescription = resolve;
   });
-  let wrote = "";
-  let read = (line: string): void => {
-    const found = readDescription(line);
+  let strayOutput = "";
+  let handleLine = (line: string): void => {
+    const found = parseDescription(line);
     if (found === undefined) {
-      if (wrote === "") wrote = `, and wrote "${short(line)}", which is no description`;
-      world.log("warn", `the plugin "${command}" wrote a line that is no description`, { line: short(line) });
-    } else described(found);
+      if (strayOutput === "") strayOutput = `; it wrote "${truncateLine(line)}", which is not a description`;
+      world.log("warn", `plugin "${command}" wrote a line before its description`, { line: truncateLine(line) });
+    } else resolveDescription(found);
   };
-  let tooLong = (length: number): void =>
-    described(`a line of it is longer than ${start.maxLineLength} characters (${length} so far)`);
-  const stdout = lineReader(
-    start.maxLineLength,
-    (line) => read(line),
-    (length) => tooLong(length),
+  let handleLongLine = (length: number): void =>
+    resolveDescription(`it wrote a line longer than ${options.maxLineLength} characters (${length} so far)`);
+  const stdout = createLineReader(
+    options.maxLineLength,
+    (line) => handleLine(line),
+    (length) => handleLongLine(length),
   );
-  const stderr = lineReader(start.maxLineLength, start.onStderr, () => undefined);
+  const stderr = createLineReader(options.maxLineLength, options.onStderr, () => undefined);
   let running: RunningProcess;
   try {
-    running = await startProcess(start.command, start.args, {
-      env: start.env,
-      inherit: start.inherit,
-      ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
+    running = await startProcess(options.command, options.args, {
+      env: options.env,
+      inherit: options.inherit,
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       keepInputOpen: true,
       maxBytes: 4_096,
       world,
@@ -94,239 +103,245 @@ export async function startPlugin(start: Start): Promise<PluginProcess> {
     const [what = "", ...next] = (cause instanceof Error ? cause.message : String(cause))
       .replace(/\.$/, "")
       .split(". ");
-    throw failed(command, what, next.join(". ") || "Install it, or correct its path", cause);
+    throw createStartError(command, what, next.join(". ") || "Install the program, or fix its path", cause);
   }
   const stopTimer = world.schedule.after(startTimeoutMs, () =>
-    described(`it did not describe itself within ${startTimeoutMs} ms${wrote}`),
+    resolveDescription(`it did not describe itself within ${startTimeoutMs} ms${strayOutput}`),
   );
   void running.result.then(
-    ({ exitCode, stderr: said }) => described(`it ended with exit code ${exitCode}${wrote}${tail(said)}`),
+    ({ exitCode, stderr: stderrText }) =>
+      resolveDescription(`it exited with code ${exitCode}${strayOutput}${formatTail(stderrText)}`),
     (thrown: unknown) =>
-      described(`what took its output failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`),
+      resolveDescription(`reading its output failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`),
   );
-  // One that has ended already says so by its exit code.
+  // An ended process reports its exit code instead.
   await Promise.allSettled([send(running, { type: "describe" })]);
   const found = await description;
   stopTimer();
   if (typeof found === "string") {
     await Promise.allSettled([running.stop()]);
-    throw failed(
+    throw createStartError(
       command,
       found,
-      'Start it by hand and give it the line {"type":"describe"}: it must answer with one line',
+      'Start the plugin by hand and write the line {"type":"describe"} to its input: it must reply with one line',
     );
   }
-  const life = lifeOf(start, running, found);
-  read = life.read;
-  tooLong = life.tooLong;
-  return life.process;
+  const session = createSession(options, running, found);
+  handleLine = session.read;
+  handleLongLine = session.tooLong;
+  return session.process;
 }
 
-function failed(command: string, what: string, next: string, cause?: unknown): StatewrightError {
+function createStartError(command: string, what: string, next: string, cause?: unknown): StatewrightError {
   return new StatewrightError("plugin_failed", {
-    what: `the plugin "${command}" could not be started: ${what}`,
+    what: `plugin "${command}" could not start: ${what}`,
     next,
     cause,
   });
 }
 
-/** What a process does between its description and its end. */
-function lifeOf(start: Start, running: RunningProcess, description: PluginDescription) {
-  const { command, world } = start;
+/** Creates the call handling of a described process. */
+function createSession(options: PluginStartOptions, running: RunningProcess, description: PluginDescription) {
+  const { command, world } = options;
   const { capabilities } = description;
-  const byId = capabilities.has("call_id");
-  /** Calls that were sent and are not answered, in the order of sending. */
-  const sent: Pending[] = [];
-  /** Ids of calls that were given up and may still be answered. */
-  const abandoned = new Set<string>();
-  /** Ids that a plugin which answers in order was sent and has answered. */
-  const answered = new Set<string>();
-  /** Calls that wait until the ones before them are done. */
+  const repliesById = capabilities.has("call_id");
+  /** Sent calls without a reply, in the order of sending. */
+  const pendingCalls: PendingCall[] = [];
+  /** Ids of aborted calls that may still receive a reply. */
+  const abandonedIds = new Set<string>();
+  /** Ids of replied calls, for a plugin that replies in order. */
+  const answeredIds = new Set<string>();
+  /** Resolvers of calls that wait for a slot. */
   const waiting = new Set<() => void>();
-  let atWork = 0;
-  let end: ToolError | undefined;
+  let usedSlots = 0;
+  let endError: ToolError | undefined;
   let onStale: (() => void) | undefined;
 
-  const die = (error: ToolError): void => {
-    end ??= error;
-    for (const pending of sent.splice(0)) pending.settle({ error: end });
+  const endProcess = (error: ToolError): void => {
+    endError ??= error;
+    for (const pending of pendingCalls.splice(0)) pending.complete({ error: endError });
     onStale?.();
     for (const next of waiting) next();
     waiting.clear();
   };
   void running.result.then(
     ({ exitCode, stderr }) =>
-      die(
-        new ToolError("crashed", `The plugin "${command}" ended with exit code ${exitCode}.`, {
-          details: { stderr: tail(stderr) },
+      endProcess(
+        new ToolError("crashed", `Plugin "${command}" exited with code ${exitCode}.`, {
+          details: { stderr: formatTail(stderr) },
         }),
       ),
     (cause: unknown) =>
-      die(
-        new ToolError("crashed", `The plugin "${command}" was ended: what took its output failed.`, {
+      endProcess(
+        new ToolError("crashed", `Plugin "${command}" was stopped, because reading its output failed.`, {
           cause,
         }),
       ),
   );
 
-  const answer = (reply: PluginReply): void => {
-    const index = byId ? sent.findIndex(({ sentId }) => sentId === reply.callId) : 0;
-    const pending = sent[index];
-    // Many give the id back unasked: by it a second answer to an earlier call is known, and is not taken for the next one's.
-    const isSecond = reply.callId !== pending?.sentId && answered.has(reply.callId ?? "");
-    if (pending === undefined || isSecond) {
-      const isLate = reply.callId !== undefined && abandoned.delete(reply.callId);
-      const what = isLate ? "a late answer was dropped" : "an answer to a call that was not asked was dropped";
-      world.log("warn", `the plugin "${command}": ${what}`, { callId: reply.callId });
+  const handleReply = (reply: PluginReply): void => {
+    const index = repliesById ? pendingCalls.findIndex(({ sentId }) => sentId === reply.callId) : 0;
+    const pending = pendingCalls[index];
+    // Many plugins return the call id even without the capability: the id identifies a duplicate reply, which must
+    // not count as the reply of the next call.
+    const isDuplicate = reply.callId !== pending?.sentId && answeredIds.has(reply.callId ?? "");
+    if (pending === undefined || isDuplicate) {
+      const isLate = reply.callId !== undefined && abandonedIds.delete(reply.callId);
+      const event = isLate ? "dropped a late reply" : "dropped a reply without a call";
+      world.log("warn", `plugin "${command}": ${event}`, { callId: reply.callId });
       return;
     }
-    sent.splice(index, 1);
-    if (!byId) remember(answered, pending.sentId);
+    pendingCalls.splice(index, 1);
+    if (!repliesById) rememberId(answeredIds, pending.sentId);
     if (!pending.isOpen)
-      world.log("warn", `a late answer of the plugin "${command}" was dropped`, { callId: pending.call.callId });
-    pending.settle({ reply });
-    if (sent.length === 0) onStale?.();
+      world.log("warn", `dropped a late reply of plugin "${command}"`, { callId: pending.call.callId });
+    pending.complete({ reply });
+    if (pendingCalls.length === 0) onStale?.();
   };
 
-  const tell = (news: PluginNews): void => {
-    const pending = sent.find(({ sentId }) => sentId === news.callId);
-    if (pending?.isOpen === true && capabilities.has("update")) pending.call.onNews(news);
+  const handleNotification = (notification: PluginNotification): void => {
+    const pending = pendingCalls.find(({ sentId }) => sentId === notification.callId);
+    if (pending?.isOpen === true && capabilities.has("update")) pending.call.onNotification(notification);
   };
 
-  /** Which answer belongs to which call can no longer be told: the process ends, and the next call gets a new one. */
-  const breakOff = (what: string): void => {
-    const tool = sent.find(({ isOpen }) => isOpen)?.tool ?? description.tools[0]?.name;
-    die(
+  /** Ends the process, because replies can no longer be assigned to calls. The next call starts a new process. */
+  const failProtocol = (violation: string): void => {
+    const tool = pendingCalls.find(({ isOpen }) => isOpen)?.tool ?? description.tools[0]?.name;
+    endProcess(
       new ToolError(
         "crashed",
-        `The plugin of the tool "${tool}" broke the rule of one JSON object on one line: ${what}.`,
+        `The plugin of tool "${tool}" violated the protocol of one JSON object per line: ${violation}.`,
       ),
     );
     void running.stop();
   };
 
-  const read = (line: string): void => {
-    const message = readLine(line);
-    if (message.kind === "reply") answer(message);
-    else if (message.kind === "update" || message.kind === "progress") tell(message);
-    else if (message.kind === "broken" && sent.length > 0) breakOff("a line begins with { and is not whole");
+  const handleLine = (line: string): void => {
+    const message = parseLine(line);
+    if (message.kind === "reply") handleReply(message);
+    else if (message.kind === "update" || message.kind === "progress") handleNotification(message);
+    else if (message.kind === "broken" && pendingCalls.length > 0) failProtocol("incomplete JSON object");
     else if (line.trim() !== "")
-      world.log("warn", `the plugin "${command}" wrote a line that is no answer`, { line: short(line) });
+      world.log("warn", `plugin "${command}" wrote a line that is not a reply`, { line: truncateLine(line) });
   };
 
-  /** Wait for a place: all at once where the plugin can tell calls apart, one by one else. */
-  const place = async (signal: AbortSignal): Promise<void> => {
+  /** Acquires a slot: unlimited with the capability `concurrent`, otherwise one call at a time. */
+  const acquireSlot = async (signal: AbortSignal): Promise<void> => {
     if (capabilities.has("concurrent")) return;
-    while (atWork > 0 && end === undefined) {
-      await unlessAborted(signal, (go) => {
-        waiting.add(go);
-        return () => waiting.delete(go);
+    while (usedSlots > 0 && endError === undefined) {
+      await waitUnlessAborted(signal, (resolve) => {
+        waiting.add(resolve);
+        return () => waiting.delete(resolve);
       });
     }
-    atWork += 1;
+    usedSlots += 1;
   };
-  const leave = (): void => {
+  const releaseSlot = (): void => {
     if (capabilities.has("concurrent")) return;
-    atWork -= 1;
+    usedSlots -= 1;
     const [next] = waiting;
     if (next === undefined) return;
     waiting.delete(next);
     next();
   };
 
-  /** Wait until the answers to calls that were given up have come and gone. */
-  const settled = async (signal: AbortSignal): Promise<boolean> => {
-    if (byId || sent.length === 0) return true;
+  /** Waits for the replies to aborted calls. Returns false after the grace time. */
+  const awaitStaleReplies = async (signal: AbortSignal): Promise<boolean> => {
+    if (repliesById || pendingCalls.length === 0) return true;
     let cancel: (() => void) | undefined;
-    const forget = (): void => {
+    const stopWaiting = (): void => {
       cancel?.();
       onStale = undefined;
     };
-    return unlessAborted<boolean>(signal, (go) => {
-      onStale = () => go(true);
-      cancel = world.schedule.after(start.staleGraceMs, () => go(false));
-      return forget;
-    }).finally(forget);
+    return waitUnlessAborted<boolean>(signal, (resolve) => {
+      onStale = () => resolve(true);
+      cancel = world.schedule.after(options.staleGraceMs, () => resolve(false));
+      return stopWaiting;
+    }).finally(stopWaiting);
   };
 
-  /** An idle plugin does not keep our process alive. */
-  let calls = 0;
+  /** Number of open calls: an idle plugin does not keep this process alive. */
+  let openCalls = 0;
   let isClosing = false;
   running.holdOpen(false);
-  const count = (change: 1 | -1): void => {
-    calls += change;
-    running.holdOpen(calls > 0 || isClosing);
+  const changeOpenCalls = (change: 1 | -1): void => {
+    openCalls += change;
+    running.holdOpen(openCalls > 0 || isClosing);
   };
 
-  const call = async (given: PluginCall): Promise<PluginReply> => {
-    count(1);
+  const call = async (request: PluginCall): Promise<PluginReply> => {
+    changeOpenCalls(1);
     try {
-      return await callInTurn(given);
+      return await callInOrder(request);
     } finally {
-      count(-1);
+      changeOpenCalls(-1);
     }
   };
 
-  const callInTurn = async (given: PluginCall): Promise<PluginReply> => {
-    await place(given.signal);
+  const callInOrder = async (request: PluginCall): Promise<PluginReply> => {
+    await acquireSlot(request.signal);
     try {
-      if (end !== undefined) throw notReady;
-      if (!(await settled(given.signal))) throw notReady;
-      if (end !== undefined) throw notReady;
-      return await sendCall(given);
+      if (endError !== undefined) throw notReady;
+      if (!(await awaitStaleReplies(request.signal))) throw notReady;
+      if (endError !== undefined) throw notReady;
+      return await sendCall(request);
     } finally {
-      leave();
+      releaseSlot();
     }
   };
 
-  const sendCall = (given: PluginCall): Promise<PluginReply> =>
+  const sendCall = (request: PluginCall): Promise<PluginReply> =>
     new Promise((resolve, reject) => {
-      given.signal.throwIfAborted();
-      const sentId = freeId(given.callId, (id) => abandoned.has(id) || sent.some((other) => other.sentId === id));
-      const pending: Pending = {
+      request.signal.throwIfAborted();
+      const sentId = createFreeId(
+        request.callId,
+        (id) => abandonedIds.has(id) || pendingCalls.some((other) => other.sentId === id),
+      );
+      const pending: PendingCall = {
         sentId,
-        tool: given.tool,
-        call: given,
+        tool: request.tool,
+        call: request,
         isOpen: true,
-        settle: (outcome) => {
+        complete: (outcome) => {
           if (!pending.isOpen) return;
           pending.isOpen = false;
-          given.signal.removeEventListener("abort", giveUp);
+          request.signal.removeEventListener("abort", abandon);
           if ("reply" in outcome) resolve(outcome.reply);
           else reject(outcome.error);
         },
       };
-      const giveUp = (): void => {
-        pending.settle({ error: given.signal.reason });
-        // A plugin that answers by id may answer late, or never: nothing waits for it. One that answers in order owes it.
-        if (byId) {
-          sent.splice(sent.indexOf(pending), 1);
-          remember(abandoned, sentId);
+      const abandon = (): void => {
+        pending.complete({ error: request.signal.reason });
+        // Forget the call for a plugin that replies by id, whose late reply may never arrive. A plugin that replies
+        // in order still owes its reply.
+        if (repliesById) {
+          pendingCalls.splice(pendingCalls.indexOf(pending), 1);
+          rememberId(abandonedIds, sentId);
         }
-        if (capabilities.has("cancel")) send(running, { type: "cancel", call_id: sentId }).catch(gone);
+        if (capabilities.has("cancel")) send(running, { type: "cancel", call_id: sentId }).catch(stopAfterWriteError);
       };
-      given.signal.addEventListener("abort", giveUp, { once: true });
-      sent.push(pending);
-      const named = description.isList ? { tool: given.tool } : {};
-      send(running, { type: "call", call_id: sentId, params: given.args, ...named }).catch(gone);
+      request.signal.addEventListener("abort", abandon, { once: true });
+      pendingCalls.push(pending);
+      const toolParam = description.isList ? { tool: request.tool } : {};
+      send(running, { type: "call", call_id: sentId, params: request.args, ...toolParam }).catch(stopAfterWriteError);
     });
 
-  /** Its input is closed: it has ended, or will be ended, and calls learn of it then. */
-  const gone = (): void => {
-    if (end === undefined) void running.stop();
+  /** Stops the process after a failed write; its calls then reject with the end error. */
+  const stopAfterWriteError = (): void => {
+    if (endError === undefined) void running.stop();
   };
 
   const process: PluginProcess = {
     description,
     pid: running.group.id,
-    isAlive: () => end === undefined,
+    isAlive: () => endError === undefined,
     call,
     close: async () => {
       isClosing = true;
       running.holdOpen(true);
-      // One that has stopped reading never takes in what is sent to it, so nothing waits for that.
+      // Do not await the message: a process that has stopped reading never receives it.
       const stopTimer = world.schedule.after(closeGraceMs, () => void running.stop());
-      if (capabilities.has("shutdown")) send(running, { type: "shutdown" }).catch(gone);
+      if (capabilities.has("shutdown")) send(running, { type: "shutdown" }).catch(stopAfterWriteError);
       running.endInput();
       await Promise.allSettled([running.result]);
       stopTimer();
@@ -336,27 +351,28 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
     },
   };
   return {
-    read,
-    tooLong: (length: number) => breakOff(`a line is longer than ${start.maxLineLength} characters (${length} so far)`),
+    read: handleLine,
+    tooLong: (length: number) =>
+      failProtocol(`a line is longer than ${options.maxLineLength} characters (${length} so far)`),
     process,
   };
 }
 
-/** How long a plugin may take to end by itself once its input is closed. */
+/** Milliseconds for a plugin to exit after the end of its input. */
 const closeGraceMs = 2_000;
 
-/** How many ids are remembered of calls that may still be answered, or answered again. */
-const mostRemembered = 10_000;
+/** Maximum number of remembered call ids, for late and duplicate replies. */
+const maxRememberedIds = 10_000;
 
-/** Add an id, and forget the oldest when there are too many. */
-function remember(ids: Set<string>, id: string): void {
+/** Adds an id, and removes the oldest id above the limit. */
+function rememberId(ids: Set<string>, id: string): void {
   ids.add(id);
   const [oldest = id] = ids;
-  if (ids.size > mostRemembered) ids.delete(oldest);
+  if (ids.size > maxRememberedIds) ids.delete(oldest);
 }
 
-/** The id as it is given, unless another call is known under it: of another thread, or an attempt that was given up. */
-function freeId(callId: string, isTaken: (id: string) => boolean): string {
+/** Returns the call id, with a suffix if another thread's call or an aborted attempt uses the same id. */
+function createFreeId(callId: string, isTaken: (id: string) => boolean): string {
   let id = callId;
   for (let n = 2; isTaken(id); n++) id = `${callId}#${n}`;
   return id;
@@ -366,33 +382,36 @@ function send(running: RunningProcess, message: object): Promise<void> {
   return running.write(`${JSON.stringify(message)}\n`);
 }
 
-/** A promise that `begin` keeps by calling what it is given; or the signal breaks it, and what `begin` gave takes it back. */
-function unlessAborted<Value = void>(
+/**
+ * Creates a promise resolved by the callback of `begin`. An abort rejects the promise and calls the cleanup function
+ * of `begin`.
+ */
+function waitUnlessAborted<Value = void>(
   signal: AbortSignal,
-  begin: (go: (value: Value) => void) => () => void,
+  subscribe: (done: (value: Value) => void) => () => void,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
       reject(signal.reason);
       return;
     }
-    const takeBack = begin((value) => {
+    const unsubscribe = subscribe((value) => {
       signal.removeEventListener("abort", abort);
       resolve(value);
     });
     const abort = (): void => {
-      takeBack();
+      unsubscribe();
       reject(signal.reason);
     };
     signal.addEventListener("abort", abort, { once: true });
   });
 }
 
-function tail(stderr: string): string {
+function formatTail(stderr: string): string {
   const text = stderr.trim();
   return text === "" ? "" : `: ${text.slice(-500)}`;
 }
 
-function short(line: string): string {
+function truncateLine(line: string): string {
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
 }

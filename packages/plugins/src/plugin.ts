@@ -1,12 +1,11 @@
-/** A plugin: a program that keeps running and answers calls of its tools, one JSON object a line, in any language. */
+/** Plugin: a long-running program in any language that serves tool calls, one JSON object per line. */
 import { createHash } from "node:crypto";
 import {
   checkOptions,
+  escapeControlChars,
   isToolError,
-  optionNames,
-  printable,
+  listOptionNames,
   StatewrightError,
-  snakeCaseOf,
   systemWorld,
   type Tool,
   type ToolCall,
@@ -15,59 +14,63 @@ import {
   type ToolRuntime,
   type ToolSpecParts,
   toolSpec,
+  toSnakeCase,
   type World,
 } from "@statewright/core";
 import { expand } from "./expand.ts";
 import { jsonSchema } from "./json-schema.ts";
-import { notReady, type PluginProcess, type Start, startPlugin } from "./plugin-process.ts";
+import { notReady, type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";
 import { isObject, type PluginReply, type PluginToolDefinition } from "./protocol.ts";
-import { keeper, type MayStart } from "./supervisor.ts";
+import { createSupervisor, type StartCheck } from "./supervisor.ts";
 
-/** How a plugin is started, and what is done when it does not answer. */
+/** Options of a plugin: its start, its tools, and the handling of timeouts. */
 export interface PluginOptions
   extends Pick<ToolSpecParts, "safety" | "retry" | "timeoutMs" | "graceMs" | "onError" | "limits"> {
-  /** The program, found on PATH, or a path to it; no shell reads it. */
+  /** Program on PATH, or its path; started without a shell. */
   readonly command: string;
-  /** Its arguments; `${NAME}` stands for a variable of our environment. */
+  /** Arguments; `${NAME}` expands to an environment variable. */
   readonly args?: readonly string[];
-  /** Variables given to it; `${NAME}` as in `args`. */
+  /** Additional environment variables; `${NAME}` expands as in `args`. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Which of our variables it gets: all (default), none beyond the usual ones (`false`), or these too. */
+  /**
+   * Inherited environment variables: all (default), the usual ones only (`false`), or these in addition to the usual
+   * ones.
+   */
   readonly inheritEnv?: boolean | readonly string[];
   readonly cwd?: string;
-  /** What may be done with its calls again; what it says of itself counts where this is absent. Default `once`. */
+  /** Effect of the tools. Default: the effect described by the plugin, else `once`. */
   readonly effect?: ToolSpecParts["effect"];
-  /** How long it may take to describe itself. Default 10,000 ms. */
+  /** Maximum milliseconds until the description. Default 10,000. */
   readonly startTimeoutMs?: number;
-  /** When a call has timed out: wait for its late answer and throw it away (default), or end the process. */
+  /** After a timeout of a call: wait for the late reply and drop it (default), or kill the process. */
   readonly onTimeout?: "wait" | "kill";
-  /** How long the next call waits for a late answer before the process is started anew. Default 5,000 ms. */
+  /** Maximum milliseconds that the next call waits for a late reply before a restart. Default 5,000. */
   readonly staleGraceMs?: number;
-  /** After it ended: start it with the next call (default), or let its calls fail. */
+  /** After the end of the process: restart at the next call (default), or fail all calls. */
   readonly restart?: "lazy" | "never";
-  /** How often it is started anew without having answered a call in between. Default 3. */
+  /** Maximum restarts without an answered call in between. Default 3. */
   readonly maxRestarts?: number;
-  /** How long one line may be, in characters. Default 16,777,216. */
+  /** Maximum characters of one line. Default 16,777,216. */
   readonly maxLineLength?: number;
-  /** Each line that it writes to stderr. Default: the log. */
+  /** Receives each line of stderr. Default: the log. */
   readonly onStderr?: (line: string) => void;
-  /** Clock, timers and log; the real ones by default, with a silent log. */
+  /** Clock, timers and log. Default: the system's, with a silent log. */
   readonly world?: World;
 }
 
-/** A plugin that was started. */
+/** Started plugin. */
 export interface Plugin {
-  /** Its tools, as it described them last. */
+  /** Tools of the last description. */
   readonly tools: readonly Tool[];
-  /** The process that answers now, if there is one. */
+  /** Process id of the active process, if any. */
   readonly pid: number | undefined;
-  /** End it and start it anew: changed code and changed definitions count from then on. */
+  /** Stops the process and starts it again, with changed code and definitions. */
   restart(): Promise<void>;
-  /** Ask it to end, and see that it does. */
+  /** Requests a shutdown, then stops the process. */
   close(): Promise<void>;
 }
 
-const names = optionNames<PluginOptions>({
+const knownOptions = listOptionNames<PluginOptions>({
   command: true,
   args: true,
   env: true,
@@ -98,142 +101,151 @@ const defaults = {
 } as const;
 
 /**
- * Start a plugin, once for all calls. Throws `plugin_failed` when it cannot be started or does not describe itself, with no
- * process left; `invalid_option` for a variable that is not set; `invalid_tool` for a tool that no model can be shown.
+ * Starts a plugin, once for all calls. Throws `plugin_failed` if the plugin does not start or does not describe
+ * itself, after stopping its process; `invalid_option` for an unset variable; `invalid_tool` for an invalid tool.
  */
-export function loadPlugin(given: PluginOptions | string): Promise<Plugin> {
-  return loadPluginAs(given, undefined);
+export function loadPlugin(options: PluginOptions | string): Promise<Plugin> {
+  return loadCheckedPlugin(options, undefined);
 }
 
-/** The same; `mayStart` is asked before its program is started anew by itself. */
-export async function loadPluginAs(given: PluginOptions | string, mayStart: MayStart): Promise<Plugin> {
-  const options: PluginOptions = typeof given === "string" ? { command: given } : given;
-  const start = startOf(options);
+/** Starts a plugin with a trust check before each automatic restart. */
+export async function loadCheckedPlugin(pluginOptions: PluginOptions | string, canStart: StartCheck): Promise<Plugin> {
+  const options: PluginOptions = typeof pluginOptions === "string" ? { command: pluginOptions } : pluginOptions;
+  const startOptions = createStartOptions(options);
   const { restart = "lazy", maxRestarts = defaults.maxRestarts, onTimeout = "wait" } = options;
-  const { command, world } = start;
-  const first = await startPlugin(start);
-  let pinned = digestOf(first);
-  const kept = keeper(first, {
+  const { command, world } = startOptions;
+  const first = await startPlugin(startOptions);
+  let acceptedDigest = hashDescription(first);
+  const supervisor = createSupervisor(first, {
     name: `plugin "${command}"`,
     verb: "started",
     restart,
     maxRestarts,
-    mayStart,
-    startAnew: async () => {
-      const next = await startPlugin(start);
-      if (digestOf(next) === pinned) return next;
+    canStart,
+    startNext: async () => {
+      const next = await startPlugin(startOptions);
+      if (hashDescription(next) === acceptedDigest) return next;
       await next.stop();
-      world.log("warn", `the plugin "${command}" describes other tools than before`, { command });
-      const what = `The tools of the plugin "${command}" have changed since it was loaded`;
-      throw ToolError.failed(`${what}. Restart it to take them.`, { modelMessage: `${what}: this call was not made.` });
+      world.log("warn", `the tools of plugin "${command}" changed`, { command });
+      const fact = `The tools of plugin "${command}" changed since it was loaded`;
+      throw ToolError.failed(`${fact}. Restart the plugin to accept the change.`, {
+        modelMessage: `${fact}. The call was not made.`,
+      });
     },
   });
 
-  /** No process stays whose tools cannot be used. */
-  async function toolsOrEnd(of: PluginProcess): Promise<readonly Tool[]> {
+  /** Creates the tools, or stops the process if its tools are invalid. */
+  async function createToolsOrStop(process: PluginProcess): Promise<readonly Tool[]> {
     try {
-      return toolsOf(of, options, call);
+      return createTools(process, options, callTool);
     } catch (error) {
-      await of.stop();
+      await process.stop();
       throw error;
     }
   }
 
-  /** Which of the tools, by the name that the plugin gave it. */
-  async function call(definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime): Promise<ToolOutput> {
+  /** Calls a tool by the plugin's own name. */
+  async function callTool(definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime): Promise<ToolOutput> {
     const { callId, signal, update, progress } = runtime;
     for (;;) {
-      const at = await kept.ready();
+      const process = await supervisor.ensureActive();
       try {
-        const reply = await at.call({
+        const reply = await process.call({
           callId,
           tool: definition.name,
           args,
           signal,
-          onNews: (news) => {
-            if (news.kind === "progress") progress(news.text);
-            else update?.({ content: news.content, ...(news.details === undefined ? {} : { details: news.details }) });
+          onNotification: (notification) => {
+            if (notification.kind === "progress") progress(notification.text);
+            else
+              update?.({
+                content: notification.content,
+                ...(notification.details === undefined ? {} : { details: notification.details }),
+              });
           },
         });
-        kept.answered();
-        return outputOf(reply);
+        supervisor.resetRestarts();
+        return toOutput(reply);
       } catch (error) {
         if (error === notReady) {
-          if (at.isAlive())
-            world.log("warn", `the plugin "${command}" still owes an answer and is started anew`, { callId });
-          await at.stop();
+          if (process.isAlive())
+            world.log("warn", `plugin "${command}" owes a late reply and is restarted`, { callId });
+          await process.stop();
           continue;
         }
         if (signal.aborted && isToolError(signal.reason) && signal.reason.kind === "timeout") {
-          world.log("warn", `the plugin "${command}" did not answer in time`, { tool: definition.name, callId });
-          if (onTimeout === "kill") await at.stop();
+          world.log("warn", `plugin "${command}" timed out`, { tool: definition.name, callId });
+          if (onTimeout === "kill") await process.stop();
         }
         throw error;
       }
     }
   }
 
-  let tools = await toolsOrEnd(first);
+  let tools = await createToolsOrStop(first);
   return {
     get tools() {
       return tools;
     },
     get pid() {
-      return kept.atWork?.pid;
+      return supervisor.active?.pid;
     },
     restart: () =>
-      kept.restart(async () => {
-        const next = await startPlugin(start);
-        tools = await toolsOrEnd(next);
-        pinned = digestOf(next);
+      supervisor.restart(async () => {
+        const next = await startPlugin(startOptions);
+        tools = await createToolsOrStop(next);
+        acceptedDigest = hashDescription(next);
         return next;
       }),
-    close: kept.close,
+    close: supervisor.close,
   };
 }
 
-function startOf(options: PluginOptions): Start {
-  checkOptions("loadPlugin", options, names);
+function createStartOptions(options: PluginOptions): PluginStartOptions {
+  checkOptions("loadPlugin", options, knownOptions);
   const { command, args = [], env = {}, inheritEnv = true, onTimeout = "wait", restart = "lazy" } = options;
   if (typeof command !== "string" || command === "") {
     throw new StatewrightError("invalid_option", {
-      what: "the command of a plugin is not a text",
+      what: "loadPlugin: expected command to be a non-empty string",
       next: 'Give loadPlugin({ command: "python3", args: ["stats.py"] })',
     });
   }
-  if (onTimeout !== "wait" && onTimeout !== "kill") throw unfit(command, "onTimeout", onTimeout, '"wait" or "kill"');
-  if (restart !== "lazy" && restart !== "never") throw unfit(command, "restart", restart, '"lazy" or "never"');
+  if (onTimeout !== "wait" && onTimeout !== "kill")
+    throw createOptionError(command, "onTimeout", onTimeout, '"wait" or "kill"');
+  if (restart !== "lazy" && restart !== "never")
+    throw createOptionError(command, "restart", restart, '"lazy" or "never"');
   const environment = globalThis.process.env;
-  const place = `the plugin "${command}"`;
+  const location = `plugin "${command}"`;
   const world = options.world ?? systemWorld();
   return {
     command,
-    args: args.map((arg) => expand(arg, environment, place)),
-    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, expand(value, environment, place)])),
+    args: args.map((arg) => expand(arg, environment, location)),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, expand(value, environment, location)])),
     inherit: inheritEnv === true ? "all" : inheritEnv === false ? [] : inheritEnv,
     cwd: options.cwd,
     startTimeoutMs: options.startTimeoutMs ?? defaults.startTimeoutMs,
     staleGraceMs: options.staleGraceMs ?? defaults.staleGraceMs,
     maxLineLength: options.maxLineLength ?? defaults.maxLineLength,
-    onStderr: options.onStderr ?? ((line) => world.log("info", printable(`${command}: ${line}`), { plugin: command })),
+    onStderr:
+      options.onStderr ?? ((line) => world.log("info", escapeControlChars(`${command}: ${line}`), { plugin: command })),
     world,
   };
 }
 
-function unfit(command: string, option: string, given: unknown, wanted: string): StatewrightError {
+function createOptionError(command: string, option: string, value: unknown, expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `${option} of the plugin "${command}" is ${JSON.stringify(given)}`,
-    next: `Give ${wanted}`,
+    what: `loadPlugin: invalid option ${option} of plugin "${command}": ${JSON.stringify(value)}`,
+    next: `Give ${expected}`,
   });
 }
 
-type MakeCall = (definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime) => Promise<ToolOutput>;
+type ToolCaller = (definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime) => Promise<ToolOutput>;
 
-function toolsOf({ description }: PluginProcess, options: PluginOptions, call: MakeCall): readonly Tool[] {
+function createTools({ description }: PluginProcess, options: PluginOptions, callTool: ToolCaller): readonly Tool[] {
   const { safety, retry, timeoutMs, graceMs, onError, limits } = options;
   return description.tools.map((definition): Tool => {
     const { name: originalName, description: text, parameters, label, effect } = definition;
-    const name = snakeCaseOf(originalName);
+    const name = toSnakeCase(originalName);
     const spec = toolSpec({
       name,
       ...(name === originalName ? {} : { originalName }),
@@ -250,12 +262,12 @@ function toolsOf({ description }: PluginProcess, options: PluginOptions, call: M
     });
     return Object.freeze({
       spec,
-      call: (_state: unknown, runtime: ToolRuntime, { args }: ToolCall) => call(definition, args, runtime),
+      call: (_state: unknown, runtime: ToolRuntime, { args }: ToolCall) => callTool(definition, args, runtime),
     });
   });
 }
 
-function outputOf({ content, isError, details, value }: PluginReply): ToolOutput {
+function toOutput({ content, isError, details, value }: PluginReply): ToolOutput {
   return {
     content,
     isError,
@@ -264,13 +276,13 @@ function outputOf({ content, isError, details, value }: PluginReply): ToolOutput
   };
 }
 
-/** Definitions are pinned: a process that is started anew by itself may not bring others. */
-function digestOf({ description }: PluginProcess): string {
-  const said = [description.isList, [...description.capabilities].sort(), description.tools];
-  return createHash("sha256").update(JSON.stringify(said, sorted)).digest("hex");
+/** Hashes the description: an automatic restart must not change the definitions. */
+function hashDescription({ description }: PluginProcess): string {
+  const canonical = [description.isList, [...description.capabilities].sort(), description.tools];
+  return createHash("sha256").update(JSON.stringify(canonical, sortKeys)).digest("hex");
 }
 
-function sorted(_key: string, value: unknown): unknown {
+function sortKeys(_key: string, value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,10 +1,10 @@
-/** What a plugin and its host say to each other: one JSON object a line. */
+/** Plugin protocol: one JSON object per line. */
 import type { ContentBlock, Json, JsonObject } from "@statewright/core";
 
-/** What a plugin may do beyond the first protocol; it says so when it describes itself. */
+/** Capability beyond protocol version 1, declared in the description. */
 export type PluginCapability = "call_id" | "update" | "cancel" | "shutdown" | "concurrent";
 
-/** One tool as a plugin describes it. */
+/** Tool in a description. */
 export interface PluginToolDefinition {
   readonly name: string;
   readonly description: string;
@@ -13,15 +13,15 @@ export interface PluginToolDefinition {
   readonly effect?: "pure" | "idempotent" | "once";
 }
 
-/** What a plugin says of itself. */
+/** Description of a plugin. */
 export interface PluginDescription {
   readonly tools: readonly PluginToolDefinition[];
-  /** Whether it sent a list of tools: its calls then say which. */
+  /** True if the description contains a list of tools: calls then name the tool. */
   readonly isList: boolean;
   readonly capabilities: ReadonlySet<PluginCapability>;
 }
 
-/** The answer to a call. */
+/** Reply to a call. */
 export interface PluginReply {
   readonly kind: "reply";
   readonly callId: string | undefined;
@@ -31,8 +31,8 @@ export interface PluginReply {
   readonly value: Json | undefined;
 }
 
-/** What a plugin says during a call. */
-export type PluginNews =
+/** Notification of a plugin during a call. */
+export type PluginNotification =
   | {
       readonly kind: "update";
       readonly callId: string;
@@ -41,20 +41,20 @@ export type PluginNews =
     }
   | { readonly kind: "progress"; readonly callId: string; readonly text: string };
 
-/** A line, read: `broken` begins as an object and is not whole, `noise` is everything else that is nothing of the protocol. */
-export type Line = PluginReply | PluginNews | { readonly kind: "broken" } | { readonly kind: "noise" };
+/** Parsed line: `broken` is an incomplete JSON object, `noise` any line outside the protocol. */
+export type ProtocolLine = PluginReply | PluginNotification | { readonly kind: "broken" } | { readonly kind: "noise" };
 
-/** Read a line that came in answer to calls. */
-export function readLine(line: string): Line {
+/** Parses a line after the description. */
+export function parseLine(line: string): ProtocolLine {
   const text = line.trim();
   if (!text.startsWith("{")) return { kind: "noise" };
-  const message = parsed(text);
+  const message = parseJson(text);
   if (!isObject(message)) return { kind: "broken" };
   const callId = typeof message["call_id"] === "string" ? message["call_id"] : undefined;
   const { type } = message;
   if (type === "progress" && callId !== undefined && typeof message["text"] === "string")
     return { kind: "progress", callId, text: message["text"] };
-  const content = blocksOf(message["content"]);
+  const content = parseBlocks(message["content"]);
   if (content === undefined) return { kind: "noise" };
   const details = message["details"] as Json | undefined;
   if (type === "update") return callId === undefined ? { kind: "noise" } : { kind: "update", callId, content, details };
@@ -68,34 +68,37 @@ export function readLine(line: string): Line {
   };
 }
 
-/** Read the line in which a plugin describes itself; a text says what is wrong with it, nothing that it is another line. */
-export function readDescription(line: string): PluginDescription | string | undefined {
+/**
+ * Parses the description. Returns the problem as a string for an invalid description, and undefined for any other
+ * line.
+ */
+export function parseDescription(line: string): PluginDescription | string | undefined {
   const text = line.trim();
   if (!text.startsWith("{")) return undefined;
-  const message = parsed(text);
-  if (!isObject(message)) return "its description is not one whole JSON object on one line";
+  const message = parseJson(text);
+  if (!isObject(message)) return "its description is not a complete JSON object on one line";
   const isList = Array.isArray(message["tools"]);
   const tools: PluginToolDefinition[] = [];
-  for (const given of isList ? (message["tools"] as readonly unknown[]) : [message]) {
-    const tool = toolOf(given);
+  for (const entry of isList ? (message["tools"] as readonly unknown[]) : [message]) {
+    const tool = parseTool(entry);
     if (typeof tool === "string") return tool;
     tools.push(tool);
   }
-  if (tools.length === 0) return "it describes no tool";
+  if (tools.length === 0) return "its description has no tools";
   return {
     tools,
     isList,
-    capabilities: message["protocol"] === 2 ? capabilitiesOf(message["capabilities"]) : new Set(),
+    capabilities: message["protocol"] === 2 ? parseCapabilities(message["capabilities"]) : new Set(),
   };
 }
 
-function toolOf(given: unknown): PluginToolDefinition | string {
-  if (!isObject(given)) return "a tool that it describes is no object";
-  const { name, description, parameters, label, effect } = given;
-  if (typeof name !== "string" || name === "") return "a tool that it describes has no name";
-  if (typeof description !== "string") return `the tool "${name}" that it describes has no description`;
+function parseTool(value: unknown): PluginToolDefinition | string {
+  if (!isObject(value)) return "a described tool is not an object";
+  const { name, description, parameters, label, effect } = value;
+  if (typeof name !== "string" || name === "") return "a described tool has no name";
+  if (typeof description !== "string") return `the described tool "${name}" has no description`;
   if (!isObject(parameters))
-    return `the tool "${name}" that it describes has no parameters: a JSON Schema of an object`;
+    return `the described tool "${name}" has no parameters: expected a JSON Schema of an object`;
   return {
     name,
     description,
@@ -105,16 +108,18 @@ function toolOf(given: unknown): PluginToolDefinition | string {
   };
 }
 
-const known: readonly PluginCapability[] = ["call_id", "update", "cancel", "shutdown", "concurrent"];
+const knownCapabilities: readonly PluginCapability[] = ["call_id", "update", "cancel", "shutdown", "concurrent"];
 
-function capabilitiesOf(given: unknown): ReadonlySet<PluginCapability> {
-  const said = new Set(Array.isArray(given) ? known.filter((capability) => given.includes(capability)) : []);
-  // Answers that come in another order, and what is said during a call, need the id of the call.
-  if (said.has("concurrent") || said.has("update") || said.has("cancel")) said.add("call_id");
-  return said;
+function parseCapabilities(value: unknown): ReadonlySet<PluginCapability> {
+  const declared = new Set(
+    Array.isArray(value) ? knownCapabilities.filter((capability) => value.includes(capability)) : [],
+  );
+  // Replies in another order and notifications need the call id.
+  if (declared.has("concurrent") || declared.has("update") || declared.has("cancel")) declared.add("call_id");
+  return declared;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -123,14 +128,14 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Blocks as ours: text blocks that stand together are one, images keep their place, and what is neither is text as it came:
- * nothing that a plugin says is lost. Undefined for what is no list.
+ * Parses content blocks. Adjacent text blocks are joined, images keep their position, and other values become JSON
+ * text, so that no content is lost. Undefined if the content is not a list.
  */
-function blocksOf(content: unknown): readonly ContentBlock[] | undefined {
+function parseBlocks(content: unknown): readonly ContentBlock[] | undefined {
   if (!Array.isArray(content)) return undefined;
   const blocks: ContentBlock[] = [];
-  for (const given of content) {
-    const block = blockOf(given);
+  for (const entry of content) {
+    const block = parseBlock(entry);
     const last = blocks.at(-1);
     if (block.type === "text" && last?.type === "text")
       blocks[blocks.length - 1] = { type: "text", text: last.text + block.text };
@@ -139,21 +144,21 @@ function blocksOf(content: unknown): readonly ContentBlock[] | undefined {
   return blocks;
 }
 
-function blockOf(given: unknown): ContentBlock {
-  if (typeof given === "string") return { type: "text", text: given };
-  if (!isObject(given)) return asItCame(given);
-  if (given["type"] === "text" && typeof given["text"] === "string") return { type: "text", text: given["text"] };
-  const mimeType = given["mimeType"] ?? given["mime_type"];
-  if (given["type"] === "image" && typeof given["data"] === "string" && typeof mimeType === "string")
-    return { type: "image", data: given["data"], mimeType };
-  return asItCame(given);
+function parseBlock(value: unknown): ContentBlock {
+  if (typeof value === "string") return { type: "text", text: value };
+  if (!isObject(value)) return toJsonText(value);
+  if (value["type"] === "text" && typeof value["text"] === "string") return { type: "text", text: value["text"] };
+  const mimeType = value["mimeType"] ?? value["mime_type"];
+  if (value["type"] === "image" && typeof value["data"] === "string" && typeof mimeType === "string")
+    return { type: "image", data: value["data"], mimeType };
+  return toJsonText(value);
 }
 
-function asItCame(given: unknown): ContentBlock {
-  return { type: "text", text: JSON.stringify(given) };
+function toJsonText(value: unknown): ContentBlock {
+  return { type: "text", text: JSON.stringify(value) };
 }
 
-/** A JSON object: what came from JSON.parse has no other kind of object but lists. */
+/** Returns true for a JSON object. Values from JSON.parse have no other objects except arrays. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

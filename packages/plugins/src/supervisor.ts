@@ -1,155 +1,161 @@
-/** Keeps a process or a connection at work: one that has ended is started anew with the next call, a few times in a row. */
+/** Supervisor of a process or a connection: restarts an ended resource at the next tool call, a few times in a row. */
 import { isToolError, ToolError } from "@statewright/core";
 
-/** What is kept, from its start to its end. */
-export interface Life {
+/** Supervised resource, from its start to its end. */
+export interface SupervisedResource {
   readonly isAlive: () => boolean;
-  /** Ask it to end, and end it. */
+  /** Requests the end of the resource, then forces it. */
   readonly close: () => Promise<void>;
 }
 
-/** How another one is started when the last has ended. */
-export interface KeeperOptions<Kept extends Life> {
-  /** What messages call it, after "The". */
+/** Options for restarts of an ended resource. */
+export interface SupervisorOptions<Resource extends SupervisedResource> {
+  /** Name of the resource in messages, after "The". */
   readonly name: string;
-  /** What messages call a start. */
+  /** Verb for a start in messages. */
   readonly verb: "started" | "connected";
   readonly restart: "lazy" | "never";
-  /** How often it is started anew without an answer in between. */
+  /** Maximum number of restarts without an answered call in between. */
   readonly maxRestarts: number;
-  /** Whether somebody still trusts what would be started. It is asked each time. */
-  readonly mayStart: MayStart;
-  readonly startAnew: (before: Kept) => Promise<Kept>;
-  /** What is done with one that was started anew and is at work, before the call goes on that it was started for. */
-  readonly begun?: (next: Kept) => Promise<void>;
+  /** Trust check before each restart. */
+  readonly canStart: StartCheck;
+  readonly startNext: (previous: Resource) => Promise<Resource>;
+  /** Runs after a restart, before the tool call that caused the restart. */
+  readonly onStarted?: (next: Resource) => Promise<void>;
 }
 
-/** Whether what was started may be started anew; absent where nobody has to be asked. */
-export type MayStart = (() => Promise<boolean>) | undefined;
+/** Trust check before a restart; undefined without a check. */
+export type StartCheck = (() => Promise<boolean>) | undefined;
 
-/** Keeps one at work. */
-export interface Keeper<Kept extends Life> {
-  /** The one that was started last. */
-  readonly last: Kept;
-  /** The one that answers now. */
-  readonly atWork: Kept | undefined;
-  /** Whether it was ended by `close`. */
+/** Supervisor of one resource. */
+export interface Supervisor<Resource extends SupervisedResource> {
+  /** Most recently started resource. */
+  readonly latest: Resource;
+  /** Active resource; undefined after its end and during a restart. */
+  readonly active: Resource | undefined;
+  /** True after `close`. */
   readonly isClosed: boolean;
-  /** The one at work, or a new one where the last has ended. Rejects with what a model reads. */
-  ready(): Promise<Kept>;
-  /** A call was answered: restarts are counted from here on. */
-  answered(): void;
-  /** End the last one and start another, whatever came of those before. What `start` gives is at work. */
-  restart(start: () => Promise<Kept>): Promise<void>;
+  /** Returns the active resource, or restarts an ended one. Rejects with a tool error for the model. */
+  ensureActive(): Promise<Resource>;
+  /** Resets the number of restarts after an answered call. */
+  resetRestarts(): void;
+  /**
+   * Closes the resource and starts another one, regardless of earlier failures. The resource of `start` becomes
+   * active.
+   */
+  restart(start: () => Promise<Resource>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Keep what was started. */
-export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Kept>): Keeper<Kept> {
-  const { name, verb, restart, maxRestarts, mayStart, startAnew, begun } = options;
-  let last = first;
+/** Creates a supervisor of a started resource. */
+export function createSupervisor<Resource extends SupervisedResource>(
+  first: Resource,
+  options: SupervisorOptions<Resource>,
+): Supervisor<Resource> {
+  const { name, verb, restart, maxRestarts, canStart, startNext, onStarted } = options;
+  let latest = first;
   let restarts = 0;
-  /** How many restarts are asked for and not over: until then none that is there counts. */
-  let replacing = 0;
+  /** Number of pending `restart` calls: no resource is active during a restart. */
+  let pendingRestarts = 0;
   let isClosed = false;
-  let busy: Promise<unknown> | undefined;
-  let stopAsking = (): void => undefined;
+  let pending: Promise<unknown> | undefined;
+  let stopWaiting = (): void => undefined;
 
-  const atWork = (): Kept | undefined => (replacing === 0 && last.isAlive() ? last : undefined);
+  const getActive = (): Resource | undefined => (pendingRestarts === 0 && latest.isAlive() ? latest : undefined);
 
-  /** Why a start has failed is for people: a model can do nothing about a command or an address. */
-  const notStarted = (cause: unknown): never => {
+  /** Reports a failed start. The cause is for people only: a model cannot fix a command or an address. */
+  const throwStartError = (cause: unknown): never => {
     if (isToolError(cause)) throw cause;
-    const modelMessage = `The ${name} has ended and could not be ${verb} anew, so this call was not made.`;
+    const modelMessage = `The ${name} has ended and could not be ${verb} again. The tool call was not made.`;
     throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { modelMessage, cause });
   };
 
-  /** One start or end at a time. */
-  const inTurn = <Value>(work: () => Promise<Value>): Promise<Value> => {
-    const turn = Promise.allSettled([busy])
+  /** Runs one start or close at a time. */
+  const runExclusive = <Value>(work: () => Promise<Value>): Promise<Value> => {
+    const turn = Promise.allSettled([pending])
       .then(work)
       .finally(() => {
-        if (busy === turn) busy = undefined;
+        if (pending === turn) pending = undefined;
       });
-    busy = turn;
+    pending = turn;
     return turn;
   };
 
-  /** What somebody else decides, who may take long, or end it meanwhile: nothing where it is to end or to be replaced. */
-  const unlessEnding = async <Value>(decide: () => Promise<Value>): Promise<Value | undefined> => {
-    if (isClosed || replacing > 0) return undefined;
-    const ended = new Promise<undefined>((resolve) => {
-      stopAsking = () => resolve(undefined);
+  /** Awaits a slow external decision. Returns undefined if the supervisor closes or restarts in the meantime. */
+  const awaitUnlessClosing = async <Value>(decide: () => Promise<Value>): Promise<Value | undefined> => {
+    if (isClosed || pendingRestarts > 0) return undefined;
+    const closing = new Promise<undefined>((resolve) => {
+      stopWaiting = () => resolve(undefined);
     });
-    return Promise.race([decide(), ended]);
+    return Promise.race([decide(), closing]);
   };
 
-  /** Where it is to end or to be replaced meanwhile, what was asked for comes after. */
-  const anew = async (): Promise<void> => {
-    const isTrusted = await unlessEnding(mayStart ?? (async () => true));
+  /** Restarts the resource. Returns without a restart if the supervisor closes or restarts in the meantime. */
+  const restartResource = async (): Promise<void> => {
+    const isTrusted = await awaitUnlessClosing(canStart ?? (async () => true));
     if (isTrusted === undefined) return;
-    if (!isTrusted) throw untrusted();
+    if (!isTrusted) throw createUntrustedError();
     restarts += 1;
-    const next = await startAnew(last).catch(notStarted);
-    last = next;
-    if (begun !== undefined) await unlessEnding(() => begun(next));
+    const next = await startNext(latest).catch(throwStartError);
+    latest = next;
+    if (onStarted !== undefined) await awaitUnlessClosing(() => onStarted(next));
   };
 
   return {
-    get last() {
-      return last;
+    get latest() {
+      return latest;
     },
-    get atWork() {
-      return atWork();
+    get active() {
+      return getActive();
     },
     get isClosed() {
       return isClosed;
     },
-    ready: async () => {
+    ensureActive: async () => {
       for (;;) {
-        if (isClosed) throw ToolError.unavailable(`The ${name} was closed.`);
-        const known = atWork();
-        if (known !== undefined) return known;
-        if (busy !== undefined) await busy.catch(notStarted);
+        if (isClosed) throw ToolError.unavailable(`The ${name} is closed.`);
+        const active = getActive();
+        if (active !== undefined) return active;
+        if (pending !== undefined) await pending.catch(throwStartError);
         else if (restart === "never" || restarts >= maxRestarts)
-          throw ToolError.unavailable(ended(name, verb, restarts));
-        else await inTurn(anew);
+          throw ToolError.unavailable(describeEnd(name, verb, restarts));
+        else await runExclusive(restartResource);
       }
     },
-    answered: () => {
+    resetRestarts: () => {
       restarts = 0;
     },
     restart: (start) => {
       isClosed = false;
       restarts = 0;
-      replacing += 1;
-      stopAsking();
-      return inTurn(async () => {
+      pendingRestarts += 1;
+      stopWaiting();
+      return runExclusive(async () => {
         try {
-          await last.close();
-          last = await start();
+          await latest.close();
+          latest = await start();
         } finally {
-          replacing -= 1;
+          pendingRestarts -= 1;
         }
       });
     },
     close: () => {
       isClosed = true;
-      stopAsking();
-      return inTurn(() => last.close());
+      stopWaiting();
+      return runExclusive(() => latest.close());
     },
   };
 }
 
-/** Nobody has said yes to a program as it is now. */
-export function untrusted(): ToolError {
+/** Creates the tool error for a program without approval of its current state. */
+export function createUntrustedError(): ToolError {
   return new ToolError(
     "denied",
-    "The program behind this tool has ended, and is not started again: nobody has said yes to it as it is now.",
+    "The program of this tool has ended and was not restarted: its current state is not approved.",
   );
 }
 
-function ended(name: string, verb: string, restarts: number): string {
-  const tried = restarts === 0 ? "" : ` It was ${verb} anew ${restarts} times and ended each time before it answered.`;
-  return `The ${name} has ended.${tried}`;
+function describeEnd(name: string, verb: string, restarts: number): string {
+  const retries = restarts === 0 ? "" : ` It was ${verb} again ${restarts} times and ended each time before an answer.`;
+  return `The ${name} has ended.${retries}`;
 }

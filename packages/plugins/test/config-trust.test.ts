@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
 import {
+  type ConfigurationDescription,
   type ConfiguredTools,
   configTrust,
-  type FoundConfiguration,
-  foundConfiguration,
+  describeConfiguration,
   loadTools,
   type PluginOptions,
 } from "../src/index.ts";
@@ -38,7 +38,7 @@ process.stdin.on("data", () => {
   writeFileSync(file, `tools: { plugins: [{ path: ${process.execPath}, args: [plugin.mjs] }] }`);
 }
 
-async function refusal(trust = configTrust(join(home, "trusted.json"))): Promise<FoundConfiguration> {
+async function refusal(trust = configTrust(join(home, "trusted.json"))): Promise<ConfigurationDescription> {
   const error: unknown = await loadTools(file, { trust }).then(
     (each) => open.push(each),
     (thrown: unknown) => thrown,
@@ -48,7 +48,7 @@ async function refusal(trust = configTrust(join(home, "trusted.json"))): Promise
     message: expect.stringMatching(/agent\.yaml .*would start: .*plugin\.mjs/),
   });
   expect(existsSync(marker)).toBe(false);
-  return (error as { readonly details: FoundConfiguration }).details;
+  return (error as { readonly details: ConfigurationDescription }).details;
 }
 
 async function load(plugins: Pick<PluginOptions, "timeoutMs" | "staleGraceMs"> = {}): Promise<ConfiguredTools> {
@@ -57,10 +57,10 @@ async function load(plugins: Pick<PluginOptions, "timeoutMs" | "staleGraceMs"> =
   return loaded;
 }
 
-test("R18 a configuration that is found in a workspace starts nothing until the user has said yes to it", async () => {
+test("a configuration found in a workspace starts nothing until the user trusts it [R18]", async () => {
   workspace();
   const found = await refusal();
-  expect(found).toEqual(await foundConfiguration(file));
+  expect(found).toEqual(await describeConfiguration(file));
   expect(found.starts).toEqual([`${process.execPath} plugin.mjs`]);
   await configTrust(join(home, "deep/er/trusted.json")).add(found);
   await refusal();
@@ -71,7 +71,7 @@ test("R18 a configuration that is found in a workspace starts nothing until the 
   await refusal();
 });
 
-test("R18 the yes is to what the configuration says and what its programs are: a change of either asks again", async () => {
+test("trust covers the configuration and its programs, and a change of either asks again [R18]", async () => {
   workspace();
   const trust = configTrust(join(home, "trusted.json"));
   const first = await refusal();
@@ -99,7 +99,7 @@ test("R18 the yes is to what the configuration says and what its programs are: a
   expect((await load()).tools).toHaveLength(1);
 });
 
-test("R18 a workspace cannot say what is trusted in it, a damaged list trusts nothing, and its plugins see no secrets of ours", async () => {
+test("a workspace cannot store its own trust, a damaged trust file trusts nothing, and its plugins see no secrets of ours [R18]", async () => {
   workspace();
   const found = await refusal();
   const inside = configTrust(join(folder, ".trusted.json"));
@@ -118,7 +118,7 @@ test("R18 a workspace cannot say what is trusted in it, a damaged list trusts no
   vi.unstubAllEnvs();
 });
 
-test("R18 an MCP server of a workspace is a program or an address like any other: nothing is started or asked", async () => {
+test("an MCP server of an untrusted workspace is neither started nor contacted [R18]", async () => {
   workspace();
   const servers = `[{ name: a, command: ${process.execPath}, args: [plugin.mjs] }, { name: b, url: "https://mcp.example/" }]`;
   writeFileSync(file, `tools: { mcp: ${servers} }`);
@@ -126,7 +126,7 @@ test("R18 an MCP server of a workspace is a program or an address like any other
   expect(starts.join()).toMatch(/plugin\.mjs.*https:\/\/mcp\.example\//);
 });
 
-test("R18 what starts nothing needs no yes", async () => {
+test("a configuration that starts nothing needs no trust [R18]", async () => {
   workspace();
   writeFileSync(file, "tools: { preset: none }");
   const trust = configTrust(join(home, "trusted.json"));
@@ -134,7 +134,7 @@ test("R18 what starts nothing needs no yes", async () => {
   expect(existsSync(trust.path)).toBe(false);
 });
 
-test("MCP servers of a workspace are asked about like its plugins: programs, and addresses with what is sent to them", async () => {
+test("the trust request lists MCP servers of a workspace: programs, and URLs with the data sent to them", async () => {
   workspace();
   const reference = ["$", "{TOKEN}"].join("");
   writeFileSync(
@@ -154,10 +154,10 @@ test("MCP servers of a workspace are asked about like its plugins: programs, and
     `a connection to https://mcp.example/mcp authorization: "Bearer ${reference}"`,
   ]);
   writeFileSync(join(folder, "plugin.mjs"), "another");
-  expect((await foundConfiguration(file)).digest).not.toBe(digest);
+  expect((await describeConfiguration(file)).digest).not.toBe(digest);
 });
 
-test("the yes is also to programs that stand inside an argument, behind a variable of ours, or in a variable of theirs", async () => {
+test("trust covers programs inside an argument, behind an expanded variable, or in an environment variable", async () => {
   workspace();
   const reference = ["$", "{OUR_PLACE}"].join("");
   vi.stubEnv("OUR_PLACE", folder);
@@ -175,7 +175,7 @@ test("the yes is also to programs that stand inside an argument, behind a variab
     const digests = [];
     for (const text of ["one", "another"]) {
       writeFileSync(hooks, text);
-      digests.push((await foundConfiguration(file)).digest);
+      digests.push((await describeConfiguration(file)).digest);
     }
     if (digests[0] === digests[1]) unseen.push(word);
   }
@@ -183,7 +183,7 @@ test("the yes is also to programs that stand inside an argument, behind a variab
   expect(unseen).toEqual([]);
 });
 
-test("the yes is also to what is started where a folder is named", async () => {
+test("trust covers the file that is started when a folder is named", async () => {
   workspace();
   writeFileSync(file, JSON.stringify({ tools: { plugins: [{ path: "node", args: ["server"] }] } }));
   const server = join(folder, "server");
@@ -192,19 +192,19 @@ test("the yes is also to what is started where a folder is named", async () => {
   const digests = new Set<string>();
   for (const text of ["one", "another"]) {
     writeFileSync(join(server, "index.js"), text);
-    digests.add((await foundConfiguration(file)).digest);
+    digests.add((await describeConfiguration(file)).digest);
   }
   writeFileSync(join(server, "package.json"), JSON.stringify({ main: "run.mjs" }));
   for (const text of ["one", "another"]) {
     writeFileSync(join(server, "run.mjs"), text);
-    digests.add((await foundConfiguration(file)).digest);
+    digests.add((await describeConfiguration(file)).digest);
   }
   expect(digests.size).toBe(4);
 });
 
-test("a program that has ended is started anew as long as it is what a person has said yes to", async () => {
+test("an exited plugin restarts as long as its program is unchanged since it was trusted", async () => {
   workspace();
-  await configTrust(join(home, "trusted.json")).add(await foundConfiguration(file));
+  await configTrust(join(home, "trusted.json")).add(await describeConfiguration(file));
   const { tools, plugins } = await load();
   const end = async (): Promise<void> => {
     process.kill(plugins[0]?.pid ?? 0);
@@ -219,14 +219,14 @@ test("a program that has ended is started anew as long as it is what a person ha
   expect(existsSync(marker)).toBe(false);
 });
 
-test("a program that owes an answer is not started anew either where nobody has said yes to it as it is now", async () => {
+test("a plugin that owes an answer does not restart when its changed program is not trusted", async () => {
   workspace();
   const program = join(folder, "plugin.mjs");
   // It describes itself, and answers no call.
   const silent = readFileSync(program, "utf8").replace("process.stdin.on", "process.stdin.once");
   writeFileSync(program, silent);
   const trust = configTrust(join(home, "trusted.json"));
-  await trust.add(await foundConfiguration(file));
+  await trust.add(await describeConfiguration(file));
   const { tools } = await load({ timeoutMs: 1, staleGraceMs: 1 });
   expect(await say(tools, {})).toContain("Timed out");
   rmSync(marker);

@@ -1,7 +1,7 @@
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineTool, systemWorld, textOf } from "@statewright/core";
+import { defineTool, getMessageText, systemWorld } from "@statewright/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "../src/index.ts";
@@ -55,7 +55,7 @@ function replace(text: string): void {
   renameSync(`${file}.new`, file);
 }
 
-test("a changed file is taken: written in place, renamed into place, removed and written, and by a link", async () => {
+test("a changed configuration file is applied: written in place, renamed into place, recreated, and through a link", async () => {
   const { configured, next } = await watched("tools: { preset: one }");
   expect(configured.registry.names()).toEqual(["look"]);
   writeFileSync(file, "tools: { preset: two }");
@@ -72,7 +72,7 @@ test("a changed file is taken: written in place, renamed into place, removed and
   expect(await next()).toMatchObject({ added: ["see"] });
 });
 
-test("a file that cannot be used changes nothing and is told of once, in the log too; the next one counts", async () => {
+test("an invalid configuration file changes nothing and is reported once, also in the log, and the next file applies", async () => {
   const world = loggedWorld();
   const pids: number[] = [];
   const plugins = { world, onStderr: (line: string) => pids.push(Number(line)) };
@@ -98,7 +98,7 @@ test("a file that cannot be used changes nothing and is told of once, in the log
   expect(configured.plugins.map((each) => each.pid)).toEqual([pid]);
 });
 
-test("a listener that throws is told of in the log, and the change counts all the same", async () => {
+test("a configuration listener that throws is logged, and the change still applies", async () => {
   let logged = (_text: string): void => undefined;
   const said = new Promise<string>((resolve) => {
     logged = resolve;
@@ -114,7 +114,7 @@ test("a listener that throws is told of in the log, and the change counts all th
   expect(open.registry.names()).toEqual(["look", "see"]);
 });
 
-test("a plugin that is named no longer ends after its calls, is started once more for a call that was offered before, and ends again", async () => {
+test("a plugin removed from the configuration ends after its calls, restarts once for a call advertised earlier, and ends again", async () => {
   let heard = (): void => undefined;
   const onStderr = (): void => heard();
   const { configured, next } = await watched(`tools: { plugins: [${plugin("echo")}] }`, { plugins: { onStderr } });
@@ -129,7 +129,7 @@ test("a plugin that is named no longer ends after its calls, is started once mor
   expect(await next()).toMatchObject({ added: ["look"], removed: ["echo"] });
   expect(isAlive(pid)).toBe(true);
   process.kill(pid, "SIGUSR2");
-  expect((await live.answers()).map(textOf)).toEqual(["slow"]);
+  expect((await live.answers()).map(getMessageText)).toEqual(["slow"]);
   expect(await say(offered, { say: "late" })).toBe("late");
   expect(isAlive(pid)).toBe(false);
   await configured.close();

@@ -33,7 +33,7 @@ async function load(
   return open;
 }
 
-test("S3.39 a preset and plugins by YAML: arguments are a list of texts, none by default, and reach the plugin unchanged", async () => {
+test("a YAML configuration loads a preset and plugins, with arguments as a list of texts passed unchanged [S3.39]", async () => {
   writeFileSync(
     join(folder, "args.mjs"),
     'process.stdin.on("data", () => console.log(JSON.stringify({ name: "args", description: JSON.stringify(process.argv.slice(2)), parameters: { type: "object" } })));',
@@ -53,13 +53,13 @@ tools:
   expect(new Set(plugins.map(({ pid }) => pid)).size).toBe(2);
 });
 
-test("S3.39 a path is a file relative to the configuration's folder, and JSON is read too", async () => {
+test("a plugin path is relative to the folder of its configuration, and JSON configurations load too [S3.39]", async () => {
   writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\nexec "${process.execPath}" "${fixture}"\n`, { mode: 0o755 });
   const { tools } = await load(JSON.stringify({ tools: { plugins: [{ path: "./plugin.sh" }] } }), {}, "agent.json");
   expect(await say(tools, { say: "hello" })).toBe("hello");
 });
 
-test("an MCP server by YAML: its tools stand beside the others, and it is ended with them", async () => {
+test("a YAML configuration loads an MCP server with its tools next to others, and closes it with them", async () => {
   const { tools, servers, plugins } = await load(`
 tools:
   preset: coding
@@ -94,7 +94,7 @@ test.each([
   ["what is no YAML", "tools: [", /is not YAML/],
   ["a list of presets", "tools: { preset: [a] }", /preset that is no name/],
 ] as const)(
-  "S3.39 %s is an error that says what is known",
+  "a configuration with %s is refused with the known values [S3.39]",
   async (_what, text, message, options: ToolConfigOptions = { presets }) => {
     await expect(load(text, options)).rejects.toMatchObject({
       code: "invalid_option",
@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-test("a plugin that cannot be started is named, and the others are ended", async () => {
+test("a plugin that fails to start is named, and the other plugins are ended", async () => {
   const pids: number[] = [];
   const file = JSON.stringify(join(folder, "pid.mjs"));
   writeFileSync(join(folder, "pid.mjs"), `console.error(process.pid); await import(${JSON.stringify(fixture)});`);
@@ -115,7 +115,7 @@ test("a plugin that cannot be started is named, and the others are ended", async
   expect(pids.filter(isAlive)).toEqual([]);
 });
 
-test("a configuration that is not there says so", async () => {
+test("a missing configuration file is named in the error", async () => {
   await expect(loadTools(join(folder, "missing.yaml"))).rejects.toMatchObject({
     code: "invalid_option",
     message: expect.stringContaining("missing.yaml"),

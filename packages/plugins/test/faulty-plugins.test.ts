@@ -1,6 +1,6 @@
 /** Plugins that fail on purpose, by `faults.plugin` of the test kit. */
 import { join } from "node:path";
-import { textOf } from "@statewright/core";
+import { getMessageText } from "@statewright/core";
 import { faults } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { loadPlugin } from "../src/index.ts";
@@ -12,12 +12,12 @@ const echo = { command: process.execPath, args: [join(import.meta.dirname, "fixt
 test.each([
   ["malformed", expect.stringContaining("echo")],
   ["cut", expect.any(String)],
-] as const)("the second call of a plugin fails: %s", async (how, text) => {
+] as const)("a plugin with a fault in its second call: %s", async (how, text) => {
   const plugin = await loadPlugin(faults.plugin(echo, { failNth: 2, how }));
   keep(plugin);
   const said = (id: string) => answers(plugin.tools, [{ id, args: { say: "hello" } }]);
   const [first] = await said("c1");
-  expect(first && [first.isError, textOf(first)]).toEqual([false, "hello"]);
+  expect(first && [first.isError, getMessageText(first)]).toEqual([false, "hello"]);
   const [second] = await said("c2");
-  expect(second && [second.isError, textOf(second)]).toEqual([true, text]);
+  expect(second && [second.isError, getMessageText(second)]).toEqual([true, text]);
 });

@@ -3,7 +3,7 @@ import { ajvValidator, jsonSchema } from "../src/index.ts";
 
 const issues = (schema: object, value: unknown) => jsonSchema(schema).validate(value);
 
-test("S3.5 S3.6 the six types and enums of any JSON type are checked, with and without a description", () => {
+test("the six JSON types and enums of any type are validated, with and without a description [S3.5, S3.6]", () => {
   const good: readonly (readonly [string, unknown])[] = [
     ["string", "x"],
     ["number", 1.5],
@@ -35,7 +35,7 @@ test("S3.5 S3.6 the six types and enums of any JSON type are checked, with and w
   expect(issues(units, { n: 3 })).toHaveLength(1);
 });
 
-test("S3.7 a bad schema fails when it is made", () => {
+test("an invalid JSON Schema fails at creation [S3.7]", () => {
   expect(() => ajvValidator({ type: "objekt" })).toThrow(/invalid_tool/);
   expect(() => ajvValidator({ type: "object", properties: { a: { $ref: "https://example.com/a.json" } } })).toThrow(
     /invalid_tool/,
@@ -45,13 +45,13 @@ test("S3.7 a bad schema fails when it is made", () => {
   );
 });
 
-test("a schema that would answer with a promise is refused, at the top and in its parts", () => {
+test("an async JSON Schema is refused, at the top level and inside", () => {
   const later = { $async: true, type: "object", properties: { n: { type: "number" } } };
   for (const schema of [later, { type: "object", properties: { at: later } }, { $schema: "draft-07", ...later }])
     expect(() => jsonSchema(schema)).toThrow("invalid_tool: a JSON Schema cannot be used");
 });
 
-test("R8 patterns of foreign schemas run in linear time, and the schema stays as it was", () => {
+test("patterns of foreign schemas match in linear time, and the schema stays unchanged [R8]", () => {
   const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } };
   const input = jsonSchema(schema);
   expect(input.jsonSchema).toEqual(schema);
@@ -60,7 +60,7 @@ test("R8 patterns of foreign schemas run in linear time, and the schema stays as
   expect(() => jsonSchema({ type: "object", properties: { a: { pattern: "(?=a)b" } } })).toThrow(/look-around/);
 });
 
-test("what is missing or not known is named by its path, and no value is quoted", () => {
+test("a validation error names missing and unknown properties by path and quotes no value", () => {
   const schema = {
     type: "object",
     properties: {
@@ -81,7 +81,7 @@ test("what is missing or not known is named by its path, and no value is quoted"
   expect(JSON.stringify(issues(schema, { deep: { "a/b": 7 } }))).not.toContain("7");
 });
 
-test("words that simple checkers skip are obeyed", () => {
+test("JSON Schema keywords that simple validators skip are applied", () => {
   const conditional = JSON.parse('{"type":"object","if":{"required":["a"]},"then":{"required":["b"]}}');
   expect(issues(conditional, { a: 1 })).toHaveLength(2);
   expect(issues({ type: "object", dependentRequired: { a: ["b"] } }, { a: 1 })).toHaveLength(1);

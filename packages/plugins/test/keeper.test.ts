@@ -1,15 +1,20 @@
 /** What keeps a process or a connection at work, with lives that end when they are told to. */
 import { isToolError } from "@statewright/core";
 import { expect, test } from "vitest";
-import { type Keeper, type KeeperOptions, keeper, type Life } from "../src/supervisor.ts";
+import {
+  createSupervisor,
+  type SupervisedResource,
+  type Supervisor,
+  type SupervisorOptions,
+} from "../src/supervisor.ts";
 
-interface Numbered extends Life {
+interface Numbered extends SupervisedResource {
   readonly number: number;
   readonly end: () => void;
 }
 
 /** A keeper whose lives are numbered; how each start goes on is decided by the test. */
-function kept(options: Partial<KeeperOptions<Numbered>> = {}) {
+function kept(options: Partial<SupervisorOptions<Numbered>> = {}) {
   const lives: Numbered[] = [];
   const live = (): Numbered => {
     let isAlive = true;
@@ -20,20 +25,20 @@ function kept(options: Partial<KeeperOptions<Numbered>> = {}) {
     lives.push(life);
     return life;
   };
-  const it = keeper(live(), {
+  const it = createSupervisor(live(), {
     name: "thing",
     verb: "started",
     restart: "lazy",
     maxRestarts: 3,
-    mayStart: undefined,
-    startAnew: async () => live(),
+    canStart: undefined,
+    startNext: async () => live(),
     ...options,
   });
-  return { it, live, lives, endLast: () => it.last.end() };
+  return { it, live, lives, endLast: () => it.latest.end() };
 }
 
-const said = (it: Keeper<Numbered>): Promise<number | string> =>
-  it.ready().then(
+const said = (it: Supervisor<Numbered>): Promise<number | string> =>
+  it.ensureActive().then(
     ({ number }) => number,
     (error: unknown) => (isToolError(error) ? `${error.kind}: ${error.message}` : String(error)),
   );
@@ -47,19 +52,19 @@ function gate() {
   return { open, opened };
 }
 
-test("calls that come while it is started anew wait for one start, and use what was begun with it", async () => {
+test("calls during a plugin restart wait for a single start and use its process", async () => {
   const { open, opened } = gate();
   const begun: number[] = [];
   const { it, live, lives, endLast } = kept({
-    startAnew: async () => {
+    startNext: async () => {
       await opened;
       return live();
     },
-    begun: async ({ number }) => void begun.push(number),
+    onStarted: async ({ number }) => void begun.push(number),
   });
   expect(await said(it)).toBe(1);
   endLast();
-  expect(it.atWork).toBeUndefined();
+  expect(it.active).toBeUndefined();
   const calls = [said(it), said(it), said(it)];
   open();
   expect(await Promise.all(calls)).toEqual([2, 2, 2]);
@@ -67,7 +72,7 @@ test("calls that come while it is started anew wait for one start, and use what 
   expect(begun).toEqual([2]);
 });
 
-test("it is started anew so often in a row, and from the first again once it has answered or somebody has restarted it", async () => {
+test("a plugin restarts a limited number of times in a row, and the count resets after an answer or a manual restart", async () => {
   const { it, live, endLast } = kept({ maxRestarts: 2 });
   const next = async (): Promise<number | string> => {
     endLast();
@@ -79,16 +84,16 @@ test("it is started anew so often in a row, and from the first again once it has
   await it.restart(async () => live());
   expect(await said(it)).toBe(4);
   expect(await next()).toBe(5);
-  it.answered();
+  it.resetRestarts();
   expect([await next(), await next(), await next()]).toEqual([6, 7, over]);
   const never = kept({ restart: "never" });
   never.endLast();
   expect(await said(never.it)).toBe("unavailable: The thing has ended.");
 });
 
-test("trust is asked for at each start by itself; a no starts nothing and is no restart", async () => {
+test("trust is requested at each plugin start, and a refusal starts nothing and counts as no restart", async () => {
   const answers = [true, false, false, true];
-  const { it, lives, endLast } = kept({ maxRestarts: 2, mayStart: async () => answers.shift() === true });
+  const { it, lives, endLast } = kept({ maxRestarts: 2, canStart: async () => answers.shift() === true });
   endLast();
   expect(await said(it)).toBe(2);
   endLast();
@@ -98,11 +103,11 @@ test("trust is asked for at each start by itself; a no starts nothing and is no 
   expect(await said(it)).toBe(3);
 });
 
-test("a start that fails is unavailable for every call that waited; the next one tries again", async () => {
+test("a failed plugin start is unavailable for every waiting call, and the next call tries again", async () => {
   const { open, opened } = gate();
   let fails = true;
   const { it, live, endLast } = kept({
-    startAnew: async () => {
+    startNext: async () => {
       await opened;
       if (fails) throw new Error("no such command");
       return live();
@@ -113,7 +118,7 @@ test("a start that fails is unavailable for every call that waited; the next one
   open();
   expect(await Promise.all(calls)).toEqual(["unavailable: no such command", "unavailable: no such command"]);
   // Why it could not be started is for people; a model reads that it could not.
-  const error: unknown = await it.ready().catch((thrown: unknown) => thrown);
+  const error: unknown = await it.ensureActive().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
     userMessage: "no such command",
     modelMessage: "The thing has ended and could not be started anew, so this call was not made.",
@@ -123,7 +128,7 @@ test("a start that fails is unavailable for every call that waited; the next one
   expect(await said(it)).toBe(2);
 });
 
-test("a restart ends the last one first, and calls wait for the next; restarts and a close at once leave nothing alive", async () => {
+test("a manual restart ends the previous process first, calls wait for the next one, and a concurrent close leaves none alive", async () => {
   const { it, live, lives } = kept();
   const { open, opened } = gate();
   const restarted = it.restart(async () => {
@@ -137,7 +142,7 @@ test("a restart ends the last one first, and calls wait for the next; restarts a
   expect(await call).toBe(2);
   const both = [it.restart(async () => live()), it.restart(async () => live())];
   await Promise.all(both);
-  expect(lives.filter((life) => life.isAlive())).toEqual([it.last]);
+  expect(lives.filter((life) => life.isAlive())).toEqual([it.latest]);
   const last = it.restart(async () => live());
   await it.close();
   await last;
@@ -145,22 +150,22 @@ test("a restart ends the last one first, and calls wait for the next; restarts a
   expect(it.isClosed).toBe(true);
   expect(await said(it)).toBe("unavailable: The thing was closed.");
   await it.restart(async () => live());
-  expect(await said(it)).toBe(it.last.number);
+  expect(await said(it)).toBe(it.latest.number);
 });
 
-test("a restart that fails leaves nothing at work, and the next call starts it", async () => {
+test("a failed manual restart leaves no active process, and the next call starts one", async () => {
   const { it } = kept();
   const failed = it.restart(async () => {
     throw new Error("other tools");
   });
-  expect(it.atWork).toBeUndefined();
+  expect(it.active).toBeUndefined();
   const call = said(it);
   await expect(failed).rejects.toThrow("other tools");
   expect(await call).toBe("unavailable: other tools");
   expect(await said(it)).toBe(2);
 });
 
-test("a call that waits for a restart gets the last of several, and none while one of them ends what the one before began", async () => {
+test("a call that waits during several restarts gets the process of the last one", async () => {
   const { it, live } = kept();
   const { open, opened } = gate();
   const first = it.restart(async () => {
@@ -176,21 +181,21 @@ test("a call that waits for a restart gets the last of several, and none while o
   expect(await said(it)).toBe("unavailable: The thing was closed.");
 });
 
-test("a close or a restart waits for nobody who is asked about a start, who may also be the one that closes it", async () => {
+test("a close or restart does not wait for an open trust request, which may itself close the plugin", async () => {
   const never = new Promise<never>(() => undefined);
-  const asking = kept({ mayStart: () => never });
+  const asking = kept({ canStart: () => never });
   asking.endLast();
   const call = said(asking.it);
   await asking.it.close();
   expect([await call, asking.lives.length]).toEqual(["unavailable: The thing was closed.", 1]);
 
-  const begun = kept({ begun: () => (begun.lives.length === 2 ? begun.it.close() : never) });
+  const begun = kept({ onStarted: () => (begun.lives.length === 2 ? begun.it.close() : never) });
   begun.endLast();
   expect(await said(begun.it)).toBe("unavailable: The thing was closed.");
-  expect(begun.it.last.isAlive()).toBe(false);
+  expect(begun.it.latest.isAlive()).toBe(false);
   await begun.it.restart(async () => begun.live());
   begun.endLast();
   const other = said(begun.it);
   await begun.it.restart(async () => begun.live());
-  expect(await other).toBe(begun.it.last.number);
+  expect(await other).toBe(begun.it.latest.number);
 });

@@ -1,20 +1,20 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { lineReader } from "../src/line-reader.ts";
+import { createLineReader } from "../src/line-reader.ts";
 
 function linesOf(chunks: readonly string[], maxLength = Number.POSITIVE_INFINITY) {
   const lines: string[] = [];
   const tooLong: number[] = [];
-  const reader = lineReader(
+  const reader = createLineReader(
     maxLength,
     (line) => lines.push(line),
     (length) => tooLong.push(length),
   );
   for (const chunk of chunks) reader.add(chunk);
-  return { lines, tooLong, rest: reader.rest() };
+  return { lines, tooLong, rest: reader.flush() };
 }
 
-test("however a text is cut into pieces, its lines are those between its line feeds", () => {
+test("lines of a text in any chunks are split only at line feeds", () => {
   const piece = fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\u2028", "🙂", "{", '"') });
   fc.assert(
     fc.property(fc.array(piece), (chunks) => {
@@ -26,7 +26,7 @@ test("however a text is cut into pieces, its lines are those between its line fe
   );
 });
 
-test("a line over the limit is told once, and nothing after it is read", () => {
+test("a line above the limit is reported once, and nothing after the line is read", () => {
   const { lines, tooLong, rest } = linesOf(["ab\nabc", "d\nef\n", "gh\n"], 3);
   expect(lines).toEqual(["ab"]);
   expect(tooLong).toEqual([4]);

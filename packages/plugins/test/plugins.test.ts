@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   defineTool,
+  getMessageText,
   type Json,
   jsonSchemaInput,
-  modelToolOf,
-  textOf,
+  toModelTool,
   toolRegistry,
   type World,
 } from "@statewright/core";
@@ -20,7 +20,7 @@ import { isAlive, load, loggedWorld } from "./support/plugins.ts";
 const folder = mkdtempSync(join(tmpdir(), "statewright-plugins-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("S3.25 S3.28 S3.29 the first protocol, byte for byte: describe once, then one line for each call", async () => {
+test("protocol 1 is exact byte for byte: one describe line, then one line per call [S3.25, S3.28, S3.29]", async () => {
   const log = join(folder, "lines");
   const { tools } = await load("record", { extra: log });
   await answers(tools, [
@@ -38,7 +38,7 @@ test("S3.25 S3.28 S3.29 the first protocol, byte for byte: describe once, then o
   expect(tools[0]?.spec).toMatchObject({ name: "echo", description: "Says what it is told.", effect: "once" });
 });
 
-test("T41 a call that is cancelled sends a plugin of the first protocol nothing that it does not know, and the next call gets its own answer", async () => {
+test("a cancelled call sends no unknown line to a protocol 1 plugin, and the next call gets its own answer [T41]", async () => {
   const log = join(folder, "cancelled");
   const plugin = await load("record", { extra: log });
   const held = begin(plugin.tools, [{ id: "c1", args: { say: "late", hold: true } }]);
@@ -48,7 +48,7 @@ test("T41 a call that is cancelled sends a plugin of the first protocol nothing 
   const next = begin(plugin.tools, [{ id: "c2", args: { say: "mine" } }]);
   await isSent(next);
   process.kill(plugin.pid ?? 0, "SIGUSR2");
-  expect(textOf((await next.answers())[0] ?? fail())).toBe("mine");
+  expect(getMessageText((await next.answers())[0] ?? fail())).toBe("mine");
   await plugin.close();
   expect(readFileSync(log, "utf8")).toBe(
     [
@@ -60,7 +60,7 @@ test("T41 a call that is cancelled sends a plugin of the first protocol nothing 
   );
 });
 
-test("S3.26 S3.27 started once when it is loaded, and the same process over calls and runs", async () => {
+test("a plugin starts once at load and keeps its process over calls and runs [S3.26, S3.27]", async () => {
   const plugin = await load();
   expect(isAlive(plugin.pid)).toBe(true);
   const details = async () => {
@@ -72,14 +72,14 @@ test("S3.26 S3.27 started once when it is loaded, and the same process over call
   expect(seen).toEqual(Array.from({ length: 3 }, () => ({ pid: plugin.pid })));
 });
 
-test("S3.1 a compiled tool and one of a process stand in one registry, and a model can tell neither from the other", async () => {
+test("a compiled tool and a plugin tool share a registry and look alike to a model [S3.1]", async () => {
   const { tools } = await load();
   const [echo] = tools;
   if (echo === undefined) return fail();
   const here = defineTool({
     name: "echo_here",
     description: echo.spec.description,
-    input: jsonSchemaInput<{ readonly say: string }>(modelToolOf(echo.spec).inputSchema),
+    input: jsonSchemaInput<{ readonly say: string }>(toModelTool(echo.spec).inputSchema),
     run: ({ say: said }) => said,
   });
   const registry = toolRegistry<unknown, unknown>([here, ...tools]);
@@ -104,7 +104,7 @@ test("S3.1 a compiled tool and one of a process stand in one registry, and a mod
   ]);
 });
 
-test("S3.30 S3.31 S3.32 S3.49 a reply is a result; one that says error is an error with its text; without the word it is none", async () => {
+test("a plugin reply is a result, an error reply is an error with its text, and a text without the flag is no error [S3.30, S3.31, S3.32, S3.49]", async () => {
   const { tools } = await load();
   const [good, bad, plain] = await answers(
     tools,
@@ -120,7 +120,7 @@ test("S3.30 S3.31 S3.32 S3.49 a reply is a result; one that says error is an err
   expect(plain).toMatchObject({ isError: false, content: [{ type: "text", text: "plain" }] });
 });
 
-test("S3.36 S3.38 text blocks are one text, in order with nothing between; an image between them keeps its place", async () => {
+test("text blocks of a plugin are joined in order without separator, and an image between them keeps its place [S3.36, S3.38]", async () => {
   const { tools } = await load();
   const [joined, mixed] = await answers(tools, [
     {
@@ -153,7 +153,7 @@ test("S3.36 S3.38 text blocks are one text, in order with nothing between; an im
   ]);
 });
 
-test("content that is neither text nor image reaches the model as it came, so that no answer is empty by mistake", async () => {
+test("plugin content that is neither text nor image reaches the model unchanged", async () => {
   const { tools } = await load();
   const say = (blocks: readonly Json[]) => ({ args: { say: "", blocks } });
   const [video, broken, mixed] = await answers(tools, [
@@ -166,50 +166,50 @@ test("content that is neither text nor image reaches the model as it came, so th
   expect(mixed?.content).toEqual([{ type: "text", text: "bare text" }]);
 });
 
-test("S3.33 S3.56 F17 a process that ends in a call: that call is an error, the next one gets a new process, other plugins keep theirs", async () => {
+test("a plugin that exits in a call fails that call, the next call gets a new process, and other plugins keep theirs [S3.33, S3.56, F17]", async () => {
   const plugin = await load();
   const other = await load();
   const [before, otherBefore] = [plugin.pid, other.pid];
   const [crashed] = await answers(plugin.tools, [{ args: { say: "", exit: 7 } }]);
   expect(crashed).toMatchObject({ isError: true });
-  expect(textOf(crashed ?? fail())).toContain("ended with exit code 7");
+  expect(getMessageText(crashed ?? fail())).toContain("ended with exit code 7");
   expect(await say(plugin.tools, { say: "again" })).toBe("again");
   expect(plugin.pid).not.toBe(before);
   expect(other.pid).toBe(otherBefore);
   expect(await say(other.tools, { say: "still here" })).toBe("still here");
 });
 
-test("a call that waits for its turn is not harmed by the end of the one before it: it was never sent", async () => {
+test("a waiting call is not failed by the exit of a plugin in the call before, since it was never sent", async () => {
   const { tools } = await load();
   const [crashed, next] = await answers(tools, [{ args: { say: "", exit: 7 } }, { args: { say: "mine" } }]);
   expect(crashed?.isError).toBe(true);
-  expect(textOf(next ?? fail())).toBe("mine");
+  expect(getMessageText(next ?? fail())).toBe("mine");
 });
 
-test("S3.34 T45 a line that begins an object and is not whole ends the call at once, and the next call gets its own answer", async () => {
+test("an incomplete JSON line of a plugin fails the call at once, and the next call gets its own answer [S3.34, T45]", async () => {
   const { tools } = await load();
   const pretty = `${JSON.stringify({ content: [{ type: "text", text: "pretty" }] }, null, 2)}\n`;
   const [broken, next] = await answers(tools, [{ args: { say: "", raw: pretty } }, { args: { say: "mine" } }], {
     strategy: "sequential",
   });
   expect(broken?.isError).toBe(true);
-  expect(textOf(broken ?? fail())).toMatch(/"echo".*one JSON object on one line/);
-  expect(textOf(next ?? fail())).toBe("mine");
+  expect(getMessageText(broken ?? fail())).toMatch(/"echo".*one JSON object on one line/);
+  expect(getMessageText(next ?? fail())).toBe("mine");
 });
 
-test("S3.35 stderr and what is no answer go to the log, never to the model", async () => {
+test("plugin stderr and non-answer lines go to the log, never to the model [S3.35]", async () => {
   const world = loggedWorld();
   const lines: string[] = [];
   const plugin = await load("echo", { world, onStderr: (line) => lines.push(line) });
   const [answer] = await answers(plugin.tools, [{ args: { say: "answer", noise: true, stderr: "a warning" } }]);
-  expect(textOf(answer ?? fail())).toBe("answer");
+  expect(getMessageText(answer ?? fail())).toBe("answer");
   await plugin.close();
   expect(lines).toEqual(["a warning"]);
   const logged = world.lines.filter(({ text }) => text.includes("no answer")).map(({ fields }) => fields);
   expect(logged).toEqual([{ line: "thinking ..." }, { line: '{"level":"info","msg":"half way"}' }, { line: "null" }]);
 });
 
-test("S3.35 stderr goes to the log where nobody else takes it, with the plugin's name", async () => {
+test("plugin stderr without a listener goes to the log with the plugin name [S3.35]", async () => {
   const world = loggedWorld();
   const plugin = await load("echo", { world });
   await answers(plugin.tools, [{ args: { say: "x", stderr: "a warning" } }]);
@@ -219,31 +219,31 @@ test("S3.35 stderr goes to the log where nobody else takes it, with the plugin's
   ]);
 });
 
-test("T45 answers cut inside a character, and marks that only look like line ends, arrive whole", async () => {
+test("plugin answers cut inside a character, or with characters that resemble line ends, arrive complete [T45]", async () => {
   const { tools } = await load();
   const strange = "é 🙂 \u2028 \u2029 \r \u0085 end";
   expect(await say(tools, { say: strange, pieces: true })).toBe(strange);
   expect(await say(tools, { say: "", raw: `{"content":[{"type":"text","text":"a\u2028b"}]}\n` })).toBe("a\u2028b");
 });
 
-test("T44 a line without end is cut off at its limit, and the next call is answered", async () => {
+test("an endless line of a plugin is cut at the limit, and the next call is answered [T44]", async () => {
   const { tools } = await load("echo", { maxLineLength: 1_000 });
   const [long] = await answers(tools, [{ args: { say: "x".repeat(2_000) } }]);
-  expect(textOf(long ?? fail())).toContain("longer than 1000 characters");
+  expect(getMessageText(long ?? fail())).toContain("longer than 1000 characters");
   expect(await say(tools, { say: "short" })).toBe("short");
 });
 
-test("a flood without a line's end ends the plugin at the limit, and no more of it is kept", async () => {
+test("a flood of plugin output without a line end ends the plugin at the limit and is not buffered further", async () => {
   const { tools } = await load("echo");
   const bytes = process.env["STATEWRIGHT_WHOLE"] === "1" ? 2 ** 30 : 2 ** 26;
   const before = process.memoryUsage.rss();
   const [flooded] = await answers(tools, [{ args: { say: "", flood: bytes } }]);
-  expect(textOf(flooded ?? fail())).toContain("longer than 16777216 characters");
+  expect(getMessageText(flooded ?? fail())).toContain("longer than 16777216 characters");
   expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 28);
   expect(await say(tools, { say: "short" })).toBe("short");
 });
 
-test("S3.40 what cannot be loaded says its path and why, and no process stays", async () => {
+test("a plugin that fails to load reports its path and the cause, and no process remains [S3.40]", async () => {
   const world = virtualClock({ waitsForWork: false });
   await expect(loadPlugin("no-such-program")).rejects.toMatchObject({
     code: "plugin_failed",
@@ -273,7 +273,7 @@ test("S3.40 what cannot be loaded says its path and why, and no process stays", 
   await told;
 });
 
-test("an option that there is not, or that cannot be meant, is refused before anything is started", async () => {
+test("loadPlugin refuses unknown and invalid options before it starts a process", async () => {
   const command = "no-such-program";
   const cases = [
     [{ command, arg: ["stats.py"] }, 'loadPlugin has no option "arg"'],
@@ -287,23 +287,23 @@ test("an option that there is not, or that cannot be meant, is refused before an
     });
 });
 
-test("what it writes before its description is no harm", async () => {
+test("plugin output before its description is ignored", async () => {
   expect(await say((await load("noise-before")).tools, { say: "hello" })).toBe("hello");
 });
 
-test("S3.43 D14 a plugin that sends a list has several tools, and is told which one is called", async () => {
+test("a plugin that describes a list has several tools and receives the name of the called one [S3.43, D14]", async () => {
   const { tools } = await load("list");
   expect(tools.map(({ spec }) => spec.name)).toEqual(["echo", "shout"]);
   expect(await say(tools, { say: "loud" }, "shout")).toBe("LOUD");
   expect(await say(tools, { say: "quiet" }, "echo")).toBe("quiet");
 });
 
-test("D32 a foreign name gets a snake_case name, and keeps its own towards the plugin", async () => {
+test("a foreign plugin tool name becomes snake_case and keeps its original towards the plugin [D32]", async () => {
   const { tools } = await load("echo", { extra: "name=Files/Read" });
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
-test("S3.44 S3.45 R11 T47 arguments and variables are expanded from the environment, and never read by a shell", async () => {
+test("plugin arguments and variables are expanded from the environment without a shell [S3.44, S3.45, R11, T47]", async () => {
   process.env["STATEWRIGHT_TEST_NAME"] = "a b; $(touch x) `y`";
   try {
     const { tools } = await load("echo", { extra: `name=${reference("STATEWRIGHT_TEST_NAME")}` });
@@ -317,7 +317,7 @@ test("S3.44 S3.45 R11 T47 arguments and variables are expanded from the environm
   }
 });
 
-test("D25 a plugin inherits our environment, and less where that is said", async () => {
+test("a plugin inherits the environment, or a reduced one by option [D25]", async () => {
   process.env["STATEWRIGHT_TEST_SECRET"] = "s";
   const script =
     'process.stdin.on("data",()=>console.log(JSON.stringify({name:"env",description:String(process.env.STATEWRIGHT_TEST_SECRET),parameters:{type:"object"}})))';
@@ -339,14 +339,14 @@ test("D25 a plugin inherits our environment, and less where that is said", async
   }
 });
 
-test("S3.54 D22 a plugin of the first protocol streams nothing, whatever it prints", async () => {
+test("a protocol 1 plugin emits no updates, whatever it prints [S3.54, D22]", async () => {
   const { tools } = await load();
   const live = begin(tools, [{ args: { say: "done", updates: true } }]);
-  expect(textOf((await live.answers())[0] ?? fail())).toBe("done");
+  expect(getMessageText((await live.answers())[0] ?? fail())).toBe("done");
   expect(live.events.some(({ type }) => type === "tool.update" || type === "tool.progress")).toBe(false);
 });
 
-test("a plugin of the second protocol tells of its progress, answers out of order, and hears of cancels and the end", async () => {
+test("a protocol 2 plugin reports progress, answers out of order, and receives cancels and the end", async () => {
   const lines: string[] = [];
   const plugin = await load("two", { onStderr: (line) => lines.push(line) });
   const live = begin(plugin.tools, [
@@ -359,7 +359,7 @@ test("a plugin of the second protocol tells of its progress, answers out of orde
     });
   });
   process.kill(plugin.pid ?? 0, "SIGUSR2");
-  expect((await live.answers()).map(textOf)).toEqual(["slow", "fast"]);
+  expect((await live.answers()).map(getMessageText)).toEqual(["slow", "fast"]);
   const told = live.events.flatMap((event): readonly unknown[] =>
     event.type === "tool.progress" ? [event.text] : event.type === "tool.update" ? [event.partial] : [],
   );
@@ -377,16 +377,16 @@ test("a plugin of the second protocol tells of its progress, answers out of orde
   expect(lines).toEqual(["cancelled held", "shutting down"]);
 });
 
-test("two threads may use one id at the same time", async () => {
+test("two threads may use one call id of a plugin at the same time", async () => {
   const plugin = await load("two");
   const first = begin(plugin.tools, [{ id: "same", args: { say: "first", hold: true } }]);
   const second = begin(plugin.tools, [{ id: "same", args: { say: "second" } }]);
-  expect(textOf((await second.answers())[0] ?? fail())).toBe("second");
+  expect(getMessageText((await second.answers())[0] ?? fail())).toBe("second");
   process.kill(plugin.pid ?? 0, "SIGUSR2");
-  expect(textOf((await first.answers())[0] ?? fail())).toBe("first");
+  expect(getMessageText((await first.answers())[0] ?? fail())).toBe("first");
 });
 
-test("a call that is made again after it was given up is not answered by the late answer to its first attempt", async () => {
+test("a repeated call is not answered by the late answer to its abandoned first attempt", async () => {
   const world = loggedWorld();
   const plugin = await load("two", { world });
   const first = begin(plugin.tools, [{ id: "c1", args: { say: "first", hold: true } }]);
@@ -396,11 +396,11 @@ test("a call that is made again after it was given up is not answered by the lat
   const second = begin(plugin.tools, [{ id: "c1", args: { say: "second", hold: true } }]);
   await isSent(second);
   process.kill(plugin.pid ?? 0, "SIGUSR2");
-  expect(textOf((await second.answers())[0] ?? fail())).toBe("second");
+  expect(getMessageText((await second.answers())[0] ?? fail())).toBe("second");
   expect(world.lines.map(({ text }) => text)).toContainEqual(expect.stringContaining("a late answer was dropped"));
 });
 
-test("S3.46 S3.47 S3.48 T40 D13 a call that is not answered in time is a timeout, told once in the log; the process lives, and the next call gets its own answer", async () => {
+test("an unanswered plugin call times out and is logged once, the process stays, and the next call gets its own answer [S3.46, S3.47, S3.48, T40, D13]", async () => {
   const world = virtualClock({ waitsForWork: false });
   const lines: { readonly text: string; readonly fields: unknown }[] = [];
   const plugin = await load("echo", {
@@ -414,7 +414,7 @@ test("S3.46 S3.47 S3.48 T40 D13 a call that is not answered in time is a timeout
   expect(late.events.some(({ type }) => type === "tool.failed")).toBe(false);
   await world.advance(1);
   const [timedOut] = await late.answers();
-  expect(textOf(timedOut ?? fail())).toBe("Timed out after 500 ms");
+  expect(getMessageText(timedOut ?? fail())).toBe("Timed out after 500 ms");
   expect(lines).toEqual([
     { text: expect.stringContaining("did not answer in time"), fields: { tool: "echo", callId: "late" } },
   ]);
@@ -422,11 +422,11 @@ test("S3.46 S3.47 S3.48 T40 D13 a call that is not answered in time is a timeout
   const next = begin(plugin.tools, [{ id: "next", args: { say: "mine" } }], { world });
   await isSent(next);
   process.kill(pid ?? 0, "SIGUSR2");
-  expect(textOf((await next.answers())[0] ?? fail())).toBe("mine");
+  expect(getMessageText((await next.answers())[0] ?? fail())).toBe("mine");
   expect(plugin.pid).toBe(pid);
 });
 
-test("D13 a late answer that does not come: the process is started anew when the next call has waited long enough", async () => {
+test("a plugin whose late answer does not arrive restarts once the next call has waited long enough [D13]", async () => {
   const clock = virtualClock({ waitsForWork: false });
   let isAnew = false;
   const world: World = {
@@ -447,12 +447,12 @@ test("D13 a late answer that does not come: the process is started anew when the
   expect(isAnew).toBe(false);
   await clock.advance(1);
   expect(isAnew).toBe(true);
-  expect(textOf((await next.answers())[0] ?? fail())).toBe("mine");
+  expect(getMessageText((await next.answers())[0] ?? fail())).toBe("mine");
   expect(plugin.pid).not.toBe(pid);
   expect(isAlive(pid)).toBe(false);
 });
 
-test("S3.50 R13 a process that is started anew with other tools is refused until somebody restarts it; a restart takes them", async () => {
+test("a plugin that restarts with other tools is refused until a manual restart accepts the new tools [S3.50, R13]", async () => {
   const plugin = await load("changes");
   const before = plugin.tools[0]?.spec.description;
   await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
@@ -462,7 +462,7 @@ test("S3.50 R13 a process that is started anew with other tools is refused until
   expect(await say(plugin.tools, { say: "x" })).toBe("x");
 });
 
-test("a plugin that ends again and again is not started for ever, and one that may not be started anew is not", async () => {
+test("a plugin that exits repeatedly stops restarting, and one with restarts disabled does not restart", async () => {
   const plugin = await load("echo", { maxRestarts: 2 });
   for (let n = 0; n < 3; n++) await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
   expect(await say(plugin.tools, { say: "x" })).toContain("started anew 2 times");
@@ -471,7 +471,7 @@ test("a plugin that ends again and again is not started for ever, and one that m
   expect(await say(once.tools, { say: "x" })).toContain("has ended");
 });
 
-test("T46 a plugin that is closed takes what it started with it, and answers nothing more", async () => {
+test("a closed plugin ends its child processes and answers no further call [T46]", async () => {
   const plugin = await load("forks");
   const { pid } = plugin;
   await plugin.close();
@@ -479,7 +479,7 @@ test("T46 a plugin that is closed takes what it started with it, and answers not
   expect(await say(plugin.tools, { say: "x" })).toContain("was closed");
 });
 
-test("a call that is given up while it waits for its turn leaves the turn to the one behind it", async () => {
+test("a call abandoned while it waits passes its turn to the next call", async () => {
   const plugin = await load();
   const first = begin(plugin.tools, [{ id: "first", args: { say: "first", hold: true } }]);
   await isSent(first);
@@ -490,11 +490,11 @@ test("a call that is given up while it waits for its turn leaves the turn to the
   second.handle.cancel("enough");
   await second.handle.result;
   process.kill(plugin.pid ?? 0, "SIGUSR2");
-  expect(textOf((await first.answers())[0] ?? fail())).toBe("first");
-  expect(textOf((await third.answers())[0] ?? fail())).toBe("third");
+  expect(getMessageText((await first.answers())[0] ?? fail())).toBe("first");
+  expect(getMessageText((await third.answers())[0] ?? fail())).toBe("third");
 });
 
-test("a second answer to a call is not taken for the answer to the next one", async () => {
+test("a second answer to a plugin call is not used for the next call", async () => {
   const world = loggedWorld();
   const { tools } = await load("echo", { world });
   const asked = [
@@ -502,17 +502,17 @@ test("a second answer to a call is not taken for the answer to the next one", as
     { id: "two", args: { say: "2", twice: true } },
     { id: "three", args: { say: "3" } },
   ];
-  expect((await answers(tools, asked)).map(textOf)).toEqual(["1", "2", "3"]);
+  expect((await answers(tools, asked)).map(getMessageText)).toEqual(["1", "2", "3"]);
   expect(world.lines.filter(({ text }) => text.includes("was not asked"))).toHaveLength(2);
 });
 
-test("a plugin whose tools cannot be used is ended", async () => {
+test("a plugin with unusable tools is ended", async () => {
   const extra = join(folder, "pid");
   await expect(load("bad-schema", { extra })).rejects.toMatchObject({ code: "invalid_tool" });
   expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
 });
 
-test("a call during a restart waits for the new process, and no second one is started for it", async () => {
+test("a call during a plugin restart waits for the new process, and no second process starts", async () => {
   const log = join(folder, "restarts");
   const plugin = await load("record", { extra: log });
   const [said] = await Promise.all([say(plugin.tools, { say: "x" }), plugin.restart(), plugin.restart()]);
@@ -521,7 +521,7 @@ test("a call during a restart waits for the new process, and no second one is st
   expect(readFileSync(log, "utf8").split('{"type":"describe"}').length - 1).toBe(3);
 });
 
-test("an onStderr that throws ends the plugin, and the call that it was at reads so", async () => {
+test("an onStderr that throws ends the plugin, and its active call reports the error", async () => {
   const onStderr = () => {
     throw new Error("no room");
   };
@@ -531,7 +531,7 @@ test("an onStderr that throws ends the plugin, and the call that it was at reads
   expect(await say((await load("echo", { onStderr })).tools, { say: "anew" })).toBe("anew");
 });
 
-test("a plugin that has stopped reading is ended all the same", async () => {
+test("a plugin that no longer reads its input is still ended", async () => {
   const world = virtualClock({ waitsForWork: false });
   const plugin = await load("two", { world });
   expect(await say(plugin.tools, { say: "last", deaf: true })).toBe("last");
@@ -543,7 +543,7 @@ test("a plugin that has stopped reading is ended all the same", async () => {
   expect((await large.answers())[0]?.isError).toBe(true);
 });
 
-test("a plugin that is not at work does not keep our process alive, and ends with it", async () => {
+test("an idle plugin does not keep our process alive and exits with it", async () => {
   const { stdout, exitCode } = await runProcess(process.execPath, [
     "--input-type=module",
     "--eval",
@@ -556,14 +556,14 @@ test("a plugin that is not at work does not keep our process alive, and ends wit
   while (isAlive(Number(stdout))) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test("a flood on stderr stops nothing", async () => {
+test("a flood on plugin stderr blocks no call", async () => {
   expect(await say((await load("flood-stderr", { onStderr: () => undefined })).tools, { say: "here" })).toBe("here");
 });
 
-test("arguments that the plugin's schema refuses do not reach it", async () => {
+test("arguments refused by the plugin's schema do not reach the plugin", async () => {
   const { tools } = await load();
   const [wrong] = await answers(tools, [{ args: { say: 7 } }]);
-  expect(textOf(wrong ?? fail())).toContain("say");
+  expect(getMessageText(wrong ?? fail())).toContain("say");
   expect(wrong?.isError).toBe(true);
 });
 

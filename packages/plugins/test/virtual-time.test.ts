@@ -16,7 +16,7 @@ process.stdin.on("data", (chunk) => {
     else setTimeout(() => say({ content: [{ type: "text", text: "here" }] }), 50);
 });`;
 
-test("a call of a plugin that was loaded before the first run does not time out while the plugin works", async () => {
+test("a call of a plugin loaded before the first virtual-time run does not time out during its work", async () => {
   const plugin = await loadPlugin({ command: process.execPath, args: ["-e", program], timeoutMs: 10_000 });
   onTestFinished(() => plugin.close());
   for (const tool of plugin.tools) expect((await toolTest(tool, { args: {} })).text).toBe("here");

@@ -1,4 +1,4 @@
-/** Threads of Statewright in one SQLite file. */
+/** SQLite store of Statewright: threads in one database file. */
 
 export type { Encryption, EncryptionKey } from "./encryption/cipher.ts";
 export { encryptStore } from "./encryption/encrypt-store.ts";

@@ -1,4 +1,4 @@
-/** The store in one SQLite file: reads at once, writes through the one writer. */
+/** Store in one SQLite file: synchronous reads, and writes through the single writer. */
 
 import {
   type BranchWrite,
@@ -6,7 +6,7 @@ import {
   type ClaimRequest,
   type Commit,
   checkId,
-  type LetterWrite,
+  type InboxMessageWrite,
   type LongTermChange,
   type LongTermVectors,
   longTermRules,
@@ -18,64 +18,75 @@ import {
   type World,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { createVault, type Encryption } from "./encryption/cipher.ts";
-import { createSweeper } from "./encryption/reencrypt.ts";
+import { createStoreCipher, type Encryption } from "./encryption/cipher.ts";
+import { createReencryption } from "./encryption/reencrypt.ts";
 import { type Rotation, rotateAll, rotateItems, rotateThread } from "./encryption/rotation.ts";
-import { backupTo } from "./file/back-up-database.ts";
+import { backUpDatabase } from "./file/back-up-database.ts";
 import type { BackupOptions } from "./file/backup-options.ts";
-import { createReserve } from "./file/disk-reserve.ts";
+import { createDiskReserve } from "./file/disk-reserve.ts";
 import type { Durability } from "./file/durability.ts";
-import { settle } from "./file/fsync-database.ts";
-import { withLastGood } from "./file/last-good.ts";
-import { type OpenFile, openDatabase } from "./file/open-database.ts";
+import { fsyncDatabase } from "./file/fsync-database.ts";
+import { addLastGood } from "./file/last-good.ts";
+import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { createOwner } from "./file/owner.ts";
-import { insist } from "./file/retry-busy.ts";
-import { asStoreError } from "./file/store-errors.ts";
+import { retryBusy } from "./file/retry-busy.ts";
+import { toStoreError } from "./file/store-errors.ts";
 import { vacuum } from "./file/vacuum.ts";
 import { createReader, type Reader } from "./read/reader.ts";
-import { createImages } from "./rows/thread-export.ts";
+import { createThreadExporter } from "./rows/thread-export.ts";
 import type { VerifyReport } from "./verify/verify-report.ts";
 import { createVerifier, verifyStore } from "./verify/verify-store.ts";
 import { createArtifacts } from "./write/artifacts.ts";
-import { createCommitter, locked } from "./write/committer.ts";
+import { createCommitter, createLockedError } from "./write/committer.ts";
 import { createLongTerm } from "./write/long-term.ts";
-import { createCuts } from "./write/pruned-ranges.ts";
-import { createWriter, type DeferredClaim, forgetLine, type Held, type Writer } from "./write/writer.ts";
+import { createPrunedRanges } from "./write/pruned-ranges.ts";
+import { type ClaimedThread, createWriter, type DeferredClaim, forgetNamespace, type Writer } from "./write/writer.ts";
 
-/** A store in a SQLite file, and what its operator does with the file. */
+/** Store in a SQLite file, with operations on the file. */
 export interface SqliteStore extends Store {
   /**
-   * Write a copy of the file, as of one moment, while writers go on. Throws `store_exists` for a file that is there, unless
-   * it may be overwritten, and `store_locked` while somebody has that file open.
+   * Writes a copy of the file as of one point in time, concurrently with writers. Throws `store_exists` for an
+   * existing file without `overwrite`, and `store_locked` if the target is open in another process.
    */
   backup(path: string, options?: BackupOptions): Promise<void>;
-  /** Look at every row of a thread, or of all: each chain of checkpoints from its anchor on, each sum. */
+  /**
+   * Verifies every row of a thread, or of all threads: each checkpoint chain from its anchor on, and each checksum.
+   */
   verify(thread?: string): Promise<VerifyReport>;
-  /** Seal what is not sealed with the newest key again, of a thread or of all; gives how many rows were. */
+  /**
+   * Re-encrypts all values not encrypted with the newest key, of a thread or of all threads. Returns the number of
+   * rows.
+   */
   rotate(thread?: string): Promise<number>;
 }
 
 export interface SqliteStoreOptions {
-  /** How a commit meets a power cut: `full` (the default) loses nothing that was told; `normal` may lose the last commits. */
+  /**
+   * Durability after a power failure: `full` loses no acknowledged commit; `normal` may lose the last commits.
+   * Default: `full`.
+   */
   readonly durability?: Durability;
-  /** The world that schedules commits and waits; the real one by default. */
+  /** World for scheduling commits and waits. Default: the system's. */
   readonly world?: World;
-  /** Refuse with `store_full` what would make the file larger than this, in bytes; no bound by default. */
+  /** Maximum size of the file in bytes; larger writes throw `store_full`. No limit by default. */
   readonly maxBytes?: number;
-  /** Where the file may lie: on a `local` disk (the default), or on `any` file system, also one of the network. */
+  /**
+   * Allowed location of the file: a `local` disk, or `any` file system, including network file systems. Default:
+   * `local`.
+   */
   readonly fileSystem?: "local" | "any";
   /**
-   * Keep what threads hold encrypted, under keys of 32 bytes: the first that `keys` gives for a thread writes, all read.
-   * There is no search for words in what is encrypted.
+   * Encrypts the content of threads with keys of 32 bytes: the first of `keys` for a thread encrypts, all of them
+   * decrypt. Word search is not available for encrypted items.
    */
   readonly encryption?: Encryption;
-  /** How vectors are made of what is put into the long-term store, so that it can be searched by nearness. */
+  /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }
 
 /**
- * A store that keeps threads in the SQLite file at `path`; `":memory:"` keeps them in this process, for tests. Throws
- * `invalid_option`, `store_corrupt` for a file that is not ours or was changed, `store_newer`, `store_locked`, `store_full`.
+ * Creates a store in the SQLite file at `path`; `":memory:"` creates a store in this process, for tests. Throws
+ * `invalid_option`, `store_corrupt` for a foreign or modified file, `store_newer`, `store_locked`, `store_full`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
@@ -83,32 +94,32 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   const opened = openDatabase(path, {
     durability,
     withKeys: encryption !== undefined,
-    anywhere: fileSystem === "any",
+    allowRemote: fileSystem === "any",
   });
-  if (opened.lacksLog)
+  if (opened.isLogMissing)
     world.log(
       "warn",
-      "the file was copied without its log, or the log was removed: what was written last may be missing",
+      "the file was copied without its write-ahead log, or the log was removed: the latest writes may be missing",
       { path },
     );
   try {
-    return storeIn(opened, path, { ...options, durability, world });
+    return createStore(opened, path, { ...options, durability, world });
   } catch (thrown) {
     opened.db.close();
-    throw asStoreError(thrown, { path });
+    throw toStoreError(thrown, { path });
   }
 }
 
-function storeIn(
-  { db, file }: OpenFile,
+function createStore(
+  { db, file }: OpenedDatabase,
   path: string,
   options: SqliteStoreOptions & Required<Pick<SqliteStoreOptions, "durability" | "world">>,
 ): SqliteStore {
   const { durability, world, maxBytes, encryption } = options;
-  const vault = encryption === undefined ? undefined : createVault(encryption);
+  const vault = encryption === undefined ? undefined : createStoreCipher(encryption);
   const owner = createOwner(db, file);
   const reader = createReader(db, vault, (fault) =>
-    world.log("error", "a list leaves out a row that is not what was written", {
+    world.log("error", "a list skipped a damaged row", {
       ...fault.place,
       error: fault.message,
     }),
@@ -116,44 +127,44 @@ function storeIn(
   const artifacts = createArtifacts(db, (thread) => reader.seals(thread));
   const items = createLongTerm(db, vault);
   const longTerm = {
-    apply: (changes: readonly LongTermChange[], at: number) => erasing(db, () => items.apply(changes, at)),
+    apply: (changes: readonly LongTermChange[], at: number) => eraseSecurely(db, () => items.apply(changes, at)),
   };
   const writer = createWriter(db, { owner, reader, vault, artifacts, longTerm });
-  const imageOf = createImages(db, { reader, cuts: createCuts(db), artifacts });
-  const sweeper = createSweeper(db, { reader, artifacts });
-  const verifier = createVerifier(db, { reader, cuts: createCuts(db), sweeper, artifacts, longTerm: items });
-  const beginRead = db.prepare("BEGIN");
-  const endRead = db.prepare("COMMIT");
-  const giveUpRead = db.prepare("ROLLBACK");
-  const reserve = createReserve(db, file, maxBytes);
-  const committer = createCommitter(db, world, reserve.lend);
-  const threads: Map<string, Held> = new Map();
-  /** Threads that were let go while the file could not be written: their rows still name this store. */
-  const unreleased: Set<Held> = new Set();
-  /** Claims of runs that begin: each is written with the first commit of its run. */
+  const exportThread = createThreadExporter(db, { reader, cuts: createPrunedRanges(db), artifacts });
+  const sweeper = createReencryption(db, { reader, artifacts });
+  const verifier = createVerifier(db, { reader, cuts: createPrunedRanges(db), sweeper, artifacts, longTerm: items });
+  const beginReadTransaction = db.prepare("BEGIN");
+  const commitRead = db.prepare("COMMIT");
+  const rollbackRead = db.prepare("ROLLBACK");
+  const reserve = createDiskReserve(db, file, maxBytes);
+  const committer = createCommitter(db, world, reserve.runWithReserve);
+  const threads: Map<string, ClaimedThread> = new Map();
+  /** Released threads whose release could not be written: their rows still contain this owner. */
+  const failedReleases: Set<ClaimedThread> = new Set();
+  /** Claims of starting runs, written with the first commit of the run. */
   const deferred: Map<string, DeferredClaim> = new Map();
   let closed = false;
-  let untilNamed = 0;
+  let commitsLeft = 0;
 
   function write<Value>(
     thread: string | undefined,
     run: () => Value,
-    done: (value: Value) => void = () => undefined,
+    onDone: (value: Value) => void = () => undefined,
     undo: () => void = () => undefined,
   ): Promise<Value> {
     return new Promise((resolve, reject) => {
-      if (closed) throw storeRules.closed("sqlite");
+      if (closed) throw storeRules.createClosedError("sqlite");
       let value: Value;
       let registered = false;
       committer.add({
         ...(thread === undefined ? {} : { thread }),
         run: () => {
-          const before = owner.id();
-          reader.forgetSeals();
+          const ownerBefore = owner.getId();
+          reader.forgetCipher();
           try {
             value = run();
           } finally {
-            registered = owner.id() !== before;
+            registered = owner.getId() !== ownerBefore;
           }
         },
         undo: () => {
@@ -162,192 +173,195 @@ function storeIn(
           reserve.close();
           owner.unregister();
         },
-        told: (failure) => {
+        onCommitted: (failure) => {
           if (failure !== undefined)
-            return reject(thread === undefined ? failure : withLastGood(failure, reader, thread));
-          if (registered) untilNamed = commitsUntilNamed;
-          done(value);
+            return reject(thread === undefined ? failure : addLastGood(failure, reader, thread));
+          if (registered) commitsLeft = commitsUntilCheckpoint;
+          onDone(value);
           resolve(value);
         },
       });
     });
   }
 
-  async function read<Value>(work: (reader: Reader) => Value, thread?: string): Promise<Value> {
-    if (closed) throw storeRules.closed("sqlite");
-    reader.forgetSeals();
+  async function read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
+    if (closed) throw storeRules.createClosedError("sqlite");
+    reader.forgetCipher();
     try {
-      // One moment for all that is read: meanwhile others may delete and prune.
-      beginRead.run();
-      const value = work(reader);
-      endRead.run();
+      // One transaction for the whole read: other processes may delete and prune meanwhile.
+      beginReadTransaction.run();
+      const value = operation(reader);
+      commitRead.run();
       return value;
     } catch (thrown) {
-      const error = asStoreError(thrown, thread === undefined ? {} : { thread });
-      throw thread === undefined ? error : withLastGood(error, reader, thread);
+      const error = toStoreError(thrown, thread === undefined ? {} : { thread });
+      throw thread === undefined ? error : addLastGood(error, reader, thread);
     } finally {
-      if (db.inTransaction) giveUpRead.run();
+      if (db.inTransaction) rollbackRead.run();
     }
   }
 
-  /** One statement is one moment by itself. */
+  /** A single statement needs no read transaction. */
   function isInboxEmpty(thread: string): boolean {
     try {
-      return !reader.hasLetters();
+      return !reader.hasInboxMessages();
     } catch (thrown) {
-      throw asStoreError(thrown, { thread });
+      throw toStoreError(thrown, { thread });
     }
   }
 
-  /** A read that says of runs whether they are at work: owners that it has not heard of yet are looked for first. */
+  /** Reads data with the effective status of runs: checks the liveness of unknown owners first. */
   async function readStatus<Value>(
-    work: (reader: Reader, dead: readonly number[]) => Value,
+    operation: (reader: Reader, dead: readonly number[]) => Value,
     thread?: string,
-    owners: (reader: Reader) => readonly number[] = (from) => from.ownersAtWork(thread),
+    listOwners: (reader: Reader) => readonly number[] = (from) => from.listActiveOwners(thread),
   ): Promise<Value> {
-    const isKnown = (id: number): boolean => id === owner.id() || owner.isDead(id);
-    const strangers = (await read(owners, thread)).filter((id) => !isKnown(id));
-    // Who lives is told inside a write transaction only, in which nobody else looks.
-    if (strangers.length > 0) await write(thread, () => strangers.map((id) => owner.isAlive(id)));
-    return await read((from) => work(from, owner.dead()), thread);
+    const isKnown = (id: number): boolean => id === owner.getId() || owner.isDead(id);
+    const unknownOwners = (await read(listOwners, thread)).filter((id) => !isKnown(id));
+    // Liveness is checked inside a write transaction, because no other process checks at the same time there.
+    if (unknownOwners.length > 0) await write(thread, () => unknownOwners.map((id) => owner.isAlive(id)));
+    return await read((from) => operation(from, owner.listDead()), thread);
   }
 
-  function commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void {
+  function commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void {
     if (closed) {
-      world.schedule.soon(() => told(storeRules.closed("sqlite")));
+      world.schedule.soon(() => onCommitted(storeRules.createClosedError("sqlite")));
       return;
     }
-    const due = deferred.get(commit.thread);
-    if (due?.claim.epoch === commit.epoch && letsGoOnly(commit)) {
+    const deferredClaim = deferred.get(commit.thread);
+    if (deferredClaim?.claim.epoch === commit.epoch && isReleaseOnly(commit)) {
       deferred.delete(commit.thread);
-      world.schedule.soon(() => told(undefined, due.claim.queued));
+      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim.queued));
       return;
     }
-    let held: Held | undefined;
-    let taken: DeferredClaim | undefined;
+    let claimed: ClaimedThread | undefined;
+    let takenClaim: DeferredClaim | undefined;
     let queued: number | undefined;
     committer.add({
       thread: commit.thread,
-      last: commit.release === true && commit.checkpoint === undefined,
+      usesReserve: commit.release === true && commit.checkpoint === undefined,
       run: () => {
-        taken = undefined;
+        takenClaim = undefined;
         if (deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
-          taken = takeDeferred(commit.thread);
-          if (taken === undefined) throw storeRules.fenced(commit);
+          takenClaim = claimDeferred(commit.thread);
+          if (takenClaim === undefined) throw storeRules.createFencedError(commit);
         }
-        held = threads.get(commit.thread);
-        queued = writer.commit(commit, held);
+        claimed = threads.get(commit.thread);
+        queued = writer.commit(commit, claimed);
       },
       undo: () => {
-        deferAgain(commit.thread, taken);
-        if (held !== undefined)
-          for (const line of [commit.branch, ...(commit.around ?? []).map(({ line }) => line)]) forgetLine(held, line);
+        restoreDeferred(commit.thread, takenClaim);
+        if (claimed !== undefined)
+          for (const namespace of [commit.branch, ...(commit.parentJournals ?? []).map(({ namespace }) => namespace)])
+            forgetNamespace(claimed, namespace);
       },
-      told: (failure) => {
-        forget(commit, failure);
-        told(failure, queued);
-        if (untilNamed > 0 && --untilNamed === 0 && !copyLog(db, world, "PASSIVE")) untilNamed = commitsUntilNamed;
+      onCommitted: (failure) => {
+        updateClaim(commit, failure);
+        onCommitted(failure, queued);
+        if (commitsLeft > 0 && --commitsLeft === 0 && !checkpointLog(db, world, "PASSIVE"))
+          commitsLeft = commitsUntilCheckpoint;
       },
     });
   }
 
-  /** Take the thread of a run that begins, with whatever is written to it first; nothing where others have come to it. */
-  function takeDeferred(thread: string): DeferredClaim | undefined {
-    const due = deferred.get(thread);
-    reader.forgetSeals();
-    const held = due?.take();
-    if (held === undefined) return undefined;
+  /** Claims the thread of a starting run together with its first write; undefined if the thread has changed. */
+  function claimDeferred(thread: string): DeferredClaim | undefined {
+    const deferredClaim = deferred.get(thread);
+    reader.forgetCipher();
+    const claimed = deferredClaim?.claimThread();
+    if (claimed === undefined) return undefined;
     deferred.delete(thread);
-    threads.set(thread, held);
-    return due;
+    threads.set(thread, claimed);
+    return deferredClaim;
   }
 
-  /** The write that has taken a thread is not in the file. */
-  function deferAgain(thread: string, taken: DeferredClaim | undefined): void {
-    if (taken === undefined) return;
+  /** Restores a deferred claim after the write was rolled back. */
+  function restoreDeferred(thread: string, takenClaim: DeferredClaim | undefined): void {
+    if (takenClaim === undefined) return;
     threads.delete(thread);
-    deferred.set(thread, taken);
+    deferred.set(thread, takenClaim);
   }
 
-  /** What is put beside a run takes the thread where the run is about to: a new one is there only then. */
-  function putBeside<Value>(thread: string, run: () => Value): Promise<Value> {
-    let taken: DeferredClaim | undefined;
+  /** Writes to a thread, together with its deferred claim: a new thread exists only after the claim. */
+  function writeWithDeferredClaim<Value>(thread: string, run: () => Value): Promise<Value> {
+    let takenClaim: DeferredClaim | undefined;
     const put = (): Value => {
-      taken = takeDeferred(thread);
+      takenClaim = claimDeferred(thread);
       return run();
     };
-    return write(thread, put, undefined, () => deferAgain(thread, taken));
+    return write(thread, put, undefined, () => restoreDeferred(thread, takenClaim));
   }
 
-  /** The claim of a run that begins, where nobody holds the thread. */
-  function defer(request: ClaimRequest): Claim | undefined {
-    const self = owner.id();
+  /** Defers the claim of a starting run if the thread has no owner. */
+  function deferClaim(request: ClaimRequest): Claim | undefined {
+    const self = owner.getId();
     if (self === undefined || closed) return undefined;
     refuseDeferred(request.thread);
-    const due = writer.defer(request);
-    if (due === undefined) return undefined;
-    reserve.take(self);
-    deferred.set(request.thread, due);
-    return due.claim;
+    const deferredClaim = writer.defer(request);
+    if (deferredClaim === undefined) return undefined;
+    reserve.acquire(self);
+    deferred.set(request.thread, deferredClaim);
+    return deferredClaim.claim;
   }
 
-  /** A thread that a run of this store is about to begin on is held, though the file does not say so yet. */
+  /** Throws `thread_busy` for a thread with a deferred claim, which is not in the file yet. */
   function refuseDeferred(thread: string): void {
-    if (deferred.has(thread)) throw storeRules.busy(thread, owner.describe(owner.id() ?? 0));
+    if (deferred.has(thread)) throw storeRules.createBusyError(thread, owner.describe(owner.getId() ?? 0));
   }
 
-  /** What a commit that has ended means for who holds its thread. */
-  function forget({ thread, epoch, release }: Commit, failure: StatewrightError | undefined): void {
+  /** Updates the claim of a thread after a commit. */
+  function updateClaim({ thread, epoch, release }: Commit, failure: StatewrightError | undefined): void {
     if (failure?.code === "fenced" && deferred.get(thread)?.claim.epoch === epoch) deferred.delete(thread);
-    const held = threads.get(thread);
-    if (held?.epoch !== epoch) return;
+    const claimed = threads.get(thread);
+    if (claimed?.epoch !== epoch) return;
     if (failure === undefined ? release === true : failure.code === "fenced") threads.delete(thread);
-    // Its row still names this store, which lives: the next claim or fork here must not take that for a run at work.
+    // The row still contains this live owner: the next claim or fork in this store must not take it for an active
+    // run.
     else if (release === true) {
-      held.letGo = true;
-      unreleased.add(held);
+      claimed.isReleased = true;
+      failedReleases.add(claimed);
     }
   }
 
-  /** Let the file say of threads that they were let go, of which it could not: whoever looks for work finds what stands in them. */
-  async function letGoAgain(): Promise<void> {
-    const left = [...unreleased].filter((held) => threads.get(held.id) === held);
-    unreleased.clear();
-    if (left.length === 0) return;
-    const forgetAll = (): void => {
-      for (const held of left) if (threads.get(held.id) === held) threads.delete(held.id);
+  /** Retries failed releases, so that other processes can find and claim the threads. */
+  async function retryReleases(): Promise<void> {
+    const pending = [...failedReleases].filter((claimed) => threads.get(claimed.id) === claimed);
+    failedReleases.clear();
+    if (pending.length === 0) return;
+    const discardClaims = (): void => {
+      for (const claimed of pending) if (threads.get(claimed.id) === claimed) threads.delete(claimed.id);
     };
     try {
-      await write(undefined, () => left.forEach(writer.release), forgetAll);
+      await write(undefined, () => pending.forEach(writer.release), discardClaims);
     } catch (error) {
-      for (const held of left) unreleased.add(held);
-      world.log("debug", "threads could still not be let go", {
-        count: left.length,
-        error: asStoreError(error).message,
+      for (const held of pending) failedReleases.add(held);
+      world.log("debug", "releasing threads failed again", {
+        count: pending.length,
+        error: toStoreError(error).message,
       });
     }
   }
 
-  /** The epoch under which this store let a thread go without being able to write it. */
-  function letGoAt(thread: string): number | undefined {
-    const held = threads.get(thread);
-    return held?.letGo === true ? held.epoch : undefined;
+  /** Returns the epoch of a release that could not be written. */
+  function getReleasedEpoch(thread: string): number | undefined {
+    const claimed = threads.get(thread);
+    return claimed?.isReleased === true ? claimed.epoch : undefined;
   }
 
-  async function rotateWhole(change: Rotation): Promise<number> {
-    const until = await read(() => verifier.youngest());
-    const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after, until)));
-    return threadRows + (await rotateItems(items, (work) => write(undefined, work)));
+  async function rotateEverything(rotation: Rotation): Promise<number> {
+    const until = await read(() => verifier.getNewestThreadKey());
+    const threadRows = await rotateAll(rotation, write, (after) => read(() => verifier.listThreads(after, until)));
+    return threadRows + (await rotateItems(items, (operation) => write(undefined, operation)));
   }
 
   function isClosed(): boolean {
     return closed;
   }
 
-  /** Let the threads go, where the file names an owner; whatever the disk says to that, everything is let go here. */
-  function leave(): void {
+  /** Releases the threads if the file contains an owner; local resources are released despite disk errors. */
+  function closeStore(): void {
     try {
-      committer.close(() => (isAnyNamed() ? farewell(writer, threads, owner.leave) : undefined));
+      committer.close(() => (mayHaveOwners() ? createFinalJob(writer, threads, owner.deleteRows) : undefined));
     } finally {
       reserve.close();
       owner.close();
@@ -355,10 +369,10 @@ function storeIn(
     }
   }
 
-  /** Where the file does not say, there may be one. */
-  function isAnyNamed(): boolean {
+  /** Returns true unless the file certainly contains no owner. */
+  function mayHaveOwners(): boolean {
     try {
-      return owner.isAnyNamed();
+      return owner.hasOwners();
     } catch {
       return true;
     }
@@ -370,18 +384,19 @@ function storeIn(
     claim: async (request: ClaimRequest) => {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
-      const due = request.begins === true ? await read(() => defer(request), request.thread) : undefined;
-      if (due !== undefined) return due;
+      const deferredClaim =
+        request.startsRun === true ? await read(() => deferClaim(request), request.thread) : undefined;
+      if (deferredClaim !== undefined) return deferredClaim;
       const { claim } = await write(
         request.thread,
         () => {
           refuseDeferred(request.thread);
-          const claimed = writer.claim(request, letGoAt(request.thread));
-          // A run that begins has the room to say that it stands still.
-          reserve.take(owner.id() ?? 0);
+          const claimed = writer.claim(request, getReleasedEpoch(request.thread));
+          // Reserves disk space for the final write of a starting run.
+          reserve.acquire(owner.getId() ?? 0);
           return claimed;
         },
-        ({ held }) => threads.set(held.id, held),
+        ({ claimed }) => threads.set(claimed.id, claimed),
       );
       return claim;
     },
@@ -391,71 +406,71 @@ function storeIn(
       checkId("branch", fork.branch);
       return await write(fork.thread, () => {
         refuseDeferred(fork.thread);
-        return writer.branch(fork, letGoAt(fork.thread));
+        return writer.createBranch(fork, getReleasedEpoch(fork.thread));
       });
     },
     enqueue: async (put: QueueWrite) => {
       checkId("thread", put.thread);
-      return await putBeside(put.thread, () => writer.enqueue(put));
+      return await writeWithDeferredClaim(put.thread, () => writer.enqueue(put));
     },
     dequeue: (thread, run, ended) => write(thread, () => writer.dequeue(thread, run, ended)),
-    post: async (letter: LetterWrite) => {
-      checkId("thread", letter.thread);
-      return await putBeside(letter.thread, () => writer.post(letter));
+    post: async (message: InboxMessageWrite) => {
+      checkId("thread", message.thread);
+      return await writeWithDeferredClaim(message.thread, () => writer.post(message));
     },
     thread: (id) => readStatus((from, dead) => from.thread(id, dead), id),
     threads: async (filter = {}) => {
       const wanted = storeRules.checkThreadFilter(filter);
-      return await readStatus((from, dead) => from.threads(filter, wanted, dead));
+      return await readStatus((from, dead) => from.listThreads(filter, wanted, dead));
     },
-    branches: (thread) => read((from) => from.branches(thread), thread),
+    branches: (thread) => read((from) => from.listBranches(thread), thread),
     runs: async (filter = {}) => {
       const wanted = storeRules.checkRunFilter(filter);
-      return await readStatus((from, dead) => from.runs(filter, wanted, dead), filter.thread);
+      return await readStatus((from, dead) => from.listRuns(filter, wanted, dead), filter.thread);
     },
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);
-      if (unreleased.size > 0) await letGoAgain();
-      const owners = page.kind === "queued" ? (from: Reader) => from.ownersWithQueue() : undefined;
-      return await readStatus((from, dead) => from.claimable(page, dead), undefined, owners);
+      if (failedReleases.size > 0) await retryReleases();
+      const owners = page.kind === "queued" ? (from: Reader) => from.listQueueOwners() : undefined;
+      return await readStatus((from, dead) => from.listClaimable(page, dead), undefined, owners);
     },
-    checkpoint: (thread, id) => read((from) => from.checkpoint(thread, id), thread),
-    writtenBy: (thread, checkpoint) => read((from) => from.writtenBy(thread, checkpoint), thread),
+    checkpoint: (thread, id) => read((from) => from.getCheckpoint(thread, id), thread),
+    writtenBy: (thread, checkpoint) => read((from) => from.getGraphVersion(thread, checkpoint), thread),
     head: (thread, branch) => read((from) => from.head(thread, branch), thread),
     history: (thread, page) =>
       read((from) => {
         storeRules.checkFilter("history", page, ["branch", "before"]);
-        return from.history(thread, page);
+        return from.getHistory(thread, page);
       }, thread),
-    state: (thread, checkpoint) => read((from) => from.state(thread, checkpoint), thread),
-    effects: (thread, branch, step) => read((from) => from.effects(thread, branch, step), thread),
-    interrupts: (thread, branch) => read((from) => from.interrupts(thread, branch), thread),
+    state: (thread, checkpoint) => read((from) => from.getState(thread, checkpoint), thread),
+    effects: (thread, branch, step) => read((from) => from.listEffects(thread, branch, step), thread),
+    interrupts: (thread, branch) => read((from) => from.listInterrupts(thread, branch), thread),
     events: (thread, page) =>
       read((from) => {
         storeRules.checkFilter("events", page, ["after", "from"]);
-        return from.events(thread, page);
+        return from.listEvents(thread, page);
       }),
-    questions: (filter = {}) =>
+    openInterrupts: (filter = {}) =>
       read((from) => {
-        storeRules.checkFilter("questions", filter, storeRules.questionFilterKeys);
-        return from.questions(filter);
+        storeRules.checkFilter("questions", filter, storeRules.openInterruptFilterKeys);
+        return from.listOpenInterrupts(filter);
       }),
     inbox: async (thread, branch) => {
-      if (closed) throw storeRules.closed("sqlite");
-      return isInboxEmpty(thread) ? [] : await read((from) => from.inbox(thread, branch), thread);
+      if (closed) throw storeRules.createClosedError("sqlite");
+      return isInboxEmpty(thread) ? [] : await read((from) => from.listWaitingMessages(thread, branch), thread);
     },
     timers: (filter = {}) =>
       read((from) => {
         storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
-        return from.timers(filter);
+        return from.listTimers(filter);
       }),
     longTerm: {
       ...(options.longTerm === undefined ? {} : { vectors: options.longTerm }),
       get: (place, at) => read(() => items.get(place, at)),
-      page: (query) => read(() => items.page(query)),
+      page: (query) => read(() => items.listPage(query)),
       write: (changes, at) => write(undefined, () => longTerm.apply(changes, at)),
       refresh: (touches) => write(undefined, () => items.refresh(touches)),
-      sweep: (at, limit) => write(undefined, () => erasing(db, () => items.sweep(at, limit))),
+      sweep: (at, limit) => write(undefined, () => eraseSecurely(db, () => items.sweep(at, limit))),
     },
     artifacts: {
       list: (thread, filter = {}) =>
@@ -468,62 +483,64 @@ function storeIn(
           if (range !== undefined) storeRules.checkRange(range);
           return artifacts.read(thread, key, range);
         }, thread),
-      delete: (thread, key) => write(thread, () => erasing(db, () => artifacts.remove(thread, key))),
+      delete: (thread, key) => write(thread, () => eraseSecurely(db, () => artifacts.remove(thread, key))),
     },
     delete: async (id) => {
       await write(
         id,
         () => {
           refuseDeferred(id);
-          erasing(db, () => writer.remove(id, letGoAt(id)));
+          eraseSecurely(db, () => writer.remove(id, getReleasedEpoch(id)));
         },
         () => threads.delete(id),
       );
     },
-    image: (id) => read(() => imageOf(id), id),
-    insert: async (image) => {
-      await write(image.id, () => {
-        if (deferred.has(image.id)) throw storeRules.threadExists(image.id);
-        writer.insert(image);
+    exportThread: (id) => read(() => exportThread(id), id),
+    importThread: async (threadExport) => {
+      await write(threadExport.id, () => {
+        if (deferred.has(threadExport.id)) throw storeRules.createThreadExistsError(threadExport.id);
+        writer.insert(threadExport);
       });
     },
     prune: async (prune) => {
       const pieces = writer.prune(prune);
       for (let piece = pieces.next(); ; piece = pieces.next()) {
         if (piece.done === true) return piece.value;
-        const { does, run } = piece.value;
-        if (does === "writes") await write(prune.thread, () => erasing(db, run));
-        else if (does === "reads") await read(run, prune.thread);
-        // Others come in between: a write has waited for its turn already.
-        if (does !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
+        const { kind, run } = piece.value;
+        if (kind === "writes") await write(prune.thread, () => eraseSecurely(db, run));
+        else if (kind === "reads") await read(run, prune.thread);
+        // Yields to other work; a write step has already waited for its turn.
+        if (kind !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
       }
     },
     vacuum: () => vacuum(db, world, isClosed),
     backup: async (target, backup = {}) => {
-      if (closed) throw storeRules.closed("sqlite");
+      if (closed) throw storeRules.createClosedError("sqlite");
       storeRules.checkKeys("backup", backup, ["overwrite"]);
-      await backupTo(db, target, backup);
+      await backUpDatabase(db, target, backup);
     },
-    verify: (thread) => verifyStore(verifier, (work) => read(work, thread), thread),
+    verify: (thread) => verifyStore(verifier, (operation) => read(operation, thread), thread),
     rotate: async (thread) => {
       if (vault === undefined)
-        throw invalid("a store without encryption has no keys to rotate", "Open it with encryption: { keys }");
-      const change = { reader, vault, sweeper };
-      const rows = thread === undefined ? await rotateWhole(change) : await rotateThread(change, write, thread);
-      // An older key may be thrown away now: a power cut must not bring back what was sealed with it.
-      if (durability !== "full" && !(await insist(world, isClosed, () => settle(db)))) throw locked();
+        throw createOptionError("a store without encryption has no keys to rotate", "Pass encryption: { keys }");
+      const rotation = { reader, vault, sweeper };
+      const rows =
+        thread === undefined ? await rotateEverything(rotation) : await rotateThread(rotation, write, thread);
+      // The caller may discard an older key now: a power failure must not restore values encrypted with it.
+      if (durability !== "full" && !(await retryBusy(world, isClosed, () => fsyncDatabase(db))))
+        throw createLockedError();
       return rows;
     },
     close: () => {
       if (closed) return;
       closed = true;
-      leave();
+      closeStore();
     },
   };
 }
 
-/** Whether a commit does nothing but let its thread go. */
-function letsGoOnly({
+/** Returns true if a commit only releases its thread. */
+function isReleaseOnly({
   thread: _,
   branch: __,
   epoch: ___,
@@ -532,58 +549,58 @@ function letsGoOnly({
   release,
   ...parts
 }: Commit): boolean {
-  const isNothing = (part: unknown): boolean => part === undefined || (Array.isArray(part) && part.length === 0);
-  return release === true && Object.values(parts).every(isNothing);
+  const isEmpty = (part: unknown): boolean => part === undefined || (Array.isArray(part) && part.length === 0);
+  return release === true && Object.values(parts).every(isEmpty);
 }
 
-/** The last write: every thread is let go, so that the next owner knows that this one did not die. */
-function farewell(writer: Writer, threads: ReadonlyMap<string, Held>, leave: () => void) {
+/** Creates the last write: releases all threads, so that the next owner does not take this store for crashed. */
+function createFinalJob(writer: Writer, threads: ReadonlyMap<string, ClaimedThread>, deleteOwnerRows: () => void) {
   return {
     run: () => {
-      for (const held of threads.values()) writer.release(held);
-      leave();
+      for (const claimed of threads.values()) writer.release(claimed);
+      deleteOwnerRows();
     },
     undo: () => undefined,
-    told: () => undefined,
+    onCommitted: () => undefined,
   };
 }
 
-/** The log is copied into the file when that is possible; where it is not, nothing is lost: the next to open the file reads the log. */
+/** Checkpoints the log into the file if possible. Otherwise nothing is lost: the next open reads the log. */
 function closeDatabase(db: Database, world: World): void {
-  copyLog(db, world, "TRUNCATE");
+  checkpointLog(db, world, "TRUNCATE");
   db.close();
 }
 
-/** Whether all of it was: what somebody who reads an older state still needs stays in the log. */
-function copyLog(db: Database, world: World, how: "PASSIVE" | "TRUNCATE"): boolean {
+/** Checkpoints the log; true if complete. Frames needed by an older reader remain in the log. */
+function checkpointLog(db: Database, world: World, mode: "PASSIVE" | "TRUNCATE"): boolean {
   try {
-    const sql = how === "PASSIVE" ? "wal_checkpoint(PASSIVE)" : "wal_checkpoint(TRUNCATE)";
-    const [copied] = db.pragma(sql) as readonly { readonly log: number; readonly checkpointed: number }[];
-    return copied !== undefined && copied.checkpointed >= copied.log;
+    const sql = mode === "PASSIVE" ? "wal_checkpoint(PASSIVE)" : "wal_checkpoint(TRUNCATE)";
+    const [result] = db.pragma(sql) as readonly { readonly log: number; readonly checkpointed: number }[];
+    return result !== undefined && result.checkpointed >= result.log;
   } catch (thrown) {
-    world.log("warn", "the log could not be copied into the file", { error: asStoreError(thrown).message });
+    world.log("warn", "the write-ahead log could not be checkpointed", { error: toStoreError(thrown).message });
     return false;
   }
 }
 
-/** What was removed is overwritten at once where it stands; copies in pages that were free before go with `vacuum`. */
-function erasing<Value>(db: Database, work: () => Value): Value {
+/** Overwrites deleted data in place; copies in formerly free pages are removed by `vacuum`. */
+function eraseSecurely<Value>(db: Database, operation: () => Value): Value {
   db.pragma("secure_delete = ON");
   try {
-    return work();
+    return operation();
   } finally {
     db.pragma("secure_delete = OFF");
   }
 }
 
 /**
- * The file itself must name its owner, not only its log, so that a copy without the log is known for what it is. After so
- * many commits the log is copied into the file for that: a process that does little is spared the wait.
+ * Number of commits after which the log is checkpointed, so that the file itself contains its owner and a copy
+ * without the log is detected. A process with few writes avoids the checkpoint.
  */
-const commitsUntilNamed = 16;
+const commitsUntilCheckpoint = 16;
 
-/** Room for the tables of a fresh file, and a little more. */
-const smallestBytes = 128 * 1024;
+/** Space for the tables of a new file, with a margin. */
+const minFileBytes = 128 * 1024;
 
 function checkOptions(path: string, options: SqliteStoreOptions): void {
   storeRules.checkKeys("sqliteStore", options, [
@@ -595,27 +612,42 @@ function checkOptions(path: string, options: SqliteStoreOptions): void {
     "longTerm",
   ]);
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
-    throw invalid(`the path is ${shown(path)}`, 'Give the path of a file, or ":memory:"');
+    throw createOptionError(
+      `\`path\` must be a file path, got ${formatValue(path)}`,
+      'Pass the path of a file, or ":memory:"',
+    );
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   if (encryption !== undefined && typeof encryption?.keys !== "function")
-    throw invalid("encryption has no function keys", "Give encryption: { keys: (thread) => [{ id, key }] }");
+    throw createOptionError(
+      "`encryption.keys` must be a function",
+      "Pass encryption: { keys: (thread) => [{ id, key }] }",
+    );
   if (encryption?.longTerm !== undefined && typeof encryption.longTerm !== "function")
-    throw invalid("longTerm of encryption is no function", "Give longTerm: (namespace) => [{ id, key }]");
+    throw createOptionError("`encryption.longTerm` must be a function", "Pass longTerm: (namespace) => [{ id, key }]");
   if (durability !== "full" && durability !== "normal")
-    throw invalid(`durability is ${shown(durability)}`, 'Use "full" or "normal"');
+    throw createOptionError(
+      `\`durability\` must be "full" or "normal", got ${formatValue(durability)}`,
+      'Use "full" or "normal"',
+    );
   if (fileSystem !== "local" && fileSystem !== "any")
-    throw invalid(`fileSystem is ${shown(fileSystem)}`, 'Use "local" or "any"');
-  if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= smallestBytes))
-    throw invalid(`maxBytes is ${shown(maxBytes)}`, `Give a whole number from ${smallestBytes}`);
+    throw createOptionError(
+      `\`fileSystem\` must be "local" or "any", got ${formatValue(fileSystem)}`,
+      'Use "local" or "any"',
+    );
+  if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= minFileBytes))
+    throw createOptionError(
+      `\`maxBytes\` must be an integer ≥ ${minFileBytes}, got ${formatValue(maxBytes)}`,
+      `Pass an integer of at least ${minFileBytes}`,
+    );
 }
 
-/** A value in a few words: a program without types may give anything. */
-function shown(value: unknown): string {
+/** Formats any value for a message, because callers without types can pass anything. */
+function formatValue(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, 200));
   return typeof value === "object" && value !== null ? "an object" : String(value);
 }
 
-function invalid(what: string, next: string): StatewrightError {
+function createOptionError(what: string, next: string): StatewrightError {
   return new StatewrightError("invalid_option", { what: `sqliteStore: ${what}`, next });
 }

@@ -6,7 +6,7 @@ import {
   defineState,
   defineTool,
   END,
-  handleOf,
+  getArtifactHandle,
   jsonSchemaInput,
   type Message,
   type Model,
@@ -50,7 +50,7 @@ async function keep(
   return artifacts.map(({ row }) => row.key);
 }
 
-test("a body of many pieces is what it was, whole and in part, after the file was closed, encrypted and given new keys", async () => {
+test("an artifact of many pieces is unchanged, complete and in part, after close, encryption and key rotation", async () => {
   const body = randomBytes(40 * pieceBytes + 17);
   const plain = open();
   const [key = ""] = await keep(plain, body);
@@ -59,7 +59,7 @@ test("a body of many pieces is what it was, whole and in part, after the file wa
     expect(Buffer.compare((await store.artifacts.read("t", key)) ?? new Uint8Array(), body)).toBe(0);
     const read = (await store.artifacts.read("t", key, part)) ?? new Uint8Array();
     expect(Buffer.compare(read, body.subarray(part.offset, part.offset + part.limit))).toBe(0);
-    expect(await store.artifacts.list("t", { key: handleOf(key) })).toHaveLength(1);
+    expect(await store.artifacts.list("t", { key: getArtifactHandle(key) })).toHaveLength(1);
     expect(await store.verify()).toMatchObject({ threads: 1, artifacts: 1, faults: [] });
   };
   await check(plain);
@@ -77,7 +77,7 @@ test("a body of many pieces is what it was, whole and in part, after the file wa
   after.close();
 });
 
-test("bodies of several threads that stand between each other get new keys thread by thread, each piece of them", async () => {
+test("interleaved artifacts of several threads are rekeyed thread by thread, every piece", async () => {
   const sealed = open({ encryption: keys });
   const bodies = [0, 1, 2].map((nth) => randomBytes((7 + nth) * pieceBytes));
   const kept: Record<string, string[]> = { t: [], u: [] };
@@ -107,7 +107,7 @@ test("bodies of several threads that stand between each other get new keys threa
   after.close();
 });
 
-test("who has an encrypted file does not learn by its hash what an artifact is", async () => {
+test("an encrypted file does not reveal an artifact by its content hash", async () => {
   const store = open({ encryption: keys });
   const [key = ""] = await keep(store, "yes");
   store.close();
@@ -123,7 +123,7 @@ test.each([
   ["a row", "UPDATE artifacts SET about = replace(about, 'notes', 'other')"],
   ["what a row points at", "UPDATE artifacts SET body = 2 WHERE key = 1"],
   ["the length of a body", "UPDATE artifacts SET bytes = bytes - 1"],
-])("F6 (%s) that was changed is refused, and verify tells of it", async (_, sql) => {
+])("a changed artifact (%s) is refused, and verify reports the fault [F6]", async (_, sql) => {
   const store = open();
   const [key = ""] = await keep(store, "a".repeat(3 * pieceBytes), "b".repeat(3 * pieceBytes));
   store.close();
@@ -134,7 +134,7 @@ test.each([
   changed.close();
 });
 
-test("of a thread with more artifacts than are listed at once verify looks at each, and each is sealed", async () => {
+test("verify checks every artifact of a thread above the list page size, and each is sealed", async () => {
   const store = open();
   const kept = await keep(store, ...Array.from({ length: 2_100 }, (_, index) => `body ${index}`));
   await store.artifacts.delete("t", kept[2_000] ?? "");
@@ -178,8 +178,8 @@ function agent(body: () => string) {
   const node = toolNode<{ readonly messages: readonly Message[] }>({ tools: [dump] });
   const model: Model = {
     id: "scripted",
-    respond: async ({ messages: said }) =>
-      said.some(({ role }) => role === "tool")
+    respond: async ({ messages }) =>
+      messages.some(({ role }) => role === "tool")
         ? { content: [{ type: "text", text: "done" }], finish: "stop" }
         : { content: [{ type: "call", id: "c1", name: "dump", args: {} }], finish: "calls" },
   };
@@ -192,14 +192,14 @@ function agent(body: () => string) {
     })
     .edges({
       [START]: "model",
-      model: route(["tools", END], ({ messages: said }) =>
-        said.at(-1)?.role === "assistant" && said.length === 2 ? "tools" : END,
+      model: route(["tools", END], ({ messages }) =>
+        messages.at(-1)?.role === "assistant" && messages.length === 2 ? "tools" : END,
       ),
       tools: "model",
     });
 }
 
-test("an artifact without room on the disk is not saved, nor is its outcome; with more room the call is made again", async () => {
+test("an artifact without disk space is not saved, and neither is its outcome; with space the call is repeated", async () => {
   let made = 0;
   const graphs = agent(() => {
     made += 1;

@@ -54,7 +54,7 @@ function numbers(count: number): readonly string[] {
   return Array.from({ length: count }, (_, at) => String(at + 1));
 }
 
-test("F5 a backup taken while this store writes is a prefix of its commits, and opens without a warning", async () => {
+test("a backup taken while this store writes is a prefix of its commits and opens without a warning [F5]", async () => {
   const store = open(file);
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 200; id++) await tell(store, superstep("t", claim, id, "x".repeat(2_000)));
@@ -70,7 +70,7 @@ test("F5 a backup taken while this store writes is a prefix of its commits, and 
   expect((await restored.claim({ ...graph, thread: "t" })).recovered).toBe(true);
 });
 
-test("F5 a backup taken while another process writes without a pause is a prefix of its commits", async () => {
+test("a backup taken while another process writes is a prefix of its commits [F5]", async () => {
   child = await startChild(file);
   const { epoch } = await child.claim("t");
   let told = 0;
@@ -91,7 +91,7 @@ test("F5 a backup taken while another process writes without a pause is a prefix
   expect(warnings).toEqual([]);
 });
 
-test("a backup takes no file's place unless it is asked to, and leaves nothing behind that is not whole", async () => {
+test("a backup overwrites a file only by option and leaves no partial file behind", async () => {
   const store = open(file);
   await steps(store, "t", 3);
   writeFileSync(copy, "mine");
@@ -102,7 +102,7 @@ test("a backup takes no file's place unless it is asked to, and leaves nothing b
   expect(readdirSync(home.path).filter((name) => name.includes("partial"))).toEqual([]);
 });
 
-test("F5 a backup in the place of a file takes its log away, and is refused while a store has that file open", async () => {
+test("a backup that replaces a file removes its log, and is refused while a store has that file open [F5]", async () => {
   const store = open(file);
   await steps(store, "t", 40);
   await store.backup(copy);
@@ -121,7 +121,7 @@ test("F5 a backup in the place of a file takes its log away, and is refused whil
   expect((await restored.verify()).faults).toEqual([]);
 });
 
-test("backups to one name at the same time are whole, and what a killed one has left is removed", async () => {
+test("concurrent backups to one name are complete, and remains of a killed backup are removed", async () => {
   const store = open(file);
   await steps(store, "t", 20);
   child = await startChild(join(home.path, "other.db"));
@@ -136,7 +136,7 @@ test("backups to one name at the same time are whole, and what a killed one has 
   expect(left).toEqual([`${basename(copy)}-partial-${beside}`]);
 });
 
-test("a backup never takes the place of the file that it copies", async () => {
+test("a backup never replaces the file that it copies", async () => {
   const store = open(file);
   await steps(store, "t", 3);
   symlinkSync(file, copy);
@@ -146,7 +146,7 @@ test("a backup never takes the place of the file that it copies", async () => {
   expect(await itemsOf(open(file), "t")).toEqual(numbers(3));
 });
 
-test("F5 a file that was copied without its log warns when it is opened, one with its log or closed does not", async () => {
+test("a file copied without its log warns at opening, and one with its log or closed does not [F5]", async () => {
   const store = open(file);
   await steps(store, "t", 20);
   copyFileSync(file, copy);
@@ -167,7 +167,7 @@ test("F5 a file that was copied without its log warns when it is opened, one wit
   expect(warnings).toEqual([]);
 });
 
-test("a file whose owner lives does not warn: it has come to it since the file was looked at", async () => {
+test("a file that a live owner claimed after the check does not warn", async () => {
   const store = open(file);
   await steps(store, "t", 20);
   copyFileSync(file, copy);
@@ -178,14 +178,14 @@ test("a file whose owner lives does not warn: it has come to it since the file w
   expect(warnings).toEqual([]);
 });
 
-test("F5 a young file that was copied without its log warns too", async () => {
+test("a young file copied without its log warns too [F5]", async () => {
   await steps(open(file), "t", 1);
   copyFileSync(file, copy);
   open(copy);
   expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
 });
 
-test("F5 the file comes to name its owner also where somebody read it when that was due", async () => {
+test("a file gets its owner name also when a reader blocked the first attempt [F5]", async () => {
   open(file).close(); // the tables stand in it
   const store = open(file);
   const reader = new Database(file, { readonly: true });
@@ -200,7 +200,7 @@ test("F5 the file comes to name its owner also where somebody read it when that 
   expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
 });
 
-test("the file of a process that was killed does not warn, also after others have read it", async () => {
+test("the file of a killed process does not warn, also after other readers", async () => {
   child = await startChild(file);
   const { epoch } = await child.claim("t");
   await child.ask({ do: "step", thread: "t", epoch, id: 1 });

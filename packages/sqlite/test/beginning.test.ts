@@ -25,24 +25,24 @@ afterEach(() => {
 });
 
 function begins(thread: string): Promise<Claim> {
-  return store.claim({ ...graph, thread, begins: true });
+  return store.claim({ ...graph, thread, startsRun: true });
 }
 
 function letGo(thread: string, { epoch, branch }: Claim, seq: number): Promise<void> {
   return tell(store, { thread, branch, epoch, seq, release: true });
 }
 
-test("a run that does not begin after all leaves no trace", async () => {
+test("a run that is released before its first commit leaves no trace", async () => {
   await letGo("t", await begins("t"), 0);
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
 
   await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
-  const before = await other.image("t");
+  const before = await other.exportThread("t");
   await letGo("t", await begins("t"), 1);
-  expect(await other.image("t")).toEqual(before);
+  expect(await other.exportThread("t")).toEqual(before);
 });
 
-test("what others have done on the thread meanwhile refuses the first commit, and stands", async () => {
+test("a first commit is refused after changes by others on the thread, and those changes stay", async () => {
   await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
   const meanwhile = {
     run: async () => tell(other, { ...superstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
@@ -52,24 +52,24 @@ test("what others have done on the thread meanwhile refuses the first commit, an
   for (const [what, does] of Object.entries(meanwhile)) {
     const late = await begins("t");
     await does();
-    const now = what === "remove" ? undefined : await other.image("t");
+    const now = what === "remove" ? undefined : await other.exportThread("t");
     await expect(tell(store, superstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
       code: "fenced",
     });
-    if (now !== undefined) expect(await other.image("t"), what).toEqual(now);
+    if (now !== undefined) expect(await other.exportThread("t"), what).toEqual(now);
   }
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 
-test("what others may do beside a run at work they may do before its first commit: that follows on what they left", async () => {
+test("changes allowed next to an active run are allowed before its first commit, which follows them", async () => {
   const keys = { now: ["a"] };
   const encryption = { keys: () => keys.now.map((id) => ({ id, key: new Uint8Array(32).fill(id.charCodeAt(0)) })) };
   const path = join(home.path, "sealed.db");
   const [one, two] = [sqliteStore(path, { encryption }), sqliteStore(path, { encryption })];
   const first = await one.claim({ ...graph, thread: "t" });
   for (const id of [1, 2, 3]) await tell(one, { ...superstep("t", first, id), release: id === 3 });
-  const claim = await one.claim({ ...graph, thread: "t", begins: true });
+  const claim = await one.claim({ ...graph, thread: "t", startsRun: true });
   keys.now = ["b", "a"];
   expect(await two.rotate("t")).toBeGreaterThan(0);
   expect(await two.prune({ thread: "t", keepLast: 1, merge: (rows) => rows })).toBe(2);
@@ -82,17 +82,17 @@ test("what others may do beside a run at work they may do before its first commi
   two.close();
 });
 
-test("a thread that was taken in from its image is not mistaken for another that took its place since", async () => {
+test("a thread imported from an image is not confused with another that replaced it since", async () => {
   for (const thread of ["x", "t"]) await tell(store, { ...superstep(thread, await begins(thread), 1), release: true });
-  const image = await store.image("t");
+  const image = await store.exportThread("t");
   await store.delete("t");
-  await store.insert(image);
+  await store.importThread(image);
   const late = await begins("t");
   // Its rows get the places of the old ones, save those of its branch, which another thread has by then.
   const again = async (): Promise<void> => {
     await other.delete("t");
     await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] });
-    await other.insert(image);
+    await other.importThread(image);
   };
   await expect(again()).rejects.toMatchObject({ code: "thread_busy" });
   await tell(store, superstep("t", late, 2));
@@ -100,7 +100,7 @@ test("a thread that was taken in from its image is not mistaken for another that
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 
-test("a first commit that fails leaves the thread to be taken with the next one", async () => {
+test("a failed first commit leaves the thread to be claimed by the next one", async () => {
   const claim = await begins("t");
   const unfit = { ...superstep("t", claim, 1), after: 7 };
   await expect(tell(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
@@ -109,7 +109,7 @@ test("a first commit that fails leaves the thread to be taken with the next one"
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
 });
 
-test("what is put beside a run that begins finds its thread there, and is followed by its first commit", async () => {
+test("a row queued next to a starting run finds its thread and is followed by the first commit", async () => {
   const queued = { id: "q", graph: "g", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
   const claim = await begins("t");
   await expect(store.enqueue({ thread: "t", branch: "b", run: queued })).rejects.toMatchObject({

@@ -42,8 +42,8 @@ async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>
   };
 }
 
-describe("F4 a file that others write too", () => {
-  test("F4 another program that holds the lock keeps nobody from reading, from its own work, or from the commit in the end", async () => {
+describe("a file with other writers [F4]", () => {
+  test("a lock held by another program blocks neither reads nor own work nor the commit in the end [F4]", async () => {
     const waits: number[] = [];
     const world = systemWorld();
     const log: typeof world.log = (_level, text, fields) => {
@@ -76,7 +76,7 @@ describe("F4 a file that others write too", () => {
     store.close();
   });
 
-  test("F4 two processes with four writers each: every commit is told, and no error reaches anybody", async () => {
+  test("two processes with four writers each commit everything without an error [F4]", async () => {
     const commits = 40;
     const ends = await Promise.all(
       ["one", "two"].map((name) => runLimited("./writers-main.ts", [file, name, "4", String(commits)])),
@@ -91,7 +91,7 @@ describe("F4 a file that others write too", () => {
     store.close();
   });
 
-  test("inside of SQLite nobody waits longer than 20 ms", () => {
+  test("a SQLite call waits at most 20 ms for a lock", () => {
     const { db } = openDatabase(file);
     expect(db.pragma("busy_timeout", { simple: true })).toBeLessThanOrEqual(20);
     db.close();

@@ -44,8 +44,8 @@ async function idsOf(store: Store, branch: string): Promise<readonly number[]> {
   return (await store.history("t", { branch, limit: 9 })).map(({ id }) => id);
 }
 
-describe("child lines in a file", () => {
-  test("more of them than a store remembers are written in turns", async () => {
+describe("child namespaces in a file", () => {
+  test("more child namespaces than a store caches are written alternately", async () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
     await tell(store, step(claim, "main", 1));
@@ -60,7 +60,7 @@ describe("child lines in a file", () => {
     expect(await store.branches("t")).toEqual([{ name: "main", head: id(0, 2) }]);
   });
 
-  test("one that a full disk refused is made by the next commit that there is room for", async () => {
+  test("a child namespace refused by a full disk is created by the next commit that fits", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "t" });
     await tell(store, step(claim, "main", 1));
@@ -76,7 +76,7 @@ describe("child lines in a file", () => {
     expect([await idsOf(store, "main/1:0"), await idsOf(store, "main/1:0/0:0")]).toEqual([[4, 2], [3]]);
   });
 
-  test("those of a transaction that was lost are made by the same commits, given again", async () => {
+  test("child namespaces of a lost transaction are created when the same commits are repeated", async () => {
     const world = systemWorld();
     // However slow the machine is, what comes at one moment shares a transaction.
     const clock = { now: () => world.clock.now(), monotonic: () => 0 };
@@ -105,7 +105,7 @@ describe("child lines in a file", () => {
       expect(await idsOf(store, line)).toEqual(ids);
   });
 
-  test("I5 one that goes on from a checkpoint that was exchanged is refused", async () => {
+  test("a child namespace that continues from a replaced checkpoint is refused [I5]", async () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
     for (const [id, parent] of [[1], [2, 1], [3, 2]] as const) await tell(store, step(claim, "main", id, parent));

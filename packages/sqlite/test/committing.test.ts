@@ -56,8 +56,8 @@ function transactions(): number {
   return count;
 }
 
-describe("commits of one moment", () => {
-  test("share one transaction and are told in their order, after it", async () => {
+describe("concurrent commits", () => {
+  test("commits of one moment share a transaction and are reported in order after it", async () => {
     const store = open();
     const claims = [await claimed(store, "a"), await claimed(store, "b"), await claimed(store, "c")];
     const before = transactions();
@@ -76,7 +76,7 @@ describe("commits of one moment", () => {
     expect(world.turn()).toBe(0);
   });
 
-  test("that take long come into several transactions, in their order, with a turn of the event loop between", async () => {
+  test("slow commits are split into several transactions, in order, with an event loop turn between", async () => {
     let ms = 0;
     const slow = { ...world, clock: { now: world.clock.now, monotonic: () => ms++ } };
     const store = open({ world: slow });
@@ -92,7 +92,7 @@ describe("commits of one moment", () => {
     expect(await itemsOf(store, "a")).toHaveLength(10);
   });
 
-  test("do not harm one another: a refused one is told so, the others are saved", async () => {
+  test("a refused commit among concurrent ones is reported as refused, and the others are saved", async () => {
     const store = open();
     const [a, b] = [await claimed(store, "a"), await claimed(store, "b")];
     const told: string[] = [];
@@ -109,7 +109,7 @@ describe("commits of one moment", () => {
     expect(await store.history("a", { limit: 9 })).toHaveLength(2);
   });
 
-  test("a channel whose first delta was refused is known when it comes again", async () => {
+  test("a channel whose first delta was refused is recognized in a later commit", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -123,7 +123,7 @@ describe("commits of one moment", () => {
     expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
   });
 
-  test("an effect whose key is not well-formed text is refused, whether it has a row of its own or not", async () => {
+  test("an effect whose key is not well-formed text is refused, with or without its own row", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -135,7 +135,7 @@ describe("commits of one moment", () => {
     expect(told).toEqual(["first", "bad invalid_id", "good"]);
   });
 
-  test("a listener that throws keeps nobody else from being told", async () => {
+  test("a commit listener that throws does not stop reports to others", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -147,7 +147,7 @@ describe("commits of one moment", () => {
     expect(told).toEqual(["a2"]);
   });
 
-  test("more than 256 are saved in several turns, so that the event loop goes on between them", async () => {
+  test("more than 256 commits are saved in several turns, and the event loop continues between them", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -159,7 +159,7 @@ describe("commits of one moment", () => {
   });
 });
 
-describe("a file that another program holds locked", () => {
+describe("locked files", () => {
   let other: Database.Database;
   beforeEach(() => {
     open({ world });
@@ -167,7 +167,7 @@ describe("a file that another program holds locked", () => {
   });
   afterEach(() => other.close());
 
-  test("is waited for outside of SQLite, longer each time, and nobody hears of it", async () => {
+  test("a locked file is retried outside SQLite with growing waits and without an error", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -186,7 +186,7 @@ describe("a file that another program holds locked", () => {
     expect([told, world.delays]).toEqual([["a1", "a2"], []]);
   });
 
-  test("is given up after half a minute of waits, as a failure that may be tried again", async () => {
+  test("a locked file is given up after half a minute of waits with a retryable error", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -211,7 +211,7 @@ describe("a file that another program holds locked", () => {
     expect(told).toEqual(["a1 store_locked", "again"]);
   });
 
-  test("a thread that was let go meanwhile is free again for this store, and for nobody else", async () => {
+  test("a thread released while the file is locked is free for this store and for no other", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -233,7 +233,7 @@ describe("a file that another program holds locked", () => {
     await refused;
   });
 
-  test("does not keep anyone from reading", async () => {
+  test("a locked file does not block reads", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -244,7 +244,7 @@ describe("a file that another program holds locked", () => {
     other.exec("COMMIT");
   });
 
-  test("a store that closes meanwhile tells those who wait", async () => {
+  test("a store closed while the file is locked rejects the waiting commits", async () => {
     const store = open();
     const a = await claimed(store, "a");
     const told: string[] = [];
@@ -258,10 +258,10 @@ describe("a file that another program holds locked", () => {
   });
 });
 
-describe("a disk that is full", () => {
+describe("full disks", () => {
   const large = JSON.stringify("x".repeat(400_000));
 
-  test("refuses the commit whole, and the store works on with what there is room for", async () => {
+  test("a full disk refuses the complete commit, and the store continues with commits that fit", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "a" });
     await tell(store, superstep("a", claim, 1));
@@ -275,7 +275,7 @@ describe("a disk that is full", () => {
     expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
   });
 
-  test("takes the very commit that it refused, once there is room", async () => {
+  test("a commit refused by a full disk succeeds unchanged once there is room", async () => {
     const small = open({ maxBytes: 300_000 });
     const claim = await small.claim({ ...graph, thread: "a" });
     const commit: Commit = {
@@ -291,7 +291,7 @@ describe("a disk that is full", () => {
     expect((await store.state("a", 1))[0]?.deltas[0]?.text).toBe(large);
   });
 
-  test("tells everyone of the moment what became of theirs", async () => {
+  test("each commit of one moment on a full disk is reported with its own result", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "a" });
     const other = await store.claim({ ...graph, thread: "b" });
@@ -319,7 +319,7 @@ describe("a disk that is full", () => {
   });
 });
 
-test("F20 each turn of the event loop holds one commit at most, so that a slow disk delays it by one", async () => {
+test("each turn of the event loop runs at most one transaction, so a slow disk delays it by one [F20]", async () => {
   const store = open();
   const claims = [await claimed(store, "a"), await claimed(store, "b")];
   for (let id = 1; id <= 700; id++)

@@ -8,6 +8,6 @@ describe("a store in a file", () => {
   for (const { name, run } of tests) test(name, () => run(() => openFile()));
 });
 
-describe("a store in memory, which nobody else can open", () => {
+describe("a private store in memory", () => {
   for (const { name, run } of tests.filter(({ shared }) => !shared)) test(name, () => run(openMemory));
 });

@@ -58,7 +58,7 @@ describe("a damaged thread", () => {
     },
   };
   for (const [what, { sql, lastGood }] of Object.entries(damages)) {
-    test(`F6 (${what}) is refused with the last good checkpoint, from which a fork goes on; what is damaged stays refused`, async () => {
+    test(`a thread with damage in ${what} is refused with its last good checkpoint, a fork from there continues, and damaged ones stay refused [F6]`, async () => {
       const rounds = 6;
       const graphs = growing(diary, 20, rounds);
       const store = sqliteStore(file);
@@ -82,7 +82,7 @@ describe("a damaged thread", () => {
     });
   }
 
-  test("of which no checkpoint can be read says so", async () => {
+  test("a thread without a readable checkpoint is refused with that fact", async () => {
     const store = sqliteStore(file);
     await run(growing(diary, 20, 2), { store, thread: "t", input: first }).result;
     store.close();
@@ -94,7 +94,7 @@ describe("a damaged thread", () => {
     damaged.close();
   });
 
-  test("F6 effects that a checkpoint folded are refused when they are not what was written, and the check finds them", async () => {
+  test("changed effects that a checkpoint folded are refused, and verify finds them [F6]", async () => {
     const chat = defineGraph({ name: "chat", state: defineState({ said: anything<string>() }) })
       .nodes({ say: async (_, { step }) => ({ said: await step("think", () => "hello", { effect: "pure" }) }) })
       .edges({ [START]: "say", say: END });
@@ -116,7 +116,7 @@ describe("a damaged thread", () => {
     }
   });
 
-  test("of an answered question alone does not keep a fork from its newest checkpoint: it is asked again", async () => {
+  test("damage in an answered interrupt alone still allows a fork from the newest checkpoint, which asks again", async () => {
     const store = sqliteStore(file);
     const graphs = growing(diary, 20, 2);
     await run(graphs, { store, thread: "t", input: first }).result;
@@ -158,7 +158,7 @@ describe("lists of many threads", () => {
     });
   }
 
-  test("leave out a damaged row, say so in the log, and still give as many as were asked for", async () => {
+  test("a list skips a damaged row, logs it, and still returns the requested number", async () => {
     logged.length = 0;
     const store = sqliteStore(file);
     for (const [index, thread] of ["a", "b", "c", "d"].entries()) await waiting(store, thread, 1_000 + index);
@@ -172,13 +172,13 @@ describe("lists of many threads", () => {
     const damaged = sqliteStore(file, { world });
     const threadsOf = (rows: readonly { readonly thread: string }[]): string =>
       rows.map(({ thread }) => thread).join("");
-    expect(threadsOf(await damaged.questions())).toBe("dca");
-    expect(threadsOf(await damaged.questions({ limit: 3 }))).toBe("dca");
+    expect(threadsOf(await damaged.openInterrupts())).toBe("dca");
+    expect(threadsOf(await damaged.openInterrupts({ limit: 3 }))).toBe("dca");
     expect(threadsOf(await damaged.timers({ limit: 2 }))).toBe("ac");
     expect(threadsOf(await damaged.runs({ limit: 3 }))).toBe("dca");
     expect(logged).toHaveLength(4);
     expect(logged.join("\n")).toContain('"thread":"b"');
-    await refusal(damaged.questions({ thread: "b" }));
+    await refusal(damaged.openInterrupts({ thread: "b" }));
     await refusal(damaged.timers({ thread: "b" }));
     await refusal(damaged.runs({ thread: "b" }));
     expect((await damaged.verify()).faults.map(({ thread }) => thread)).toContain("b");
@@ -186,7 +186,7 @@ describe("lists of many threads", () => {
   });
 });
 
-test("the newest checkpoint of a thread that is held is missed by the changes that it has left", async () => {
+test("a missing newest checkpoint of a held thread is detected by its remaining deltas", async () => {
   const store = sqliteStore(file);
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
   await tell(store, { ...superstep("t", { epoch, branch }, 1), run: running("r", "t") });
@@ -198,7 +198,7 @@ test("the newest checkpoint of a thread that is held is missed by the changes th
   store.close();
 });
 
-test("a run that lost its place in the list by metadata is told by verify", async () => {
+test("verify reports a run that is missing from the metadata index", async () => {
   const store = sqliteStore(file);
   const metadata = { customer: "c-7", tier: 2 };
   await run(growing(diary, 20, 2), { store, thread: "t", input: first, metadata }).result;
@@ -212,7 +212,7 @@ test("a run that lost its place in the list by metadata is told by verify", asyn
   damaged.close();
 });
 
-test("a file whose list of threads, branches or channels is damaged is not opened", async () => {
+test("a file with damaged rows of threads, branches or channels is not opened", async () => {
   const store = sqliteStore(file);
   for (let index = 0; index < 5; index++) await store.claim({ ...graph, thread: `t${index}` });
   store.close();
@@ -229,7 +229,7 @@ test("a file whose list of threads, branches or channels is damaged is not opene
   );
 });
 
-test("history of a thread of which an older checkpoint is damaged is given up to there", async () => {
+test("the history of a thread is returned up to a damaged checkpoint", async () => {
   const store = sqliteStore(file);
   const graphs = growing(diary, 20, 5);
   await run(graphs, { store, thread: "t", input: first }).result;

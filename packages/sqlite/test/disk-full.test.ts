@@ -35,8 +35,8 @@ async function fill(store: ReturnType<typeof sqliteStore>, bytes: number): Promi
   await tell(store, { ...superstep("ballast", claim, 1), checkpoint: checkpoint(1, deltas), release: true });
 }
 
-describe("a run that meets a full disk", () => {
-  test("F3 is paused with the cause, starts nothing more, and goes on in the same process when there is room, with what had finished", async () => {
+describe("a run on a full disk", () => {
+  test("a run on a full disk pauses with the cause and continues in the same process once there is room, with finished results [F3]", async () => {
     const store = sqliteStore(file, { maxBytes: 1_200_000 });
     await fill(store, 600_000);
     const rounds = 6;
@@ -77,7 +77,7 @@ describe("a run that meets a full disk", () => {
     return big;
   }
 
-  test("keeps a result in memory that is too large for the room in reserve", async () => {
+  test("a result too large for the disk reserve is kept in memory", async () => {
     const store = sqliteStore(file, { maxBytes: 2_000_000 });
     const big = await overflowing(store);
     await expect(resume(big, { store, thread: "t" }).result).rejects.toMatchObject({ code: "store_full" });
@@ -87,7 +87,7 @@ describe("a run that meets a full disk", () => {
     store.close();
   });
 
-  test("drops such a result when another process has had the thread meanwhile: the effect is in doubt", async () => {
+  test("a result kept in memory is dropped after another process claimed the thread, and its effect is in doubt", async () => {
     const store = sqliteStore(file, { maxBytes: 2_000_000 });
     const big = await overflowing(store);
     await store.delete("ballast");
@@ -100,7 +100,7 @@ describe("a run that meets a full disk", () => {
     store.close();
   });
 
-  test("a limit of file size, met by a real process, pauses the run in the file; without the limit it goes on to its end", async () => {
+  test("a real file size limit pauses the run in the file, and the run completes without the limit", async () => {
     const rounds = 120;
     const ended = await runLimited("./growing-main.ts", [file, diary, "5000", String(rounds)], { fileBlocks: 4_000 });
     expect([ended.code, ended.signal, ended.complaints]).toEqual([0, null, ""]);
@@ -121,7 +121,7 @@ describe("a run that meets a full disk", () => {
     store.close();
   });
 
-  test("a real file system without room, where one can be mounted, is met like that", async () => {
+  test("a full real file system, where mountable, pauses the run too", async () => {
     const disk = join(home.path, "disk");
     mkdirSync(disk);
     const mounted = command("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk);
@@ -152,7 +152,7 @@ describe("a run that meets a full disk", () => {
   });
 });
 
-describe("the room that is kept in reserve", () => {
+describe("disk reserve", () => {
   /** Commit until there is no room; gives the next checkpoint. */
   async function exhaust(store: ReturnType<typeof sqliteStore>, epoch: number): Promise<number> {
     for (let id = 1; ; id++) {
@@ -171,7 +171,7 @@ describe("the room that is kept in reserve", () => {
     }
   }
 
-  test("is for the last write of runs alone: 100 of one moment that stand still, among others that want room", async () => {
+  test("the disk reserve serves only the last writes of runs: 100 pausing runs among other writes", async () => {
     const store = sqliteStore(file, { maxBytes: 600_000 });
     const claims = [];
     for (let index = 0; index < 100; index++) claims.push(await store.claim({ ...graph, thread: `u${index}` }));
@@ -202,7 +202,7 @@ describe("the room that is kept in reserve", () => {
     store.close();
   });
 
-  test("lies beside the file while a thread is held, and is gone with the store; that of a dead owner goes with its lock", async () => {
+  test("the disk reserve exists while a thread is held, is removed with the store, and with the lock of a dead owner", async () => {
     const store = sqliteStore(file);
     expect(readdirSync(home.path).filter((name) => name.includes("-reserve-"))).toEqual([]);
     await store.claim({ ...graph, thread: "t" });

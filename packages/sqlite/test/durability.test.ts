@@ -26,8 +26,8 @@ function seeded(seed: number): () => number {
   };
 }
 
-describe("a process that is killed", () => {
-  test("I8 what a killed process was told is in the file, and what it was not told is there whole or not at all", async () => {
+describe("a killed process", () => {
+  test("commits reported by a killed process are in the file, and unreported ones are complete or absent [I8]", async () => {
     let last = 0;
     for (let kill = 0; kill < 8; kill++) {
       const child = await startChild(file);
@@ -57,7 +57,7 @@ describe("a process that is killed", () => {
   });
 });
 
-describe("a log that was cut or damaged", () => {
+describe("a truncated or damaged log", () => {
   /** A file whose commits all stand in its log. */
   async function image(commits: number): Promise<string> {
     const store = sqliteStore(file);
@@ -86,7 +86,7 @@ describe("a log that was cut or damaged", () => {
     }
   }
 
-  test("F2 a torn log holds an exact prefix of the commits, and the longer log never the shorter prefix", async () => {
+  test("a torn log holds an exact prefix of the commits, and a longer log never a shorter prefix [F2]", async () => {
     const commits = 60;
     const source = await image(commits);
     const bytes = statSync(`${source}-wal`).size;
@@ -104,7 +104,7 @@ describe("a log that was cut or damaged", () => {
     expect(before).toBe(commits);
   });
 
-  test("a flipped bit in the log costs what comes after it, and nothing before", async () => {
+  test("a flipped bit in the log loses later commits and no earlier one", async () => {
     const source = await image(40);
     const random = seeded(7);
     const bytes = statSync(`${source}-wal`).size;
@@ -116,8 +116,8 @@ describe("a log that was cut or damaged", () => {
   });
 });
 
-describe("a file in which bits were flipped", () => {
-  test("a changed control state, delta, outcome, answer or timer is refused by name, wherever the bit was", async () => {
+describe("a file with flipped bits", () => {
+  test("a changed control state, delta, outcome, answer or timer is refused by name, whichever bit changed", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
     for (let id = 1; id <= 3; id++) await tell(store, superstep("t", claim, id, `item-${id}`));
@@ -168,7 +168,7 @@ describe("a file in which bits were flipped", () => {
     }
   });
 
-  test("a damaged delta that a state does not need does not keep it from being read", async () => {
+  test("a damaged delta that a state does not need does not block reading the state", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
     await tell(store, {
@@ -197,7 +197,7 @@ describe("a file in which bits were flipped", () => {
     damaged.close();
   });
 
-  test("I5 a checkpoint that was exchanged for another one breaks the chain", async () => {
+  test("a checkpoint replaced by another one breaks the hash chain [I5]", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
     for (let id = 1; id <= 3; id++) await tell(store, superstep("t", claim, id));

@@ -7,7 +7,7 @@ import {
   exportThread,
   importThread,
   memoryStore,
-  prune,
+  pruneThread,
   type Store,
 } from "@statewright/core";
 import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
@@ -90,7 +90,7 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
   await store.enqueue({ thread, run: { ...queued, id: "r3" } });
 }
 
-describe("an encrypted store does what every store must do", () => {
+describe("an encrypted store", () => {
   const options = {
     durability: "normal",
     encryption: { keys: () => [newest, old], longTerm: () => [newest, old] },
@@ -98,7 +98,7 @@ describe("an encrypted store does what every store must do", () => {
   for (const { name, run } of storeConformance) test(name, () => run(() => openFile(options)));
 });
 
-test("E49 no table, no byte of the file and none of its log has what a thread holds", async () => {
+test("no table, file byte or log byte of an encrypted store contains values of a thread [E49]", async () => {
   const plain = sqliteStore(join(home.path, "plain.db"), { durability: "normal" });
   opened.push(plain);
   await fillSentinel(plain, "t");
@@ -115,7 +115,7 @@ test("E49 no table, no byte of the file and none of its log has what a thread ho
   expect(bytesOf(file)).not.toContain(sentinel);
 });
 
-test("E49 two equal values, and two equal states, cannot be told to be equal", async () => {
+test("equal values and equal states are not recognizable as equal in an encrypted file [E49]", async () => {
   const store = open(newest);
   await fillSentinel(store, "t");
   await copyThread(store, "t", "u");
@@ -148,11 +148,11 @@ const sealedColumns = [
 /** Read everything of a thread, as a program does. */
 async function readAll(store: Store, thread: string): Promise<void> {
   await portraitOf(store, thread);
-  await store.image(thread);
+  await store.exportThread(thread);
 }
 
 test.each(sealedColumns)(
-  "E49 a value of %s.%s that was changed, swapped or is plain is refused",
+  "an encrypted value of %s.%s that is changed, swapped or plain is refused [E49]",
   async (table, column) => {
     const store = open(newest);
     for (const thread of ["t", "u"]) await fillSentinel(store, thread);
@@ -206,7 +206,7 @@ test.each(sealedColumns)(
   },
 );
 
-test("E49 the values of a thread do not open as those of another under the same key, nor of another column", async () => {
+test("encrypted values do not decrypt as those of another thread or column under the same key [E49]", async () => {
   const store = open(newest);
   for (const thread of ["t", "u"]) await fillSentinel(store, thread);
   store.close();
@@ -233,7 +233,7 @@ test("E49 the values of a thread do not open as those of another under the same 
   await expect(open(newest).interrupts("t", "main")).rejects.toMatchObject({ code: "store_corrupt" });
 });
 
-test("E49 keys are changed while a writer goes on, and the old one is not needed any more", async () => {
+test("keys are rotated while a writer is active, and the old key is no longer needed [E49]", async () => {
   const before = open(old);
   const claim = await before.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 30; id++) await tell(before, superstep("t", claim, id));
@@ -257,7 +257,7 @@ test("E49 keys are changed while a writer goes on, and the old one is not needed
   expect((await after.verify()).faults).toEqual([]);
 });
 
-test("a change of keys and a verify come to an end beside a writer that makes threads without end", async () => {
+test("a key rotation and a verify terminate next to a writer that creates threads endlessly", async () => {
   const before = open(old);
   for (let no = 0; no < 10; no++) await before.claim({ ...graph, thread: `before-${no}` });
   before.close();
@@ -277,7 +277,7 @@ test("a change of keys and a verify come to an end beside a writer that makes th
   store.close();
 });
 
-test("E49 a writer that holds its thread writes with the newest key as soon as it is given", async () => {
+test("an active writer uses the newest key as soon as it is given [E49]", async () => {
   let ring = [old];
   const store = openWith(() => ring);
   const claim = await store.claim({ ...graph, thread: "t" });
@@ -294,7 +294,7 @@ test("E49 a writer that holds its thread writes with the newest key as soon as i
   expect((await after.verify()).faults).toEqual([]);
 });
 
-test("E49 a change of keys that was cut short goes on where it stood", async () => {
+test("an interrupted key rotation continues at its position [E49]", async () => {
   const store = open(old);
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 900; id++) store.commit(superstep("t", claim, id), () => undefined);
@@ -319,7 +319,7 @@ test("E49 a change of keys that was cut short goes on where it stood", async () 
   expect((await open(newest).verify()).faults).toEqual([]);
 });
 
-test("E49 a key that is not given is named by its id and its thread, never shown", async () => {
+test("a missing key is named by id and thread and never shown [E49]", async () => {
   await fillSentinel(open(old), "t");
   const store = open(newest);
   const error = await store.head("t").catch((thrown: Error) => thrown);
@@ -337,15 +337,15 @@ test("E49 a key that is not given is named by its id and its thread, never shown
   await expect(open({ id: "k1", key: randomBytes(16) }).head("t")).rejects.toMatchObject({ code: "invalid_option" });
 });
 
-test("E49 every thread may have keys of its own, and one whose key is gone keeps nobody from the others", async () => {
+test("threads may have separate keys, and a lost key blocks only its own thread [E49]", async () => {
   const own = (id: string): EncryptionKey => ({ id, key: randomBytes(32) });
   const keys = new Map(["t", "u"].map((thread) => [thread, [own("first")]]));
   const store = openWith((thread) => keys.get(thread) ?? [newest]);
   for (const thread of ["t", "u"]) await fillSentinel(store, thread);
   keys.delete("t");
   keys.set("u", [own("second"), ...(keys.get("u") ?? [])]);
-  await expect(store.image("t")).rejects.toMatchObject({ code: "missing_key", place: { thread: "t" } });
-  expect((await store.image("u")).id).toBe("u");
+  await expect(store.exportThread("t")).rejects.toMatchObject({ code: "missing_key", place: { thread: "t" } });
+  expect((await store.exportThread("u")).id).toBe("u");
   expect(new Set((await store.runs()).map(({ thread }) => thread))).toEqual(new Set(["u"]));
   const { faults } = await store.verify();
   expect(new Set(faults.map(({ thread }) => thread))).toEqual(new Set(["t"]));
@@ -355,7 +355,7 @@ test("E49 every thread may have keys of its own, and one whose key is gone keeps
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("E49 an encrypted file does not open without keys, nor a plain one with them", async () => {
+test("an encrypted file does not open without keys, and a plain file does not open with keys [E49]", async () => {
   await fillSentinel(open(newest), "t");
   expect(() => openPlain()).toThrow(expect.objectContaining({ code: "missing_key" }));
   const plain = join(home.path, "plain.db");
@@ -367,12 +367,12 @@ test("E49 an encrypted file does not open without keys, nor a plain one with the
   );
 });
 
-test("E49 a plain file is encrypted once by an explicit call, with its history, forks and cuts", async () => {
+test("a plain file is encrypted once by an explicit call, with history, forks and pruned ranges [E49]", async () => {
   const plain = openPlain();
   await fillThread(plain, "t");
   await fillThread(plain, "u");
   await fillSentinel(plain, "v");
-  await prune(plain, { thread: "u", keepLast: 1 });
+  await pruneThread(plain, { thread: "u", keepLast: 1 });
   const before = await Promise.all(["t", "u", "v"].map((thread) => portraitOf(plain, thread)));
   const keys = (): readonly EncryptionKey[] => [newest];
   expect(() => encryptStore(file, { keys })).toThrow(expect.objectContaining({ code: "store_locked" }));
@@ -397,7 +397,7 @@ test("E49 a plain file is encrypted once by an explicit call, with its history, 
   expect(claim.nextCheckpoint).toBeGreaterThan(1);
 });
 
-test("E49 a thread moves between a plain and an encrypted store as text", async () => {
+test("a thread moves as text between a plain and an encrypted store [E49]", async () => {
   const store = open(newest);
   await fillThread(store, "t");
   const memory = memoryStore();
@@ -406,6 +406,6 @@ test("E49 a thread moves between a plain and an encrypted store as text", async 
   expect(await portraitOf(memory, "t")).toEqual(await portraitOf(store, "t"));
   await importThread(store, await exportThread(memory, "t"), { as: "back" });
   expect(await portraitOf(store, "back")).toEqual(await portraitOf(memory, "t"));
-  await prune(store, { keepLast: 1 });
+  await pruneThread(store, { keepLast: 1 });
   expect((await store.verify()).faults).toEqual([]);
 });

@@ -13,7 +13,7 @@ afterAll(home.remove);
 const docs = join(import.meta.dirname, "../../../docs");
 const page = readFileSync(join(docs, "file-format.md"), "utf8");
 
-test("every table and column of the schema stands on the page, with its type and in its order, and no other", () => {
+test("the file format page lists exactly the tables and columns of the schema, with types and order", () => {
   const file = join(home.path, "agent.db");
   sqliteStore(file).close();
   const written = Object.fromEntries(
@@ -39,7 +39,7 @@ test("every table and column of the schema stands on the page, with its type and
   expect(written).toEqual(found);
 });
 
-test("what the docs ask the file in SQL has answers, also in a file that is encrypted", async () => {
+test("the SQL queries of the docs return rows, also in an encrypted file", async () => {
   const asked = ["file-format.md", "operating.md"].flatMap((name) =>
     [...readFileSync(join(docs, name), "utf8").matchAll(/^.*(SELECT [^";\n]+ FROM history [^";\n]+)/gm)].map(
       ([, sql = ""]) => sql,

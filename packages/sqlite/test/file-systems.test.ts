@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type FileSystems, refuseRemote } from "../src/file/refuse-remote.ts";
 
-const linux = (type: number): FileSystems => ({ platform: "linux", typeOf: () => type });
+const linux = (type: number): FileSystems => ({ platform: "linux", getType: () => type });
 
 /** The numbers as statfs gives them: a 32-bit kernel gives some of them with a sign. */
 const remote: Readonly<Record<string, readonly number[]>> = {
@@ -25,9 +25,9 @@ const local: Readonly<Record<string, number>> = {
   zfs: 0x2fc12fc1,
 };
 
-describe("F21 a file on a network file system", () => {
+describe("network file systems [F21]", () => {
   for (const [kind, numbers] of Object.entries(remote)) {
-    test(`F21 (${kind}) is refused, with the way round it`, () => {
+    test(`a file on ${kind} is refused with the workaround [F21]`, () => {
       for (const number of numbers)
         expect(() => refuseRemote("/tmp/agent.db", linux(number))).toThrow(
           expect.objectContaining({
@@ -40,10 +40,10 @@ describe("F21 a file on a network file system", () => {
   }
 
   for (const [kind, number] of Object.entries(local))
-    test(`one on ${kind} is opened`, () => expect(() => refuseRemote("/tmp/agent.db", linux(number))).not.toThrow());
+    test(`a file on ${kind} is opened`, () => expect(() => refuseRemote("/tmp/agent.db", linux(number))).not.toThrow());
 
-  test("F21 a share of Windows is refused, a drive and a device path are not", () => {
-    const windows: FileSystems = { platform: "win32", typeOf: () => 0 };
+  test("a Windows network share is refused, and a drive and a device path are not [F21]", () => {
+    const windows: FileSystems = { platform: "win32", getType: () => 0 };
     for (const path of [
       "\\\\server\\share\\agent.db",
       "//server/share/agent.db",
@@ -54,9 +54,9 @@ describe("F21 a file on a network file system", () => {
       expect(() => refuseRemote(path, windows), path).not.toThrow();
   });
 
-  test("a folder that is not there is left to SQLite, and a file is asked for before its folder", () => {
+  test("a missing folder is left to SQLite, and the file is checked before its folder", () => {
     const asked: string[] = [];
-    const spy: FileSystems = { platform: "linux", typeOf: (path) => asked.push(path) };
+    const spy: FileSystems = { platform: "linux", getType: (path) => asked.push(path) };
     refuseRemote("/no/such/folder/agent.db", spy);
     refuseRemote("/tmp/not-there.db", spy);
     expect(asked).toEqual(["/tmp"]);

@@ -16,18 +16,18 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-test("C4, C22 a torn log, and a log whose copy into the file was cut short, hold a prefix of the commits, each whole", async () => {
+test("a torn log and an interrupted checkpoint of the log hold a prefix of complete commits [C4, C22]", async () => {
   const { failures, cases } = await tornLogs(home.path, { first: 1, count: 300 * share });
   expect([failures, cases]).toEqual([[], 300 * share]);
 });
 
-test("F6 a flipped bit is harmless or told: no value is wrong without a word", async () => {
+test("a flipped bit is harmless or reported, and no value is silently wrong [F6]", async () => {
   const { failures, counts } = await bitFlips(home.path, { first: 1, count: 100 * share });
   expect(failures).toEqual([]);
   expect((counts["refused"] ?? 0) + (counts["not opened"] ?? 0)).toBeGreaterThan(15 * share);
 });
 
-test("no filter, option or id that is not meant is taken, and nothing but an error of ours is thrown", async () => {
+test("invalid filters, options and ids are refused, and only StatewrightErrors are thrown", async () => {
   const { failures, cases } = await fuzz(home.path, { first: 1, count: 5_000 * share });
   expect([failures, cases]).toEqual([[], 5_000 * share]);
 });

@@ -3,16 +3,16 @@ import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   checkRuns,
+  getHistory,
   getState,
-  history,
   importThread,
   listRuns,
   longTermStore,
   memoryStore,
-  readEvents,
   recover,
   resume,
   type Store,
+  streamEvents,
 } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
@@ -43,7 +43,7 @@ describe.each(formats)("a file of format %i", (format) => {
   });
   const given = { context: { isBroken: false }, world };
 
-  test("every open run goes on, and the check writes nothing", async () => {
+  test("every open run of an older file can continue, and checkRuns writes nothing", async () => {
     const checks = await checkRuns(store, graphs);
     const verdicts = checks.map(({ run, verdict }) => [run.thread, run.status, verdict]);
     expect(verdicts.sort()).toEqual([
@@ -58,7 +58,7 @@ describe.each(formats)("a file of format %i", (format) => {
     ]);
   });
 
-  test("what waits takes its answer, and what is queued behind it begins", async () => {
+  test("a waiting run of an older file takes its answer, and the queued run behind starts", async () => {
     const resumed = await resume(asks, { store, thread: "waits", answers: { approve: "yes" } as never, ...given })
       .result;
     expect(resumed).toMatchObject({ status: "waiting", interrupts: [{ key: "late" }] });
@@ -69,18 +69,18 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(await next()).toMatchObject({ status: "waiting", metadata: { from: "golden" } });
   });
 
-  test("a question whose time is over meanwhile has the answer that was declared for that", async () => {
+  test("an interrupt of an older file that expired meanwhile has its declared answer", async () => {
     expect(await store.timers({ thread: "timer" })).toMatchObject([{ kind: "expiry", about: "late" }]);
     const done = await resume(asks, { store, thread: "timer", ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "nobody"] } });
   });
 
-  test("a step that was recorded is not done again, and the result of its sibling is taken", async () => {
+  test("a recorded step of an older file is not repeated, and the result of its sibling is used", async () => {
     const done = await resume(breaks, { store, thread: "failed", ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["sound", "first", "second"] } });
   });
 
-  test("a graph inside goes on in the middle of its call", async () => {
+  test("a subgraph of an older file continues in the middle of its call", async () => {
     const done = await resume(nests, {
       store,
       thread: "inside",
@@ -90,7 +90,7 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(done).toMatchObject({ status: "done", state: { log: ["looked", "wide"] } });
   });
 
-  test("values of every kind are read as they were, in a state and in a question", async () => {
+  test("values of every kind in an older file are read unchanged, in state and interrupt", async () => {
     const { state, interrupts } = await getState(keeps, { store, thread: "values" });
     expect((state as { readonly kept: unknown }).kept).toStrictEqual(everyValue());
     expect(interrupts[0]?.payload).toStrictEqual(everyValue());
@@ -98,7 +98,7 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(done).toMatchObject({ status: "done", state: { kept: [...everyValue(), "yes"] } });
   });
 
-  test("a tool call that has happened is not made again, and the one beside it takes its answer", async () => {
+  test("a completed tool call of an older file is not repeated, and the pending one takes its answer", async () => {
     const done = await resume(calls, { store, thread: "calls", answers: { choose: "left" } as never, ...given }).result;
     const said = (done.state as { readonly messages: readonly unknown[] }).messages;
     expect(said).toMatchObject([
@@ -108,14 +108,14 @@ describe.each(formats)("a file of format %i", (format) => {
     ]);
   });
 
-  test("a fork goes its own way, and what is over can be read from its beginning", async () => {
+  test("a fork of an older file continues independently, and a finished run is readable from its start", async () => {
     const asked = await resume(asks, { store, thread: "done", branch: "side", ...given }).result;
     expect(asked).toMatchObject({ status: "waiting", state: { log: ["prepared", "otherwise"] } });
     expect((await getState(asks, { store, thread: "done", branch: "main" })).state).toEqual({
       log: ["prepared", "yes", "in time"],
     });
     const steps = [];
-    for await (const { source, node } of history(asks, { store, thread: "done", branch: "main" }))
+    for await (const { source, node } of getHistory(asks, { store, thread: "done", branch: "main" }))
       steps.push([source, node]);
     expect(steps).toEqual([
       ["step", "late"],
@@ -124,25 +124,25 @@ describe.each(formats)("a file of format %i", (format) => {
       ["input", undefined],
     ]);
     const told = [];
-    for await (const { type } of readEvents({ store, thread: "done" })) told.push(type);
+    for await (const { type } of streamEvents({ store, thread: "done" })) told.push(type);
     expect(told).toContain("run.completed");
   });
 
-  test("an item of the long-term store is read, and found by its words until its end", async () => {
+  test("a long-term item of an older file is read, and found by its words until it expires", async () => {
     const root = longTermStore(store, { world });
     const kept = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
     expect(await root.search({ text: "wor* found" })).toMatchObject([kept]);
     expect(await root.under("golden", "notes").list()).toMatchObject([kept]);
   });
 
-  test("what died in a once node is in doubt, and is not run again", async () => {
+  test("a once node of an older file that died is in doubt and does not run again", async () => {
     const [handle] = await recover({ store, graphs, world, context: () => given.context });
     const asked = await handle?.result;
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt", node: "pay" }] });
   });
 });
 
-test("a thread that was exported as text of format 1 is taken in and goes on, with what is queued behind it", async () => {
+test("a thread exported as text of format 1 is imported and continues with its queued runs", async () => {
   const world = virtualClock({ now: 1_750_000_000_000 + 3_600_000 });
   const store = memoryStore();
   await importThread(store, readFileSync(goldenText(1), "utf8"));

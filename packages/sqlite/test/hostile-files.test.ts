@@ -141,21 +141,21 @@ function expectRefused(): void {
   expect(readdirSync(home.path)).toEqual(beside);
 }
 
-describe("a file from a stranger", () => {
+describe("a forged file", () => {
   for (const [what, work] of Object.entries(refused))
-    test(`with ${what} is refused before anything is written`, () => {
+    test(`a forged file with ${what} is refused before anything is written`, () => {
       forge(work);
       expectRefused();
     });
 
   for (const [what, work] of Object.entries(garbled))
-    test(`with ${what} is refused before anything is written`, () => {
+    test(`a file of changed bytes with ${what} is refused before anything is written`, () => {
       writeFileSync(file, work(readFileSync(file)));
       expectRefused();
     });
 });
 
-describe("rows from a stranger, in tables as we made them", () => {
+describe("forged rows", () => {
   /** What is in the file, and a word that only a careless reader would give back. */
   const rows: Readonly<Record<string, string>> = {
     "a blob where text must be": "UPDATE deltas SET text = x'c0ffee'",
@@ -187,7 +187,7 @@ describe("rows from a stranger, in tables as we made them", () => {
     const asked: readonly (() => Promise<unknown>)[] = [
       () => store.threads(),
       () => store.runs(),
-      () => store.questions(),
+      () => store.openInterrupts(),
       () => store.timers(),
       () => store.thread("t"),
       () => store.branches("t"),
@@ -197,7 +197,7 @@ describe("rows from a stranger, in tables as we made them", () => {
       () => store.effects("t", "main"),
       () => store.interrupts("t", "main"),
       () => store.events("t", { after: 0, limit: 10 }),
-      () => store.image("t"),
+      () => store.exportThread("t"),
       () => store.verify(),
       () => resume(graphs, { store, thread: "t" }).result,
       () => run(graphs, { store, thread: "t", input: first }).result,
@@ -213,7 +213,7 @@ describe("rows from a stranger, in tables as we made them", () => {
   }
 
   for (const [what, sql] of Object.entries(rows))
-    test(`${what}: read safely, or refused`, async () => {
+    test(`a forged row is read safely or refused: ${what}`, async () => {
       forge((db) => {
         db.pragma("foreign_keys = OFF");
         expect(db.prepare(sql).run().changes).toBeGreaterThan(0);
@@ -230,8 +230,8 @@ describe("rows from a stranger, in tables as we made them", () => {
     });
 });
 
-describe("a connection of ours", () => {
-  test("is defensive, trusts no schema, looks into cells, and is FULL where nothing else is said", () => {
+describe("connections", () => {
+  test("a connection is defensive, distrusts the schema, checks cells, and is FULL by default", () => {
     const { db } = openDatabase(file);
     expect(db.pragma("trusted_schema", { simple: true })).toBe(0);
     expect(db.pragma("cell_size_check", { simple: true })).toBe(1);
@@ -245,7 +245,7 @@ describe("a connection of ours", () => {
     normal.db.close();
   });
 
-  test("attaches nothing: no statement of ours does, and nothing that a file holds can", () => {
+  test("a connection attaches no database, by our statements or by content of a file", () => {
     const sources = new URL("../src/", import.meta.url);
     for (const name of readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((path) =>
       path.endsWith(".ts"),

@@ -13,14 +13,14 @@ import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReader } from "../src/read/reader.ts";
 import { createEffectRows } from "../src/rows/effect-rows.ts";
-import { knowRowSums } from "../src/rows/row-sums.ts";
+import { registerRowSums } from "../src/rows/row-sums.ts";
 import { createEraser } from "../src/rows/thread-tables.ts";
-import { createCuts } from "../src/write/pruned-ranges.ts";
+import { createPrunedRanges } from "../src/write/pruned-ranges.ts";
 import { createRetention } from "../src/write/retention.ts";
 import { checkpoint, running, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
-test("lists of many runs and threads, page by page, are those of a store that looks at each, whatever is asked", async () => {
+test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
   const home = folder();
   const stores = [sqliteStore(join(home.path, "agent.db"), { durability: "normal" }), memoryStore()];
   const statuses: readonly RunStatus[] = ["done", "waiting", "waiting", "done", "failed"];
@@ -78,12 +78,12 @@ async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[
   return found;
 }
 
-test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table, and what is read in the order of the list is not sorted", () => {
+test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", () => {
   const home = folder();
   const file = join(home.path, "agent.db");
   sqliteStore(file, { durability: "normal" }).close();
   const db = new Sqlite(file);
-  knowRowSums(db);
+  registerRowSums(db);
   const asked: string[] = [];
   const watched = new Proxy(db, {
     get: (of, name) => {
@@ -97,7 +97,7 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
   const reader = createReader(watched, undefined, () => undefined);
   createRetention(watched, {
     reader,
-    cuts: createCuts(watched),
+    cuts: createPrunedRanges(watched),
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { anything } from "./support/growing.ts";
 import { folder } from "./support/stores.ts";
 
-test("an engine goes on with a run that could not be paused while the file was locked, and begins what came behind it", async () => {
+test("an engine continues a run that could not pause while the file was locked, and starts the queued run", async () => {
   const home = folder();
   const file = join(home.path, "agent.db");
   const { schedule, ...world } = systemWorld();

@@ -42,7 +42,7 @@ async function codeOf(work: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
-test("with 100,000 items a get, a page and a sweep look their rows up in an index", async () => {
+test("a get, a page and a sweep of 100,000 items use an index", async () => {
   const store = open();
   for (let from = 0; from < 100_000; from += 10_000) {
     const changes = Array.from({ length: 10_000 }, (_, index) => {
@@ -72,7 +72,7 @@ test("with 100,000 items a get, a page and a sweep look their rows up in an inde
   expect(plans.over).toBe("SEARCH l USING INDEX long_term_by_end (expires<?)");
 });
 
-test("every value is bound: what looks like a statement is text", async () => {
+test("long-term values are bound parameters, and text that resembles SQL is stored as text", async () => {
   const notes = longTermStore(open()).under("notes");
   const hostile = `x'); DROP TABLE long_term; -- " OR 1=1 * NEAR( ^`;
   await notes.put("k", { text: hostile, [hostile]: 1 });
@@ -82,7 +82,7 @@ test("every value is bound: what looks like a statement is text", async () => {
   expect((await notes.search({ text: `${hostile} elsewhere` })).length).toBe(0);
 });
 
-test("what is deleted, ended or put again leaves no word and no text in the file", async () => {
+test("a deleted, expired or replaced item leaves no word and no text in the file", async () => {
   const store = open();
   const root = longTermStore(store);
   const notes = root.under("notes");
@@ -98,7 +98,7 @@ test("what is deleted, ended or put again leaves no word and no text in the file
   expect(bytes).not.toMatch(/sentinel/);
 });
 
-test("a row that is not what was written is told by a read, and by verify, and others are read", async () => {
+test("a changed long-term row is reported by a read and by verify, and other rows are readable", async () => {
   const store = open();
   const notes = longTermStore(store).under("notes");
   for (const key of ["a", "b", "c", "d"]) await notes.put(key, `word ${key}`);
@@ -118,7 +118,7 @@ test("a row that is not what was written is told by a read, and by verify, and o
   expect((await again.verify()).faults).toHaveLength(3);
 });
 
-test("a backup has the items, and finds them by their words", async () => {
+test("a backup contains long-term items and finds them by words", async () => {
   const store = open();
   await longTermStore(store).under("notes").put("k", "a word");
   const copy = join(home.path, "copy.db");
@@ -128,7 +128,7 @@ test("a backup has the items, and finds them by their words", async () => {
   expect((await longTermStore(restored).search({ text: "wor*" })).map(({ key }) => key)).toEqual(["k"]);
 });
 
-describe("an encrypted store", () => {
+describe("encrypted long-term items", () => {
   const [old, newest] = ["k1", "k2"].map((id) => ({ id, key: randomBytes(32) }));
   const both: Encryption = { keys: () => [newest!, old!], longTerm: () => [newest!, old!] };
   const before: Encryption = { keys: () => [old!], longTerm: () => [old!] };
@@ -138,7 +138,7 @@ describe("an encrypted store", () => {
     await notes.put("b", { text: "sentinel two", n: 2 });
   }
 
-  test("E49 keeps items sealed: no byte of the file has them, and filters open them", async () => {
+  test("an encrypted store seals long-term items in every byte of the file, and filters still work [E49]", async () => {
     const store = open(both);
     const notes = longTermStore(store).under("notes");
     await fill(notes);
@@ -151,7 +151,7 @@ describe("an encrypted store", () => {
     expect(bytesOf(file)).not.toContain("sentinel");
   });
 
-  test("keeps no words beside them, and refuses a search for words", async () => {
+  test("an encrypted store keeps no search words of items and refuses word search", async () => {
     const notes = longTermStore(open(both)).under("notes");
     await fill(notes);
     const refusal = await notes.search({ text: "sentinel" }).catch((error: unknown) => error);
@@ -161,7 +161,7 @@ describe("an encrypted store", () => {
     ).toBe(0);
   });
 
-  test("asks for keys of its own, by namespace, and opens nothing with those of another", async () => {
+  test("an encrypted store requests long-term keys by namespace, and keys of another namespace decrypt nothing", async () => {
     const keyOf = (ids: readonly string[]) => [{ id: `k-${ids[0]}`, key: Buffer.alloc(32, ids[0]) }];
     const store = open({ keys: () => [old!], longTerm: keyOf });
     const root = longTermStore(store);
@@ -184,7 +184,7 @@ describe("an encrypted store", () => {
     expect(await codeOf(longTermStore(one).under("ann").get("k"))).toBe("store_corrupt");
   });
 
-  test("changes its keys while it is in use", async () => {
+  test("an encrypted store rotates long-term keys during use", async () => {
     const first = open(before);
     await fill(longTermStore(first).under("notes"));
     first.close();
@@ -197,7 +197,7 @@ describe("an encrypted store", () => {
     expect((await longTermStore(third).under("notes").list()).map(({ key }) => key)).toEqual(["a", "b", "c"]);
   });
 
-  test("is made of a plain one with its items, and of none with items without their keys", async () => {
+  test("a plain store is encrypted with its items, and a store with items does not open without their keys", async () => {
     const plain = open();
     await fill(longTermStore(plain).under("notes"));
     plain.close();

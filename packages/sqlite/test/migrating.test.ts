@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { copyBefore } from "../src/file/migrate.ts";
+import { getCopyPath } from "../src/file/migrate.ts";
 import { openDatabase } from "../src/file/open-database.ts";
 import { migrations } from "../src/file/schema.ts";
 import { seeded } from "./gates/seeded.ts";
@@ -39,13 +39,13 @@ function formatOf(path: string): number {
   ]);
   expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
   db.close();
-  return existsSync(copyBefore(path, 1)) ? 1 : 2;
+  return existsSync(getCopyPath(path, 1)) ? 1 : 2;
 }
 
 describe("a file of an older format", () => {
-  const copy = (): string => copyBefore(file, migrations.length);
+  const copy = (): string => getCopyPath(file, migrations.length);
 
-  test("is brought to the newer one, and a copy of the old one stands beside it that the older version reads", async () => {
+  test("a file of an older format is upgraded, and a copy remains that the older version reads", async () => {
     const { db } = openDatabase(file, { steps: secondFormat() });
     expect(db.pragma("user_version", { simple: true })).toBe(2);
     db.close();
@@ -57,14 +57,14 @@ describe("a file of an older format", () => {
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
-  test("C21 of a process killed before, in and at the end of a migration is old or new, never between, and its copy stood before", async () => {
+  test("a kill at any point of a format upgrade leaves the old or the new format, and the copy exists before [C21]", async () => {
     for (const killedAt of [1, 3, secondSteps]) {
       const died = join(home.path, `died-${killedAt}.db`);
       copyFileSync(file, died);
       const ended = await runLimited("./migrating-main.ts", [died, String(killedAt)]);
       expect([ended.signal, ended.said]).toEqual(["SIGKILL", ""]);
       // The copy was whole before anything was changed.
-      const before = openDatabase(copyBefore(died, 1));
+      const before = openDatabase(getCopyPath(died, 1));
       expect(before.db.prepare("SELECT count(*) FROM threads").pluck().get()).toBe(2);
       before.db.close();
       // The old version still opens it; so does the new one, which then migrates it.
@@ -75,7 +75,7 @@ describe("a file of an older format", () => {
     }
   });
 
-  test("F19 whose log was torn by a power cut in a migration is old or new, never between", () => {
+  test("a log torn by a power cut in a format upgrade leaves the old or the new format [F19]", () => {
     const { db } = openDatabase(file, { steps: secondFormat() });
     const image = join(home.path, "image.db");
     for (const part of ["", "-wal"]) copyFileSync(file + part, image + part);
@@ -93,7 +93,7 @@ describe("a file of an older format", () => {
     expect([...met].sort()).toEqual([1, 2]);
   });
 
-  test("is not changed where there is no room for its copy", async () => {
+  test("a file of an older format is unchanged when there is no room for its copy", async () => {
     const before = readFileSync(file);
     const ended = await runLimited("./migrating-main.ts", [file, "0"], { fileBlocks: 100 });
     expect(ended.complaints).toContain("store_full");
@@ -101,7 +101,7 @@ describe("a file of an older format", () => {
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
-  test("is not changed by a migration that fails", () => {
+  test("a file of an older format is unchanged by a failing upgrade", () => {
     const broken = [...migrations, ["CREATE TABLE good (a TEXT) STRICT", "CREATE TABLE broken (a) STRICT"]];
     expect(() => openDatabase(file, { steps: broken })).toThrow(expect.objectContaining({ code: "store_failed" }));
     const { db } = openDatabase(file);

@@ -23,11 +23,11 @@ afterEach(() => {
   home.remove();
 });
 
-test("every table is a thread's or known to be shared", () => {
+test("every table belongs to a thread or is listed as shared", () => {
   expect([...Object.keys(threadTables), ...sharedTables].toSorted()).toEqual(tablesOf(file));
 });
 
-test("E46 no table of the file has a row of a deleted thread", async () => {
+test("no table of the file has a row of a deleted thread [E46]", async () => {
   await fillThread(store, "t");
   await store.prune({ thread: "t", keepLast: 1, limit: 1, merge: (rows) => rows });
   const before = countsOf(file);
@@ -37,7 +37,7 @@ test("E46 no table of the file has a row of a deleted thread", async () => {
   for (const table of Object.keys(threadTables)) expect([table, after[table]]).toEqual([table, 0]);
 });
 
-test("E46 after a vacuum no byte of the file has a word of a deleted thread", async () => {
+test("after a vacuum no byte of the file contains text of a deleted thread [E46]", async () => {
   await fillThread(store, "kept");
   await fillThread(store, "secretive");
   expect(textOf(file)).toContain("paid secretive");
@@ -50,7 +50,7 @@ test("E46 after a vacuum no byte of the file has a word of a deleted thread", as
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("E46 every table has as many rows of a copy as of the original", async () => {
+test("every table has the same number of rows for a thread and its copy [E46]", async () => {
   await fillThread(store, "t");
   await store.prune({ thread: "t", keepLast: 3, limit: 100, merge: (rows) => rows });
   const before = countsOf(file);

@@ -60,7 +60,7 @@ function stores(): readonly Store[] {
 const show = (items: Awaited<ReturnType<LongTerm["search"]>>) =>
   items.map(({ namespace, key: id, score }) => `${namespace.join("/")}/${id} ${score?.toFixed(6)}`);
 
-test("the nearest come first, of a namespace and all below it, with a filter, without what is over or has no texts", async () => {
+test("vector search returns the nearest items first, in a namespace tree, with filters, without expired or unindexed items", async () => {
   for (const store of stores()) {
     const world = virtualClock({ now: 1_000 });
     const words = { index: ["text"] };
@@ -86,7 +86,7 @@ test("the nearest come first, of a namespace and all below it, with a filter, wi
   }
 });
 
-test("of many items every store finds the same, in the same order, with the same scores", async () => {
+test("vector search over many items returns equal items, order and scores in every store", async () => {
   const found: (readonly string[])[] = [];
   for (const store of stores()) {
     const notes = longTermStore(store).under("notes");
@@ -100,7 +100,7 @@ test("of many items every store finds the same, in the same order, with the same
   expect(found[0]).toHaveLength(150);
 });
 
-test("a vector outlives the process, goes with its item, and is not readable in an encrypted file", async () => {
+test("a vector survives the process, is deleted with its item, and is unreadable in an encrypted file", async () => {
   const [, plain, sealed] = stores();
   for (const store of [plain, sealed])
     await longTermStore(store as Store)
@@ -122,7 +122,7 @@ test("a vector outlives the process, goes with its item, and is not readable in 
   }
 });
 
-test("a body finds what it has put itself, and others find it when its superstep is saved", async () => {
+test("a node finds the items that it put itself, and others find them once the superstep is saved", async () => {
   for (const store of stores()) {
     const outside = longTermStore(store).under("n");
     await outside.put("old", { text: "aabb" });
@@ -147,7 +147,7 @@ test("a body finds what it has put itself, and others find it when its superstep
   }
 });
 
-test("what makes no vectors is refused: a store without it, one with another number of dimensions, one that throws", async () => {
+test("vector search is refused without embeddings, with wrong dimensions, and when embed throws", async () => {
   const bare = memoryStore();
   await longTermStore(bare).under("n").put("a", "text");
   await expect(longTermStore(bare).search({ near: "text" })).rejects.toMatchObject({ code: "invalid_option" });

@@ -39,8 +39,8 @@ function refused(code: string, says: string): void {
   expect(readdirSync(home.path)).toEqual(beside);
 }
 
-describe("a file that is not opened", () => {
-  test("one of a newer version is refused, with what to do", async () => {
+describe("refused files", () => {
+  test("a file of a newer version is refused with the next step", async () => {
     await written();
     raw((db) => db.pragma("user_version = 99"));
     refused("store_newer", "Update Statewright");
@@ -51,7 +51,7 @@ describe("a file that is not opened", () => {
     refused("store_corrupt", "another program");
   });
 
-  test("a database of another program in WAL mode is refused, and its log stays", () => {
+  test("a database of another program in WAL mode is refused, and its log is kept", () => {
     raw((db) => {
       db.pragma("journal_mode = WAL");
       db.exec("CREATE TABLE notes (text TEXT)");
@@ -59,7 +59,7 @@ describe("a file that is not opened", () => {
     refused("store_corrupt", "another program");
   });
 
-  test("what is no database is refused", () => {
+  test("a file that is not a database is refused", () => {
     writeFileSync(
       file,
       "a text that is long enough to be looked at as the header of a database file, and some more of it",
@@ -76,35 +76,35 @@ describe("a file that is not opened", () => {
     "a missing table": "DROP TABLE interrupts",
   };
   for (const [what, sql] of Object.entries(planted)) {
-    test(`${what} that we did not make is refused`, async () => {
+    test(`a database file with a foreign change is refused: ${what}`, async () => {
       await written();
       raw((db) => db.exec(sql));
       refused("store_corrupt", "not as Statewright made them");
     });
   }
 
-  test("our mark on a file without our tables is refused", () => {
+  test("a file with our application id and without our tables is refused", () => {
     raw((db) => db.pragma("application_id = 1398239860"));
     raw((db) => db.pragma("user_version = 1"));
     refused("store_corrupt", "");
   });
 
-  test("a file cut short is refused when it is read", async () => {
+  test("a truncated file is refused when it is read", async () => {
     await written();
     const bytes = readFileSync(file);
     writeFileSync(file, bytes.subarray(0, bytes.length - 6_000));
     expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code: "store_corrupt" }));
   });
 
-  test("a folder that is not there is named", () => {
+  test("a missing folder is named in the error", () => {
     expect(() => sqliteStore(join(home.path, "none", "agent.db"))).toThrow(
       expect.objectContaining({ code: "store_failed", message: expect.stringContaining("directory") }),
     );
   });
 });
 
-describe("a file that is opened", () => {
-  test("by an empty file it is made", async () => {
+describe("opened files", () => {
+  test("a store is created in an empty file", async () => {
     writeFileSync(file, "");
     await written();
     const store = sqliteStore(file);
@@ -112,7 +112,7 @@ describe("a file that is opened", () => {
     store.close();
   });
 
-  test("is looked at as of one moment: what another process makes of it meanwhile is not half seen", async () => {
+  test("opening reads the file in one snapshot, unaffected by concurrent changes of another process", async () => {
     const look = Database.prototype.pragma;
     let others = 0;
     const spy = vi.spyOn(Database.prototype, "pragma").mockImplementation(function (this: Database.Database, ...asked) {
@@ -128,7 +128,7 @@ describe("a file that is opened", () => {
     spy.mockRestore();
   });
 
-  test("again and again, it is not changed by opening it", async () => {
+  test("opening a file repeatedly does not change the file", async () => {
     await written();
     const before = readFileSync(file);
     for (let time = 0; time < 3; time++) sqliteStore(file).close();
@@ -136,19 +136,19 @@ describe("a file that is opened", () => {
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
-  test("what ANALYZE adds to it does no harm", async () => {
+  test("statistics added by ANALYZE do not block opening", async () => {
     await written();
     raw((db) => db.exec("ANALYZE"));
     sqliteStore(file).close();
   });
 
-  test("it is kept in a write-ahead log", () => {
+  test("a file uses write-ahead logging", () => {
     const store = sqliteStore(file);
     raw((db) => expect(db.pragma("journal_mode", { simple: true })).toBe("wal"));
     store.close();
   });
 
-  test("R3 an unknown option is refused, and so is a wrong value", () => {
+  test("unknown and invalid options of sqliteStore are refused [R3]", () => {
     const wrong: readonly object[] = [
       { durabilty: "full" },
       { durability: "off" },
@@ -163,7 +163,7 @@ describe("a file that is opened", () => {
     expect(readdirSync(home.path)).toEqual([]);
   });
 
-  test("people can read it with any SQLite shell", async () => {
+  test("a file is readable with any SQLite shell", async () => {
     await written();
     raw((db) => {
       expect(db.prepare("SELECT thread, branch, id, nodes, at, changes FROM history").get()).toEqual({
@@ -178,7 +178,7 @@ describe("a file that is opened", () => {
   });
 });
 
-test("R2 no SQL text of the store is made of values", () => {
+test("no SQL text of the store is built from values [R2]", () => {
   const folder = new URL("../src/", import.meta.url);
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".ts"),
@@ -189,18 +189,18 @@ test("R2 no SQL text of the store is made of values", () => {
   }
 });
 
-test("SQLite older than 3.51.3 is refused, and newer ones are compared by number", () => {
+test("SQLite older than 3.51.3 is refused, and versions are compared numerically", () => {
   for (const old of ["3.51.2", "3.50.99", "3.9.0", "2.99.99"])
     expect(() => refuseOldSqlite(old), old).toThrow(/has a bug in its write-ahead log.*3\.51\.3 or newer/);
   for (const fit of ["3.51.3", "3.51.10", "3.52.0", "4.0.0"]) expect(() => refuseOldSqlite(fit), fit).not.toThrow();
 });
 
-test("a Node that would crash on the shipped SQLite is told what is needed", () => {
+test("a Node version that would crash on the bundled SQLite fails with the required version", () => {
   expect(() => refuseOldNode({ napi: "9", node: "22.12.0" })).toThrow(/Node 22\.12\.0 .* Use Node 22\.14 or newer/);
   expect(() => refuseOldNode(process.versions)).not.toThrow();
 });
 
-test("a file whose maker was killed before its first write was whole is rolled back and made anew", async () => {
+test("a file whose creator was killed before the first commit is rolled back and created again", async () => {
   const half = join(home.path, "half.db");
   const maker = new Database(half);
   maker.pragma("cache_size = 5");

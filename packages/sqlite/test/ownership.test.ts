@@ -41,8 +41,8 @@ function lockFiles(): readonly string[] {
   return readdirSync(home.path).filter((name) => name.includes("-owner-"));
 }
 
-describe("a thread and the processes that want it", () => {
-  test("F15 of two processes on one thread one works and the other is told at once, by whom", async () => {
+describe("thread ownership", () => {
+  test("of two processes on one thread one works and the other is refused at once with the owner [F15]", async () => {
     const owner = await child();
     const claim = await owner.claim("t");
     await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describe("a thread and the processes that want it", () => {
     expect(await itemsOf(open(), "t")).toEqual(["1"]);
   });
 
-  test("the thread of a killed process is free at once, and told to be recovered", async () => {
+  test("the thread of a killed process is free at once and reported as recovered", async () => {
     const owner = await child();
     const claim = await owner.claim("t");
     await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
@@ -69,14 +69,14 @@ describe("a thread and the processes that want it", () => {
     });
   });
 
-  test("the thread of a process that closed its store is free, and not recovered", async () => {
+  test("the thread of a process that closed its store is free and not reported as recovered", async () => {
     const owner = await child();
     await owner.claim("t");
     await owner.ask({ do: "close" });
     expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, epoch: 2 });
   });
 
-  test("F10, F16 nobody takes the thread of a stopped process, and it goes on when it comes back", async () => {
+  test("the thread of a stopped process cannot be claimed, and the process continues when resumed [F10, F16]", async () => {
     const owner = await child();
     const claim = await owner.claim("t");
     owner.signal("SIGSTOP");
@@ -86,7 +86,7 @@ describe("a thread and the processes that want it", () => {
     expect(await itemsOf(open(), "t")).toEqual(["1"]);
   });
 
-  test("E35 the run of a stopped process is at work, and that of a killed one has crashed, as others read it", async () => {
+  test("the run of a stopped process reads as running, and that of a killed process as crashed [E35]", async () => {
     const owner = await child();
     const claim = await owner.claim("t");
     await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
@@ -108,7 +108,7 @@ describe("a thread and the processes that want it", () => {
     });
   });
 
-  test("a list that looks who lives does not stand in the way of a claim", async () => {
+  test("a list that checks live owners does not block a claim", async () => {
     const owner = await child();
     for (const thread of ["t", "u"]) {
       const claim = await owner.claim(thread);
@@ -124,7 +124,7 @@ describe("a thread and the processes that want it", () => {
     expect(claimed.recovered).toBe(true);
   });
 
-  test("I9 of many processes that claim a dead owner's thread at once exactly one gets it", async () => {
+  test("of many processes that claim a dead owner's thread at once exactly one succeeds [I9]", async () => {
     const rivals = await Promise.all(Array.from({ length: 6 }, () => child()));
     let epoch = 0;
     let owner = await child();
@@ -145,7 +145,7 @@ describe("a thread and the processes that want it", () => {
     expect(epoch).toBe(5);
   });
 
-  test("E36 a living writer whose lock was taken away is refused by its epoch", async () => {
+  test("a live writer whose lock file was removed is refused by its epoch [E36]", async () => {
     const stale = await child();
     const claim = await stale.claim("t");
     for (const name of lockFiles()) rmSync(join(home.path, name));
@@ -156,7 +156,7 @@ describe("a thread and the processes that want it", () => {
     expect(await itemsOf(store, "t")).toEqual(["mine"]);
   });
 
-  test("1,000 threads of a killed process are recovered by one", async () => {
+  test("1,000 threads of a killed process are recovered by one process", async () => {
     const owner = await child();
     const names = Array.from({ length: 1_000 }, (_, index) => `t${index}`);
     const claims = await Promise.all(names.map((thread) => owner.claim(thread)));
@@ -178,8 +178,8 @@ describe("a thread and the processes that want it", () => {
   });
 });
 
-describe("what an owner leaves beside the file", () => {
-  test("nothing before the first claim, one lock after it, nothing after it closed", async () => {
+describe("owner lock files", () => {
+  test("an owner has no lock file before its first claim, one after it, and none after close", async () => {
     const store = open();
     expect(lockFiles()).toEqual([]);
     await store.claim({ ...graph, thread: "t" });
@@ -189,7 +189,7 @@ describe("what an owner leaves beside the file", () => {
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
-  test("the lock of a dead owner is removed by the next one, and its id is not used again", async () => {
+  test("the lock file of a dead owner is removed by the next owner, and its id is not reused", async () => {
     for (const id of [1, 2]) {
       const owner = await child();
       await owner.claim(`t${id}`);
@@ -201,7 +201,7 @@ describe("what an owner leaves beside the file", () => {
     expect(lockFiles()).toEqual(["agent.db-owner-3"]);
   });
 
-  test("a claim that was refused leaves no lock", async () => {
+  test("a refused claim leaves no lock file", async () => {
     await (await child()).claim("t");
     const store = open();
     await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
@@ -211,7 +211,7 @@ describe("what an owner leaves beside the file", () => {
     expect(lockFiles()).toEqual(["agent.db-owner-1"]);
   });
 
-  test("a copy of the file is not held by the owner of the original", async () => {
+  test("a copy of a file is not held by the owner of the original", async () => {
     const store = open();
     await store.claim({ ...graph, thread: "t" });
     store.close();

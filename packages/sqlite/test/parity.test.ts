@@ -9,7 +9,7 @@ import {
   deleteThread,
   isStatewrightError,
   memoryStore,
-  type QuestionRow,
+  type OpenInterruptRow,
   type RunStatus,
   type Store,
 } from "@statewright/core";
@@ -147,7 +147,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
         const { thread, branch, from, deltas } = item;
         const row = { ...rowOf(engine, 0, from, from), source: "fork", branch } as const;
         const checkpoint = { row, deltas };
-        const lines = item.inner.map(({ line, from: at }) => ({ line: `${branch}${line}`, from: at, checkpoint }));
+        const lines = item.inner.map(({ line, from: at }) => ({ namespace: `${branch}${line}`, from: at, checkpoint }));
         return await store.branch({ thread, branch, from, checkpoint, interrupts: [], inner: lines });
       }
       case "prune": {
@@ -240,8 +240,8 @@ async function everything(store: Store): Promise<unknown> {
     await store.timers(),
     await store.timers({ dueBy: 2, limit: 3 }),
     await store.timers({ thread: "t", dueBy: 3 }),
-    withoutPlaces(await store.questions()),
-    withoutPlaces(await store.questions({ thread: "t", key: "approve", limit: 1 })),
+    withoutPlaces(await store.openInterrupts()),
+    withoutPlaces(await store.openInterrupts({ thread: "t", key: "approve", limit: 1 })),
   ];
   for (const thread of [...threads, copy]) {
     told.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
@@ -263,8 +263,8 @@ async function everything(store: Store): Promise<unknown> {
 }
 
 /** Each store counts its questions in its own way; the order is the same. */
-function withoutPlaces(rows: readonly QuestionRow[]): readonly unknown[] {
-  return rows.map(({ place: _, ...row }) => row);
+function withoutPlaces(rows: readonly OpenInterruptRow[]): readonly unknown[] {
+  return rows.map(({ position: _, ...row }) => row);
 }
 
 function sorted<Item extends { readonly channel: string }>(items: readonly Item[]): readonly Item[] {
@@ -275,8 +275,8 @@ function engine(): Engine {
   return { claims: new Map(), heads: new Map(), next: new Map(), time: 1_000 };
 }
 
-describe("the same work, given to a file and to memory", () => {
-  test("is answered alike, and leaves the same threads, also after the file was opened anew", async () => {
+describe("file and memory parity", () => {
+  test("random operations have equal results and threads in a file and in memory, also after reopening", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(work, { maxLength: 40 }), async (items) => {
         const home = folder();

@@ -8,10 +8,10 @@ import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createReader } from "../src/read/reader.ts";
 import { createEffectRows } from "../src/rows/effect-rows.ts";
-import { knowRowSums } from "../src/rows/row-sums.ts";
+import { registerRowSums } from "../src/rows/row-sums.ts";
 import { createEraser } from "../src/rows/thread-tables.ts";
-import { createCuts } from "../src/write/pruned-ranges.ts";
-import { createRetention, type Piece } from "../src/write/retention.ts";
+import { createPrunedRanges } from "../src/write/pruned-ranges.ts";
+import { createRetention, type PruneStep } from "../src/write/retention.ts";
 import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -70,7 +70,7 @@ const keepTen: PruneWrite = { thread: "t", keepLast: 10, merge };
 /** The pieces over a connection of their own, with the rows that each reads and changes. */
 function pieces(path: string, write: PruneWrite) {
   const db = new Sqlite(path);
-  knowRowSums(db);
+  registerRowSums(db);
   let rows = 0;
   const counting = new Proxy(db, {
     get: (of, name) => (name === "prepare" ? (sql: string) => counted(of.prepare(sql)) : Reflect.get(of, name)),
@@ -92,16 +92,16 @@ function pieces(path: string, write: PruneWrite) {
   const reader = createReader(counting, undefined, () => undefined);
   const prune = createRetention(counting, {
     reader,
-    cuts: createCuts(counting),
+    cuts: createPrunedRanges(counting),
     eraser: createEraser(counting),
     effects: createEffectRows(counting),
   })(write);
   return {
-    next: (): { readonly piece: Piece; readonly rows: number } | undefined => {
+    next: (): { readonly piece: PruneStep; readonly rows: number } | undefined => {
       rows = 0;
       const next = prune.next();
       if (next.done === true) return undefined;
-      if (next.value.does === "thinks") next.value.run();
+      if (next.value.kind === "thinks") next.value.run();
       else db.transaction(next.value.run)();
       return { piece: next.value, rows };
     },
@@ -118,17 +118,17 @@ function rowsIn(method: string | symbol, result: unknown): number {
 async function piecesOf(steps: number) {
   await fill(steps);
   const all = pieces(file, keepTen);
-  const counts: { readonly does: Piece["does"]; readonly rows: number }[] = [];
+  const counts: { readonly does: PruneStep["kind"]; readonly rows: number }[] = [];
   for (let next = all.next(); next !== undefined; next = all.next())
-    counts.push({ does: next.piece.does, rows: next.rows });
+    counts.push({ does: next.piece.kind, rows: next.rows });
   all.close();
-  const most = (does: Piece["does"]) =>
+  const most = (does: PruneStep["kind"]) =>
     Math.max(...counts.filter((each) => each.does === does).map(({ rows }) => rows));
   const total = counts.reduce((sum, { rows }) => sum + rows, 0);
   return { pieces: counts.length, reads: most("reads"), writes: most("writes"), total };
 }
 
-test("E47 a piece reads and removes a bounded number of rows, however long the thread is, and their sum grows with it", async () => {
+test("a prune piece reads and removes a bounded number of rows, and the total is proportional to the thread [E47]", async () => {
   const short = await piecesOf(1_000);
   store.close();
   rmSync(home.path, { recursive: true });
@@ -143,7 +143,7 @@ test("E47 a piece reads and removes a bounded number of rows, however long the t
   expect(long.total / short.total).toBeLessThan(5);
 });
 
-test("E47 a death between any two pieces leaves a whole thread, and the next prune goes on to the same end", async () => {
+test("a crash between two prune pieces leaves a complete thread, and the next prune reaches the same end [E47]", async () => {
   await fill(450);
   const items = await itemsOf(store, "t");
   store.close();
@@ -166,8 +166,8 @@ test("E47 a death between any two pieces leaves a whole thread, and the next pru
     await store.prune(keepTen);
     expect((await store.verify()).faults).toEqual([]);
     expect(await itemsOf(store, "t")).toEqual(items);
-    const { lines } = await store.image("t");
-    ends.push(lines.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]));
+    const { namespaces } = await store.exportThread("t");
+    ends.push(namespaces.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]));
     store.close();
   }
   expect(ends.length).toBeGreaterThan(6);
@@ -175,11 +175,11 @@ test("E47 a death between any two pieces leaves a whole thread, and the next pru
   store = sqliteStore(copy("0.db"));
 });
 
-test("E47 a fork that begins at what was about to go, between two pieces, is not harmed", async () => {
+test("a fork made between two prune pieces from a checkpoint due for removal stays intact [E47]", async () => {
   await fill(450);
   const before = await store.state("t", 100);
   const prune = pieces(file, keepTen);
-  for (let next = prune.next(); next?.piece.does !== "writes"; next = prune.next()) expect(next).toBeDefined();
+  for (let next = prune.next(); next?.piece.kind !== "writes"; next = prune.next()) expect(next).toBeDefined();
   const row = { ...checkpoint(0).row, branch: "late", parent: 3, source: "fork" as const };
   const from = (await store.history("t", { branch: "main", limit: 1_000 })).at(-40)?.id ?? 0;
   await store.branch({ thread: "t", branch: "late", from, checkpoint: { row, deltas: [] }, interrupts: [] });
@@ -192,12 +192,12 @@ test("E47 a fork that begins at what was about to go, between two pieces, is not
   expect((await store.state("t", forked?.id ?? 0)).length).toBeGreaterThan(0);
 });
 
-test("E47 a run that begins between two pieces can be taken back: what stood before it stays", async () => {
+test("a run started between two prune pieces can be rolled back to the state before it [E47]", async () => {
   const first = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 5; id++) await tell(store, superstep("t", first, id));
   await tell(store, { thread: "t", branch: "main", epoch: first.epoch, seq: 5, release: true });
   const prune = pieces(file, { thread: "t", keepLast: 1, merge });
-  expect(prune.next()?.piece.does).toBe("reads");
+  expect(prune.next()?.piece.kind).toBe("reads");
   const second = await store.claim({ ...graph, thread: "t" });
   for (let id = 6; id <= 8; id++) await tell(store, { ...superstep("t", second, id), run: running("r2", "t") });
   for (let next = prune.next(); next !== undefined; next = prune.next());
@@ -207,14 +207,17 @@ test("E47 a run that begins between two pieces can be taken back: what stood bef
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("E47 a thread with forks and inner graphs ends the same in pieces of one checkpoint as at once", async () => {
+test("pruning a thread with forks and subgraphs in small pieces ends like pruning at once [E47]", async () => {
   await fillThread(store, "t");
   await fillThread(store, "u");
   const keepOne = { keepLast: 1, merge: (rows: Parameters<PruneWrite["merge"]>[0]) => rows };
   await store.prune({ thread: "t", ...keepOne });
   while ((await store.prune({ thread: "u", limit: 1, ...keepOne })) > 0);
   const linesOf = async (thread: string) =>
-    (await store.image(thread)).lines.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]);
+    (await store.exportThread(thread)).namespaces.map(({ name, checkpoints }) => [
+      name,
+      checkpoints.map(({ row }) => row.id),
+    ]);
   expect(await linesOf("u")).toEqual(await linesOf("t"));
   expect((await store.verify()).faults).toEqual([]);
   expect(existsSync(file)).toBe(true);

@@ -42,7 +42,7 @@ async function killed<Value>(then: (left: SqliteStore) => Promise<Value>): Promi
   }
 }
 
-test("a superstep does not write the row of its thread, and lists tell when it was", async () => {
+test("a superstep does not write its thread row, and lists still show its time", async () => {
   const other = await store.claim({ ...graph, thread: "u", at: 1_003 });
   expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
   expect((await store.threads()).map(({ id, updatedAt }) => [id, updatedAt])).toEqual([
@@ -51,12 +51,12 @@ test("a superstep does not write the row of its thread, and lists tell when it w
   ]);
   expect(await store.threads({ since: 1_005 })).toHaveLength(1);
   expect(await store.threads({ before: { id: "t", updatedAt: 1_005 } })).toMatchObject([{ id: "u" }]);
-  expect(await store.image("t")).toMatchObject({ seq: 5, checkpoint: 5, updatedAt: 1_005 });
+  expect(await store.exportThread("t")).toMatchObject({ seq: 5, checkpoint: 5, updatedAt: 1_005 });
   await tell(store, { thread: "u", branch: "main", epoch: other.epoch, seq: 0, release: true });
   expect(await store.verify()).toMatchObject({ threads: 2, faults: [] });
 });
 
-test("where no run is at work, the row of the thread says each change", async () => {
+test("without an active run the thread row records each change", async () => {
   const by = await store.claim({ ...graph, thread: "u" });
   for (let id = 1; id <= 3; id++) {
     await tell(store, superstep("u", by, id));
@@ -64,7 +64,7 @@ test("where no run is at work, the row of the thread says each change", async ()
   }
 });
 
-test("the row has it all once the thread is let go, by its run or by the store that closes", async () => {
+test("the thread row is complete after the thread is released by its run or by closing the store", async () => {
   await killed(async () => undefined);
   await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 5, release: true });
   expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 1_005 });
@@ -76,7 +76,7 @@ test("the row has it all once the thread is let go, by its run or by the store t
   expect(rowOfThread(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
 });
 
-test("who takes the thread of a dead owner, or forks it, goes on behind its last checkpoint", async () => {
+test("claiming or forking a dead owner's thread continues after its last checkpoint", async () => {
   expect(await killed((left) => left.claim({ ...graph, thread: "t" }))).toMatchObject({
     recovered: true,
     nextSeq: 6,
@@ -87,7 +87,7 @@ test("who takes the thread of a dead owner, or forks it, goes on behind its last
   expect(await killed((left) => left.branch(fork))).toMatchObject({ id: 6, seq: 6, parent: 3 });
 });
 
-test("numbers of an inner graph whose line is gone are not given again", async () => {
+test("checkpoint numbers of a deleted subgraph namespace are not reused", async () => {
   const { row } = checkpoint(6);
   const inner = { ...row, branch: "main/5:0", parent: undefined };
   const at = { thread: "t", branch: "main/5:0", epoch: claim.epoch };
@@ -109,7 +109,7 @@ test("numbers of an inner graph whose line is gone are not given again", async (
   });
 });
 
-test("journal rows alone do not write the row, and what else no checkpoint tells is in it at once", async () => {
+test("journal rows alone do not write the thread row, and changes without a checkpoint write it at once", async () => {
   const at = { thread: "t", branch: "main", epoch: claim.epoch };
   await tell(store, { ...at, seq: 5, effects: [{ ...effect(5), endedAt: 2_000 }] });
   expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
@@ -127,7 +127,7 @@ test("journal rows alone do not write the row, and what else no checkpoint tells
   expect(events).toMatchObject([{ fact: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
 });
 
-test("a write that failed leaves a gap that is refused, and what failed with it does not count", async () => {
+test("a failed write leaves a gap that is refused, and its changes do not count", async () => {
   const wrong = { ...superstep("t", claim, 6), branch: "main", checkpoint: checkpoint(9) };
   const next = { ...superstep("t", claim, 7), after: 6 };
   const told = await Promise.allSettled([tell(store, wrong), tell(store, next)]);

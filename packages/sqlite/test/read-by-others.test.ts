@@ -8,8 +8,9 @@ import {
   defineState,
   defineTool,
   END,
+  edit,
+  getHistory,
   getState,
-  history,
   jsonSchemaInput,
   list,
   messages,
@@ -17,7 +18,6 @@ import {
   type Schema,
   START,
   toolNode,
-  update,
 } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { expect, onTestFinished, test } from "vitest";
@@ -28,7 +28,7 @@ const anything = <Value>(): Schema<Value, Value> => ({
   "~standard": { version: 1, vendor: "test", validate: (given) => ({ value: given as Value }) },
 });
 
-test("K6 after each superstep another process reads the state, the deltas and the calls that the API tells of", async () => {
+test("after each superstep another process reads the state, deltas and calls that the API reports [K6]", async () => {
   const home = folder();
   onTestFinished(() => home.remove());
   const file = join(home.path, "agent.db");
@@ -45,7 +45,7 @@ test("K6 after each superstep another process reads the state, the deltas and th
     const read = JSON.parse(stdout);
     const entries: (readonly [number, string, string, unknown])[] = [];
     const checkpoints: unknown[] = [];
-    for await (const { checkpointId, step, nodes, changes } of history(graph, { store: peer, thread: "t" })) {
+    for await (const { checkpointId, step, nodes, changes } of getHistory(graph, { store: peer, thread: "t" })) {
       checkpoints.unshift({ id: checkpointId, step, nodes: JSON.stringify(nodes) });
       for (const [channel, { kind, ...change }] of Object.entries(changes))
         entries.push([checkpointId, channel, kind, Object.values(change)[0]]);
@@ -100,7 +100,7 @@ test("K6 after each superstep another process reads the state, the deltas and th
       tools: toolNode({ tools: [buy] }),
       mend: async () => {
         await look("after the tool");
-        return update((draft: { cart: Record<string, string[]> }) => {
+        return edit((draft: { cart: Record<string, string[]> }) => {
           draft.cart["fruit"]?.push("pear");
         });
       },

@@ -102,7 +102,7 @@ function failing(sql: string): { fails: boolean } {
 }
 
 describe("before a power cut", () => {
-  test("a backup is told when the disk has its name, and takes its place when the log before it is gone for good", async () => {
+  test("a backup is reported once its name is on disk, and replaces a file once the old log is removed", async () => {
     const store = open();
     await store.backup(copy);
     expect(asked.slice(-2)).toEqual(["rename copy.db", "sync folder"]);
@@ -118,7 +118,7 @@ describe("before a power cut", () => {
     ]);
   });
 
-  test("a backup whose name the disk does not keep has failed, and leaves nothing", async () => {
+  test("a backup whose name the disk does not store fails and leaves nothing", async () => {
     const store = open();
     refused.set("sync", "EIO");
     await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_failed" });
@@ -129,7 +129,7 @@ describe("before a power cut", () => {
     expect(existsSync(copy)).toBe(true);
   });
 
-  test("the copy of an older format has its name before the file is changed", () => {
+  test("the copy of an older format is named on disk before the file changes", () => {
     open().close();
     const upgraded: string[][] = [];
     const { exec } = Database.prototype;
@@ -146,7 +146,7 @@ describe("before a power cut", () => {
     expect(names()).toEqual(["agent.db", "agent.db-format-1"]);
   });
 
-  test("keys that a store with the durability normal has changed are on the disk when that is told", async () => {
+  test("keys rotated with durability normal are on disk when that is reported", async () => {
     const ring = [{ id: "k1", key: new Uint8Array(32) }];
     const store = open({ durability: "normal", encryption: { keys: () => ring } });
     await tell(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
@@ -163,13 +163,13 @@ describe("before a power cut", () => {
     expect(await itemsOf(store, "t")).toEqual(["1"]);
   });
 
-  test("a vacuum is told when the disk has cut off the log that held what was removed", async () => {
+  test("a vacuum is reported once the disk has truncated the log with the removed rows", async () => {
     const store = open();
     await store.vacuum();
     expect(statSync(`${file}-wal`).size).toBeGreaterThan(0);
   });
 
-  test("E49 a file that was made an encrypted one has no plain text left, also where the last step was cut short", async () => {
+  test("an encrypted former plain file contains no plain text, also after an interrupted last step [E49]", async () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
     const text = "plain-5c1f ".repeat(1_000);
@@ -195,7 +195,7 @@ describe("before a power cut", () => {
 });
 
 describe("after a power cut", () => {
-  test("a journal whose file has no name does not keep the file from being made; a log whose file is gone is not deleted", async () => {
+  test("a journal without its file does not block creation, and a log without its file is not deleted", async () => {
     writeFileSync(`${file}-journal`, "x".repeat(512));
     const store = open();
     await tell(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
@@ -206,7 +206,7 @@ describe("after a power cut", () => {
     expect(names().filter((name) => name.startsWith("copy"))).toEqual(["copy.db-wal"]);
   });
 
-  test("what owners have left whose rows are gone is removed by the next owner, and nothing else", async () => {
+  test("files of owners without rows are removed by the next owner, and nothing else is", async () => {
     const store = open();
     const left = ["owner-7", "reserve-7", "owner-12", "reserve-x", "owner-7-journal"];
     for (const name of left) writeFileSync(`${file}-${name}`, "");
@@ -220,7 +220,7 @@ describe("after a power cut", () => {
   });
 });
 
-describe("a disk that refuses", () => {
+describe("failing disks", () => {
   async function begun(store: Store): Promise<Claim> {
     return await store.claim({ ...graph, thread: "t" });
   }
@@ -232,7 +232,7 @@ describe("a disk that refuses", () => {
     );
   }
 
-  test("to remove the reserve lets the last write of a run be told all the same, and the store be closed", async () => {
+  test("a failure to remove the reserve still reports the last write of a run and lets the store close", async () => {
     const store = open({ maxBytes: 400_000 });
     const { epoch, branch } = await begun(store);
     refused.set("remove", "EROFS");
@@ -247,7 +247,7 @@ describe("a disk that refuses", () => {
     expect(await open().runs()).toMatchObject([{ status: "paused", error: { message: "no room" } }]);
   });
 
-  test("to undo one write of a group refuses the group, tells each of it why, and goes on with the next", async () => {
+  test("a failed rollback of one write refuses its whole group, reports the cause to each, and the next group continues", async () => {
     const undoing = failing("ROLLBACK TO job");
     // No time passes in it: however slow the machine is, the writes are one group.
     const world = stillWorld();
@@ -268,7 +268,7 @@ describe("a disk that refuses", () => {
     expect(await itemsOf(store, "t")).toEqual(["1"]);
   });
 
-  test("to confirm a commit has it refused, and another one without content stands in its place in the log", async () => {
+  test("a failed COMMIT refuses the commit and leaves an empty one in its place in the log", async () => {
     const confirming = failing("COMMIT");
     const store = open();
     const { epoch, branch } = await begun(store);
@@ -281,7 +281,7 @@ describe("a disk that refuses", () => {
     expect(await itemsOf(store, "t")).toEqual(["1"]);
   });
 
-  test("to let a thread go does so when the store is next asked for work", async () => {
+  test("a failed thread release is repeated at the next work of the store", async () => {
     const confirming = failing("COMMIT");
     const store = open();
     const { epoch, branch } = await begun(store);
@@ -295,7 +295,7 @@ describe("a disk that refuses", () => {
     expect(await peer.claim({ ...graph, thread: "t" })).toMatchObject({ head: { id: 1 }, nextCheckpoint: 2 });
   });
 
-  test("to say who owns the file lets the store be closed, and its lock be had", async () => {
+  test("a failure to read the owner of the file still lets the store close and frees its lock", async () => {
     const naming = failing("SELECT key FROM owners");
     const store = open();
     await begun(store);
@@ -304,7 +304,7 @@ describe("a disk that refuses", () => {
     expect(names()).toEqual(["agent.db"]);
   });
 
-  test("a backup is told what it failed for, and what it had begun is removed, with what SQLite put beside it", async () => {
+  test("a failed backup reports its cause and removes its partial files, including those of SQLite", async () => {
     const store = open();
     refused.set("rename", "ENOSPC");
     await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_full" });

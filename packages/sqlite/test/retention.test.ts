@@ -1,6 +1,6 @@
 /** Retention in a file: the chain of hashes holds from the anchor on, beside writers of other processes too. */
 import { join } from "node:path";
-import { type PruneWrite, prune, type Store } from "@statewright/core";
+import { type PruneWrite, pruneThread, type Store } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -35,9 +35,9 @@ async function steps(count: number, on: Store = store): Promise<void> {
 
 const keepFive: PruneWrite = { thread: "t", keepLast: 5, limit: 7, merge: (rows) => rows };
 
-test("I5 E47 from its anchor on the chain of a pruned thread verifies, and one changed row of it does not", async () => {
+test("the hash chain of a pruned thread verifies from its anchor, and one changed row breaks it [I5, E47]", async () => {
   await steps(40);
-  expect(await prune(store, { thread: "t", keepLast: 10 })).toEqual({ threads: 1, checkpoints: 30 });
+  expect(await pruneThread(store, { thread: "t", keepLast: 10 })).toEqual({ threads: 1, checkpoints: 30 });
   expect(countsOf(file)).toMatchObject({ checkpoints: 10, anchors: 1 });
   expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, artifacts: 0, faults: [] });
   const changes = [
@@ -63,18 +63,18 @@ test("I5 E47 from its anchor on the chain of a pruned thread verifies, and one c
   }
 });
 
-test("E47 what is left of a list stands in one delta, and the list is whole", async () => {
+test("the remainder of a pruned list is one delta, and the list is complete [E47]", async () => {
   await steps(40);
-  await prune(store, { thread: "t", keepLast: 10 });
+  await pruneThread(store, { thread: "t", keepLast: 10 });
   expect(countsOf(file)).toMatchObject({ deltas: 11, effects: 9 });
   expect(await itemsOf(store, "t")).toEqual(Array.from({ length: 40 }, (_, at) => String(at + 1)));
-  await prune(store, { thread: "t", keepLast: 1 });
+  await pruneThread(store, { thread: "t", keepLast: 1 });
   expect(countsOf(file)).toMatchObject({ checkpoints: 1, anchors: 1, deltas: 2 });
   expect(await itemsOf(store, "t")).toHaveLength(40);
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("E47 a process that writes without a pause is pruned by another, and loses nothing", async () => {
+test("a process that writes continuously is pruned by another and loses nothing [E47]", async () => {
   child = await startChild(file);
   const { epoch } = await child.claim("t");
   let told = 0;
@@ -105,7 +105,7 @@ test("E47 a process that writes without a pause is pruned by another, and loses 
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("E47 a vacuum gives the room of what went back to the disk", async () => {
+test("a vacuum returns the space of pruned rows to the disk [E47]", async () => {
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 60; id++) {
     const { row } = checkpoint(id);
@@ -117,7 +117,7 @@ test("E47 a vacuum gives the room of what went back to the disk", async () => {
   }
   await store.vacuum();
   const before = change(file, (db) => db.pragma("page_count", { simple: true }) as number);
-  await prune(store, { keepLast: 2 });
+  await pruneThread(store, { keepLast: 2 });
   await store.vacuum();
   const after = change(file, (db) => db.pragma("page_count", { simple: true }) as number);
   expect(after).toBeLessThan(before / 5);
@@ -125,9 +125,9 @@ test("E47 a vacuum gives the room of what went back to the disk", async () => {
   expect((await itemsOf(store, "t")).filter((item) => item.length < 3)).toHaveLength(61);
 });
 
-test("a pruned thread with forks and inner graphs verifies", async () => {
+test("a pruned thread with forks and subgraphs verifies", async () => {
   await fillThread(store, "t");
-  await prune(store, { keepLast: 1 });
+  await pruneThread(store, { keepLast: 1 });
   expect((await store.verify()).faults).toEqual([]);
   expect((await store.verify("t")).threads).toBe(1);
   await expect(store.verify("u")).rejects.toMatchObject({ code: "unknown_thread" });

@@ -1,18 +1,18 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { keepPlans, withSteadyPlan } from "../src/file/pin-query-plans.ts";
+import { pinQueryPlan, pinQueryPlans } from "../src/file/pin-query-plans.ts";
 
-test("each parameter of a query is an expression, which SQLite does not plan anew for; texts and changes stay", () => {
+test("each parameter of a query becomes an expression that SQLite does not replan, and literals and writes stay unchanged", () => {
   const query = "SELECT n FROM t WHERE id = ? AND kind = 'what?' AND at > @at LIMIT ?";
-  expect(withSteadyPlan(query)).toBe("SELECT n FROM t WHERE id = +? AND kind = 'what?' AND at > +@at LIMIT +?");
-  expect(withSteadyPlan("\n  with a as (SELECT ?) SELECT * FROM a")).toBe("\n  with a as (SELECT +?) SELECT * FROM a");
+  expect(pinQueryPlan(query)).toBe("SELECT n FROM t WHERE id = +? AND kind = 'what?' AND at > +@at LIMIT +?");
+  expect(pinQueryPlan("\n  with a as (SELECT ?) SELECT * FROM a")).toBe("\n  with a as (SELECT +?) SELECT * FROM a");
   for (const other of ["INSERT INTO t VALUES (?, 'it''s ?')", "UPDATE t SET n = ? WHERE id = @id", "BEGIN IMMEDIATE"])
-    expect(withSteadyPlan(other)).toBe(other);
+    expect(pinQueryPlan(other)).toBe(other);
 });
 
-test("a parameter with a plus finds the same rows by the same index, whatever its type", () => {
+test("a parameter with a unary plus finds the same rows by the same index for every type", () => {
   const db = new Database(":memory:");
-  keepPlans(db);
+  pinQueryPlans(db);
   db.exec("CREATE TABLE t (id TEXT PRIMARY KEY, n INTEGER, data BLOB) STRICT, WITHOUT ROWID");
   const data = Buffer.from([1, 2, 3]);
   db.prepare("INSERT INTO t VALUES (?, ?, ?)").run("a", 7, data);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { runLimited } from "./support/limited.ts";
 import { folder } from "./support/stores.ts";
 
-test("F22 a process without file handles is told so before anything is started or recorded; a store that works needs no more of them", async () => {
+test("a process without file handles fails before anything is started or recorded, and an open store needs no more [F22]", async () => {
   const home = folder();
   const ended = await runLimited("./handles-main.ts", [join(home.path, "agent.db"), join(home.path, "diary.txt")], {
     openFiles: 64,

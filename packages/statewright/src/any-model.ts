@@ -1,4 +1,4 @@
-/** The ways to name a model, as the model that is meant. */
+/** Resolves models from all supported forms: model, AI SDK model or name. */
 import {
   type AiSdkProviderTool,
   aiModel,
@@ -12,54 +12,60 @@ import {
 } from "@statewright/ai-sdk";
 import { type Model, type ProviderTool, StatewrightError } from "@statewright/core";
 
-/** A model of ours, a language model of the AI SDK, or a name such as `anthropic/claude-sonnet-4-5`. */
+/** A `Model`, a language model of the AI SDK, or a model name such as `anthropic/claude-sonnet-4-5`. */
 export type AnyModel = Model | LanguageModel | string;
 
-/** Where names of models are looked up: a registry, or what `modelRegistry` makes one of. */
+/** Registry for model names: a `ModelRegistry`, or an argument of `modelRegistry`. */
 export type AnyRegistry = ModelRegistry | Parameters<typeof modelRegistry>[0];
 
-/** What makes models of all that may stand for one. What is none is handed on as it is, so that its owner names it. */
-export function modelsFrom(models: AnyRegistry | undefined): (given: AnyModel) => Model {
+/**
+ * Returns a function that converts any form of a model to a `Model`. Invalid values are passed through, so that the
+ * receiver reports the error with its own context.
+ */
+export function createModelResolver(models: AnyRegistry | undefined): (given: AnyModel) => Model {
   let registry: ModelRegistry | undefined;
-  const byName = (name: string): Model => {
+  const resolveName = (name: string): Model => {
     if (models === undefined) return namedModel(name);
     registry ??= isModelRegistry(models) ? models : modelRegistry(models);
     return registry.model(name);
   };
   return (given) => {
-    if (typeof given === "string") return byName(given);
+    if (typeof given === "string") return resolveName(given);
     return isLanguageModel(given) ? aiModel(given) : given;
   };
 }
 
-/** The first of several models, and those that stand in for it. Throws `invalid_option` for none. */
-export function firstAndOthers(given: AnyModel | readonly AnyModel[]): {
+/** Splits a list of models into the first model and its fallbacks. Throws `invalid_option` for an empty list. */
+export function splitModels(models: AnyModel | readonly AnyModel[]): {
   readonly first: AnyModel;
   readonly others: readonly AnyModel[] | undefined;
 } {
-  if (!isList(given)) return { first: given, others: undefined };
-  const [first, ...others] = given;
+  if (!isModelList(models)) return { first: models, others: undefined };
+  const [first, ...others] = models;
   if (first !== undefined) return { first, others };
   throw new StatewrightError("invalid_option", {
     what: "the list of models is empty",
-    next: "Give at least one model: the first is asked, the others stand in for it in their order",
+    next: "Pass at least one model: the first is called, the others are fallbacks in their order",
   });
 }
 
-function isList(given: AnyModel | readonly AnyModel[]): given is readonly AnyModel[] {
-  return Array.isArray(given);
+function isModelList(models: AnyModel | readonly AnyModel[]): models is readonly AnyModel[] {
+  return Array.isArray(models);
 }
 
-/** What is no list is handed on as it is, so that its owner names it. */
-export function eachOf<Given, Made>(list: readonly Given[], make: (given: Given) => Made): readonly Made[] {
+/**
+ * Maps a list. A value other than a list is passed through, so that the receiver reports the error with its own
+ * context.
+ */
+export function mapList<Item, Result>(list: readonly Item[], make: (given: Item) => Result): readonly Result[] {
   return Array.isArray(list) ? list.map(make) : (list as readonly never[]);
 }
 
-/** A tool of a provider, however it was given. */
-export function toProviderTool(given: ProviderTool | AiSdkProviderTool): ProviderTool {
-  return isOurs(given) ? given : providerTool(given);
+/** Converts an AI SDK provider tool to a `ProviderTool`; returns a `ProviderTool` unchanged. */
+export function toProviderTool(tool: ProviderTool | AiSdkProviderTool): ProviderTool {
+  return isProviderTool(tool) ? tool : providerTool(tool);
 }
 
-function isOurs(tool: ProviderTool | AiSdkProviderTool): tool is ProviderTool {
+function isProviderTool(tool: ProviderTool | AiSdkProviderTool): tool is ProviderTool {
   return typeof tool === "object" && tool !== null && !("type" in tool);
 }

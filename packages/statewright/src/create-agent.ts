@@ -1,12 +1,12 @@
-/** `createAgent` with any model: one of ours, a language model of the AI SDK, or the name of one. */
+/** `createAgent` for any form of a model: `Model`, AI SDK language model, or name. */
 import {
   type Agent,
   type AgentOptions as AgentWithModel,
-  type ChoicesOf,
+  type AnswerKeys,
   createAgent as createAgentWithModel,
-  type KeysOf,
   type NoState,
   type PrepareStep,
+  type ToolChoiceNames,
 } from "@statewright/agent";
 import type { AiSdkProviderTool } from "@statewright/ai-sdk";
 import {
@@ -17,92 +17,111 @@ import {
   StatewrightError,
   type ToolNamesIn,
 } from "@statewright/core";
-import { type AnyModel, type AnyRegistry, eachOf, firstAndOthers, modelsFrom, toProviderTool } from "./any-model.ts";
+import {
+  type AnyModel,
+  type AnyRegistry,
+  createModelResolver,
+  mapList,
+  splitModels,
+  toProviderTool,
+} from "./any-model.ts";
 
-/** What `createAgent` takes; wherever a model stands, any AI SDK language model may stand, a model of ours, or a name. */
+/** Options of `createAgent`; every model option accepts an AI SDK language model, a `Model`, or a name. */
 export interface AgentOptions<
   Types extends StateTypes,
   Context,
-  Given,
+  ContextInput,
   Output = never,
   Tools extends string = string,
   Choices extends string = Tools,
-> extends Omit<AgentWithModel<Types, Context, Given, AnyModel, Output, Tools, Choices>, "model" | "providerTools"> {
-  /** A model, or several: the first is asked, and the others stand in for it in their order, as with `fallback`. */
+> extends Omit<
+    AgentWithModel<Types, Context, ContextInput, AnyModel, Output, Tools, Choices>,
+    "model" | "providerTools"
+  > {
+  /** A model, or a list: the first model is called, the others are fallbacks in their order, as with `fallback`. */
   readonly model: AnyModel | readonly AnyModel[];
   /**
-   * Where names of models are looked up: providers under the names before the slash, or a registry. Without it a name is
-   * `provider/model` of the installed package `@ai-sdk/<provider>`, which is loaded at the first request.
+   * Registry for model names: providers by the name before the slash, or a registry. Default: a name is
+   * `provider/model` of the installed package `@ai-sdk/<provider>`, loaded at the first request.
    */
   readonly models?: AnyRegistry;
-  /** Tools that the model's provider defines, such as `anthropic.tools.webSearch_20250305()`: most of them it runs itself. */
+  /**
+   * Provider-defined tools, such as `anthropic.tools.webSearch_20250305()`; most of these tools run at the provider.
+   */
   readonly providerTools?: readonly (ProviderTool | AiSdkProviderTool)[];
 }
 
 /**
- * Create an agent: a graph of a model node and a tool node, with `run` and `resume` that take a person's words.
+ * Creates an agent: a graph of a model node and a tool node, with `run` and `resume` for user messages.
  *
  * ```ts
  * const assistant = createAgent({ name: "assistant", model: anthropic("claude-sonnet-4-5"), tools: [weather], store: sqliteStore("agent.db") });
  * const { status, state } = await assistant.run({ thread: "t1", input: "Is it raining in Oslo?" }).result;
  * ```
  *
- * Throws `invalid_tool`, `invalid_graph` or `invalid_option` for what cannot be meant.
+ * Throws `invalid_tool`, `invalid_graph` or `invalid_option` for invalid options.
  */
 export function createAgent<
   Types extends StateTypes = NoState,
   Context = unknown,
-  Given = unknown,
+  ContextInput = unknown,
   Output = never,
   Tools = unknown,
   Provided = unknown,
-  Around = unknown,
+  Middlewares = unknown,
 >(
   options: AgentOptions<
     Types,
     Context,
-    Given,
+    ContextInput,
     Output,
     NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ChoicesOf<Tools, Provided>>
+    NoInfer<ToolChoiceNames<Tools, Provided>>
   > & {
     readonly tools?: Tools;
     readonly providerTools?: Provided;
-    readonly middleware?: Around;
+    readonly middleware?: Middlewares;
   },
-): Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>> {
+): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, Middlewares>> {
   const { model, models, fallback, prepareStep, providerTools, ...rest } = options ?? {};
-  const toModel = modelsFrom(models);
-  const { first, others } = firstAndOthers(model);
-  if (others !== undefined && fallback !== undefined) throw twoFallbacks(options.name);
-  const standIns = fallbackWith(toModel, others ?? fallback);
-  const made: AgentWithModel<Types, Context, Given, Model, Output> = {
+  const toModel = createModelResolver(models);
+  const { first, others } = splitModels(model);
+  if (others !== undefined && fallback !== undefined) throw createFallbackConflictError(options.name);
+  const fallbackModels = resolveFallback(toModel, others ?? fallback);
+  const agentOptions: AgentWithModel<Types, Context, ContextInput, Model, Output> = {
     ...rest,
     model: toModel(first),
-    ...(standIns && { fallback: standIns }),
-    ...(prepareStep && { prepareStep: preparingWith(toModel, prepareStep) }),
-    ...(providerTools && { providerTools: eachOf(providerTools, toProviderTool) }),
+    ...(fallbackModels && { fallback: fallbackModels }),
+    ...(prepareStep && { prepareStep: wrapPrepareStep(toModel, prepareStep) }),
+    ...(providerTools && { providerTools: mapList(providerTools, toProviderTool) }),
   };
-  return createAgentWithModel(made) as Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>>;
+  return createAgentWithModel(agentOptions) as Agent<
+    Types,
+    Context,
+    ContextInput,
+    Output,
+    ToolNamesIn<Tools>,
+    AnswerKeys<Tools, Middlewares>
+  >;
 }
 
-type ToModel = (given: AnyModel) => Model;
+type ToModel = (model: AnyModel) => Model;
 
-function fallbackWith(
+function resolveFallback(
   toModel: ToModel,
   fallback: readonly AnyModel[] | ModelFallback<AnyModel> | undefined,
 ): readonly Model[] | ModelFallback | undefined {
   if (fallback === undefined) return undefined;
-  if (isList(fallback)) return fallback.map(toModel);
-  return { ...fallback, models: eachOf(fallback.models, toModel) };
+  if (isModelList(fallback)) return fallback.map(toModel);
+  return { ...fallback, models: mapList(fallback.models, toModel) };
 }
 
-function isList(fallback: readonly AnyModel[] | ModelFallback<AnyModel>): fallback is readonly AnyModel[] {
+function isModelList(fallback: readonly AnyModel[] | ModelFallback<AnyModel>): fallback is readonly AnyModel[] {
   return Array.isArray(fallback);
 }
 
-/** A step may be asked of another model, which may be named like all others. */
-function preparingWith<State, Context>(
+/** Resolves the model that `prepareStep` selects for a step, in any form. */
+function wrapPrepareStep<State, Context>(
   toModel: ToModel,
   prepareStep: PrepareStep<State, Context, AnyModel>,
 ): PrepareStep<State, Context> {
@@ -113,9 +132,9 @@ function preparingWith<State, Context>(
   };
 }
 
-function twoFallbacks(name: string): StatewrightError {
+function createFallbackConflictError(name: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the agent "${name}" has a list of models and a fallback`,
-    next: "Give one model and its fallback, or a list alone",
+    what: `the agent "${name}" has both a list of models and a fallback`,
+    next: "Pass one model and its fallback, or a list of models without fallback",
   });
 }

@@ -1,27 +1,27 @@
-/** `modelFallback` with any models: of ours, language models of the AI SDK, or the names of some. */
+/** `modelFallback` for any form of a model: `Model`, AI SDK language model, or name. */
 import { modelFallback as fallbackWithModels } from "@statewright/agent";
 import type { Middleware, ModelFallback } from "@statewright/core";
-import { type AnyModel, type AnyRegistry, eachOf, modelsFrom } from "./any-model.ts";
+import { type AnyModel, type AnyRegistry, createModelResolver, mapList } from "./any-model.ts";
 
-/** What `modelFallback` takes besides its models. */
+/** Options of `modelFallback`. */
 export interface ModelFallbackOptions extends Omit<ModelFallback, "models"> {
-  /** Where names of models are looked up, as in `createAgent`. */
+  /** Registry for model names, as in `createAgent`. */
   readonly models?: AnyRegistry;
 }
 
 /**
- * Ask these models, in their order, when the one before has failed for good: once each, and more often only where attempts
- * of a retry are left. The message says who answered (`answeredBy`).
+ * Calls fallback models in order after the previous model has finally failed: once each, or more often while retry
+ * attempts remain. The message records the answering model (`answeredBy`).
  *
  * ```ts
  * modelFallback([openai("gpt-5"), "google/gemini-3-flash"], { on: ["rate_limit", "overloaded", "server_error"] })
  * ```
  *
- * Throws `invalid_option` for what is no model and for an unknown kind of failure.
+ * Throws `invalid_option` for an invalid model or an unknown failure kind.
  */
 export function modelFallback(
-  standIns: readonly AnyModel[],
+  fallbackModels: readonly AnyModel[],
   { models, ...options }: ModelFallbackOptions = {},
 ): Middleware {
-  return fallbackWithModels(eachOf(standIns, modelsFrom(models)), options);
+  return fallbackWithModels(mapList(fallbackModels, createModelResolver(models)), options);
 }

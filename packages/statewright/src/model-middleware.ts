@@ -1,4 +1,4 @@
-/** Middleware that asks a model besides, with any model: one of ours, a language model of the AI SDK, or the name of one. */
+/** Middleware with auxiliary model calls, for any form of a model: `Model`, AI SDK language model, or name. */
 import {
   type SaveMemoriesOptions as SaveWithModel,
   type SelectToolsOptions as SelectWithModel,
@@ -8,35 +8,38 @@ import {
   summarise as summariseWithModel,
 } from "@statewright/agent";
 import type { Middleware } from "@statewright/core";
-import { type AnyModel, modelsFrom } from "./any-model.ts";
+import { type AnyModel, createModelResolver } from "./any-model.ts";
 
-/** What `summarise` takes. */
+/** Options of `summarise`. */
 export type SummariseOptions = Omit<SummariseWithModel, "model"> & { readonly model: AnyModel };
 
-/** What `selectToolsByModel` takes. */
+/** Options of `selectToolsByModel`. */
 export type SelectToolsOptions = Omit<SelectWithModel, "model"> & { readonly model: AnyModel };
 
-/** What `saveMemories` takes. */
+/** Options of `saveMemories`. */
 export type SaveMemoriesOptions<Context = unknown> = Omit<SaveWithModel<Context>, "model"> & {
   readonly model?: AnyModel;
 };
 
-/** Send a summary in place of the older part of a conversation once a request outgrows the trigger; the state keeps it whole. */
+/**
+ * Replaces the older part of a conversation in model requests by a summary, once a request exceeds the trigger; the
+ * state keeps all messages.
+ */
 export function summarise({ model, ...options }: SummariseOptions): Middleware {
-  return summariseWithModel({ ...options, model: meant(model) });
+  return summariseWithModel({ ...options, model: toModel(model) });
 }
 
-/** Have a model pick the tools that are shown, once for each message of a person. */
+/** Lets a model select the tools advertised to the agent's model, once per user message. */
 export function selectToolsByModel({ model, ...options }: SelectToolsOptions): Middleware {
-  return selectWithModel({ ...options, model: meant(model) });
+  return selectWithModel({ ...options, model: toModel(model) });
 }
 
-/** Remember what is worth it when the agent has ended with an answer. */
+/** Extracts and stores memories after an agent run with an answer. */
 export function saveMemories<Context = unknown>({
   model,
   ...options
 }: SaveMemoriesOptions<Context>): Middleware<Context> {
-  return saveWithModel({ ...options, ...(model === undefined ? {} : { model: meant(model) }) });
+  return saveWithModel({ ...options, ...(model === undefined ? {} : { model: toModel(model) }) });
 }
 
-const meant = modelsFrom(undefined);
+const toModel = createModelResolver(undefined);

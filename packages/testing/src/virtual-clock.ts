@@ -1,6 +1,6 @@
 /**
- * A world in which nothing happens by chance or by waiting: time moves when it is told to, timers fire in order, chance
- * has a seed, and the log is kept.
+ * Deterministic world: time moves only on request, timers fire in order, random values come from a seed, and log
+ * lines are collected.
  */
 import {
   type Clock,
@@ -11,40 +11,45 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
-import { realWorkUnderWay, watchRealWork } from "./pending-work.ts";
+import { hasPendingWork, trackPendingWork } from "./pending-work.ts";
 
-/** A line of the log, as it was written. */
+/** Log line. */
 export interface LogLine {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What `virtualClock` takes. */
+/** Options of `virtualClock`. */
 export interface VirtualClockOptions {
-  /** The time at the start, in milliseconds since the epoch. Default: the beginning of 2025. */
+  /** Start time in milliseconds since the epoch. Default: 2025-01-01 UTC. */
   readonly now?: number;
-  /** What chance starts from. Default 1. */
+  /** Seed of the random source. Default 1. */
   readonly seed?: number;
-  /** Whether time stands still while files, children and connections are at work. Default true. */
+  /** Stops the clock while file reads, child processes and connections are pending. Default true. */
   readonly waitsForWork?: boolean;
 }
 
-/** A world whose time stands still until it is moved. */
+/** World whose time moves only on request. */
 export interface VirtualClock extends World {
-  /** Wait until promises, and input and output that are under way, have come to rest. Time does not move. */
+  /** Waits until promises and pending input and output have settled. Time does not move. */
   settle(): Promise<void>;
-  /** Move time on by `ms`: every timer on the way fires at its time, and what it sets going comes to rest before the next. */
+  /**
+   * Advances time by `ms` milliseconds: each timer on the way fires at its time, and its work settles before the next
+   * timer.
+   */
   advance(ms: number): Promise<void>;
-  /** Move time to the next timer and fire it; false when there is none. */
+  /** Advances time to the next timer and fires it; returns false without a timer. */
   next(): Promise<boolean>;
-  /** Fire timers, also those that timers set, until none is left. Throws after `limit` of them, by default 10,000. */
+  /** Fires all timers, including timers set by timers. Throws after `limit` timers, by default 10,000. */
   runAll(limit?: number): Promise<void>;
-  /** Move time on, timer by timer, until this promise settles. Throws when it does not and no timer is left. */
+  /**
+   * Advances time, timer by timer, until this promise settles. Throws if the promise is pending and no timer is left.
+   */
   until<Value>(work: Promise<Value>): Promise<Value>;
-  /** How many timers wait. */
+  /** Number of pending timers. */
   readonly timers: number;
-  /** What was logged. */
+  /** Collected log lines. */
   readonly lines: readonly LogLine[];
 }
 
@@ -53,15 +58,15 @@ interface Timer {
   readonly work: () => void;
 }
 
-/** A virtual world: give it to a run (and to its store) as `world`. */
+/** Creates a virtual world; pass it to a run and to its store as `world`. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const { now: start = Date.UTC(2025, 0, 1), seed = 1, waitsForWork = true } = options;
   const real = systemWorld();
-  watchRealWork();
+  trackPendingWork();
   const lines: LogLine[] = [];
   const timers = new Set<Timer>();
   let now = start;
-  let soon = 0;
+  let pendingSoon = 0;
 
   const clock: Clock = { now: () => now, monotonic: () => now - start };
   const schedule: Schedule = {
@@ -74,35 +79,36 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     },
     at: (dueAt, work) => schedule.after(dueAt - now, work),
     soon: (work) => {
-      soon += 1;
+      pendingSoon += 1;
       real.schedule.soon(() => {
-        soon -= 1;
+        pendingSoon -= 1;
         work();
       });
     },
   };
 
-  function turn(): Promise<void> {
+  function waitForTurn(): Promise<void> {
     return new Promise((resolve) => real.schedule.soon(resolve));
   }
 
   async function settle(): Promise<void> {
-    const began = real.clock.monotonic();
-    for (let quiet = 0; quiet < quietTurns; quiet++) {
-      await turn();
-      if (soon > 0 || (waitsForWork && realWorkUnderWay() && real.clock.monotonic() - began < patienceMs)) quiet = -1;
+    const startedAt = real.clock.monotonic();
+    for (let quietCount = 0; quietCount < quietTurns; quietCount++) {
+      await waitForTurn();
+      if (pendingSoon > 0 || (waitsForWork && hasPendingWork() && real.clock.monotonic() - startedAt < maxWorkWaitMs))
+        quietCount = -1;
     }
   }
 
-  /** The timer that is due first; of those due together the one that was set first. */
-  function first(until: number): Timer | undefined {
+  /** Returns the next due timer; among timers due together, the timer that was set first. */
+  function findFirstTimer(until: number): Timer | undefined {
     let found: Timer | undefined;
     for (const timer of timers) if (timer.at <= until && (found === undefined || timer.at < found.at)) found = timer;
     return found;
   }
 
-  async function fire(until: number): Promise<boolean> {
-    const timer = first(until);
+  async function fireFirstTimer(until: number): Promise<boolean> {
+    const timer = findFirstTimer(until);
     if (timer === undefined) return false;
     timers.delete(timer);
     now = Math.max(now, timer.at);
@@ -114,7 +120,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   return {
     clock,
     schedule,
-    random: seededRandom(seed),
+    random: createSeededRandom(seed),
     log: (level, message, fields) => {
       lines.push({ level, message, fields });
     },
@@ -122,26 +128,27 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     advance: async (ms) => {
       const until = now + ms;
       await settle();
-      while (await fire(until));
+      while (await fireFirstTimer(until));
       now = Math.max(now, until);
     },
     next: async () => {
       await settle();
-      return fire(Number.POSITIVE_INFINITY);
+      return fireFirstTimer(Number.POSITIVE_INFINITY);
     },
     runAll: async (limit = 10_000) => {
       await settle();
-      for (let fired = 0; await fire(Number.POSITIVE_INFINITY); fired++) if (fired === limit) throw neverEnds(limit);
+      for (let fired = 0; await fireFirstTimer(Number.POSITIVE_INFINITY); fired++)
+        if (fired === limit) throw createTimerLimitError(limit);
     },
     until: async (work) => {
-      let settled = false;
+      let isSettled = false;
       const end = (): void => {
-        settled = true;
+        isSettled = true;
       };
       work.then(end, end);
       await settle();
-      while (!settled) {
-        if (!(await fire(Number.POSITIVE_INFINITY))) throw waitsForEver();
+      while (!isSettled) {
+        if (!(await fireFirstTimer(Number.POSITIVE_INFINITY))) throw createNoTimerError();
       }
       return work;
     },
@@ -152,8 +159,8 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   };
 }
 
-/** Chance that repeats itself: mulberry32, 32 bits of state. */
-export function seededRandom(seed: number): Random {
+/** Creates a deterministic random source: mulberry32, 32 bits of state. */
+export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0;
   return {
     next: () => {
@@ -165,22 +172,25 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-/** Turns of the event loop without work after which nothing is expected any more: a store may take two to commit. */
+/**
+ * Number of event loop turns without work before the world counts as settled: a store may need two turns for a
+ * commit.
+ */
 const quietTurns = 4;
 
-/** How long, in real milliseconds, time stands still for such work: a child process may never end. */
-const patienceMs = 2_000;
+/** Maximum wait for pending work in real milliseconds: a child process may never exit. */
+const maxWorkWaitMs = 2_000;
 
-function waitsForEver(): StatewrightError {
+function createNoTimerError(): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: "a promise was waited for, no timer is left, and nothing is under way",
-    next: "Look for work that waits for something outside of this clock",
+    what: "virtualClock.until: the promise is pending, no timer is left, and no work is pending",
+    next: "Find work that waits for something outside this clock",
   });
 }
 
-function neverEnds(limit: number): StatewrightError {
+function createTimerLimitError(limit: number): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `after ${limit} timers there is still one`,
-    next: "Look for a timer that always sets another, or move time with advance(ms)",
+    what: `virtualClock.runAll: expected at most ${limit} timers, got more`,
+    next: "Fix a timer that always sets another timer, or move time with advance(ms)",
   });
 }

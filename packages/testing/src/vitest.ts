@@ -1,14 +1,15 @@
-/** The test kit inside vitest: runs in the hands of a test, and matchers that look at transitions. */
-import { watchRealWork } from "./pending-work.ts";
+/** Test kit for vitest: test runs, and matchers for transitions. */
+import { trackPendingWork } from "./pending-work.ts";
 import { addCrashMatcher } from "./vitest/crash-matcher.ts";
 import { addMatchers } from "./vitest/matchers.ts";
-import { noteCoverage } from "./vitest/record-coverage.ts";
+import { recordCoverage } from "./vitest/record-coverage.ts";
 
-// At once: a child that is started before the first run, as a plugin for all tests of a file, is waited for like any other.
-watchRealWork();
+// Installed at import, so that child processes started before the first run, such as a plugin for all tests of a
+// file, are tracked.
+trackPendingWork();
 addMatchers();
 addCrashMatcher();
-noteCoverage();
+recordCoverage();
 
 // biome-ignore-start lint/performance/noBarrelFile: the entry of the package for vitest
 export {
@@ -20,10 +21,10 @@ export {
   toolTest,
 } from "./node/part-tests.ts";
 export type { StateName } from "./node/state-names.ts";
-export { type EveryOrderOptions, everyOrder, type Order, type OrdersTried } from "./order/every-order.ts";
+export { type EveryOrderOptions, everyOrder, type Order, type OrderReport } from "./order/every-order.ts";
 export type { StartingPoint } from "./run/start-checkpoint.ts";
 export {
-  type MakesGraph,
+  type GraphFactory,
   type SendOptions,
   type SentEvent,
   type Target,
@@ -39,7 +40,7 @@ export {
 export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./trace/trace.ts";
 export { traceText } from "./trace/trace-text.ts";
 export type { CrashMatchers } from "./vitest/crash-matcher.ts";
-export type { RanName } from "./vitest/effects.ts";
+export type { BodyName } from "./vitest/effects.ts";
 export { type StatewrightMatchers, traceSerializer } from "./vitest/matchers.ts";
 export type { ResumeIdenticallyOptions } from "./vitest/resumes.ts";
 export type { CalledToolsOptions, CallMode, ExpectedCall } from "./vitest/tool-calls.ts";

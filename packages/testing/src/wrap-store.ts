@@ -1,14 +1,14 @@
-/** A store in front of another: everything is handed on except what is replaced. */
+/** Store wrapper: forwards every function except the overridden functions. */
 import type { Store } from "@statewright/core";
 
-/** `inner` with some of its functions replaced; works for stores of any make, also those with private fields. */
-export function storeAround(inner: Store, replaced: Partial<Store>): Store {
+/** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
+export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
   return {
     name: inner.name,
     local: inner.local,
     longTerm: inner.longTerm,
     claim: (request) => inner.claim(request),
-    commit: (commit, told) => inner.commit(commit, told),
+    commit: (commit, onCommitted) => inner.commit(commit, onCommitted),
     enqueue: (write) => inner.enqueue(write),
     dequeue: (thread, run, ended) => inner.dequeue(thread, run, ended),
     post: (write) => inner.post(write),
@@ -24,18 +24,18 @@ export function storeAround(inner: Store, replaced: Partial<Store>): Store {
     state: (thread, checkpoint) => inner.state(thread, checkpoint),
     effects: (thread, branch, step) => inner.effects(thread, branch, step),
     interrupts: (thread, branch) => inner.interrupts(thread, branch),
-    questions: (filter) => inner.questions(filter),
+    openInterrupts: (filter) => inner.openInterrupts(filter),
     claimable: (page) => inner.claimable(page),
     inbox: (thread, branch) => inner.inbox(thread, branch),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),
     artifacts: inner.artifacts,
     delete: (thread) => inner.delete(thread),
-    image: (thread) => inner.image(thread),
-    insert: (image) => inner.insert(image),
+    exportThread: (thread) => inner.exportThread(thread),
+    importThread: (image) => inner.importThread(image),
     prune: (write) => inner.prune(write),
     vacuum: () => inner.vacuum(),
     close: () => inner.close(),
-    ...replaced,
+    ...overrides,
   };
 }

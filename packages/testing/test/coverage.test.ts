@@ -3,11 +3,11 @@ import process from "node:process";
 import coverage from "@statewright/testing/coverage";
 import { expect, test } from "vitest";
 import { createVitest, type Reporter } from "vitest/node";
-import { belowThreshold, leavingOut } from "../src/coverage/coverage-table.ts";
+import { listViolations, removeExcepted } from "../src/coverage/coverage-table.ts";
 
 const folder = join(import.meta.dirname, "support/covered");
 
-test("the reporter collects from workers, says what no test came to, and fails a run that is below the threshold", async () => {
+test("the coverage reporter collects from workers, lists uncovered parts, and fails a run below the threshold", async () => {
   const said: string[] = [];
   const failed: string[] = [];
   const logger = { log: (text: string) => said.push(text), error: (text: string) => said.push(text) };
@@ -44,16 +44,16 @@ test("the reporter collects from workers, says what no test came to, and fails a
   `);
 });
 
-test("what no test has to come to does not count, and a name that fits nothing is refused", () => {
+test("excluded parts do not count for coverage, and an exclusion that matches nothing is refused", () => {
   const nothing = { nodes: [], edges: [], questions: [], tools: [], guards: [] };
   const coverage = {
     graph: "shop",
     declared: { ...nothing, edges: ["review -> __end__", "ask -> review"], outline: { nodes: [], edges: [] } },
     hits: { ...nothing, edges: ["ask -> review"] },
   };
-  expect(belowThreshold([coverage], { edges: 90 })).toHaveLength(1);
-  expect(belowThreshold([leavingOut(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
-  expect(() => leavingOut(coverage, ["review → ask"])).toThrow(
+  expect(listViolations([coverage], { edges: 90 })).toHaveLength(1);
+  expect(listViolations([removeExcepted(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
+  expect(() => removeExcepted(coverage, ["review → ask"])).toThrow(
     '`except` of the coverage names "review → ask", which the graph "shop" does not have. Name a part as the table',
   );
 });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { memoryStore } from "@statewright/core";
-import { crashPoint, crashPoints, killAt, logEffect, untilDone } from "@statewright/testing";
+import { crashPoint, crashPoints, killAt, logEffect, runUntilDone } from "@statewright/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 const script = new URL("./support/dies.ts", import.meta.url);
@@ -12,10 +12,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("a process that dies", () => {
-  test("lives until it is done, and says what it came to", async () => {
-    const { lives, effects, stdout } = await untilDone({ script, folder });
-    expect(lives.map(({ points, exitCode }) => [...points, exitCode])).toEqual([
+describe("process kills", () => {
+  test("untilDone runs a process until it is done and returns its result", async () => {
+    const { processes, effects, stdout } = await runUntilDone({ script, folder });
+    expect(processes.map(({ points, exitCode }) => [...points, exitCode])).toEqual([
       ["one", "two", "three", 75],
       ["one", "two", "three", 0],
     ]);
@@ -23,9 +23,9 @@ describe("a process that dies", () => {
     expect(stdout).toBe("done\n");
   });
 
-  test("dies by SIGKILL at a point, and nothing after it happens in that life", async () => {
-    const { lives, effects } = await killAt({ script, folder, point: "two" });
-    expect(lives.map(({ points, signal }) => [...points, signal])).toEqual([
+  test("killAt kills a process by SIGKILL at a point, and nothing after it happens in that process", async () => {
+    const { processes, effects } = await killAt({ script, folder, point: "two" });
+    expect(processes.map(({ points, signal }) => [...points, signal])).toEqual([
       ["one", "two", "SIGKILL"],
       ["one", "two", "three", null],
       ["one", "two", "three", null],
@@ -33,27 +33,27 @@ describe("a process that dies", () => {
     expect(effects).toEqual([{ life: 1 }, { life: 1 }, { life: 2 }]);
   });
 
-  test("dies in a later life", async () => {
-    const { lives, effects } = await killAt({ script, folder, point: "one", life: 2 });
-    expect(lives.map(({ signal }) => signal)).toEqual([null, "SIGKILL", null]);
+  test("killAt kills a later process of the run", async () => {
+    const { processes, effects } = await killAt({ script, folder, point: "one", processNumber: 2 });
+    expect(processes.map(({ signal }) => signal)).toEqual([null, "SIGKILL", null]);
     expect(effects).toEqual([{ life: 1 }, { life: 2 }]);
   });
 
-  test("a point that it never comes to is an error that lists those it came to", async () => {
+  test("killAt fails for a point that is not reached and lists the reached ones", async () => {
     await expect(killAt({ script, folder, point: "four" })).rejects.toThrow(
       'a process was to die at "four" and ended with exit code 75. It came to: one, two, three.',
     );
   });
 
-  test("a script that fails is an error with what it said", async () => {
+  test("untilDone fails for a failing script with its output", async () => {
     const missing = new URL("./support/missing.ts", import.meta.url);
-    await expect(untilDone({ script: missing, folder })).rejects.toThrow(
+    await expect(runUntilDone({ script: missing, folder })).rejects.toThrow(
       /life 1 ended with exit code 1.*Cannot find module/s,
     );
   });
 });
 
-test("points around a commit stand before it, when it is durable, and when it was told", async () => {
+test("crash points of a commit are before it, when it is durable, and when it was reported", async () => {
   const seen: string[] = [];
   const store = crashPoints(memoryStore(), (name) => seen.push(name));
   const claim = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
@@ -66,7 +66,7 @@ test("points around a commit stand before it, when it is durable, and when it wa
   expect(seen).toEqual(["before commit 1", "after commit 1", "told", "told commit 1"]);
 });
 
-test("outside a crash test points and effects do nothing", () => {
+test("crash points and logged effects do nothing outside a crash test", () => {
   crashPoint("anywhere");
   logEffect({ nothing: true });
 });

@@ -1,10 +1,13 @@
-import { defineGraph, defineState, END, list, reduce, route, START, sends, task } from "@statewright/core";
+import { defineGraph, defineState, END, fanOut, inputNode, list, reduce, route, START } from "@statewright/core";
 import { everyOrder, testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
 /** Tasks that run side by side; what each of them does is up to the test. */
-function fanOut(bids: readonly string[], work: (input: string) => object | undefined | Promise<object | undefined>) {
+function createAuction(
+  bids: readonly string[],
+  work: (input: string) => object | undefined | Promise<object | undefined>,
+) {
   return defineGraph({
     name: "auction",
     state: defineState({
@@ -15,19 +18,19 @@ function fanOut(bids: readonly string[], work: (input: string) => object | undef
   })
     .nodes({
       open: () => undefined,
-      bid: task(z.string(), (_state, { input }) => work(input) as never),
+      bid: inputNode(z.string(), (_state, { input }) => work(input) as never),
       close: () => undefined,
     })
-    .edges({ [START]: "open", open: sends("bid", () => bids, { otherwise: "close" }), bid: "close", close: END });
+    .edges({ [START]: "open", open: fanOut("bid", () => bids, { otherwise: "close" }), bid: "close", close: END });
 }
 
 describe("every order of completion", () => {
-  test("tries all orders of a small fan-out: one after the other, and at the same time", async () => {
+  test("everyOrder tries all orders of a small fan-out, one after the other and concurrently", async () => {
     const seen = new Set<string>();
     const tried = await everyOrder(async (order) => {
       const mine: string[] = [];
       const t = await testRun(
-        fanOut(["a", "b", "c"], (bid) => void mine.push(bid)),
+        createAuction(["a", "b", "c"], (bid) => void mine.push(bid)),
         { order },
       );
       await t.finish();
@@ -38,10 +41,10 @@ describe("every order of completion", () => {
     expect([...seen].sort()).toEqual(["abc", "acb", "bac", "bca", "cab", "cba"]);
   });
 
-  test("folds come out the same in every order", async () => {
+  test("reducers yield the same state in every order", async () => {
     await everyOrder(async (order) => {
       const t = await testRun(
-        fanOut(["a", "bb"], (bid) => ({ bids: [bid], total: bid.length })),
+        createAuction(["a", "bb"], (bid) => ({ bids: [bid], total: bid.length })),
         { order },
       );
       await t.finish();
@@ -50,10 +53,10 @@ describe("every order of completion", () => {
     });
   });
 
-  test("finds a race between two sends that write one last-value channel, and prints the order that failed", async () => {
+  test("everyOrder finds a race between two sends that write one last-value channel and prints the failed order", async () => {
     const race = everyOrder(async (order) => {
       let best = 0;
-      const graph = fanOut(["a", "bb"], (bid) => {
+      const graph = createAuction(["a", "bb"], (bid) => {
         // The longest so far writes: a second one conflicts with the first.
         if (bid.length <= best) return undefined;
         best = bid.length;
@@ -72,10 +75,10 @@ describe("every order of completion", () => {
     `);
   });
 
-  test("finds an end that depends on who was first", async () => {
+  test("everyOrder finds an end that depends on the first task to complete", async () => {
     const race = everyOrder(async (order) => {
       let first: string | undefined;
-      const graph = fanOut(["a", "b"], (bid) => {
+      const graph = createAuction(["a", "b"], (bid) => {
         if (first !== undefined) return undefined;
         first = bid;
         return { winner: bid };
@@ -96,10 +99,10 @@ describe("every order of completion", () => {
     `);
   });
 
-  test("finds what is lost when two read before one of them writes", async () => {
+  test("everyOrder finds an update lost between two reads and a write", async () => {
     const lost = everyOrder(async (order) => {
       let stock = 5;
-      const graph = fanOut(["a", "b"], async () => {
+      const graph = createAuction(["a", "b"], async () => {
         const seen = stock;
         await Promise.resolve();
         stock = seen - 1;
@@ -112,19 +115,19 @@ describe("every order of completion", () => {
     await expect(lost).rejects.toThrow("(all at the same time)");
   });
 
-  test("steps of one task stand between those of another", async () => {
+  test("everyOrder interleaves the steps of one task with those of another", async () => {
     const orders = new Set<string>();
     const { orders: count } = await everyOrder(async (order) => {
       const log: string[] = [];
       const graph = defineGraph({ name: "two", state: defineState({ done: list(z.string()) }) })
         .nodes({
           open: () => undefined,
-          work: task(z.string(), async (_state, { input, step }) => {
+          work: inputNode(z.string(), async (_state, { input, step }) => {
             await step("read", () => void log.push(`${input} reads`));
             await step("write", () => void log.push(`${input} writes`));
           }),
         })
-        .edges({ [START]: "open", open: sends("work", () => ["a", "b"], { otherwise: END }), work: END });
+        .edges({ [START]: "open", open: fanOut("work", () => ["a", "b"], { otherwise: END }), work: END });
       const t = await testRun(graph, { order });
       await t.finish();
       orders.add(log.join());
@@ -134,7 +137,7 @@ describe("every order of completion", () => {
     expect([...orders]).toContain("b reads,b writes,a reads,a writes");
   });
 
-  test("a larger fan-out is sampled by seed, and one order can be tried again", async () => {
+  test("everyOrder samples a larger fan-out by seed, and a single order can be repeated", async () => {
     const many = ["a", "b", "c", "d", "e", "f"];
     const sample = async (seed: number): Promise<string[]> => {
       const orders: string[] = [];
@@ -142,7 +145,7 @@ describe("every order of completion", () => {
         async (order) => {
           const mine: string[] = [];
           const t = await testRun(
-            fanOut(many, (bid) => void mine.push(bid)),
+            createAuction(many, (bid) => void mine.push(bid)),
             { order },
           );
           await t.finish();
@@ -159,7 +162,7 @@ describe("every order of completion", () => {
     await everyOrder(
       async (order) => {
         const t = await testRun(
-          fanOut(["a", "b", "c"], (bid) => void alone.push(bid)),
+          createAuction(["a", "b", "c"], (bid) => void alone.push(bid)),
           { order },
         );
         await t.finish();
@@ -169,7 +172,7 @@ describe("every order of completion", () => {
     expect(alone.join("")).toBe("cba");
   });
 
-  test("a graph without parallel work has one order", async () => {
+  test("everyOrder has one order for a graph without parallel tasks", async () => {
     const graph = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
       .nodes({ one: () => ({ n: 1 }), two: () => ({ n: 2 }) })
       .edges({ [START]: "one", one: route(["two"], () => "two"), two: END });

@@ -25,7 +25,7 @@ import { desk, words } from "./support/desk.ts";
 const folder = mkdtempSync(join(tmpdir(), "statewright-export-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("a run of a desk, exported", () => {
+describe("exported runs", () => {
   let recorded: unknown;
   let code = "";
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe("a run of a desk, exported", () => {
     recorded = JSON.parse(readFileSync(written.recording, "utf8"));
   });
 
-  test("is a test that reads like one", () => {
+  test("exportTest writes a readable test", () => {
     expect(code).toMatchInlineSnapshot(`
       "// Written by exportTest: export the run again when the graph is meant to behave otherwise.
       import { readFileSync } from "node:fs";
@@ -59,7 +59,7 @@ describe("a run of a desk, exported", () => {
     `);
   });
 
-  test("passes with the graph as it is, without its model and its tools", async () => {
+  test("an exported run passes with the unchanged graph, without its model and tools", async () => {
     expect(await replayRun(desk(), recorded)).toMatchObject({
       status: "done",
       path: [["model"], ["tools"], ["model"]],
@@ -67,12 +67,12 @@ describe("a run of a desk, exported", () => {
     expect((await replayRun(desk(), recorded)).state).toEqual((recorded as { state: unknown }).state);
   });
 
-  test("holds no secret", () => {
+  test("an exported run contains no secret", () => {
     expect(JSON.stringify(recorded)).toContain("My key is [redacted]");
     expect(JSON.stringify(recorded)).not.toContain("sk-abc");
   });
 
-  test("fails when a prompt, an edge or what becomes of a result is changed", async () => {
+  test("an exported run fails after a changed prompt, edge or use of a result", async () => {
     await expect(replayRun(desk({ instructions: "Be brief." }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the graph "desk" does not go as it was recorded: model_failed: a model is asked something else than it was: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Mend what differs, or export the run again. See docs/errors.md#model_failed.
       It went nowhere; recorded is model → tools → model]
@@ -86,7 +86,7 @@ describe("a run of a desk, exported", () => {
   });
 });
 
-test("a run whose tools have secrets is exported and played without them", async () => {
+test("a run whose tools use secrets is exported and replayed without them", async () => {
   const pay = defineTool({
     name: "pay",
     description: "Pays.",
@@ -134,7 +134,7 @@ describe("steps and answers", () => {
       .edges({ [START]: "fetch", fetch: "book", book: "ask", ask: END });
   }
 
-  test("a step that no store has kept is not called: its node is known by what it wrote; people answer as they did", async () => {
+  test("a replayed run does not call unrecorded steps: its node returns the recorded writes, and answers are replayed", async () => {
     const store = memoryStore();
     await run(quote(), { store, thread: "t" }).result;
     await resume(quote(), { store, thread: "t", answers: { ok: true } }).result;

@@ -24,8 +24,8 @@ const steps = defineGraph({ name: "steps", state: words })
   .nodes({ one: () => ({ seen: ["one"] }), two: () => ({ seen: ["two"] }) })
   .edges({ [START]: "one", one: "two", two: END });
 
-describe("faults of a store", () => {
-  test("G6 a full store pauses the run and keeps what was told; resumed with room it ends", async () => {
+describe("store faults", () => {
+  test("a full store pauses the run and keeps reported commits, and a resume with room completes the run [G6]", async () => {
     const store = memoryStore();
     const first = await run(steps, { store: faults.store(store, { failNth: 2, error: "store_full" }), thread: "t" })
       .result;
@@ -34,7 +34,7 @@ describe("faults of a store", () => {
     expect(second).toMatchObject({ status: "done", state: { seen: ["one", "two"] } });
   });
 
-  test("a failing store fails the run before anybody is told that the step is done", async () => {
+  test("a failing store fails the run before the step is reported as done", async () => {
     const store = memoryStore();
     const failing = run(steps, { store: faults.store(store, { failNth: [2, 3] }), thread: "t" });
     const committed: number[] = [];
@@ -45,16 +45,16 @@ describe("faults of a store", () => {
     expect(committed).toEqual([0]);
   });
 
-  test("a slow store tells later, in order", async () => {
+  test("a slow store reports commits later and in order", async () => {
     const world = virtualClock();
-    const store = faults.store(memoryStore(), { failNth: [], tellAfterMs: 500, world });
+    const store = faults.store(memoryStore(), { failNth: [], notifyAfterMs: 500, world });
     const slow = run(steps, { store, thread: "t", world });
     await world.runAll();
     expect(await slow.result).toMatchObject({ status: "done" });
     expect(world.clock.monotonic()).toBe(1_500);
   });
 
-  test("by seed the same commits fail in every run", async () => {
+  test("store faults by seed fail the same commits in every run", async () => {
     const failures = async (seed: number): Promise<string> => {
       const store = faults.store(memoryStore(), { chance: 0.5, seed });
       const claim = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
@@ -89,14 +89,14 @@ const look = defineTool({
   run: () => "seen",
 });
 
-describe("other faults of a store", () => {
-  test("a thread that is locked cannot be taken, and the run says so", async () => {
+describe("other store faults", () => {
+  test("a locked thread cannot be claimed, and the run fails with that error", async () => {
     const store = faults.store(memoryStore(), { on: "claim", failFirst: 1, error: "store_locked" });
     await expect(run(steps, { store, thread: "t" }).result).rejects.toMatchObject({ code: "store_locked" });
     expect(await run(steps, { store, thread: "t" }).result).toMatchObject({ status: "done" });
   });
 
-  test("a read that fails is told to whoever asked", async () => {
+  test("a failing read rejects the reader", async () => {
     const store = memoryStore();
     await run(steps, { store, thread: "t" }).result;
     const failing = faults.store(store, { on: "read", failNth: 1 });
@@ -104,7 +104,7 @@ describe("other faults of a store", () => {
     expect((await failing.head("t"))?.step).toBe(2);
   });
 
-  test("a commit of which nothing is heard was made, and nobody was told", async () => {
+  test("a hanging commit is made and not reported", async () => {
     const store = memoryStore();
     const world = virtualClock();
     const silent = run(steps, { store: faults.store(store, { failNth: 3, hang: true }), thread: "t", world });
@@ -117,7 +117,7 @@ describe("other faults of a store", () => {
   });
 });
 
-describe("faults of a tool", () => {
+describe("tool faults", () => {
   const graph = (plan: Parameters<typeof faults.tool>[1]) =>
     defineGraph({ name: "look", state: defineState({ messages: messages() }) })
       .nodes({ tools: toolNode({ tools: [faults.tool(look, plan)] }) })
@@ -130,7 +130,7 @@ describe("faults of a tool", () => {
     expect(t.trace.entries.filter((entry) => entry.type === "tool.retried")).toHaveLength(2);
   });
 
-  test("a tool that hangs is ended by its time limit, in no time", async () => {
+  test("a hanging tool is ended by its timeout without real time passing", async () => {
     const t = await testRun(graph({ failFirst: 3, hang: true }), { input: { messages: asks } });
     await t.finish();
     expect(t.state.messages.at(-1)).toMatchObject({ isError: true, content: [{ text: "Timed out after 5000 ms" }] });
@@ -138,13 +138,13 @@ describe("faults of a tool", () => {
   });
 });
 
-describe("other faults of a tool", () => {
+describe("other tool faults", () => {
   const slowly = (world: ReturnType<typeof virtualClock>, plan: Parameters<typeof faults.tool>[1]) =>
     defineGraph({ name: "look", state: defineState({ messages: messages() }) })
       .nodes({ tools: toolNode({ tools: [faults.tool(look, { ...plan, world })] }) })
       .edges({ [START]: "tools", tools: END });
 
-  test("a slow tool takes its time, and a limit cuts it short", async () => {
+  test("a slow tool completes after its delay, and a shorter timeout ends it", async () => {
     for (const [slowMs, text] of [
       [3_000, "seen"],
       [9_000, "Timed out after 5000 ms"],
@@ -156,7 +156,7 @@ describe("other faults of a tool", () => {
     }
   });
 
-  test("a malformed result is an answer that the model can read", async () => {
+  test("a malformed tool result becomes an answer that the model can read", async () => {
     const world = virtualClock();
     const t = await testRun(slowly(world, { malformed: true }), { input: { messages: asks }, clock: world });
     await t.finish();
@@ -164,7 +164,7 @@ describe("other faults of a tool", () => {
   });
 });
 
-describe("other faults of a model", () => {
+describe("other model faults", () => {
   const graph = (model: Model) =>
     defineGraph({ name: "talk", state: defineState({ messages: messages() }) })
       .nodes({
@@ -184,14 +184,14 @@ describe("other faults of a model", () => {
   test.each([
     ["hangs", { failFirst: 1, hang: true }],
     ["is slow", { failFirst: 1, slowMs: 30_000 }],
-  ] as const)("a model that %s for once is waited for in no time", async (_, plan) => {
+  ] as const)("a model that %s once is waited for without real time passing", async (_, plan) => {
     const world = virtualClock();
     const t = await testRun(graph(faults.model(scriptedModel([say("here")]), { ...plan, world })), { clock: world });
     await t.until((at) => at.status === "done" || at.status === "failed");
     expect([t.status, t.world.clock.monotonic() >= 30_000]).toEqual(["hang" in plan ? "failed" : "done", true]);
   });
 
-  test("a malformed call is answered, and the model goes on", async () => {
+  test("a malformed tool call is answered, and the model continues", async () => {
     const model = faults.model(scriptedModel([say("here")]), { failFirst: 1, malformed: true });
     const t = await testRun(office, { input: letter, model });
     await t.finish();
@@ -203,7 +203,7 @@ describe("other faults of a model", () => {
   });
 });
 
-test("a clock that is set forward fires what is due, one that is set back does not repeat it", async () => {
+test("a clock set forward fires due timers, and a clock set back does not repeat them", async () => {
   const world = faults.clock(virtualClock(), { failNth: 2, jumpMs: 3_600_000 });
   const fired: number[] = [];
   const first = world.clock.now();
@@ -214,11 +214,11 @@ test("a clock that is set forward fires what is due, one that is set back does n
   expect(world.clock.monotonic()).toBe(7_200_000);
 });
 
-describe("faults of a model", () => {
+describe("model faults", () => {
   const quiet = { signal: new AbortController().signal };
   const request = { messages: [], tools: [] };
 
-  test("a model that fails once answers the next time", async () => {
+  test("a model that fails once answers the next request", async () => {
     const model = faults.model(scriptedModel([say("here")]), { failFirst: 1 });
     await expect(model.respond(request, quiet)).rejects.toMatchObject({
       code: "model_failed",
@@ -227,7 +227,7 @@ describe("faults of a model", () => {
     expect(await model.respond(request, quiet)).toMatchObject({ content: [{ text: "here" }] });
   });
 
-  test("a stream that is cut has said its first words", async () => {
+  test("a truncated model stream has emitted its first words", async () => {
     const said: string[] = [];
     const model = faults.model(scriptedModel([say("one two three")]), { cutAfter: 2 });
     const answer = model.respond(request, {

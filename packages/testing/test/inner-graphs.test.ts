@@ -18,7 +18,7 @@ const outer = defineGraph({ name: "outer", state: Notes })
   })
   .edges({ [START]: "research", research: "close", close: END });
 
-test("a test run sees an inner graph at work, through a crash, and keeps its state apart", async () => {
+test("a test run observes an active subgraph across a crash and keeps its state separate", async () => {
   const t = await testRun(outer, {});
   await t.until("interrupted");
   expect(t).toBeInState("research.interrupted");
@@ -27,7 +27,7 @@ test("a test run sees an inner graph at work, through a crash, and keeps its sta
   await t.resume({ "research.scope": true });
   expect(t.state.notes).toEqual(["plan", "true", "closed"]);
   expect(t.trace).toPassThrough(["research", "research.interrupted", "close", "done"]);
-  expect(t.trace).toHaveRunOnce({ within: "research", node: "plan" });
+  expect(t.trace).toHaveRunOnce({ nesting: "research", node: "plan" });
   expect(t.trace).toHaveInterrupted("research.scope");
   expect(t.trace).toHaveWritten("notes", ["plan", "true", "closed"]);
 });

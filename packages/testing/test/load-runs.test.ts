@@ -11,14 +11,14 @@ const graph = (version: number, node: string) =>
     })
     .edges({ [START]: node === "ask" ? "ask" : "tell", ask: "tell", tell: END });
 
-test("open runs are checked, and those that are over are read to their beginning", async () => {
+test("toLoadRuns checks open runs and reads finished runs back to their first checkpoint", async () => {
   const store = memoryStore();
   const first = graph(1, "ask");
   for (const thread of ["open", "over"]) await run(first, { store, thread }).result;
   await resume(first, { store, thread: "over", answers: { ok: "yes" } }).result;
   const report = await loadRuns(store, [graph(2, "ask")]);
   expect(report.refused).toEqual([]);
-  expect(report.runs.map(({ run: { thread }, loads, verdict, why }) => [thread, loads, verdict, why])).toEqual([
+  expect(report.runs.map(({ run: { thread }, loads, verdict, reason }) => [thread, loads, verdict, reason])).toEqual([
     ["open", true, "goes on", "version 1 has written it, and it fits version 2"],
     ["over", true, undefined, "it is over, and its 3 checkpoints can be read"],
   ]);
@@ -26,7 +26,7 @@ test("open runs are checked, and those that are over are read to their beginning
   expect(nothing.refused).toHaveLength(2);
 });
 
-test("a class that is not registered any more is told for each run", async () => {
+test("toLoadRuns reports an unregistered class for each run", async () => {
   class Money {
     readonly cents: number;
     constructor(cents: number) {

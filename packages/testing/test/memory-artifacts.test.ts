@@ -2,4 +2,4 @@ import { memoryArtifacts } from "@statewright/core";
 import { artifactConformance } from "@statewright/testing/conformance";
 import { test } from "vitest";
 
-test.each(artifactConformance)("$name", ({ run }) => run(memoryArtifacts));
+test.each(artifactConformance)("memory artifacts: $name", ({ run }) => run(memoryArtifacts));

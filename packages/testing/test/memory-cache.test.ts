@@ -2,11 +2,11 @@ import { memoryCache } from "@statewright/core";
 import { cacheConformance } from "@statewright/testing/conformance";
 import { describe, expect, test } from "vitest";
 
-describe("the cache in memory", () => {
+describe("the memory cache", () => {
   for (const { name, run } of cacheConformance) test(name, () => run(() => memoryCache()));
 });
 
-test("the suite finds a cache that mixes keys up or forgets nothing", async () => {
+test("the cache suite detects a cache that confuses keys or deletes nothing", async () => {
   const careless = () => {
     const entries = new Map<string, { readonly text: string }>();
     return {

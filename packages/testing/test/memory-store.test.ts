@@ -16,6 +16,6 @@ function open(): StoreUnderTest {
   };
 }
 
-describe("the store in memory", () => {
+describe("the memory store", () => {
   for (const { name, run } of [...storeConformance, ...wordConformance]) test(name, () => run(open));
 });

@@ -5,7 +5,7 @@ import { call, type ScriptedCall, type ScriptedText, say, scriptedModel } from "
 
 const scripted: OpenModel = (answers) => {
   const model = scriptedModel(answers.map(scriptOf));
-  return { model, wires: () => model.requests.map((request) => JSON.stringify(request)) };
+  return { model, listRequests: () => model.requests.map((request) => JSON.stringify(request)) };
 };
 
 function scriptOf({ content }: ModelReply): readonly (ScriptedText | ScriptedCall)[] {
@@ -15,7 +15,7 @@ function scriptOf({ content }: ModelReply): readonly (ScriptedText | ScriptedCal
   });
 }
 
-test("S1.88 behind the scripted model every test of the suite for models passes", async () => {
+test("the scripted model passes every test of the model suite [S1.88]", async () => {
   expect(await failedOf(scripted)).toEqual([]);
 });
 
@@ -25,11 +25,11 @@ async function failedOf(open: OpenModel): Promise<readonly string[]> {
   return failed;
 }
 
-test("the suite finds an adapter that loses arguments, ids, images and files", async () => {
+test("the model suite detects an adapter that loses arguments, ids, images and files", async () => {
   const careless: OpenModel = (answers) => {
     const wires: string[] = [];
     return {
-      wires: () => wires,
+      listRequests: () => wires,
       model: {
         id: "careless",
         respond: async (request) => {

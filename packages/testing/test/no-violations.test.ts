@@ -1,4 +1,4 @@
-import { checkGraph, defineGraph, defineState, END, join, route, START, sends, task } from "@statewright/core";
+import { checkGraph, defineGraph, defineState, END, fanOut, inputNode, join, route, START } from "@statewright/core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import "@statewright/testing/vitest";
@@ -12,24 +12,24 @@ const stuck = defineGraph({ name: "stuck", state: State })
     a: () => undefined,
     b: () => undefined,
     c: () => undefined,
-    each: task(z.number(), () => undefined),
+    each: inputNode(z.number(), () => undefined),
     z: () => undefined,
   })
   .edges({
     [START]: ["a", "b"],
     a: join("z"),
     b: route(["c", END], () => "c"),
-    c: sends("each", () => [1]),
+    c: fanOut("each", () => [1]),
     each: join("z"),
     z: END,
   });
 
-test("a sound graph passes", () => {
+test("toHaveNoViolations passes for a valid graph", () => {
   expect(checkGraph(sound)).toHaveNoViolations();
   expect(() => expect(checkGraph(sound)).not.toHaveNoViolations()).toThrow("the graph has no violations.");
 });
 
-test("a graph with defects fails with the shortest path to each", () => {
+test("toHaveNoViolations fails for an invalid graph with the shortest path to each defect", () => {
   expect(checkGraph(stuck)).not.toHaveNoViolations();
   const told = (): void => expect(checkGraph(stuck)).toHaveNoViolations();
   expect(told).toThrow("the graph has 2 violations.");
@@ -37,6 +37,9 @@ test("a graph with defects fails with the shortest path to each", () => {
   expect(told).toThrow(/empty_sends: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
 });
 
-test.each([undefined, null, [], "violations", { violations: 1 }])("%j is no report", (received) => {
-  expect(() => expect(received).toHaveNoViolations()).toThrow("expect(checkGraph(graph)).toHaveNoViolations()");
-});
+test.each([undefined, null, [], "violations", { violations: 1 }])(
+  "toHaveNoViolations refuses %j as a report",
+  (received) => {
+    expect(() => expect(received).toHaveNoViolations()).toThrow("expect(checkGraph(graph)).toHaveNoViolations()");
+  },
+);

@@ -1,21 +1,21 @@
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   route,
   START,
   secret,
-  sends,
   type Tool,
   type ToolCall,
   ToolError,
   type ToolRuntime,
-  task,
   toolSpec,
 } from "@statewright/core";
 import { nodeTest, testRun, toolTest } from "@statewright/testing/vitest";
@@ -34,21 +34,21 @@ const review = defineGraph({
 })
   .nodes({
     collect: () => ({ files: ["a", "b"] }),
-    inspect: task(z.string(), (_state, { input }) => ({ found: [`${input} is fine`] })),
+    inspect: inputNode(z.string(), (_state, { input }) => ({ found: [`${input} is fine`] })),
     judge: (state, { context }) => ({ verdict: context.strict || state.found.length > 1 ? "fix" : "ship" }),
     ask: async (_state, { interrupt }) => ((await interrupt("ok")) ? goto("judge") : goto("collect")),
   })
   .edges({
     [START]: "collect",
-    collect: sends("inspect", (state) => state.files, { otherwise: "ask" }),
+    collect: fanOut("inspect", (state) => state.files, { otherwise: "ask" }),
     inspect: "ask",
-    ask: gotos("judge", "collect"),
+    ask: commandTargets("judge", "collect"),
     judge: route(["collect", END], (state) => (state.verdict === "fix" ? "collect" : END)),
   });
 const context = { strict: false };
 
-describe("a test of one node", () => {
-  test("runs the node from a given state and says what it wrote and where control goes", async () => {
+describe("nodeTest", () => {
+  test("nodeTest runs a node from a given state and returns its writes and the next nodes", async () => {
     const shipped = await nodeTest(review, "judge", { context, state: { found: ["one"] } });
     expect(shipped).toMatchObject({
       state: { verdict: "ship", found: ["one"] },
@@ -61,18 +61,18 @@ describe("a test of one node", () => {
     expect(fixed.trace).toPassThrough(["judge"]);
   });
 
-  test("gives a task node its input", async () => {
+  test("nodeTest passes the input to an input node", async () => {
     const seen = await nodeTest(review, "inspect", { context, input: "a.ts" });
     expect(seen.state.found).toEqual(["a.ts is fine"]);
   });
 
-  test("shows what the node asks, and answers it", async () => {
+  test("nodeTest returns the interrupt of a node and answers it", async () => {
     const asked = await nodeTest(review, "ask", { context });
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "ok" }], next: [] });
     expect((await nodeTest(review, "ask", { context, answers: { ok: true } })).next).toEqual(["judge"]);
   });
 
-  test("refuses nodes, channels and values that the graph does not have", async () => {
+  test("nodeTest refuses unknown nodes, channels and values", async () => {
     // @ts-expect-error a node that it does not have
     await expect(nodeTest(review, "juge", { context })).rejects.toThrow('has no node "juge"');
     // @ts-expect-error a channel that it does not have
@@ -83,7 +83,7 @@ describe("a test of one node", () => {
     });
   });
 
-  test("says which channel needs a value where a test begins", async () => {
+  test("nodeTest names the channel without a value at the start of a test", async () => {
     const bill = defineGraph({ name: "bill", state: defineState({ cents: z.number() }) })
       .nodes({ pay: () => undefined })
       .edges({ [START]: "pay", pay: END });
@@ -92,7 +92,7 @@ describe("a test of one node", () => {
     );
   });
 
-  test("a run may begin in the middle of its graph", async () => {
+  test("a test run may start at a node in the middle of its graph", async () => {
     const t = await testRun(review, { context, startAt: { node: "judge", state: { found: ["one"] } } });
     expect(t).toBeInState("judge.executing");
     await t.finish();
@@ -125,27 +125,27 @@ const order = (failures: number) => {
 };
 const given = { state: { cart: ["book"] }, context: { customerId: "c1" }, secrets: { KEY: "hush" } };
 
-describe("a test of one tool", () => {
-  test("makes a call with hidden arguments given", async () => {
+describe("toolTest", () => {
+  test("toolTest calls a tool with hidden arguments given", async () => {
     const { text, result, progress } = await toolTest(order(0), { args: { cents: 900 }, ...given });
     expect(text).toBe("c1 pays 900 for book with a key of 4");
     expect(result.isError).toBe(false);
     expect(progress).toEqual(["ordering"]);
   });
 
-  test("retries take no time", async () => {
+  test("toolTest retries without real time passing", async () => {
     const { attempts, world, result } = await toolTest(order(2), { args: { cents: 900 }, ...given });
     expect([attempts, result.attempts]).toEqual([3, 3]);
     expect(world.clock.monotonic()).toBe(180_000);
   });
 
-  test("unfit arguments are answered and reach nothing", async () => {
+  test("toolTest answers invalid arguments without running the tool", async () => {
     const { result, attempts } = await toolTest(order(0), { args: { cents: -1 }, ...given });
     expect(result).toMatchObject({ isError: true, error: { kind: "invalid_args" } });
     expect(attempts).toBe(0);
   });
 
-  test("takes any tool, such as one of a class, with what it mends of its arguments", async () => {
+  test("toolTest accepts any tool, such as a class, and applies its argument repair", async () => {
     class Doubled implements Tool<{ readonly cart: readonly string[] }> {
       readonly spec = toolSpec({
         name: "doubled",
@@ -165,7 +165,7 @@ describe("a test of one tool", () => {
     expect(text).toBe("42 for book");
   });
 
-  test("what a tool injects must be given", () => {
+  test("toolTest requires the values that a tool injects", () => {
     const types = (): void => {
       // @ts-expect-error the context is missing
       toolTest(order(0), { args: { cents: 1 }, state: { cart: [] } });

@@ -1,13 +1,13 @@
-import { defineGraph, defineState, END, goto, gotos, join, list, route, START } from "@statewright/core";
-import { pathsOf } from "@statewright/testing";
+import { commandTargets, defineGraph, defineState, END, goto, join, list, route, START } from "@statewright/core";
+import { listPaths } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { desk, words } from "./support/desk.ts";
 import "@statewright/testing/vitest";
 
-describe("a desk", () => {
-  test("has a path for each way in which its model and its tools may answer", () => {
-    expect(pathsOf(desk()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
+describe("paths of a desk agent", () => {
+  test("pathsOf lists a path for each kind of reply of the model and its tools", () => {
+    expect(listPaths(desk()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
       [
         "model to the end (done)",
         "model calls lookup → lookup ok → model to the end (done)",
@@ -20,7 +20,7 @@ describe("a desk", () => {
       ]
     `);
   });
-  test.each(pathsOf(desk()))("$name", async (path) => {
+  test.each(listPaths(desk()))("the desk agent follows the path: $name", async (path) => {
     const t = await path.run({ input: words("Hello"), tools: { mail: { args: { to: "Ada" }, result: "sent" } } });
     expect(t.status).toBe(path.end);
   });
@@ -45,12 +45,12 @@ const review = start
     spell: join("decide"),
     legal: join("decide"),
     decide: route(["write", "publish"], () => "publish"),
-    publish: gotos("write", END),
+    publish: commandTargets("write", END),
   });
 
-describe("a review", () => {
-  test("has a path for every choice, failure and answer", () => {
-    expect(pathsOf(review).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
+describe("paths of a review graph", () => {
+  test("pathsOf lists a path for every choice, failure and answer of a graph", () => {
+    expect(listPaths(review).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
       [
         "write → spell + legal (allow answered) → decide to publish → publish to the end (done)",
         "write fails (failed)",
@@ -64,19 +64,19 @@ describe("a review", () => {
       ]
     `);
   });
-  test("takes each of them, and commands as the path has them", async () => {
+  test("the review graph follows each of its paths, and commands go where the path says", async () => {
     const returns = {
       publish: ([to]: readonly string[]) => (to === "write" ? goto("write") : goto(END)),
     };
-    for (const path of pathsOf(review)) expect((await path.run({ returns })).status).toBe(path.end);
+    for (const path of listPaths(review)) expect((await path.run({ returns })).status).toBe(path.end);
   });
 
-  test("that goes another way says where", async () => {
-    const again = pathsOf(review).find(({ name }) => name.includes("publish to write"));
+  test("a run that leaves its path fails with the place", async () => {
+    const again = listPaths(review).find(({ name }) => name.includes("publish to write"));
     await expect(again?.run()).rejects.toThrowErrorMatchingInlineSnapshot(
       `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to publish → publish to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "publish to write" the path runs write, and the run is done. The node "publish" returns commands: say what it returns, returns: { publish: (to) => goto(…) }.]`,
     );
-    const route = pathsOf(review).find(({ name }) => name.includes("decide to write"));
+    const route = listPaths(review).find(({ name }) => name.includes("decide to write"));
     await expect(route?.run({ routes: "real" })).rejects.toThrowErrorMatchingInlineSnapshot(
       `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "decide to write" the path runs write, and the run runs publish.]`,
     );

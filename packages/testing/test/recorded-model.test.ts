@@ -45,8 +45,8 @@ function answered(ids: string): ModelRequest {
   };
 }
 
-describe("a recorded model", () => {
-  test("gives in replay what the model gave, streamed as it came, and asks nobody", async () => {
+describe("recordedModel", () => {
+  test("a recorded model replays replies with their streaming and makes no model request", async () => {
     const path = fresh();
     const model = scriptedModel([[say(["It ", "is "]), call("weather", { city: "Oslo" })], say("Rain.")], {
       id: "made",
@@ -69,7 +69,7 @@ describe("a recorded model", () => {
     expect(replaying.requests).toHaveLength(2);
   });
 
-  test("knows a request by what it says, whatever its ids, headers and provider's notes are", async () => {
+  test("a recorded model matches requests by content, whatever their ids, headers and provider metadata", async () => {
     const path = fresh();
     const recording = recordedModel(path, { model: scriptedModel([say("Wet.")]), mode: "record" });
     await recording.respond(answered("one"), quiet);
@@ -77,7 +77,7 @@ describe("a recorded model", () => {
     expect(await recordedModel(path).respond(other, quiet)).toMatchObject({ content: [{ text: "Wet." }] });
   });
 
-  test("takes out of a request what its test says", async () => {
+  test("a recorded model matches requests after the normalise function of the test", async () => {
     const path = fresh();
     const normalise = (asked: ModelRequest): ModelRequest => ({ ...asked, instructions: "Today" });
     const model = scriptedModel([say("Monday")]);
@@ -88,7 +88,7 @@ describe("a recorded model", () => {
     await expect(recordedModel(path).respond(again, quiet)).rejects.toMatchObject({ code: "model_failed" });
   });
 
-  test("refuses a request that it does not have, and says what differs from the nearest", async () => {
+  test("a recorded model refuses an unknown request and shows the difference to the nearest one", async () => {
     const path = fresh();
     const model = scriptedModel([say("Wet."), say("Dry.")]);
     const recording = recordedModel(path, { model, mode: "record" });
@@ -108,7 +108,7 @@ describe("a recorded model", () => {
     await expect(failing).rejects.toThrow(/tape\.json has no answer .* the nearest, number 1, differs in messages\.0/);
   });
 
-  test("gives the same request what was recorded for it next, then the last of that", async () => {
+  test("a recorded model replays repeated requests in recorded order, then repeats the last reply", async () => {
     const path = fresh();
     const answers = ["One", "Two"].map((text) => scriptedModel([say(text)]));
     const asked = request("Again?");
@@ -123,7 +123,7 @@ describe("a recorded model", () => {
     expect(said).toMatchObject([[{ text: "One" }], [{ text: "Two" }], [{ text: "Two" }]]);
   });
 
-  test("adds in auto what it lacks and asks for nothing twice; record begins anew", async () => {
+  test("a recorded model in mode auto adds missing replies once, and mode record starts over", async () => {
     const path = fresh();
     const first = scriptedModel([say("One")]);
     await recordedModel(path, { model: first, mode: "auto" }).respond(request("1"), quiet);
@@ -138,7 +138,7 @@ describe("a recorded model", () => {
     await expect(recordedModel(path).respond(request("1"), quiet)).rejects.toThrow("no answer");
   });
 
-  test("records no failure: it passes through, and the next answer is the one that is kept", async () => {
+  test("a recorded model passes failures through without recording them and records the next reply", async () => {
     const path = fresh();
     const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: true } });
     const recording = recordedModel(path, { model: scriptedModel([failWith(busy), say("Hi")]), mode: "record" });
@@ -148,7 +148,7 @@ describe("a recorded model", () => {
     expect(await recordedModel(path).respond(request("Hello"), quiet)).toMatchObject({ content: [{ text: "Hi" }] });
   });
 
-  test("writes no key, no header and nothing that stands under the name of a secret; a replay with another key fits", async () => {
+  test("a recorded model writes no key, header or named secret, and a replay with another key matches", async () => {
     const path = fresh();
     const asked = (key: string): ModelRequest =>
       request(`My key is ${key} and my card is 4711-0815.`, {
@@ -172,7 +172,7 @@ describe("a recorded model", () => {
     ]);
   });
 
-  test("leaves a whole file at any moment, and nothing beside it", async () => {
+  test("a recorded model file is complete at any moment, with no temporary file left", async () => {
     const path = fresh();
     const model = scriptedModel((asked: ModelRequest) => say(`said ${JSON.stringify(asked.messages).length}`));
     const recording = recordedModel(path, { model, mode: "auto" });
@@ -187,7 +187,7 @@ describe("a recorded model", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["tape.json"]);
   });
 
-  test("refuses a transcript that a provider would refuse", async () => {
+  test("a recorded model refuses a transcript that a provider would refuse", async () => {
     const path = fresh();
     await recordedModel(path, { model: scriptedModel([say("Hi")]), mode: "auto" }).respond(request("Hi"), quiet);
     const [asked, called] = answered("one").messages;
@@ -195,7 +195,7 @@ describe("a recorded model", () => {
     await expect(recordedModel(path).respond(open, quiet)).rejects.toMatchObject({ code: "invalid_transcript" });
   });
 
-  test("says what to do where it has no file, no recording, or no model", () => {
+  test("a recorded model names the fix for a missing file, recording or model", () => {
     const code = "invalid_option";
     expect(() => recordedModel(join(home, "none.json"))).toThrow(expect.objectContaining({ code }));
     expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(/no model to ask/);

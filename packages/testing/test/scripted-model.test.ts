@@ -2,7 +2,7 @@ import type { Message, ModelDelta, ModelRequest } from "@statewright/core";
 import {
   call,
   failWith,
-  modelThatRefusesBadTranscripts,
+  rejectInvalidTranscripts,
   type ScriptedModel,
   say,
   scriptedModel,
@@ -35,8 +35,8 @@ function request(...messages: Message[]): ModelRequest {
   return { messages, tools: [] };
 }
 
-describe("a scripted model", () => {
-  test("answers in the order of its script, with ids that count up in the conversation", async () => {
+describe("scriptedModel", () => {
+  test("a scripted model answers in the order of its script, with ids counted in the conversation", async () => {
     const model = scriptedModel([
       [say("I look."), call("look", { at: 1 }), call("look", { at: 2 })],
       call("look", {}),
@@ -60,7 +60,7 @@ describe("a scripted model", () => {
     expect(model.requests).toHaveLength(3);
   });
 
-  test("streams in the chunks that it is given, thinks first, and costs what it is told", async () => {
+  test("a scripted model streams given chunks, reasoning first, and reports the given usage", async () => {
     const deltas: ModelDelta[] = [];
     const usage = { inputTokens: 5, outputTokens: 1, cachedTokens: 4 };
     const model = scriptedModel([[think("Hm, so."), say(["It ra", "ins."], { usage })]]);
@@ -81,7 +81,7 @@ describe("a scripted model", () => {
     });
   });
 
-  test("fails in the middle of its stream, and goes on with the next answer", async () => {
+  test("a scripted model may fail inside its stream and continues with the next reply", async () => {
     const deltas: ModelDelta[] = [];
     const heard = { ...quiet, delta: (delta: ModelDelta) => void deltas.push(delta) };
     const model = scriptedModel([failWith(new Error("cut"), { after: say(["It ", "ra"]) }), say("Done")]);
@@ -90,7 +90,7 @@ describe("a scripted model", () => {
     expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "Done" }] });
   });
 
-  test("falls silent until it is aborted", async () => {
+  test("a scripted model may stall until it is aborted", async () => {
     const controller = new AbortController();
     const deltas: ModelDelta[] = [];
     const model = scriptedModel([stall({ after: say("It ra") }), say("Done")]);
@@ -106,7 +106,7 @@ describe("a scripted model", () => {
     expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "Done" }] });
   });
 
-  test("writes at its pace, on a clock that a test moves; an abort ends its waits", async () => {
+  test("a scripted model streams at a pace on a virtual clock, and an abort ends its waits", async () => {
     const world = virtualClock();
     const at: number[] = [];
     const model = scriptedModel([say("One two three")], { pace: { world, firstMs: 500, chunkMs: 100 } });
@@ -126,7 +126,7 @@ describe("a scripted model", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("gives the same request the same answer", async () => {
+  test("a scripted model gives equal requests the same reply", async () => {
     const model = scriptedModel([say("one"), say("two")]);
     const [one, again] = [
       await model.respond(request(user("hi")), quiet),
@@ -136,7 +136,7 @@ describe("a scripted model", () => {
     expect(await model.respond(request(user("other")), quiet)).toMatchObject({ content: [{ text: "two" }] });
   });
 
-  test("goes on where the transcript stands when it is made anew, also by its decisions", async () => {
+  test("a recreated scripted model continues at the position of the transcript, also after its function entries", async () => {
     const script = [
       failWith(new Error("busy")),
       call("look", {}),
@@ -158,7 +158,7 @@ describe("a scripted model", () => {
     });
   });
 
-  test("finds its place among the answers of others when it is made anew in a team", async () => {
+  test("a recreated scripted model finds its position among replies of other team members", async () => {
     const spoken = (id: string, name: string): readonly Message[] => [
       { role: "assistant", id: `m${id}`, finish: "calls", content: [{ type: "call", id, name, args: {} }] },
       { role: "tool", id: `t${id}`, callId: id, name, content: [{ type: "text", text: "ok" }], isError: false },
@@ -177,14 +177,14 @@ describe("a scripted model", () => {
     });
   });
 
-  test("starts at its beginning in a conversation that others have begun", async () => {
+  test("a scripted model starts at its first entry in a conversation started by others", async () => {
     const old: Message = { role: "assistant", id: "a0", finish: "stop", content: [{ type: "text", text: "older" }] };
     expect(await scriptedModel([say("new")]).respond(request(user("hi"), old, user("more")), quiet)).toMatchObject({
       content: [{ text: "new" }],
     });
   });
 
-  test("decides from what the tools really returned", async () => {
+  test("a scripted model function receives the actual tool results", async () => {
     const model = scriptedModel((seen) => {
       const last = seen.messages.at(-1);
       return last?.role === "tool" ? say(last.isError ? "It failed" : "It worked") : call("look", {});
@@ -195,7 +195,7 @@ describe("a scripted model", () => {
     });
   });
 
-  test("streams its text word by word and its calls, and counts tokens", async () => {
+  test("a scripted model streams text word by word and its calls, and counts tokens", async () => {
     const deltas: ModelDelta[] = [];
     const model = scriptedModel([[say("It  is raining.\n"), call("look", { at: 1 })]]);
     const reply = await model.respond(request(user("hi")), { ...quiet, delta: (delta) => deltas.push(delta) });
@@ -209,7 +209,7 @@ describe("a scripted model", () => {
     expect(reply.usage?.outputTokens).toBeGreaterThan(0);
   });
 
-  test("stops when its request is cancelled", async () => {
+  test("a scripted model stops when its request is cancelled", async () => {
     const abort = new AbortController();
     const answer = scriptedModel([say("one two three")]).respond(request(user("hi")), {
       signal: abort.signal,
@@ -218,17 +218,17 @@ describe("a scripted model", () => {
     await expect(answer).rejects.toThrow("enough");
   });
 
-  test("fails where its script says so, and goes on when it is asked again", async () => {
+  test("a scripted model fails where its script says so and continues with the next request", async () => {
     const model = scriptedModel([failWith(new Error("busy")), say("here")]);
     await expect(model.respond(request(user("hi")), quiet)).rejects.toThrow("busy");
     expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "here" }] });
   });
 
-  test("says that its script has ended", async () => {
+  test("a scripted model at the end of its script fails with that fact", async () => {
     await expect(scriptedModel([]).respond(request(user("hi")), quiet)).rejects.toMatchObject({ code: "model_failed" });
   });
 
-  test("keeps what was asked even when the asker changes it later", async () => {
+  test("a scripted model keeps a copy of each request", async () => {
     const messages = [user("hi")];
     const model = scriptedModel([say("x")]);
     await model.respond({ messages, tools: [] }, quiet);
@@ -236,7 +236,7 @@ describe("a scripted model", () => {
     expect(model.requests[0]?.messages).toHaveLength(1);
   });
 
-  test("carries the calls that it knows, for the compiler", () => {
+  test("a scripted model carries its known calls in its type", () => {
     const model = scriptedModel([
       call("refund", { orderId: "7", cents: 900 }),
       [say("x"), call("look", {})],
@@ -255,7 +255,7 @@ describe("a scripted model", () => {
   });
 });
 
-describe("a transcript that providers refuse is refused, whatever the model behind", () => {
+describe("strict transcripts", () => {
   const cases: readonly [string, readonly Message[], boolean][] = [
     ["every call is answered in order", [user("hi"), asks("a", "b"), answers("a"), answers("b"), user("and?")], true],
     ["two calls with one id are answered twice", [asks("a", "a"), answers("a"), answers("a")], true],
@@ -270,9 +270,9 @@ describe("a transcript that providers refuse is refused, whatever the model behi
     ["an answer that nobody asks for", [user("hi"), answers("a")], false],
     ["an answer before its call", [answers("a"), asks("a")], false],
   ];
-  test("T56 calls that are not each answered once, in their order and at once are refused, and all others are not", async () => {
+  test("a transcript is refused unless each call is answered once, in order and at once [T56]", async () => {
     for (const [name, messages, sound] of cases)
-      for (const model of [scriptedModel([say("ok")]), modelThatRefusesBadTranscripts(permissive())]) {
+      for (const model of [scriptedModel([say("ok")]), rejectInvalidTranscripts(permissive())]) {
         const reply = model.respond(request(...messages), quiet);
         if (sound) expect((await reply).content, name).toHaveLength(1);
         else await expect(reply, name).rejects.toMatchObject({ code: "invalid_transcript" });

@@ -1,11 +1,11 @@
 /** Simulations of a program of one's own. */
 import { defineGraph, defineState, END, type Graph, list, START } from "@statewright/core";
-import { type Outside, type ProgramOf, simulate, uninterrupted } from "@statewright/testing";
+import { type ExternalWorld, type ProgramFactory, runUninterrupted, simulate } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
 /** Two steps and a question; `keyOf` is how the program names what it does outside. */
-function program(keyOf: (key: string, outside: Outside) => string): ProgramOf {
+function program(keyOf: (key: string, outside: ExternalWorld) => string): ProgramFactory {
   return (outside) => {
     const graph = defineGraph({
       name: "own",
@@ -15,12 +15,18 @@ function program(keyOf: (key: string, outside: Outside) => string): ProgramOf {
       .nodes({
         book: async (_state, { step }) => ({
           log: [
-            await step("book", ({ idempotencyKey }) => outside.act(keyOf(idempotencyKey, outside), () => "booked")),
+            await step("book", ({ idempotencyKey }) =>
+              outside.performEffect(keyOf(idempotencyKey, outside), () => "booked"),
+            ),
           ],
         }),
         ask: async (_state, { interrupt }) => ({ log: [String(await interrupt("sure"))] }),
         pay: async (_state, { step }) => ({
-          log: [await step("pay", ({ idempotencyKey }) => outside.act(keyOf(idempotencyKey, outside), () => "paid"))],
+          log: [
+            await step("pay", ({ idempotencyKey }) =>
+              outside.performEffect(keyOf(idempotencyKey, outside), () => "paid"),
+            ),
+          ],
         }),
       })
       .edges({ [START]: "book", book: "ask", ask: "pay", pay: END });
@@ -28,26 +34,26 @@ function program(keyOf: (key: string, outside: Outside) => string): ProgramOf {
   };
 }
 
-test("a program that keeps to its keys comes to the same end, whatever goes wrong", async () => {
+test("a simulated program with stable keys reaches the same end under any faults", async () => {
   const sound = program((key) => key);
-  const whole = await uninterrupted(sound);
+  const whole = await runUninterrupted(sound);
   expect([whole.end, whole.state]).toEqual(["done", { log: ["booked", "true", "paid"] }]);
   const stories = [];
-  for (let seed = 0; seed < 60; seed++) stories.push(await simulate(sound, { seed, whole }));
+  for (let seed = 0; seed < 60; seed++) stories.push(await simulate(sound, { seed, baseline: whole }));
   expect(stories.flatMap(({ violations }) => violations)).toEqual([]);
   expect(stories.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(20);
 });
 
-test("a program that names the same effect otherwise in each life is found", async () => {
+test("a simulation detects a program with unstable effect keys", async () => {
   let calls = 0;
   const unsound = program((key) => (key.endsWith("/pay") ? `${key} ${++calls}` : key));
-  const whole = await uninterrupted(unsound);
+  const whole = await runUninterrupted(unsound);
   const found = [];
-  for (let seed = 0; seed < 20; seed++) found.push(...(await simulate(unsound, { seed, whole })).violations);
+  for (let seed = 0; seed < 20; seed++) found.push(...(await simulate(unsound, { seed, baseline: whole })).violations);
   expect(found.join("\n")).toMatch(/I3 .*\/pay \d+ happened, and does not without faults/);
 });
 
-test("only the faults that are allowed come to pass", async () => {
+test("a simulation injects only the allowed faults", async () => {
   const sound = program((key) => key);
   for (let seed = 0; seed < 20; seed++) {
     const { faults, violations } = await simulate(sound, { seed, faults: ["clock", "drain"] });

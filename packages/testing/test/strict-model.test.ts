@@ -9,7 +9,7 @@ import {
   messages,
   START,
 } from "@statewright/core";
-import { modelThatRefusesBadTranscripts } from "@statewright/testing";
+import { rejectInvalidTranscripts } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 
@@ -18,11 +18,11 @@ class Echo implements Model {
   readonly id = "echo";
   readonly images = false;
   #asked = 0;
-  async respond({ messages: said }: Parameters<Model["respond"]>[0], { delta }: Parameters<Model["respond"]>[1]) {
+  async respond({ messages }: Parameters<Model["respond"]>[0], { delta }: Parameters<Model["respond"]>[1]) {
     this.#asked += 1;
-    for (const text of ["asked ", String(this.#asked), ` after ${said.length}`]) delta?.({ type: "text", text });
+    for (const text of ["asked ", String(this.#asked), ` after ${messages.length}`]) delta?.({ type: "text", text });
     return {
-      content: [{ type: "text" as const, text: `asked ${this.#asked} after ${said.length}` }],
+      content: [{ type: "text" as const, text: `asked ${this.#asked} after ${messages.length}` }],
       finish: "stop" as const,
       usage: {},
     };
@@ -67,8 +67,8 @@ const answers: Message = {
   content: [{ type: "text", text: "seen" }],
 };
 
-test("a model that streams, with private fields, goes through as it is", async () => {
-  const t = await testRun(graph(modelThatRefusesBadTranscripts(new Echo())), {
+test("a streaming model with private fields works behind modelThatRefusesBadTranscripts", async () => {
+  const t = await testRun(graph(rejectInvalidTranscripts(new Echo())), {
     input: { messages: [person, asks, answers] },
   });
   await t.finish();
@@ -77,14 +77,14 @@ test("a model that streams, with private fields, goes through as it is", async (
   expect(streamed.join("")).toBe("asked 1 after 3");
 });
 
-test("middleware that takes an answer away from its call is found", async () => {
-  const cut = graph(modelThatRefusesBadTranscripts(new Echo()), (said) => said.filter(({ role }) => role !== "tool"));
+test("modelThatRefusesBadTranscripts detects middleware that removes an answer from its call", async () => {
+  const cut = graph(rejectInvalidTranscripts(new Echo()), (said) => said.filter(({ role }) => role !== "tool"));
   const t = await testRun(cut, { input: { messages: [person, asks, answers] } });
   await expect(t.finish()).rejects.toThrow('the call "c1" has no answer at the end');
 });
 
-test("middleware inside takes no part: what reaches the model counts", async () => {
-  const mended = graph(modelThatRefusesBadTranscripts(new Echo()), (said) =>
+test("modelThatRefusesBadTranscripts checks the request that reaches the model, after inner middleware", async () => {
+  const mended = graph(rejectInvalidTranscripts(new Echo()), (said) =>
     said.filter(({ id }) => id !== "a" && id !== "t"),
   );
   const t = await testRun(mended, { input: { messages: [person, asks, answers] } });

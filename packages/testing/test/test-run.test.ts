@@ -1,21 +1,21 @@
 import {
-  callsOf,
+  commandTargets,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   interruptFor,
   list,
+  listToolCalls,
   type Model,
   memoryStore,
   messages,
   route,
   START,
-  sends,
-  task,
   toolNode,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
@@ -52,7 +52,7 @@ const shop = defineGraph({
     [START]: "model",
     model: route(["tools", END], (state) => {
       const last = state.messages.at(-1);
-      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
     }),
     tools: "model",
   });
@@ -62,8 +62,8 @@ const words = {
 };
 const script = () => scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
 
-describe("a test of transitions", () => {
-  test("K9 asks before paying and survives a crash", async () => {
+describe("transition tests", () => {
+  test("a test run asks before paying and survives a crash [K9]", async () => {
     const t = await testRun(shop, { input: words, model: script(), clock: "virtual" });
     await t.until("interrupted");
     expect(t).toBeInState("tools.interrupted");
@@ -79,7 +79,7 @@ describe("a test of transitions", () => {
     expect(t.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
   });
 
-  test("K9 a failing matcher names the path that was taken and the first difference", async () => {
+  test("a failing matcher shows the path taken and the first difference [K9]", async () => {
     const t = await testRun(shop, { input: words, model: script() });
     await t.until("interrupted");
     await t.resume({ approve: true });
@@ -95,7 +95,7 @@ describe("a test of transitions", () => {
     expect(() => expect(shop).toBeInState("model" as never)).toThrow("toBeInState looks at a test run");
   });
 
-  test("names that the graph does not have do not compile", async () => {
+  test("unknown names of a graph do not compile in a test run", async () => {
     const t = await testRun(shop, { input: words, model: script() });
     // @ts-expect-error there is no node "tolls"
     expect(() => expect(t).toBeInState("tolls.interrupted")).toThrow();
@@ -165,8 +165,8 @@ const steps = (effects: string[] = []) =>
     })
     .edges({ [START]: "one", one: "two", two: "three", three: END });
 
-describe("a run in the hands of a test", () => {
-  test("starts when it is told to and stops where it is told to", async () => {
+describe("controlling a test run", () => {
+  test("a test run starts and stops where the test says", async () => {
     const effects: string[] = [];
     const t = await testRun(steps(effects), {});
     expect(t).toBeInState("start");
@@ -180,7 +180,7 @@ describe("a run in the hands of a test", () => {
     expect(effects).toEqual(["one", "recorded", "two"]);
   });
 
-  test("goes on superstep by superstep", async () => {
+  test("a test run steps one superstep at a time", async () => {
     const t = await testRun(steps(), {});
     await t.step();
     expect([t.value, t.state.seen]).toEqual([{ one: "executing" }, []]);
@@ -191,13 +191,13 @@ describe("a run in the hands of a test", () => {
     expect([t.value, t.status]).toEqual(["done", "done"]);
   });
 
-  test("stops by a predicate", async () => {
+  test("a test run stops at a predicate", async () => {
     const t = await testRun(steps(), {});
     await t.until((at) => at.state.seen.length === 2);
     expect(t).toBeInState("three");
   });
 
-  test("what was not saved before a crash is gone and is done again; what was saved stays", async () => {
+  test("after a crash unsaved work of a test run is repeated, and saved work stays", async () => {
     const effects: string[] = [];
     const t = await testRun(steps(effects), {});
     await t.until("two.committing");
@@ -211,7 +211,7 @@ describe("a run in the hands of a test", () => {
     expect(() => expect(t.trace).toHaveRunOnce("two")).toThrow('"two" ran 2 times');
   });
 
-  test("a dead process does nothing any more", async () => {
+  test("a crashed process of a test run does nothing more", async () => {
     let late = 0;
     const graph = defineGraph({ name: "slow", state: defineState({ seen: list(z.string()) }) })
       .nodes({
@@ -231,7 +231,7 @@ describe("a run in the hands of a test", () => {
     expect(late).toBe(2);
   });
 
-  test("waits of hours take no time", async () => {
+  test("waits of hours in a test run take no real time", async () => {
     const graph = defineGraph({ name: "patient", state: defineState({ seen: list(z.string()) }) })
       .nodes({
         flaky: {
@@ -249,14 +249,14 @@ describe("a run in the hands of a test", () => {
     expect(t.world.clock.monotonic()).toBe(3 * 3_600_000);
   });
 
-  test("says where a run ended that never came to the state", async () => {
+  test("a test run that never reaches a state fails with its end", async () => {
     const t = await testRun(steps(), {});
     await expect(t.until("interrupted")).rejects.toThrow(
       'the run of graph "steps" never came to "interrupted": it is done.\nThe path: start → one → two → three → done',
     );
   });
 
-  test("hands on the error of a failed run, and goes on after it", async () => {
+  test("a test run rejects with the error of a failed run and continues after it", async () => {
     let broken = true;
     const graph = defineGraph({ name: "fails", state: defineState({ seen: list(z.string()) }) })
       .nodes({
@@ -276,14 +276,14 @@ describe("a run in the hands of a test", () => {
     expect(t.trace).toPassThrough(["fragile", "fragile.failed", "fragile", "done"]);
   });
 
-  test("a cancelled run comes to rest", async () => {
+  test("a cancelled test run ends with status cancelled", async () => {
     const t = await testRun(steps(), {});
     await t.until("two");
     await t.cancel("enough");
     expect(t.status).toBe("cancelled");
   });
 
-  test("parallel work has the same names of states", async () => {
+  test("parallel tasks have the same state names in a test run", async () => {
     const graph = defineGraph({
       name: "fan",
       state: defineState({ files: z.array(z.string()).default(["a", "b"]), found: list(z.string()) }),
@@ -291,16 +291,16 @@ describe("a run in the hands of a test", () => {
     })
       .nodes({
         plan: () => undefined,
-        inspect: task(z.string(), (_state, { input }) => ({ found: [input] })),
+        inspect: inputNode(z.string(), (_state, { input }) => ({ found: [input] })),
         ask: async (_state, { interrupt }) => ((await interrupt("ok")) ? goto("write") : goto("drop")),
         write: () => ({ found: ["written"] }),
         drop: () => undefined,
       })
       .edges({
         [START]: "plan",
-        plan: sends("inspect", (state) => state.files, { otherwise: "ask" }),
+        plan: fanOut("inspect", (state) => state.files, { otherwise: "ask" }),
         inspect: "ask",
-        ask: gotos("write", "drop"),
+        ask: commandTargets("write", "drop"),
         write: END,
         drop: END,
       });
@@ -318,7 +318,7 @@ describe("a run in the hands of a test", () => {
   });
 });
 
-test("finish rejects with the error of a run that failed, so that a test that forgets to look is red", async () => {
+test("finish rejects with the error of a failed run", async () => {
   const broken = defineGraph({ name: "broken", state: defineState({ n: z.number().default(0) }) })
     .nodes({
       a: () => {
@@ -331,14 +331,14 @@ test("finish rejects with the error of a run that failed, so that a test that fo
   expect(t.status).toBe("failed");
 });
 
-describe("more that a test may do with a run", () => {
-  test("a function that gives the store that has died is refused by what to write", async () => {
+describe("more about test runs", () => {
+  test("a store function that returns the crashed store is refused with the fix", async () => {
     const store = memoryStore();
     const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });
     await expect(t.crash()).rejects.toThrow(/open it anew there.+store: memoryStore\(\)/);
   });
 
-  test("a graph that is made anew for each process loses its variables in a crash", async () => {
+  test("a graph recreated for each process loses its variables in a crash", async () => {
     const make = () => {
       const seen: string[] = [];
       return defineGraph({ name: "forgets", state: defineState({ seen: list(z.string()) }) })
@@ -364,7 +364,7 @@ describe("more that a test may do with a run", () => {
     expect(whole.state.seen).toEqual(["one", "one", "two"]);
   });
 
-  test("what is said to a run while it works is heard at the next boundary", async () => {
+  test("a message sent to an active test run is delivered at the next boundary", async () => {
     const talk = defineGraph({ name: "talk", state: defineState({ messages: messages() }) })
       .nodes({
         model: async (state, runtime) => ({
@@ -384,7 +384,7 @@ describe("more that a test may do with a run", () => {
     expect(t.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "user", "assistant"]);
   });
 
-  test("its effects are listed with how often they were done and handed back", async () => {
+  test("a test run lists its effects with the number of executions and replays", async () => {
     const t = await testRun(steps(), {});
     await t.until("two.committing");
     await t.crash();
@@ -396,7 +396,7 @@ describe("more that a test may do with a run", () => {
     expect(asked.effects).toMatchObject([{ kind: "tool", name: "refund", executed: 1, reused: 0 }]);
   });
 
-  test("a recorded step that is handed back is no second execution", async () => {
+  test("a replayed step does not count as a second execution", async () => {
     const graph = defineGraph({
       name: "asks",
       state: defineState({ seen: list(z.string()) }),
@@ -418,7 +418,7 @@ describe("more that a test may do with a run", () => {
     expect(t).toHaveInterruptedOnce("ok");
   });
 
-  test("shows its machine's snapshot, tags, and what it takes", async () => {
+  test("a test run shows the snapshot, tags and accepted events of its machine", async () => {
     const t = await testRun(shop, { input: words, model: script() });
     await t.until({ tag: "waiting" });
     expect(t.snapshot.matches({ tools: "interrupted" })).toBe(true);
@@ -427,9 +427,9 @@ describe("more that a test may do with a run", () => {
     await expect(t.until({ tag: "failed" })).rejects.toThrow('never came to a state with the tag "failed"');
   });
 
-  test("a twin goes on from what is saved, and leaves the run alone", async () => {
-    const model = scriptedModel(({ messages: said }) =>
-      said.some(({ role }) => role === "tool") ? say("Done") : call("refund", { orderId: "7", cents: 900 }),
+  test("a twin continues from the saved state and leaves the test run unchanged", async () => {
+    const model = scriptedModel(({ messages }) =>
+      messages.some(({ role }) => role === "tool") ? say("Done") : call("refund", { orderId: "7", cents: 900 }),
     );
     const t = await testRun(shop, { input: words, model });
     await t.until("interrupted");

@@ -76,7 +76,7 @@ const samples: ToolPack["samples"] = {
   watch: { good: { times: 1 }, long: {} },
 };
 
-test.each(toolConformance)("S1.88 in a pack of tools, $name", ({ run }) =>
+test.each(toolConformance)("the tool suite passes for a pack of tools: $name [S1.88]", ({ run }) =>
   run(() => pack([find, now, draw, watch], samples)),
 );
 
@@ -89,15 +89,15 @@ async function failing(tool: Tool<never, never>, calls: ToolPack["samples"][stri
   return failed;
 }
 
-describe("the suite finds", () => {
-  test("a tool that explains nothing", async () => {
+describe("the tool suite", () => {
+  test("the tool suite detects a tool without explanations", async () => {
     const mute = defineTool({ name: "mute", description: "Mute", input: z.object({ a: z.string() }), run: () => "x" });
     const found = await failing(mute, { good: { a: "x" } });
     expect(found).toHaveLength(1);
     expect(found[0]).toContain("the words of every tool");
   });
 
-  test("a tool that takes what does not fit", async () => {
+  test("the tool suite detects a tool that accepts invalid arguments", async () => {
     const description = "Takes whatever a model makes up.";
     const loose = defineTool({
       name: "loose",
@@ -114,7 +114,7 @@ describe("the suite finds", () => {
     ]);
   });
 
-  test("a tool that says its secret, and one that fails without a word", async () => {
+  test("the tool suite detects a tool that reveals its secret and a tool that fails without a text", async () => {
     const leaky = defineTool({
       name: "leaky",
       description: "Says more than it should say.",
@@ -132,7 +132,7 @@ describe("the suite finds", () => {
     expect((await failing(silent, { good: {}, failing: { fail: true } })).join()).toContain("says nothing");
   });
 
-  test("a tool that does not stop, and one that shows nothing", async () => {
+  test("the tool suite detects a tool that ignores its signal and a tool without updates", async () => {
     const deaf = defineTool({
       name: "deaf",
       description: "Goes on whatever its signal says.",

@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 
-describe("a virtual clock", () => {
-  test("walks chained timers in order and settles promises between them", async () => {
+describe("the virtual clock", () => {
+  test("a virtual clock runs chained timers in order and settles promises between them", async () => {
     const { schedule, clock, ...world } = virtualClock({ now: 1_000 });
     const seen: [string, number][] = [];
     schedule.after(30, () => seen.push(["late", clock.now()]));
@@ -27,7 +27,7 @@ describe("a virtual clock", () => {
     expect(seen.at(-1)).toEqual(["late", 1_030]);
   });
 
-  test("a cancelled timer does not fire, and a delay of weeks takes no time", async () => {
+  test("a cancelled virtual timer does not fire, and a delay of weeks takes no real time", async () => {
     const world = virtualClock();
     let fired = 0;
     const cancel = world.schedule.after(10, () => fired++);
@@ -39,7 +39,7 @@ describe("a virtual clock", () => {
     expect(world.clock.monotonic()).toBe(60 * 24 * 3_600_000);
   });
 
-  test("what waits for a time and what waits for a delay fire in one order", async () => {
+  test("virtual timers by time and by delay fire in one order", async () => {
     const { schedule, clock, ...world } = virtualClock({ now: 1_000 });
     const seen: [string, number][] = [];
     const note = (name: string) => () => seen.push([name, clock.now()]);
@@ -60,7 +60,7 @@ describe("a virtual clock", () => {
     ]);
   });
 
-  test("timers that set timers for ever are found out", async () => {
+  test("a virtual clock detects timers that reschedule endlessly", async () => {
     const world = virtualClock();
     const again = (): void => {
       world.schedule.after(1, again);
@@ -69,12 +69,12 @@ describe("a virtual clock", () => {
     await expect(world.runAll(50)).rejects.toThrow("after 50 timers");
   });
 
-  test("what is due soon runs without being told to", async () => {
+  test("work scheduled as soon runs on a virtual clock without advancing it", async () => {
     const world = virtualClock();
     await new Promise<void>((resolve) => world.schedule.soon(resolve));
   });
 
-  test("time stands still while a file is being read", async () => {
+  test("virtual time stops during a file read", async () => {
     const world = virtualClock();
     let timedOut = false;
     world.schedule.after(1_000, () => {
@@ -89,7 +89,7 @@ describe("a virtual clock", () => {
     expect(read).toBe(true);
   });
 
-  test("chance repeats itself by its seed", () => {
+  test("virtual randomness repeats with its seed", () => {
     const draw = (seed: number): number[] => {
       const { random } = virtualClock({ seed });
       return Array.from({ length: 5 }, () => random.next());
@@ -99,14 +99,14 @@ describe("a virtual clock", () => {
     expect(draw(7).every((value) => value >= 0 && value < 1)).toBe(true);
   });
 
-  test("the log is kept", () => {
+  test("a virtual clock keeps its log lines", () => {
     const world = virtualClock();
     world.log("warn", "late", { id: 1 });
     expect(world.lines).toEqual([{ level: "warn", message: "late", fields: { id: 1 } }]);
   });
 });
 
-test("time moves until a promise settles, over timers that timers set, and no further", async () => {
+test("virtual time advances until a promise settles, through nested timers, and no further", async () => {
   const world = virtualClock();
   const after = (ms: number) => new Promise<void>((resolve) => world.schedule.after(ms, resolve));
   const work = (async () => {

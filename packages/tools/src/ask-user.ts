@@ -1,18 +1,21 @@
-/** The tool `ask_user`: a question to a person. The run waits for the answer, which is the result. */
+/** Tool `ask_user`: asks a person a question. The run waits for the answer, which becomes the tool result. */
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 
-/** What the model gives to `ask_user`. */
+/** Arguments of `ask_user`. */
 export interface AskUserArgs {
   readonly question: string;
   readonly choices?: readonly string[];
 }
 
-/** The tool `ask_user`. It has no body: whoever shows the run answers the question that stands under the tool's name. */
+/**
+ * Creates the tool `ask_user`. The tool has no body: the application answers the interrupt with the name of the tool.
+ */
 export function askUser(): DefinedTool<"ask_user", AskUserArgs> {
   return defineTool({
     name: "ask_user",
     label: "Question",
-    description: "Ask the person a question and wait for the answer. Ask only what nobody but the person can know.",
+    description:
+      "Ask the person a question and wait for the answer. Ask only for information that only the person has.",
     input: jsonSchemaInput<AskUserArgs>({
       type: "object",
       properties: {
@@ -21,7 +24,7 @@ export function askUser(): DefinedTool<"ask_user", AskUserArgs> {
           type: "array",
           maxItems: 10,
           items: { type: "string", description: "One answer." },
-          description: "Answers to choose from, where there are few.",
+          description: "Answers to choose from, if there are few.",
         },
       },
       required: ["question"],

@@ -1,32 +1,32 @@
-/** The tool `edit_file`: parts of a text replaced, all of them or none. */
+/** Tool `edit_file`: replaces parts of a text file, all or none. */
 import { type DefinedTool, defineTool, jsonSchemaInput, ToolError } from "@statewright/core";
 import { workspace } from "@statewright/host";
 import { createTwoFilesPatch } from "diff";
 import { applyEdits, type Edit } from "./edits.ts";
-import { fileLock } from "./file-lock.ts";
-import { onHost } from "./to-tool-error.ts";
+import { getFileLock } from "./file-lock.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** What the model gives to `edit_file`. */
+/** Arguments of `edit_file`. */
 export interface EditFileArgs {
   readonly path: string;
   readonly edits: readonly Edit[];
 }
 
-/** What people learn of an edit. */
+/** Details of an edit for applications. */
 export interface EditDetails {
-  /** The change as a unified diff; absent when it is too large to be made or shown. */
+  /** Unified diff of the change; absent when too large. */
   readonly diff?: string;
   readonly changed: boolean;
 }
 
-/** Larger files are not for exact edits. */
-const mostBytes = 8 * 2 ** 20;
-const mostDiffLength = 64 * 1024;
+/** Maximum size of an editable file. */
+const maxFileBytes = 8 * 2 ** 20;
+const maxDiffLength = 64 * 1024;
 
 /**
- * The tool `edit_file`. Each `old` has to stand in the file once; line ends, byte order mark and mode stay. Idempotent: a
- * file that is already what the edits lead to is left as it is, and that is no error.
+ * Creates the tool `edit_file`. Each `old` text must occur exactly once; line ends, byte order mark and file mode are
+ * preserved. Idempotent: a file that already has the result of the edits stays unchanged, without an error.
  */
 export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFileArgs> {
   checkToolOptions("editFile", options);
@@ -36,25 +36,25 @@ export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFil
     name: "edit_file",
     label: "Edit File",
     description:
-      "Replace parts of a text file. Each old text must stand in the file exactly once; either all edits are made or none. Give enough of the text around a change to make it unique.",
+      "Replace parts of a text file. Each old text must occur in the file exactly once; either all edits are made or none. Include enough surrounding text to make it unique.",
     input: jsonSchemaInput<EditFileArgs>({
       type: "object",
       properties: {
-        path: { type: "string", minLength: 1, description: "The file, from the workspace." },
+        path: { type: "string", minLength: 1, description: "Path of the file, relative to the workspace." },
         edits: {
           type: "array",
           minItems: 1,
           maxItems: 100,
-          description: "The edits, all judged against the file as it is now.",
+          description: "The edits, all applied to the current file.",
           items: {
             type: "object",
             properties: {
               old: {
                 type: "string",
                 minLength: 1,
-                description: "What stands in the file now, character by character.",
+                description: "The current text in the file, character by character.",
               },
-              new: { type: "string", description: "What is to stand there." },
+              new: { type: "string", description: "The new text." },
             },
             required: ["old", "new"],
             additionalProperties: false,
@@ -66,21 +66,21 @@ export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFil
     }),
     effect: "idempotent",
     safety: { access: "write", filesystem: "write" },
-    execution: { lock: ({ path }) => fileLock(root, path) },
+    execution: { lock: ({ path }) => getFileLock(root, path) },
     run: ({ path, edits }) =>
-      onHost(async () => {
-        const before = await files.read(path, { maxBytes: mostBytes });
-        if (before.kind === "binary") throw ToolError.failed(`Cannot edit ${path}: it is no UTF-8 text.`);
-        if (before.truncated) throw ToolError.failed(`Cannot edit ${path}: it has more than ${mostBytes} bytes.`);
-        const { text, isDone } = applyEdits(before.text, edits);
+      runOnHost(async () => {
+        const original = await files.read(path, { maxBytes: maxFileBytes });
+        if (original.kind === "binary") throw ToolError.failed(`Cannot edit ${path}: it is not UTF-8 text.`);
+        if (original.truncated) throw ToolError.failed(`Cannot edit ${path}: it has more than ${maxFileBytes} bytes.`);
+        const { text, isDone } = applyEdits(original.text, edits);
         const details: EditDetails = { changed: !isDone };
         if (isDone)
           return {
-            content: `Nothing was changed: ${path} has the new text and not the old one, as after these edits. If they were not made before, read the file.`,
+            content: `Nothing was changed: ${path} already contains the new text and not the old text, as after these edits. If you did not make them before, read the file.`,
             details,
           };
         await files.write(path, text);
-        const diff = diffOf(path, before.text, text);
+        const diff = createDiff(path, original.text, text);
         return {
           content: `Edited ${path}: ${edits.length === 1 ? "1 edit" : `${edits.length} edits`}.`,
           details: diff === undefined ? details : { ...details, diff },
@@ -89,10 +89,10 @@ export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFil
   });
 }
 
-function diffOf(path: string, before: string, after: string): string | undefined {
-  const diff = createTwoFilesPatch(path, path, before, after, undefined, undefined, {
+function createDiff(path: string, original: string, edited: string): string | undefined {
+  const diff = createTwoFilesPatch(path, path, original, edited, undefined, undefined, {
     context: 3,
     maxEditLength: 2_000,
   });
-  return diff === undefined || diff.length > mostDiffLength ? undefined : diff;
+  return diff === undefined || diff.length > maxDiffLength ? undefined : diff;
 }

@@ -1,132 +1,135 @@
-/** Edits of a text: each replaces what stands in it once; line ends and everything else stay as they are. Pure. */
+/** Applies edits to a text: each replaces a unique occurrence; line ends and all other text stay unchanged. Pure. */
 import { ToolError } from "@statewright/core";
-import { nearestLines } from "./nearest-lines.ts";
+import { describeNearestLines } from "./nearest-lines.ts";
 
-/** Replace `old`, which stands in the text exactly once, by `new`. */
+/** Edit that replaces `old`, which occurs exactly once in the text, by `new`. */
 export interface Edit {
   readonly old: string;
   readonly new: string;
 }
 
-interface Found {
+interface Replacement {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
 /**
- * Make all edits, judged against the text as it was; `isDone` says that the text already is what they lead to. Throws a
- * `failed` ToolError, and changes nothing, when one does not stand there once or two meet.
+ * Applies all edits to the original text; `isDone` is true when the text already is the result of the edits. Throws a
+ * `failed` ToolError, and changes nothing, when an old text does not occur exactly once or two edits overlap.
  */
 export function applyEdits(text: string, edits: readonly Edit[]): { readonly text: string; readonly isDone: boolean } {
-  const plain = edits.map((edit) => ({ old: withoutReturns(edit.old), new: withoutReturns(edit.new) }));
-  if (isApplied(withoutReturns(text), plain)) return { text, isDone: true };
-  const found = foundIn(withoutReturns(text), plain);
-  if (!Array.isArray(found)) throw ToolError.failed(`${found()} Nothing was changed.`);
-  return { text: withReplaced(text, found), isDone: false };
+  const normalized = edits.map((edit) => ({ old: removeReturns(edit.old), new: removeReturns(edit.new) }));
+  if (isApplied(removeReturns(text), normalized)) return { text, isDone: true };
+  const replacements = locateEdits(removeReturns(text), normalized);
+  if (!Array.isArray(replacements)) throw ToolError.failed(`${replacements()} Nothing was changed.`);
+  return { text: replaceInOriginal(text, replacements), isDone: false };
 }
 
-/** Says what is wrong; that takes a look at the whole file. */
-type Wrong = () => string;
+/** Describes a problem; lazy, because the description searches the whole file. */
+type DescribeProblem = () => string;
 
-/** Where each edit stands in a text without carriage returns, by place; or what is wrong with one. */
-function foundIn(text: string, edits: readonly Edit[]): Found[] | Wrong {
-  const found: Found[] = [];
+/** Locates each edit in a text without carriage returns, in text order; or returns the description of a problem. */
+function locateEdits(text: string, edits: readonly Edit[]): Replacement[] | DescribeProblem {
+  const replacements: Replacement[] = [];
   for (const [index, edit] of edits.entries()) {
-    const which = edits.length === 1 ? "The old text" : `The old text of edit ${index + 1}`;
-    if (edit.old === "") return () => `${which} is empty. Give the text to replace, or write the whole file.`;
-    if (edit.old === edit.new) return () => `${which} equals the new one.`;
+    const label = edits.length === 1 ? "The old text" : `The old text of edit ${index + 1}`;
+    if (edit.old === "") return () => `${label} is empty. Give the text to replace, or write the whole file.`;
+    if (edit.old === edit.new) return () => `${label} equals the new text.`;
     const start = text.indexOf(edit.old);
-    if (start === -1) return () => absent(which, text, edit.old);
-    if (text.indexOf(edit.old, start + 1) !== -1) return () => ambiguous(which, text, edit.old);
-    found.push({ start, end: start + edit.old.length, text: edit.new });
+    if (start === -1) return () => describeAbsent(label, text, edit.old);
+    if (text.indexOf(edit.old, start + 1) !== -1) return () => describeAmbiguous(label, text, edit.old);
+    replacements.push({ start, end: start + edit.old.length, text: edit.new });
   }
-  found.sort((one, other) => one.start - other.start);
-  const meets = found.some(({ start }, index) => start < (found[index - 1]?.end ?? 0));
-  return meets ? () => "Two edits overlap. Make one of them." : found;
+  replacements.sort((left, right) => left.start - right.start);
+  const hasOverlap = replacements.some(({ start }, index) => start < (replacements[index - 1]?.end ?? 0));
+  return hasOverlap ? () => "Two edits overlap. Combine them into one." : replacements;
 }
 
-function absent(which: string, text: string, old: string): string {
-  const nearest = nearestLines(text, old);
-  const next = "Read the file, and give it exactly as it stands there.";
-  return `${which} does not stand in the file. ${nearest === undefined ? "" : `${nearest} `}${next}`;
+function describeAbsent(label: string, text: string, old: string): string {
+  const nearest = describeNearestLines(text, old);
+  const next = "Read the file, and copy the text exactly.";
+  return `${label} does not occur in the file. ${nearest === undefined ? "" : `${nearest} `}${next}`;
 }
 
-/** Lines that are named at most. */
-const mostNamed = 5;
+/** Maximum line numbers in a message. */
+const maxNamedLines = 5;
 
-function ambiguous(which: string, text: string, old: string): string {
+function describeAmbiguous(label: string, text: string, old: string): string {
   const lines: number[] = [];
   let [count, line, from] = [0, 1, 0];
-  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + 1)) {
+  for (let position = text.indexOf(old); position !== -1; position = text.indexOf(old, position + 1)) {
     count += 1;
-    if (lines.length === mostNamed) continue;
-    for (; from < at; from++) if (text[from] === "\n") line += 1;
+    if (lines.length === maxNamedLines) continue;
+    for (; from < position; from++) if (text[from] === "\n") line += 1;
     if (lines.at(-1) !== line) lines.push(line);
   }
-  const more = lines.length === mostNamed ? ", …" : "";
+  const more = lines.length === maxNamedLines ? ", …" : "";
   const where = lines.length === 1 ? `line ${line}` : `lines ${lines.join(", ")}${more}`;
-  return `${which} stands in the file ${count} times, in ${where}. Give more of what is around the one that you mean.`;
+  return `${label} occurs in the file ${count} times, in ${where}. Include more of the surrounding text.`;
 }
 
-/** Whether the text is what the edits make of some text: each new one stands there once, and taking them back leads to it. */
+/**
+ * True when the text can be the result of these edits: each new text occurs once, and reverting and reapplying the
+ * edits gives the same text.
+ */
 function isApplied(text: string, edits: readonly Edit[]): boolean {
   if (edits.some((edit) => edit.new === "" || edit.old === edit.new)) return false;
-  const back = foundIn(
+  const reverted = locateEdits(
     text,
     edits.map((edit) => ({ old: edit.new, new: edit.old })),
   );
-  if (!Array.isArray(back)) return false;
-  const before = replaced(text, back);
-  const again = foundIn(before, edits);
-  return Array.isArray(again) && replaced(before, again) === text;
+  if (!Array.isArray(reverted)) return false;
+  const original = replaceRanges(text, reverted);
+  const reapplied = locateEdits(original, edits);
+  return Array.isArray(reapplied) && replaceRanges(original, reapplied) === text;
 }
 
-function replaced(text: string, found: readonly Found[]): string {
+function replaceRanges(text: string, replacements: readonly Replacement[]): string {
   let result = "";
-  let at = 0;
-  for (const { start, end, text: put } of found) {
-    result += text.slice(at, start) + put;
-    at = end;
+  let position = 0;
+  for (const { start, end, text: replacement } of replacements) {
+    result += text.slice(position, start) + replacement;
+    position = end;
   }
-  return result + text.slice(at);
+  return result + text.slice(position);
 }
 
-/** Replace in the text as it stands: places are counted without the returns that stand before line feeds. */
-function withReplaced(text: string, found: readonly Found[]): string {
+/** Applies replacements to the original text; their indices do not count carriage returns before line feeds. */
+function replaceInOriginal(text: string, replacements: readonly Replacement[]): string {
   const returns = [...text.matchAll(/\r\n/g)].map(({ index }, count) => index - count);
-  const usesReturns = returns.length > 0;
-  /** Where a place stands in the text, behind the returns before it. */
-  const placed = (at: number): number => at + countBefore(returns, at);
-  const places = found.map((each) => {
-    const start = placed(each.start);
-    const end = placed(each.end);
-    const lineEnd = /\r?\n/.exec(text.slice(start, end))?.[0] ?? nearestLineEnd(text, start, usesReturns);
+  const hasReturns = returns.length > 0;
+  /** Converts an index without carriage returns to an index of the original text. */
+  const toOriginalIndex = (index: number): number => index + countBelow(returns, index);
+  const ranges = replacements.map((each) => {
+    const start = toOriginalIndex(each.start);
+    const end = toOriginalIndex(each.end);
+    const lineEnd = /\r?\n/.exec(text.slice(start, end))?.[0] ?? findNearestLineEnd(text, start, hasReturns);
     return { start, end, text: lineEnd === "\n" ? each.text : each.text.replaceAll("\n", lineEnd) };
   });
-  return replaced(text, places);
+  return replaceRanges(text, ranges);
 }
 
-/** The line end that stands next behind a place, or else next before it; of a text without any, a line feed. */
-function nearestLineEnd(text: string, at: number, usesReturns: boolean): string {
-  if (!usesReturns) return "\n";
-  const after = text.indexOf("\n", at);
-  const end = after === -1 ? text.lastIndexOf("\n", at) : after;
+/** Returns the next line end after an index, else the previous one; a line feed in a text without line ends. */
+function findNearestLineEnd(text: string, position: number, hasReturns: boolean): string {
+  if (!hasReturns) return "\n";
+  const after = text.indexOf("\n", position);
+  const end = after === -1 ? text.lastIndexOf("\n", position) : after;
   return text[end - 1] === "\r" ? "\r\n" : "\n";
 }
 
-/** How many of these ascending numbers are smaller. */
-function countBefore(places: readonly number[], at: number): number {
+/** Counts the ascending numbers below a limit (binary search). */
+function countBelow(numbers: readonly number[], limit: number): number {
   let low = 0;
-  let high = places.length;
+  let high = numbers.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((places[middle] ?? 0) < at) low = middle + 1;
+    if ((numbers[middle] ?? 0) < limit) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-function withoutReturns(text: string): string {
+function removeReturns(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }

@@ -1,8 +1,10 @@
-/** One name for a file, whatever path leads to it: what two writers of the same file wait for. */
-import { realPlaceInside } from "@statewright/host";
+/** Lock keys of files: one key per file, independent of the path that leads to it. */
+import { resolveRealPathInside } from "@statewright/host";
 
-/** The lock of a file below a root; none for a path that leads out, which is refused anyway. */
-export async function fileLock(root: string, path: string): Promise<readonly string[]> {
-  const place = await realPlaceInside(root, path);
-  return place === undefined ? [] : [`file:${place}`];
+/**
+ * Returns the lock keys of a file below a root; empty for a path outside the root, which the file operation rejects.
+ */
+export async function getFileLock(root: string, path: string): Promise<readonly string[]> {
+  const realPath = await resolveRealPathInside(root, path);
+  return realPath === undefined ? [] : [`file:${realPath}`];
 }

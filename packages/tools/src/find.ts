@@ -1,20 +1,20 @@
-/** The tool `find`: files by a glob. */
+/** Tool `find`: finds files by a glob pattern. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
-import { globMatcher, workspace } from "@statewright/host";
+import { createGlobMatcher, workspace } from "@statewright/host";
 import { updateEveryEntries } from "./list-files.ts";
-import { pacedUpdates } from "./paced-updates.ts";
-import { onHost } from "./to-tool-error.ts";
+import { createPacedUpdates } from "./paced-updates.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** What the model gives to `find`. */
+/** Arguments of `find`. */
 export interface FindArgs {
   readonly glob: string;
 }
 
-const mostFiles = 500;
+const maxFiles = 500;
 const resultBytes = 50 * 1024;
 
-/** The tool `find`. Globs are those of .gitignore and ripgrep, with braces; ignored files are not found. */
+/** Creates the tool `find`. Supports the globs of .gitignore and ripgrep, with braces; skips ignored files. */
 export function find(options: ToolOptions): DefinedTool<"find", FindArgs> {
   checkToolOptions("find", options);
   const files = workspace(options.root);
@@ -23,10 +23,12 @@ export function find(options: ToolOptions): DefinedTool<"find", FindArgs> {
     name: "find",
     label: "Find Files",
     description:
-      "Find files by a glob pattern, such as **/*.ts for all TypeScript files or src/{a,b}/*.md. A pattern without / is about names, in every folder. What .gitignore names is not found.",
+      "Find files by a glob pattern, such as **/*.ts for all TypeScript files or src/{a,b}/*.md. A pattern without / matches names in every folder. Files named in .gitignore are skipped.",
     input: jsonSchemaInput<FindArgs>({
       type: "object",
-      properties: { glob: { type: "string", minLength: 1, description: "The pattern, from the workspace." } },
+      properties: {
+        glob: { type: "string", minLength: 1, description: "The glob pattern, relative to the workspace." },
+      },
       required: ["glob"],
       additionalProperties: false,
     }),
@@ -34,25 +36,25 @@ export function find(options: ToolOptions): DefinedTool<"find", FindArgs> {
     safety: { access: "read", filesystem: "read" },
     limits: { artifactBytes: resultBytes, resultBytes },
     run: ({ glob }, { signal, update }) =>
-      onHost(async () => {
-        const matches = globMatcher(glob);
+      runOnHost(async () => {
+        const matches = createGlobMatcher(glob);
         let seen = 0;
-        const updates = pacedUpdates({ update }, schedule, () => ({
-          content: `${seen} paths looked at`,
+        const updates = createPacedUpdates({ update }, schedule, () => ({
+          content: `${seen} paths checked`,
           details: { seen },
         }));
         try {
           const { entries, truncated } = await files.list({
-            limit: mostFiles,
+            limit: maxFiles,
             signal,
-            wanted: (path, kind) => {
+            filter: (path, kind) => {
               if (++seen % updateEveryEntries === 0) updates.touch();
               return kind !== "folder" && matches(path);
             },
           });
-          if (entries.length === 0) return `[No file fits ${glob}.]`;
+          if (entries.length === 0) return `[No file matches ${glob}.]`;
           const lines = entries.map(({ path }) => path);
-          if (truncated) lines.push(`[There are more than ${mostFiles}. Use a narrower pattern.]`);
+          if (truncated) lines.push(`[There are more than ${maxFiles} files. Use a narrower pattern.]`);
           return lines.join("\n");
         } finally {
           updates.end();

@@ -1,4 +1,4 @@
-/** Ready-made tools of Statewright: a shell, files, search, and presets of them. */
+/** Ready-made tools of Statewright: a shell, files, search, and presets. */
 export { type AskUserArgs, askUser } from "./ask-user.ts";
 export { bash } from "./bash.ts";
 export { type EditDetails, type EditFileArgs, editFile } from "./edit-file.ts";

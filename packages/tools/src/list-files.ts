@@ -1,25 +1,28 @@
-/** The tool `list_files`: what a folder holds, save what is ignored. */
+/** Tool `list_files`: lists the content of a folder, without ignored files. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
 import { workspace } from "@statewright/host";
-import { pacedUpdates } from "./paced-updates.ts";
-import { onHost } from "./to-tool-error.ts";
+import { createPacedUpdates } from "./paced-updates.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** What the model gives to `list_files`. */
+/** Arguments of `list_files`. */
 export interface ListFilesArgs {
   readonly path?: string;
   readonly depth?: number;
   readonly limit?: number;
 }
 
-/** A walk says how far it has come after so many entries. */
+/** Number of entries between progress updates. */
 export const updateEveryEntries = 1_000;
 
 const defaultDepth = 3;
 const defaultLimit = 500;
 const resultBytes = 50 * 1024;
 
-/** The tool `list_files`: folders end with `/`, links with `@`; what a .gitignore names, `.git` and `node_modules` are left out. */
+/**
+ * Creates the tool `list_files`. Folders end with `/`, symbolic links with `@`; skips files named in .gitignore,
+ * `.git` and `node_modules`.
+ */
 export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListFilesArgs> {
   checkToolOptions("listFiles", options);
   const files = workspace(options.root);
@@ -28,17 +31,17 @@ export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListF
     name: "list_files",
     label: "List Files",
     description:
-      "List a folder and the folders in it, one path a line: a folder ends with /, a link with @. What .gitignore names is left out.",
+      "List a folder and its subfolders, one path per line: a folder ends with /, a link with @. Files named in .gitignore are skipped.",
     input: jsonSchemaInput<ListFilesArgs>({
       type: "object",
       properties: {
-        path: { type: "string", description: "The folder, from the workspace. Default: the workspace itself." },
-        depth: { type: "integer", minimum: 1, description: `How many folders deep. Default ${defaultDepth}.` },
+        path: { type: "string", description: "The folder, relative to the workspace. Default: the workspace itself." },
+        depth: { type: "integer", minimum: 1, description: `Depth of subfolders. Default ${defaultDepth}.` },
         limit: {
           type: "integer",
           minimum: 1,
           maximum: 5_000,
-          description: `How many paths at most. Default ${defaultLimit}.`,
+          description: `Maximum number of paths. Default ${defaultLimit}.`,
         },
       },
       required: [],
@@ -48,9 +51,9 @@ export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListF
     safety: { access: "read", filesystem: "read" },
     limits: { artifactBytes: resultBytes, resultBytes },
     run: ({ path = ".", depth = defaultDepth, limit = defaultLimit }, { signal, update }) =>
-      onHost(async () => {
+      runOnHost(async () => {
         let seen = 0;
-        const updates = pacedUpdates({ update }, schedule, () => ({
+        const updates = createPacedUpdates({ update }, schedule, () => ({
           content: `${seen} paths so far`,
           details: { seen },
         }));
@@ -60,15 +63,16 @@ export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListF
             depth,
             limit,
             signal,
-            wanted: () => {
+            filter: () => {
               if (++seen % updateEveryEntries === 0) updates.touch();
               return true;
             },
           });
-          const lines = listing.entries.map((entry) => entry.path + endings[entry.kind]);
-          for (const { path: unread, cause } of listing.unreadable) lines.push(`[${unread} is not listed: ${cause}]`);
+          const lines = listing.entries.map((entry) => entry.path + suffixes[entry.kind]);
+          for (const { path: unreadablePath, cause } of listing.unreadable)
+            lines.push(`[${unreadablePath} is not listed: ${cause}]`);
           if (listing.truncated)
-            lines.push(`[There are more than ${limit}. List a folder of it, or give a larger limit.]`);
+            lines.push(`[There are more than ${limit} paths. List a subfolder, or use a larger limit.]`);
           return lines.length === 0 ? `[${path} holds nothing.]` : lines.join("\n");
         } finally {
           updates.end();
@@ -77,4 +81,4 @@ export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListF
   });
 }
 
-const endings = { file: "", folder: "/", link: "@", other: "" } as const;
+const suffixes = { file: "", folder: "/", link: "@", other: "" } as const;

@@ -1,131 +1,144 @@
-/** Where a text would stand in a file that does not hold it: said to a model that mistyped what it wanted to replace. Pure. */
+/** Finds the lines of a file most similar to a missing text, for a model that mistyped the text to replace. Pure. */
 
-/** Shown of a line at most. */
-const mostShown = 200;
+/** Maximum characters of a quoted line. */
+const maxShownCharacters = 200;
 
-/** Lines that are less alike than this are not what was meant. */
-const leastAlike = 0.6;
+/** Minimum similarity of lines to count as a match. */
+const minSimilarity = 0.6;
 
-/** The part of all characters that the lines which two texts share have at least, to be a place. */
-const leastShared = 0.3;
+/** Minimum share of all characters in equal lines for a match. */
+const minSharedRatio = 0.3;
 
-/** Lines of the same words, such as a closing brace, that are looked at. */
-const mostAlike = 20;
+/** Maximum occurrences of equal lines, such as a closing brace, that are considered. */
+const maxEqualLines = 20;
 
-/** In longer texts nothing is looked for: it would take too long. */
-const mostSearched = 2 ** 20;
+/** Maximum characters of a searched text; a longer text would take too long. */
+const maxSearchedCharacters = 2 ** 20;
 
-/** A sentence about the lines of `text` that are most like `wanted`, which does not stand there; nothing where none are. */
-export function nearestLines(text: string, wanted: string): string | undefined {
-  if (text.length > mostSearched) return undefined;
+/** Describes the lines of `text` most similar to the missing text `wanted`; undefined without similar lines. */
+export function describeNearestLines(text: string, wanted: string): string | undefined {
+  if (text.length > maxSearchedCharacters) return undefined;
   const lines = text.split("\n");
-  const given = wanted.split("\n");
-  const at = sharedPlace(lines, given) ?? alikePlace(lines, given);
-  if (at === undefined) return undefined;
-  const places = given.map((_, index) => index).filter((index) => lines[at + index] !== undefined);
-  const other = places.find((index) => !fits(lines[at + index] ?? "", given[index] ?? "", index, given.length));
-  const from = at + 1;
-  if (other === undefined)
-    return `The nearest are the lines from ${from} on, and the file ends before the last one given.`;
-  const [is, was] = [lines[at + other] ?? "", given[other] ?? ""];
-  const onlySpace = places.every((index) =>
-    fits(spaceless(lines[at + index] ?? ""), spaceless(given[index] ?? ""), index, given.length),
+  const wantedLines = wanted.split("\n");
+  const start = findSharedStart(lines, wantedLines) ?? findSimilarStart(lines, wantedLines);
+  if (start === undefined) return undefined;
+  const indexes = wantedLines.map((_, index) => index).filter((index) => lines[start + index] !== undefined);
+  const mismatch = indexes.find(
+    (index) => !isMatchingLine(lines[start + index] ?? "", wantedLines[index] ?? "", index, wantedLines.length),
   );
-  const why = onlySpace ? ", other in white space only" : "";
-  if (given.length === 1) return `The nearest is line ${from}${why}: ${shown(is)}.`;
-  return `The nearest are lines ${from} to ${Math.min(at + given.length, lines.length)}${why}: line ${at + other + 1} is ${shown(is)}, and was given as ${shown(was)}.`;
+  const firstLine = start + 1;
+  if (mismatch === undefined)
+    return `The nearest lines start at line ${firstLine}, and the file ends before the last given line.`;
+  const [actual, expected] = [lines[start + mismatch] ?? "", wantedLines[mismatch] ?? ""];
+  const isWhitespaceOnly = indexes.every((index) =>
+    isMatchingLine(
+      removeWhitespace(lines[start + index] ?? ""),
+      removeWhitespace(wantedLines[index] ?? ""),
+      index,
+      wantedLines.length,
+    ),
+  );
+  const note = isWhitespaceOnly ? ", which differs in white space only" : "";
+  if (wantedLines.length === 1) return `The nearest is line ${firstLine}${note}: ${quoteLine(actual)}.`;
+  return `The nearest are lines ${firstLine} to ${Math.min(start + wantedLines.length, lines.length)}${note}: line ${start + mismatch + 1} is ${quoteLine(actual)}, but ${quoteLine(expected)} was given.`;
 }
 
-/** Where lines that were given stand below one another, white space at their ends aside, if they are a good part of all. */
-function sharedPlace(lines: readonly string[], given: readonly string[]): number | undefined {
-  const places = new Map<string, number[]>();
-  let whole = 0;
-  for (const [index, line] of given.entries()) {
+/**
+ * Finds the start of lines equal to the wanted lines in the same order, ignoring white space at line ends, if they
+ * are a large enough share.
+ */
+function findSharedStart(lines: readonly string[], wantedLines: readonly string[]): number | undefined {
+  const indexesByLine = new Map<string, number[]>();
+  let totalLength = 0;
+  for (const [index, line] of wantedLines.entries()) {
     const known = line.trim();
-    whole += known.length;
-    const before = places.get(known) ?? [];
-    if (known !== "" && before.length < mostAlike) places.set(known, [...before, index]);
+    totalLength += known.length;
+    const indexes = indexesByLine.get(known) ?? [];
+    if (known !== "" && indexes.length < maxEqualLines) indexesByLine.set(known, [...indexes, index]);
   }
   const shared = new Map<number, number>();
   let best: number | undefined;
-  let most = whole * leastShared;
+  let bestLength = totalLength * minSharedRatio;
   for (const [index, line] of lines.entries()) {
     const known = line.trim();
-    for (const place of places.get(known) ?? []) {
-      const at = index - place;
-      const length = (shared.get(at) ?? 0) + known.length;
-      shared.set(at, length);
-      if (at < 0 || length <= most) continue;
-      best = at;
-      most = length;
+    for (const wantedIndex of indexesByLine.get(known) ?? []) {
+      const start = index - wantedIndex;
+      const length = (shared.get(start) ?? 0) + known.length;
+      shared.set(start, length);
+      if (start < 0 || length <= bestLength) continue;
+      best = start;
+      bestLength = length;
     }
   }
   return best;
 }
 
-/** Where the line stands that is most like the longest one that was given. */
-function alikePlace(lines: readonly string[], given: readonly string[]): number | undefined {
-  const longest = given.reduce(
-    (long, line, index) => (line.trim().length > (given[long] ?? "").trim().length ? index : long),
+/** Finds the start by the line most similar to the longest wanted line. */
+function findSimilarStart(lines: readonly string[], wantedLines: readonly string[]): number | undefined {
+  const longest = wantedLines.reduce(
+    (long, line, index) => (line.trim().length > (wantedLines[long] ?? "").trim().length ? index : long),
     0,
   );
-  const wanted = pairsOf((given[longest] ?? "").trim());
+  const wanted = countPairs((wantedLines[longest] ?? "").trim());
   let best: number | undefined;
-  let most = leastAlike;
+  let bestSimilarity = minSimilarity;
   for (const [index, line] of lines.entries()) {
-    const alike = index < longest ? 0 : likeness(wanted, line.trim());
-    if (alike <= most) continue;
+    const similarity = index < longest ? 0 : computeSimilarity(wanted, line.trim());
+    if (similarity <= bestSimilarity) continue;
     best = index - longest;
-    most = alike;
+    bestSimilarity = similarity;
   }
   return best;
 }
 
-interface Pairs {
+interface CharacterPairs {
   readonly counts: ReadonlyMap<number, number>;
   readonly size: number;
 }
 
-function pairsOf(line: string): Pairs {
+function countPairs(line: string): CharacterPairs {
   const counts = new Map<number, number>();
-  for (let at = 1; at < line.length; at++) {
-    const pair = pairAt(line, at);
+  for (let position = 1; position < line.length; position++) {
+    const pair = getPair(line, position);
     counts.set(pair, (counts.get(pair) ?? 0) + 1);
   }
   return { counts, size: Math.max(0, line.length - 1) };
 }
 
-function pairAt(line: string, at: number): number {
-  return line.charCodeAt(at - 1) * 65_536 + line.charCodeAt(at);
+function getPair(line: string, position: number): number {
+  return line.charCodeAt(position - 1) * 65_536 + line.charCodeAt(position);
 }
 
-/** Dice's coefficient of the pairs of characters in two lines, from 0 to 1. */
-function likeness({ counts, size }: Pairs, line: string): number {
-  const other = line.length - 1;
-  if (other < size / 2 || other > size * 2 || size === 0) return 0;
-  const left = new Map(counts);
+/** Computes the Dice coefficient of the character pairs of two lines, from 0 to 1. */
+function computeSimilarity({ counts, size }: CharacterPairs, line: string): number {
+  const otherSize = line.length - 1;
+  if (otherSize < size / 2 || otherSize > size * 2 || size === 0) return 0;
+  const remaining = new Map(counts);
   let shared = 0;
-  for (let at = 1; at < line.length; at++) {
-    const pair = pairAt(line, at);
-    const count = left.get(pair) ?? 0;
+  for (let position = 1; position < line.length; position++) {
+    const pair = getPair(line, position);
+    const count = remaining.get(pair) ?? 0;
     if (count === 0) continue;
-    left.set(pair, count - 1);
+    remaining.set(pair, count - 1);
     shared += 1;
   }
-  return (2 * shared) / (size + other);
+  return (2 * shared) / (size + otherSize);
 }
 
-/** The first line may begin and the last one may end within a line of the file. */
-function fits(line: string, part: string, index: number, count: number): boolean {
+/**
+ * Compares a wanted line with a line of the file; the first line may start and the last line may end within a line of
+ * the file.
+ */
+function isMatchingLine(line: string, part: string, index: number, count: number): boolean {
   if (count === 1) return line.includes(part);
   if (index === 0) return line.endsWith(part);
   return index === count - 1 ? line.startsWith(part) : line === part;
 }
 
-function spaceless(line: string): string {
+function removeWhitespace(line: string): string {
   return line.replaceAll(/\s+/g, "");
 }
 
-function shown(line: string): string {
-  return JSON.stringify(line.length > mostShown ? `${line.slice(0, mostShown)}…` : line);
+function quoteLine(line: string): string {
+  return JSON.stringify(line.length > maxShownCharacters ? `${line.slice(0, maxShownCharacters)}…` : line);
 }

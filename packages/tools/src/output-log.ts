@@ -1,5 +1,8 @@
-/** What a command writes, both outputs in the order of their coming, in bounded memory: its beginning and its end. */
-import { type OutputStream, wholeCharacters } from "@statewright/host";
+/**
+ * Bounded log of the output of a command: stdout and stderr in order of arrival, limited to the beginning and the
+ * end.
+ */
+import { getCompleteUtf8Length, type OutputStream } from "@statewright/host";
 
 const blockBytes = 64 * 1024;
 
@@ -8,12 +11,12 @@ interface Block {
   used: number;
 }
 
-/** Takes the bytes of both outputs. Above `maxBytes` what lies between beginning and end is let go. */
+/** Log of both output streams. Above `maxBytes` the log drops the middle part. */
 export class OutputLog {
   readonly #mostBlocks: number;
   readonly #head: Block[] = [];
   readonly #tail: Block[] = [];
-  /** The beginning of a character whose end has not come. */
+  /** Incomplete character at the end of the last chunk, per stream. */
   readonly #unfinished: { [stream in OutputStream]: Buffer } = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
   #total = 0;
   #dropped = 0;
@@ -23,28 +26,28 @@ export class OutputLog {
     this.#mostBlocks = Math.max(1, Math.ceil(maxBytes / 2 / blockBytes));
   }
 
-  /** How many bytes came. */
+  /** Total bytes received. */
   get totalBytes(): number {
     return this.#total;
   }
 
-  /** Whether a zero byte was among them. */
+  /** True when the output contains a zero byte. */
   get isBinary(): boolean {
     return this.#isBinary;
   }
 
-  /** Keep a chunk. Characters that come in two chunks stay whole, whatever the other output writes between them. */
+  /** Appends a chunk. Characters split across chunks stay complete, even when the other stream writes between them. */
   add(chunk: Uint8Array, stream: OutputStream): void {
     this.#total += chunk.length;
     this.#isBinary ||= chunk.includes(0);
-    const waiting = this.#unfinished[stream];
-    const bytes = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk]);
-    const end = wholeCharacters(bytes);
-    this.#unfinished[stream] = Buffer.from(bytes.subarray(end));
-    this.#keep(bytes.subarray(0, end));
+    const pending = this.#unfinished[stream];
+    const bytes = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+    const finish = getCompleteUtf8Length(bytes);
+    this.#unfinished[stream] = Buffer.from(bytes.subarray(finish));
+    this.#keep(bytes.subarray(0, finish));
   }
 
-  /** Nothing more will come. */
+  /** Flushes incomplete characters at the end of the output. */
   end(): void {
     for (const stream of ["stdout", "stderr"] as const) {
       this.#keep(this.#unfinished[stream]);
@@ -52,27 +55,27 @@ export class OutputLog {
     }
   }
 
-  /** All that was kept; a line stands where bytes are missing. */
-  body(): Buffer {
-    const gap = this.#dropped === 0 ? [] : [Buffer.from(`\n[… ${this.#dropped} bytes are not kept …]\n`)];
-    return Buffer.concat([...this.#head.map(filled), ...gap, ...this.#tail.map(filled)]);
+  /** Returns the stored bytes, with a line in place of dropped bytes. */
+  toBuffer(): Buffer {
+    const gap = this.#dropped === 0 ? [] : [Buffer.from(`\n[… ${this.#dropped} bytes were dropped …]\n`)];
+    return Buffer.concat([...this.#head.map(getFilledBytes), ...gap, ...this.#tail.map(getFilledBytes)]);
   }
 
-  /** The end of the text, at most so many bytes, from the beginning of a line where there is one. */
-  tail(maxBytes: number): string {
+  /** Returns the last text of at most `maxBytes` bytes, starting at a line start if possible. */
+  readTail(maxBytes: number): string {
     const parts: Buffer[] = [];
     let bytes = 0;
     const blocks = this.#dropped === 0 ? [...this.#head, ...this.#tail] : this.#tail;
     for (const block of blocks.toReversed()) {
       if (bytes > maxBytes) break;
-      parts.unshift(filled(block));
+      parts.unshift(getFilledBytes(block));
       bytes += block.used;
     }
     const end = Buffer.concat(parts);
     if (end.length <= maxBytes && this.#dropped === 0) return end.toString("utf8");
     const start = Math.max(0, end.length - maxBytes);
     const line = end.indexOf(10, start);
-    // A line that fills the whole tail is shown from where the tail begins.
+    // A single line longer than the tail is shown from the start of the tail.
     if (line !== -1 && line < end.length - 1) return end.toString("utf8", line + 1);
     return end.toString("utf8", start).replace(/^\uFFFD+/, "");
   }
@@ -87,7 +90,7 @@ export class OutputLog {
     }
   }
 
-  /** The block that the next byte goes to. */
+  /** Returns the block with room for the next byte. */
   #roomy(): Block {
     const last = this.#tail.at(-1) ?? this.#head.at(-1);
     if (last !== undefined && last.used < blockBytes) return last;
@@ -99,6 +102,6 @@ export class OutputLog {
   }
 }
 
-function filled({ bytes, used }: Block): Buffer {
+function getFilledBytes({ bytes, used }: Block): Buffer {
   return bytes.subarray(0, used);
 }

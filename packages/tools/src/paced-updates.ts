@@ -1,37 +1,37 @@
-/** Partial results of a tool, not more often than anyone can read them. */
+/** Rate-limited partial results of a tool. */
 import type { Schedule, ToolOutput, ToolRuntime } from "@statewright/core";
 
-/** How long to wait after a partial result, in milliseconds. */
-const pauseMs = 100;
+/** Minimum milliseconds between partial results. */
+const minIntervalMs = 100;
 
-/** Shows partial results: the first at once, later ones after a pause, the last state always. */
+/** Emits partial results: the first immediately, later ones after the interval, and always the last state. */
 export interface PacedUpdates {
-  /** There is something new to show. */
+  /** Signals a change of the state. */
   touch(): void;
-  /** Show nothing more. */
+  /** Stops further partial results. */
   end(): void;
 }
 
-/** Show what `make` gives, whenever there is news; nothing is made while nobody listens. */
-export function pacedUpdates(
+/** Creates an emitter of partial results; calls `make` only for an emitted result, and never without a listener. */
+export function createPacedUpdates(
   { update }: Pick<ToolRuntime, "update">,
   schedule: Schedule,
   make: () => ToolOutput,
 ): PacedUpdates {
-  if (update === undefined) return { touch: nothing, end: nothing };
-  let isNew = false;
+  if (update === undefined) return { touch: doNothing, end: doNothing };
+  let hasChanges = false;
   let cancel: (() => void) | undefined;
   const show = (): void => {
-    isNew = false;
-    cancel = schedule.after(pauseMs, () => {
+    hasChanges = false;
+    cancel = schedule.after(minIntervalMs, () => {
       cancel = undefined;
-      if (isNew) show();
+      if (hasChanges) show();
     });
     update(make());
   };
   return {
     touch: () => {
-      isNew = true;
+      hasChanges = true;
       if (cancel === undefined) show();
     },
     end: () => {
@@ -41,4 +41,4 @@ export function pacedUpdates(
   };
 }
 
-function nothing(): void {}
+function doNothing(): void {}

@@ -1,21 +1,21 @@
-/** The tool `powershell`, for Windows. Its arguments are tested; nobody has run it there yet. */
+/** Tool `powershell`, for Windows. Only its arguments are tested; not yet run on Windows. */
 import { type DefinedTool, defineTool } from "@statewright/core";
 import {
   checkShellOptions,
+  createShellInput,
   runInShell,
   type Shell,
   type ShellArgs,
   type ShellOptions,
-  shellInput,
   shellSafety,
 } from "./shell-tool.ts";
 
-/** The tool `powershell`: what `bash` is elsewhere. Untried on Windows. */
+/** Creates the tool `powershell`, the counterpart of `bash`. Not yet run on Windows. */
 export function powershell(options: ShellOptions): DefinedTool<"powershell", ShellArgs> {
   checkShellOptions("powershell", options);
   const shell: Shell = {
     command: options.shell ?? "powershell.exe",
-    argv: powershellArgv,
+    createArgv: createPowershellArgv,
     isPosix: false,
     artifactName: "powershell",
   };
@@ -23,16 +23,19 @@ export function powershell(options: ShellOptions): DefinedTool<"powershell", She
     name: "powershell",
     label: "Run Command",
     description:
-      "Run a command in PowerShell and read what it writes, both outputs together, and its exit code. Each call is a new shell in the workspace: no folder, variable or background process of an earlier call is left.",
-    input: shellInput(options, "Get-ChildItem -Recurse -Filter *.ts"),
+      "Run a command in PowerShell and read its combined stdout and stderr, and its exit code. Each call is a new shell in the workspace: no folder, variable or background process of an earlier call remains.",
+    input: createShellInput(options, "Get-ChildItem -Recurse -Filter *.ts"),
     effect: "once",
     safety: shellSafety,
     run: (args, runtime) => runInShell(shell, options, args, runtime),
   });
 }
 
-/** The command as PowerShell takes it without reading quotes a second time: base64 of UTF-16. The exit code is that of the last program. */
-export function powershellArgv(command: string): readonly string[] {
+/**
+ * Encodes the command as base64 of UTF-16, so that PowerShell does not parse quotes twice. The exit code is the exit
+ * code of the last program.
+ */
+export function createPowershellArgv(command: string): readonly string[] {
   const script = [
     "$ProgressPreference = 'SilentlyContinue'",
     "[Console]::OutputEncoding = [Text.Encoding]::UTF8",

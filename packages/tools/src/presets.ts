@@ -1,4 +1,4 @@
-/** Sets of tools by name: each call makes a fresh list. */
+/** Tool presets by name; each call creates a new list. */
 import { readArtifact, StatewrightError, type Tool } from "@statewright/core";
 import { askUser } from "./ask-user.ts";
 import { bash } from "./bash.ts";
@@ -13,16 +13,16 @@ import { todo } from "./todo.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 import { writeFile } from "./write-file.ts";
 
-/** What a preset is made with. */
+/** Options of a preset. */
 export interface PresetOptions extends ToolOptions {
-  /** How the shell runs commands. */
+  /** Options of the shell tool. */
   readonly shell?: Omit<ShellOptions, keyof ToolOptions>;
 }
 
-/** The names of the presets. */
+/** Names of the presets. */
 export type PresetName = "coding" | "readonly" | "none" | "all";
 
-/** Which arguments of these tools are paths: for `confinePaths`, which looks at them before a call starts. */
+/** Path arguments per tool, for `confinePaths`. */
 export const pathArguments: { readonly [tool: string]: readonly string[] } = {
   bash: ["cwd"],
   powershell: ["cwd"],
@@ -34,24 +34,31 @@ export const pathArguments: { readonly [tool: string]: readonly string[] } = {
   search: ["path"],
 };
 
-/** The default tools, as a list of your own: bash, read_file, write_file, edit_file, list_files, search. */
+/** Creates the default tools: bash (powershell on Windows), read_file, write_file, edit_file, list_files, search. */
 export function defaultTools(options: PresetOptions): Tool[] {
-  const where = whereOf("defaultTools", options);
-  return [shellTool(options), readFile(where), writeFile(where), editFile(where), listFiles(where), search(where)];
+  const toolOptions = pickToolOptions("defaultTools", options);
+  return [
+    createShellTool(options),
+    readFile(toolOptions),
+    writeFile(toolOptions),
+    editFile(toolOptions),
+    listFiles(toolOptions),
+    search(toolOptions),
+  ];
 }
 
-/** The default tools, and find and read_artifact. */
+/** Creates the default tools, find and read_artifact. */
 export function codingTools(options: PresetOptions): Tool[] {
-  return [...defaultTools(options), find(whereOf("codingTools", options)), readArtifact()];
+  return [...defaultTools(options), find(pickToolOptions("codingTools", options)), readArtifact()];
 }
 
-/** Tools that change nothing: read_file, list_files, find, search, read_artifact. */
+/** Creates tools without side effects: read_file, list_files, find, search, read_artifact. */
 export function readonlyTools(options: PresetOptions): Tool[] {
-  const where = whereOf("readonlyTools", options);
-  return [readFile(where), listFiles(where), find(where), search(where), readArtifact()];
+  const toolOptions = pickToolOptions("readonlyTools", options);
+  return [readFile(toolOptions), listFiles(toolOptions), find(toolOptions), search(toolOptions), readArtifact()];
 }
 
-/** The coding tools, and those that need nothing but the run: todo, ask_user. */
+/** Creates the coding tools, todo and ask_user. */
 export function allTools(options: PresetOptions): Tool[] {
   return [...codingTools(options), todo(), askUser()];
 }
@@ -63,23 +70,23 @@ const presets: { readonly [name in PresetName]: (options: PresetOptions) => Tool
   all: allTools,
 };
 
-/** A preset by its name, as a configuration has it. Throws `invalid_option` for a name that is none. */
+/** Creates the tools of a named preset. Throws `invalid_option` for an unknown name. */
 export function presetTools(name: PresetName, options: PresetOptions): Tool[] {
   if (Object.hasOwn(presets, name)) return presets[name](options);
   throw new StatewrightError("invalid_option", {
-    what: `there is no preset of tools called ${JSON.stringify(name)}`,
-    next: `Give one of ${Object.keys(presets).join(", ")}`,
+    what: `presetTools: unknown preset ${JSON.stringify(name)}`,
+    next: `Use one of ${Object.keys(presets).join(", ")}`,
   });
 }
 
-function whereOf(maker: string, options: PresetOptions): ToolOptions {
-  checkToolOptions(maker, options, ["shell"]);
-  const { shell: _shell, ...where } = options;
-  return where;
+function pickToolOptions(factory: string, options: PresetOptions): ToolOptions {
+  checkToolOptions(factory, options, ["shell"]);
+  const { shell: _shell, ...toolOptions } = options;
+  return toolOptions;
 }
 
-function shellTool(options: PresetOptions): Tool {
-  const { shell, ...where } = options;
-  const given: ShellOptions = { ...shell, ...where };
-  return process.platform === "win32" ? powershell(given) : bash(given);
+function createShellTool(options: PresetOptions): Tool {
+  const { shell, ...toolOptions } = options;
+  const shellOptions: ShellOptions = { ...shell, ...toolOptions };
+  return process.platform === "win32" ? powershell(shellOptions) : bash(shellOptions);
 }

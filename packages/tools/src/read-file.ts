@@ -1,4 +1,4 @@
-/** The tool `read_file`: a page of a text with the numbers of its lines, or an image. */
+/** Tool `read_file`: reads a page of a text with line numbers, or an image. */
 import {
   type DefinedTool,
   defineTool,
@@ -9,54 +9,54 @@ import {
   type ToolRuntime,
 } from "@statewright/core";
 import { type PageLine, type PageResult, type Workspace, workspace } from "@statewright/host";
-import { imageType } from "./image-type.ts";
-import { pacedUpdates } from "./paced-updates.ts";
-import { onHost } from "./to-tool-error.ts";
+import { detectImageType } from "./image-type.ts";
+import { createPacedUpdates } from "./paced-updates.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** How much `read_file` shows. */
+/** Options of `read_file`. */
 export interface ReadFileOptions extends ToolOptions {
-  /** How many lines a page has at most. Default 500, at most 1,000. */
+  /** Maximum lines per page. Default 500, at most 1,000. */
   readonly pageLines?: number;
-  /** How large an image may be, in bytes. Default 1 MiB. */
+  /** Maximum size of an image in bytes. Default 1 MiB. */
   readonly maxImageBytes?: number;
 }
 
-/** What the model gives to `read_file`. */
+/** Arguments of `read_file`. */
 export interface ReadFileArgs {
   readonly path: string;
   readonly offset?: number;
   readonly limit?: number;
 }
 
-/** With the numbers of its lines a page stays below what a result may have. */
+/** Maximum bytes of a page; with line numbers the page stays below `resultBytes`. */
 const pageBytes = 40 * 1024;
 const resultBytes = 50 * 1024;
-const mostPageLines = 1_000;
-/** A search for the first line that reads so much says how far it has come. */
+const maxPageLines = 1_000;
+/** Bytes between progress updates while the tool searches for the first line. */
 const updateEveryBytes = 64 * 2 ** 20;
 
-/** The tool `read_file`. What cannot be read is `failed` with `Cannot read <path>: <cause>`. */
+/** Creates the tool `read_file`. An unreadable file gives a `failed` error `Cannot read <path>: <cause>`. */
 export function readFile(options: ReadFileOptions): DefinedTool<"read_file", ReadFileArgs> {
   checkToolOptions("readFile", options, ["pageLines", "maxImageBytes"]);
   const { maxImageBytes = 2 ** 20 } = options;
-  const pageLines = Math.min(options.pageLines ?? 500, mostPageLines);
+  const pageLines = Math.min(options.pageLines ?? 500, maxPageLines);
   const files = workspace(options.root);
   const { schedule } = options.world ?? systemWorld();
   return defineTool({
     name: "read_file",
     label: "Read File",
-    description: `Read a text file, each line behind its number and a tab, ${pageLines} lines at a time; or look at an image (PNG, JPEG, GIF, WebP). The numbers are not part of the file.`,
+    description: `Read a text file, each line after its number and a tab, ${pageLines} lines at a time; or look at an image (PNG, JPEG, GIF, WebP). The numbers are not part of the file.`,
     input: jsonSchemaInput<ReadFileArgs>({
       type: "object",
       properties: {
-        path: { type: "string", minLength: 1, description: "The file, from the workspace." },
+        path: { type: "string", minLength: 1, description: "Path of the file, relative to the workspace." },
         offset: { type: "integer", minimum: 1, description: "The number of the first line to read. Default 1." },
         limit: {
           type: "integer",
           minimum: 1,
           maximum: pageLines,
-          description: `How many lines to read. Default ${pageLines}.`,
+          description: `Number of lines to read. Default ${pageLines}.`,
         },
       },
       required: ["path"],
@@ -66,10 +66,10 @@ export function readFile(options: ReadFileOptions): DefinedTool<"read_file", Rea
     safety: { access: "read", filesystem: "read" },
     limits: { artifactBytes: resultBytes, resultBytes: Math.max(resultBytes, Math.ceil(maxImageBytes / 3) * 4 + 1024) },
     run: ({ path, offset = 1, limit = pageLines }, { signal, update }: Pick<ToolRuntime, "signal" | "update">) =>
-      onHost(async () => {
+      runOnHost(async () => {
         let scanned = 0;
-        const updates = pacedUpdates({ update }, schedule, () => ({
-          content: `${scanned} bytes looked through`,
+        const updates = createPacedUpdates({ update }, schedule, () => ({
+          content: `${scanned} bytes scanned`,
           details: { scannedBytes: scanned },
         }));
         try {
@@ -85,8 +85,8 @@ export function readFile(options: ReadFileOptions): DefinedTool<"read_file", Rea
             },
           });
           return page.kind === "text"
-            ? shownPage(path, offset, page)
-            : await shownBinary(files, path, page.head, page.totalBytes, maxImageBytes);
+            ? formatPage(path, offset, page)
+            : await formatBinary(files, path, page.head, page.totalBytes, maxImageBytes);
         } finally {
           updates.end();
         }
@@ -94,39 +94,40 @@ export function readFile(options: ReadFileOptions): DefinedTool<"read_file", Rea
   });
 }
 
-function shownPage(path: string, from: number, page: Extract<PageResult, { kind: "text" }>): string {
+function formatPage(path: string, from: number, page: Extract<PageResult, { kind: "text" }>): string {
   const { lines, next, totalLines, isExact, totalBytes } = page;
   if (lines.length === 0) {
     if (totalBytes === 0) return `[${path} is empty.]`;
     throw ToolError.failed(`Cannot read ${path} from line ${from}: it has ${totalLines ?? 0} lines.`);
   }
-  const text = lines.map((line, index) => `${from + index}\t${shownLine(line)}`).join("\n");
+  const text = lines.map((line, index) => `${from + index}\t${formatLine(line)}`).join("\n");
   const last = from + lines.length - 1;
-  const more =
-    next === undefined ? "" : `\n[Lines ${from} to ${last} of ${totalBytes} bytes. Go on with offset ${next}.]`;
-  return `${text}${more}${isExact ? "" : "\n[Bytes that are no UTF-8 are shown as \uFFFD.]"}`;
+  const continuation =
+    next === undefined ? "" : `\n[Lines ${from} to ${last} of ${totalBytes} bytes. Continue with offset ${next}.]`;
+  return `${text}${continuation}${isExact ? "" : "\n[Bytes that are not UTF-8 are shown as \uFFFD.]"}`;
 }
 
-function shownLine({ text, cutBytes }: PageLine): string {
+function formatLine({ text, cutBytes }: PageLine): string {
   return cutBytes === 0 ? text : `${text} [… ${cutBytes} more bytes of this line]`;
 }
 
-async function shownBinary(
+async function formatBinary(
   files: Workspace,
   path: string,
   head: Uint8Array,
   totalBytes: number,
   maxImageBytes: number,
 ): Promise<ToolOutput | string> {
-  const mimeType = imageType(head);
-  if (mimeType === undefined) return `[${path} is a binary file of ${totalBytes} bytes. It is no text to read.]`;
-  const what = `${path}: ${mimeType}, ${totalBytes} bytes`;
-  if (totalBytes > maxImageBytes) return `[${what}. It is too large to look at: the limit is ${maxImageBytes} bytes.]`;
+  const mimeType = detectImageType(head);
+  if (mimeType === undefined) return `[${path} is a binary file of ${totalBytes} bytes and cannot be read as text.]`;
+  const description = `${path}: ${mimeType}, ${totalBytes} bytes`;
+  if (totalBytes > maxImageBytes)
+    return `[${description}. It is too large to show: the limit is ${maxImageBytes} bytes.]`;
   const read = await files.read(path, { maxBytes: maxImageBytes });
   if (read.kind !== "binary" || read.truncated) return `[${path} changed while it was read. Read it again.]`;
   return {
     content: [
-      { type: "text", text: what },
+      { type: "text", text: description },
       { type: "image", mimeType, data: Buffer.from(read.bytes).toString("base64") },
     ],
   };

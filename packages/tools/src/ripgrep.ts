@@ -1,37 +1,37 @@
-/** A search by ripgrep: its arguments, and what its lines say. */
+/** Searches with ripgrep: creates its arguments and parses its output. */
 import { ToolError, type World } from "@statewright/core";
 import { HostError, startProcess } from "@statewright/host";
-import { type SearchReport, type SearchRequest, shownLine } from "./search-hits.ts";
+import { formatLine, type SearchReport, type SearchRequest } from "./search-hits.ts";
 
 /**
- * Search below a root with ripgrep, in files that fit. Throws `spawn_failed` where the program is not there, an
- * `invalid_args` ToolError for an expression that it does not take.
+ * Searches below a root with ripgrep, in files that match the glob. Throws `spawn_failed` when the program does not
+ * exist, and an `invalid_args` ToolError for an invalid expression.
  */
 export async function searchWithRipgrep(
   root: string,
   program: string,
   request: SearchRequest,
-  fits: ((path: string) => boolean) | undefined,
+  matchesGlob: ((path: string) => boolean) | undefined,
   world: World,
 ): Promise<SearchReport> {
   const { maxHits, signal, onHit } = request;
-  let rest = "";
+  let partialLine = "";
   let count = 0;
-  let isCut = false;
-  const running = await startProcess(program, ripgrepArgv(request), {
+  let isTruncated = false;
+  const running = await startProcess(program, createRipgrepArgv(request), {
     cwd: root,
     signal,
     world,
     maxBytes: 16 * 1024,
     onOutput: (chunk, stream) => {
-      if (stream === "stderr" || isCut) return;
-      const lines = (rest + chunk).split("\n");
-      rest = lines.pop() ?? "";
+      if (stream === "stderr" || isTruncated) return;
+      const lines = (partialLine + chunk).split("\n");
+      partialLine = lines.pop() ?? "";
       for (const line of lines) {
-        const hit = hitOf(line);
-        if (hit === undefined || fits?.(hit.path) === false) continue;
+        const hit = parseHit(line);
+        if (hit === undefined || matchesGlob?.(hit.path) === false) continue;
         if (count === maxHits) {
-          isCut = true;
+          isTruncated = true;
           void running.stop();
           return;
         }
@@ -42,14 +42,19 @@ export async function searchWithRipgrep(
   });
   const { exitCode, ended, stderr } = await running.result;
   if (ended === "cancelled") throw new HostError("cancelled", "The search was cancelled.");
-  if (isCut || exitCode === 0 || exitCode === 1) return { isCut, unread: 0 };
-  // With 2 some files could not be read, or the expression is none.
-  if (exitCode === 2 && !/regex|glob/.test(stderr)) return { isCut, unread: stderr.trim().split("\n").length };
-  throw ToolError.invalidArgs(`The search cannot be made: ${stderr.trim() || `exit code ${exitCode}`}`);
+  if (isTruncated || exitCode === 0 || exitCode === 1) return { isTruncated, skippedFiles: 0 };
+  // Exit code 2: some files are unreadable, or the expression is invalid.
+  if (exitCode === 2 && !/regex|glob/.test(stderr))
+    return { isTruncated, skippedFiles: stderr.trim().split("\n").length };
+  throw ToolError.invalidArgs(`The search failed: ${stderr.trim() || `exit code ${exitCode}`}`);
 }
 
-/** The arguments: what is searched and left out is the same as with `list_files`. */
-export function ripgrepArgv({ pattern, glob, place }: Pick<SearchRequest, "pattern" | "glob" | "place">): string[] {
+/** Creates the arguments of ripgrep; ignores the same files as `list_files`. */
+export function createRipgrepArgv({
+  pattern,
+  glob,
+  place,
+}: Pick<SearchRequest, "pattern" | "glob" | "place">): string[] {
   return [
     "--no-config",
     "--color=never",
@@ -58,7 +63,7 @@ export function ripgrepArgv({ pattern, glob, place }: Pick<SearchRequest, "patte
     "--line-number",
     "--null",
     "--sort=path",
-    // More of a line than is shown, and not so much that a file of one line fills the memory.
+    // More columns than shown, but bounded, so that a file with one huge line does not exhaust the memory.
     "--max-columns=1000",
     "--max-columns-preview",
     "--hidden",
@@ -66,33 +71,33 @@ export function ripgrepArgv({ pattern, glob, place }: Pick<SearchRequest, "patte
     "--no-ignore-dot",
     "--no-ignore-exclude",
     "--no-ignore-global",
-    // Rules above the workspace are none of its own; those between it and the place to look at count.
+    // Ignore rules above the workspace do not apply; rules between the workspace and the searched folder apply.
     ...(place === "" ? ["--no-ignore-parent"] : []),
     "--glob=!.git",
     "--glob=!node_modules",
-    ...typeOf(glob),
+    ...toTypeArguments(glob),
     `--regexp=${pattern}`,
     "--",
     place === "" ? "./" : `./${place}`,
   ];
 }
 
-/** A glob about names that ripgrep reads as we do. */
+/** Name globs with the same meaning in ripgrep and in this package. */
 const plainGlob = /^[\w.?-]*\*?[\w.?-]*(?:\{[\w.-]+(?:,[\w.-]+)+\})?$/;
 
 /**
- * A glob as a type of files, so that ripgrep opens no others: its own option for globs would also open what .gitignore names.
- * Others than plain ones are left to whoever reads the lines.
+ * Converts a glob to a file type of ripgrep, so that ripgrep opens no other files; its `--glob` option would also
+ * open files named in .gitignore. Other globs are applied to the output lines by the caller.
  */
-function typeOf(glob: string | undefined): readonly string[] {
+function toTypeArguments(glob: string | undefined): readonly string[] {
   return glob !== undefined && plainGlob.test(glob) ? [`--type-add=wanted:${glob}`, "--type=wanted"] : [];
 }
 
-/** `path`, a zero byte, `line:text`. */
-function hitOf(output: string): { path: string; line: number; text: string } | undefined {
+/** Parses a line of output: `path`, a zero byte, `line:text`. */
+function parseHit(output: string): { path: string; line: number; text: string } | undefined {
   const zero = output.indexOf("\0");
   const colon = output.indexOf(":", zero);
   if (zero === -1 || colon === -1) return undefined;
   const path = output.slice(output.startsWith("./") ? 2 : 0, zero);
-  return { path, line: Number(output.slice(zero + 1, colon)), text: shownLine(output.slice(colon + 1)) };
+  return { path, line: Number(output.slice(zero + 1, colon)), text: formatLine(output.slice(colon + 1)) };
 }

@@ -1,57 +1,59 @@
-/** A search without ripgrep: files are walked and read through the workspace, lines found by a linear engine. */
+/** Searches without ripgrep: reads files through the workspace, and matches lines with a linear-time regex engine. */
 import { ToolError } from "@statewright/core";
 import { HostError, isHostError, type Workspace } from "@statewright/host";
 import { RE2JS } from "re2js";
-import { type SearchHit, type SearchReport, type SearchRequest, shownLine } from "./search-hits.ts";
+import { formatLine, type SearchHit, type SearchReport, type SearchRequest } from "./search-hits.ts";
 
-/** Larger files are not searched. */
-const mostBytes = 4 * 2 ** 20;
-/** How many files are looked at, at most. */
-const mostFiles = 100_000;
-/** How many files are read at once. */
-const readers = 16;
+/** Maximum size of a searched file. */
+const maxFileBytes = 4 * 2 ** 20;
+/** Maximum number of searched files. */
+const maxFiles = 100_000;
+/** Number of concurrent file reads. */
+const concurrentReads = 16;
 
-/** Search the files of a workspace. Throws an `invalid_args` ToolError for an expression that is none. */
+/** Searches the files of a workspace. Throws an `invalid_args` ToolError for an invalid expression. */
 export async function searchFiles(
   files: Workspace,
   request: SearchRequest,
-  fits: ((path: string) => boolean) | undefined,
+  matchesGlob: ((path: string) => boolean) | undefined,
 ): Promise<SearchReport> {
   const { place, kind, maxHits, signal, onHit, onFiles } = request;
-  const find = finder(request.pattern);
-  let unread = 0;
+  const find = createLineFinder(request.pattern);
+  let skippedFiles = 0;
   let count = 0;
-  const paths = kind === "folder" ? await filesBelow() : fits === undefined || fits(place) ? [place] : [];
-  for (let at = 0; at < paths.length; at += readers) {
+  const paths =
+    kind === "folder" ? await listFilesBelow() : matchesGlob === undefined || matchesGlob(place) ? [place] : [];
+  for (let position = 0; position < paths.length; position += concurrentReads) {
     if (signal.aborted) throw new HostError("cancelled", "The search was cancelled.");
-    const found = await Promise.all(paths.slice(at, at + readers).map((path) => hitsOf(path)));
+    const found = await Promise.all(paths.slice(position, position + concurrentReads).map((path) => findHits(path)));
     for (const hits of found) {
-      if (hits === undefined) unread++;
+      if (hits === undefined) skippedFiles++;
       for (const hit of hits ?? []) {
-        if (count === maxHits) return { isCut: true, unread };
+        if (count === maxHits) return { isTruncated: true, skippedFiles };
         count++;
         onHit(hit);
       }
     }
-    if (Math.floor(at / updateEvery) !== Math.floor((at + readers) / updateEvery)) onFiles(at + readers);
+    if (Math.floor(position / updateEveryFiles) !== Math.floor((position + concurrentReads) / updateEveryFiles))
+      onFiles(position + concurrentReads);
   }
-  return { isCut: false, unread };
+  return { isTruncated: false, skippedFiles };
 
-  async function filesBelow(): Promise<readonly string[]> {
+  async function listFilesBelow(): Promise<readonly string[]> {
     const { entries, unreadable } = await files.list({
       ...(place === "" ? {} : { path: place }),
-      limit: mostFiles,
+      limit: maxFiles,
       signal,
-      wanted: (path, entry) => entry === "file" && fits?.(path) !== false,
+      filter: (path, entry) => entry === "file" && matchesGlob?.(path) !== false,
     });
-    unread += unreadable.length;
+    skippedFiles += unreadable.length;
     return entries.map(({ path }) => path);
   }
 
-  /** The lines of a file; nothing for one that cannot be searched. */
-  async function hitsOf(path: string): Promise<readonly SearchHit[] | undefined> {
+  /** Finds the matching lines of a file; undefined for a file that cannot be searched. */
+  async function findHits(path: string): Promise<readonly SearchHit[] | undefined> {
     try {
-      const read = await files.read(path, { maxBytes: mostBytes });
+      const read = await files.read(path, { maxBytes: maxFileBytes });
       if (read.truncated) return undefined;
       return read.kind === "text" ? find(path, read.text, maxHits + 1) : [];
     } catch (error) {
@@ -61,22 +63,22 @@ export async function searchFiles(
   }
 }
 
-/** After so many files is told how far the search has come. */
-const updateEvery = 256;
+/** Number of files between progress updates. */
+const updateEveryFiles = 256;
 
-type Find = (path: string, text: string, most: number) => readonly SearchHit[];
+type FindLines = (path: string, text: string, limit: number) => readonly SearchHit[];
 
-/** What finds the lines of a text. */
-function finder(pattern: string): Find {
-  const has = lineTest(pattern);
-  return (path, text, most) => {
+/** Creates a function that finds the matching lines of a text. */
+function createLineFinder(pattern: string): FindLines {
+  const test = createLineTest(pattern);
+  return (path, text, limit) => {
     const hits: SearchHit[] = [];
-    if (!has.somewhere(text)) return hits;
+    if (!test.mayMatchText(text)) return hits;
     let line = 1;
-    for (let start = 0; start < text.length && hits.length < most; line++) {
+    for (let start = 0; start < text.length && hits.length < limit; line++) {
       const end = text.indexOf("\n", start);
       const found = text.slice(start, end === -1 ? text.length : end);
-      if (has.inLine(found)) hits.push({ path, line, text: shownLine(found) });
+      if (test.matchesLine(found)) hits.push({ path, line, text: formatLine(found) });
       start = end === -1 ? text.length : end + 1;
     }
     return hits;
@@ -84,31 +86,31 @@ function finder(pattern: string): Find {
 }
 
 interface LineTest {
-  /** Whether a line of the text may fit; false is certain. */
-  readonly somewhere: (text: string) => boolean;
-  readonly inLine: (line: string) => boolean;
+  /** Returns false when no line of the text matches; true when a line may match. */
+  readonly mayMatchText: (text: string) => boolean;
+  readonly matchesLine: (line: string) => boolean;
 }
 
-function lineTest(pattern: string): LineTest {
+function createLineTest(pattern: string): LineTest {
   if (!/[\\^$.*+?()[\]{}|]/.test(pattern)) {
-    const isIn = (text: string) => text.includes(pattern);
-    return { somewhere: isIn, inLine: isIn };
+    const includesPattern = (text: string) => text.includes(pattern);
+    return { mayMatchText: includesPattern, matchesLine: includesPattern };
   }
-  const inLines = compiled(pattern, RE2JS.MULTILINE);
-  const inLine = compiled(pattern, 0);
-  // What asks for the ends of the text finds other ends in the whole than in a line.
+  const multilinePattern = compilePattern(pattern, RE2JS.MULTILINE);
+  const inLine = compilePattern(pattern, 0);
+  // Anchors of the text (`\A`, `\z`) match at other positions in the whole text than in a line.
   const isAnchored = /\\[AzZ]/.test(pattern);
   return {
-    somewhere: (text) => isAnchored || inLines.matcher(text).find(),
-    inLine: (line) => inLine.matcher(line.endsWith("\r") ? line.slice(0, -1) : line).find(),
+    mayMatchText: (text) => isAnchored || multilinePattern.matcher(text).find(),
+    matchesLine: (line) => inLine.matcher(line.endsWith("\r") ? line.slice(0, -1) : line).find(),
   };
 }
 
-function compiled(pattern: string, flags: number): RE2JS {
+function compilePattern(pattern: string, flags: number): RE2JS {
   try {
     return RE2JS.compile(pattern, flags);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw ToolError.invalidArgs(`The pattern is no regular expression that can be used: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw ToolError.invalidArgs(`The pattern is not a valid regular expression: ${reason}`, { cause });
   }
 }

@@ -1,43 +1,43 @@
-/** What a search looks for and finds, whoever does it. */
+/** Request and result types shared by both search implementations. */
 import type { FileKind } from "@statewright/host";
 
-/** A line that was found. */
+/** Matching line. */
 export interface SearchHit {
-  /** From the workspace, with `/`. */
+  /** Path relative to the workspace, with `/`. */
   readonly path: string;
   readonly line: number;
   readonly text: string;
 }
 
-/** What to look for, and where. */
+/** Search request. */
 export interface SearchRequest {
   readonly pattern: string;
   readonly glob?: string;
-  /** Where to look, as it really is; empty for the workspace itself. */
+  /** Real path of the searched file or folder, relative to the workspace; empty for the workspace itself. */
   readonly place: string;
   readonly kind: FileKind;
   readonly maxHits: number;
   readonly signal: AbortSignal;
   readonly onHit: (hit: SearchHit) => void;
-  /** Called now and then with how many files were searched. */
+  /** Called periodically with the number of searched files. */
   readonly onFiles: (count: number) => void;
 }
 
-/** How a search ended. */
+/** Result of a search. */
 export interface SearchReport {
-  /** Whether there are more lines than were asked for. */
-  readonly isCut: boolean;
-  /** Files that were not searched though they should have been. */
-  readonly unread: number;
+  /** True when more lines match than `maxHits`. */
+  readonly isTruncated: boolean;
+  /** Number of files that could not be searched. */
+  readonly skippedFiles: number;
 }
 
-/** How much of a line is shown, in characters. */
-const mostLine = 300;
+/** Maximum characters of a shown line. */
+const maxLineCharacters = 300;
 
-/** A line as it is shown: without its end, and cut when it is long. */
-export function shownLine(line: string): string {
+/** Formats a line without its line end, truncated when long. */
+export function formatLine(line: string): string {
   const text = line.endsWith("\r") ? line.slice(0, -1) : line;
-  if (text.length <= mostLine) return text;
-  const end = /[\uD800-\uDBFF]/.test(text[mostLine - 1] ?? "") ? mostLine - 1 : mostLine;
-  return `${text.slice(0, end)} [… the line goes on]`;
+  if (text.length <= maxLineCharacters) return text;
+  const end = /[\uD800-\uDBFF]/.test(text[maxLineCharacters - 1] ?? "") ? maxLineCharacters - 1 : maxLineCharacters;
+  return `${text.slice(0, end)} [… line truncated]`;
 }

@@ -1,22 +1,25 @@
-/** The tool `search`: lines of files that a regular expression finds, by ripgrep or by ourselves. */
+/** Tool `search`: finds lines of files by a regular expression, with ripgrep or a built-in implementation. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
-import { globMatcher, isHostError, workspace } from "@statewright/host";
-import { pacedUpdates } from "./paced-updates.ts";
+import { createGlobMatcher, isHostError, workspace } from "@statewright/host";
+import { createPacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
 import { searchFiles } from "./search-files.ts";
 import type { SearchHit, SearchReport, SearchRequest } from "./search-hits.ts";
-import { onHost } from "./to-tool-error.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** How `search` works. */
+/** Options of `search`. */
 export interface SearchOptions extends ToolOptions {
-  /** The program `rg` (default), a path to it, or false to search without it. Where it is not there we search ourselves. */
+  /**
+   * Program name or path of ripgrep (default `rg`), or false for the built-in search, which is also used when ripgrep
+   * is not installed.
+   */
   readonly ripgrep?: string | false;
-  /** How many lines are found at most. Default 200. */
+  /** Maximum number of found lines. Default 200. */
   readonly maxHits?: number;
 }
 
-/** What the model gives to `search`. */
+/** Arguments of `search`. */
 export interface SearchArgs {
   readonly pattern: string;
   readonly path?: string;
@@ -25,7 +28,10 @@ export interface SearchArgs {
 
 const resultBytes = 50 * 1024;
 
-/** The tool `search`. Both ways take the same expressions, in time that is linear in the text, and find the same. */
+/**
+ * Creates the tool `search`. Both implementations support the same expressions, run in linear time, and find the same
+ * lines.
+ */
 export function search(options: SearchOptions): DefinedTool<"search", SearchArgs> {
   checkToolOptions("search", options, ["ripgrep", "maxHits"]);
   const { root, maxHits = 200, world = systemWorld() } = options;
@@ -35,7 +41,7 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
     name: "search",
     label: "Search Files",
     description:
-      "Search the text of files by a regular expression, line by line; begin it with (?i) to ignore case. Gives path:line:text. What .gitignore names, and binary files, are not searched.",
+      "Search the text of files by a regular expression, line by line; begin it with (?i) to ignore case. Returns path:line:text. Files named in .gitignore and binary files are not searched.",
     input: jsonSchemaInput<SearchArgs>({
       type: "object",
       properties: {
@@ -45,8 +51,11 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
           maxLength: 1_000,
           description: "The regular expression, without look-around and back references.",
         },
-        path: { type: "string", description: "A file or a folder, from the workspace. Default: all of it." },
-        glob: { type: "string", minLength: 1, description: "Only in files that this glob fits, such as *.ts." },
+        path: {
+          type: "string",
+          description: "A file or a folder, relative to the workspace. Default: the whole workspace.",
+        },
+        glob: { type: "string", minLength: 1, description: "Search only files that match this glob, such as *.ts." },
       },
       required: ["pattern"],
       additionalProperties: false,
@@ -55,19 +64,19 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
     safety: { access: "read", filesystem: "read" },
     limits: { artifactBytes: resultBytes, resultBytes },
     run: (args, { signal, update }) =>
-      onHost(async () => {
-        const { path: place, kind } = await files.stat(args.path ?? ".");
-        // A glob that fits nothing is refused in the same words both ways.
-        const fits = args.glob === undefined ? undefined : globMatcher(args.glob);
+      runOnHost(async () => {
+        const { path, kind } = await files.stat(args.path ?? ".");
+        // Validates the glob here, so that both implementations reject it with the same message.
+        const matchesGlob = args.glob === undefined ? undefined : createGlobMatcher(args.glob);
         const hits: SearchHit[] = [];
-        let seen = 0;
-        const updates = pacedUpdates({ update }, world.schedule, () => ({
-          content: shownHits(hits.slice(-20)),
-          details: { hits: hits.length, files: seen },
+        let searchedFiles = 0;
+        const updates = createPacedUpdates({ update }, world.schedule, () => ({
+          content: formatHits(hits.slice(-20)),
+          details: { hits: hits.length, files: searchedFiles },
         }));
         const request: SearchRequest = {
           ...args,
-          place,
+          place: path,
           kind,
           maxHits,
           signal,
@@ -76,42 +85,43 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
             updates.touch();
           },
           onFiles: (count) => {
-            seen = count;
+            searchedFiles = count;
             updates.touch();
           },
         };
         try {
-          return shownReport(args, hits, await searched(request, fits));
+          return formatReport(args, hits, await runSearch(request, matchesGlob));
         } finally {
           updates.end();
         }
       }),
   });
 
-  async function searched(
+  async function runSearch(
     request: SearchRequest,
-    fits: ((path: string) => boolean) | undefined,
+    matchesGlob: ((path: string) => boolean) | undefined,
   ): Promise<SearchReport> {
     if (program !== false) {
       try {
-        return await searchWithRipgrep(root, program, request, fits, world);
+        return await searchWithRipgrep(root, program, request, matchesGlob, world);
       } catch (error) {
         if (!isHostError(error) || error.code !== "spawn_failed" || error.systemCode !== "ENOENT") throw error;
         program = false;
       }
     }
-    return searchFiles(files, request, fits);
+    return searchFiles(files, request, matchesGlob);
   }
 }
 
-function shownReport({ pattern }: SearchArgs, hits: readonly SearchHit[], report: SearchReport): string {
-  if (hits.length === 0) return `[No line fits ${pattern}.]`;
-  const lines = [shownHits(hits)];
-  if (report.isCut) lines.push(`[There are more than ${hits.length}. Search in a folder, or for something rarer.]`);
-  if (report.unread > 0) lines.push(`[${report.unread} files could not be read or were too large.]`);
+function formatReport({ pattern }: SearchArgs, hits: readonly SearchHit[], report: SearchReport): string {
+  if (hits.length === 0) return `[No line matches ${pattern}.]`;
+  const lines = [formatHits(hits)];
+  if (report.isTruncated)
+    lines.push(`[There are more than ${hits.length} lines. Search in a folder, or use a more specific pattern.]`);
+  if (report.skippedFiles > 0) lines.push(`[${report.skippedFiles} files could not be read or were too large.]`);
   return lines.join("\n");
 }
 
-function shownHits(hits: readonly SearchHit[]): string {
+function formatHits(hits: readonly SearchHit[]): string {
   return hits.map(({ path, line, text }) => `${path}:${line}:${text}`).join("\n");
 }

@@ -1,30 +1,30 @@
-/** The tool `shared_state`: small values by name that other calls, runs and threads see. */
+/** Tool `shared_state`: small named values shared between calls, runs and threads. */
 import { type DefinedTool, defineTool, type Json, jsonSchemaInput, ToolError } from "@statewright/core";
 
-/** Where the values are kept. */
+/** Options of `shared_state`. */
 export interface SharedStateOptions {
-  /** The namespace in the long-term store; agents that share it see the same values. Default `shared`. */
+  /** Namespace in the long-term store; agents with the same namespace share values. Default `shared`. */
   readonly namespace?: string;
 }
 
-/** What the model gives to `shared_state`. */
+/** Arguments of `shared_state`. */
 export interface SharedStateArgs {
   readonly action: "get" | "set" | "delete" | "list";
   readonly key?: string;
   readonly value?: Json;
 }
 
-/** The tool `shared_state`. It needs a store; what is set is saved with the result of the call. */
+/** Creates the tool `shared_state`. Requires a store; a written value is committed with the result of the call. */
 export function sharedState(options: SharedStateOptions = {}): DefinedTool<"shared_state", SharedStateArgs> {
   const { namespace = "shared" } = options;
   return defineTool({
     name: "shared_state",
     label: "Shared Values",
-    description: "Keep a small value under a name for other runs, read one, delete one, or list the names.",
+    description: "Store a small value under a name for other runs, read one, delete one, or list the names.",
     input: jsonSchemaInput<SharedStateArgs>({
       type: "object",
       properties: {
-        action: { type: "string", enum: ["get", "set", "delete", "list"], description: "What to do." },
+        action: { type: "string", enum: ["get", "set", "delete", "list"], description: "The action." },
         key: {
           type: "string",
           pattern: "^[A-Za-z0-9_.-]{1,100}$",
@@ -41,18 +41,18 @@ export function sharedState(options: SharedStateOptions = {}): DefinedTool<"shar
       const values = longTerm(namespace);
       if (action === "list") {
         const keys = (await values.list({ limit: 200 })).map((item) => item.key);
-        return keys.length === 0 ? "[There are no values.]" : keys.join("\n");
+        return keys.length === 0 ? "[No values are stored.]" : keys.join("\n");
       }
-      if (key === undefined) throw ToolError.invalidArgs(`Give the key to ${action}.`);
+      if (key === undefined) throw ToolError.invalidArgs(`Pass the key to ${action}.`);
       if (action === "get") {
         const item = await values.get(key);
-        return item === undefined ? `[There is no value ${key}.]` : JSON.stringify(item.value);
+        return item === undefined ? `[No value is stored under ${key}.]` : JSON.stringify(item.value);
       }
       if (action === "delete") {
         await values.delete(key);
         return `Deleted ${key}.`;
       }
-      if (value === undefined) throw ToolError.invalidArgs("Give the value to set.");
+      if (value === undefined) throw ToolError.invalidArgs("Pass the value to set.");
       await values.put(key, value);
       return `Set ${key}.`;
     },

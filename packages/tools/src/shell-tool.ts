@@ -1,11 +1,11 @@
-/** What the tools that run commands share: one command in a group of its own, watched, bounded, and its end told. */
+/** Shared implementation of the shell tools: runs one command in its own process group, with bounded output. */
 import { join } from "node:path";
 import {
   type ArtifactDraft,
   isToolError,
   type JsonSchemaInput,
   jsonSchemaInput,
-  optionNames,
+  listOptionNames,
   StatewrightError,
   systemWorld,
   ToolError,
@@ -15,33 +15,33 @@ import {
 } from "@statewright/core";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
 import { OutputLog } from "./output-log.ts";
-import { pacedUpdates } from "./paced-updates.ts";
-import { hostFailure } from "./to-tool-error.ts";
+import { createPacedUpdates } from "./paced-updates.ts";
+import { toToolError } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** How commands are run. */
+/** Options of the shell tools. */
 export interface ShellOptions extends ToolOptions {
-  /** The shell, found on PATH, or a path to it; in the place of bash any POSIX shell. */
+  /** Name of the shell on PATH, or its path. For `bash`, any POSIX shell. */
   readonly shell?: string;
-  /** Variables that commands get by value. */
+  /** Environment variables of commands. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Variables of ours that commands get beyond PATH, HOME, LANG, LC_*, TERM, TMPDIR and TZ: their names, or `all`. */
+  /** Names of inherited environment variables besides PATH, HOME, LANG, LC_*, TERM, TMPDIR and TZ; or `all`. */
   readonly inherit?: readonly string[] | "all";
-  /** How long a command may run when the call does not say, in milliseconds. Default 120,000. */
+  /** Default timeout of a command in milliseconds. Default 120,000. */
   readonly timeoutMs?: number;
-  /** The most that a call may ask for. Default 600,000. */
+  /** Maximum timeout that a call may request, in milliseconds. Default 600,000. */
   readonly maxTimeoutMs?: number;
-  /** How long a command that has to end may take before it is killed. Default 2,000 ms. */
+  /** Milliseconds between the termination signal and the kill of a command. Default 2,000. */
   readonly graceMs?: number;
-  /** How much of the end of an output the model sees, in bytes; with more, the whole is an artifact. Default 6,000. */
+  /** Bytes at the end of the output shown to the model; larger output becomes an artifact. Default 6,000. */
   readonly tailBytes?: number;
-  /** How much of an output is kept, in bytes: its beginning and its end. Default 8 MiB. */
+  /** Maximum stored bytes of an output: its beginning and its end. Default 8 MiB. */
   readonly logBytes?: number;
-  /** What an exit code other than 0 is: a result like any other (default), or an error. */
+  /** Treatment of a nonzero exit code: a normal result (default), or an error. */
   readonly nonZero?: "result" | "error";
 }
 
-const shellNames = optionNames<Omit<ShellOptions, keyof ToolOptions>>({
+const shellOptionNames = listOptionNames<Omit<ShellOptions, keyof ToolOptions>>({
   shell: true,
   env: true,
   inherit: true,
@@ -53,33 +53,33 @@ const shellNames = optionNames<Omit<ShellOptions, keyof ToolOptions>>({
   nonZero: true,
 });
 
-/** Throws `invalid_option` for what a shell cannot be made with. */
-export function checkShellOptions(maker: string, options: ShellOptions): void {
-  checkToolOptions(maker, options, shellNames);
+/** Throws `invalid_option` for invalid shell options. */
+export function checkShellOptions(factory: string, options: ShellOptions): void {
+  checkToolOptions(factory, options, shellOptionNames);
   const { nonZero = "result" } = options;
   if (nonZero === "result" || nonZero === "error") return;
   throw new StatewrightError("invalid_option", {
-    what: `nonZero of ${maker} is ${JSON.stringify(nonZero)}`,
-    next: 'Give "result" or "error"',
+    what: `${factory}: \`nonZero\` must be "result" or "error", got ${JSON.stringify(nonZero)}`,
+    next: 'Use "result" or "error"',
   });
 }
 
-/** What the model gives to a shell. */
+/** Arguments of a shell tool. */
 export interface ShellArgs {
   readonly command: string;
   readonly timeout_ms?: number;
   readonly cwd?: string;
 }
 
-/** What people and programs learn of a command. */
+/** Details of a finished command for applications. */
 export interface ShellDetails {
   readonly exitCode: number;
-  /** The signal that ended it. */
+  /** Signal that ended the command; null for a normal exit. */
   readonly signal: string | null;
   readonly success: boolean;
 }
 
-/** What every shell says of itself. */
+/** Safety metadata of all shell tools. */
 export const shellSafety: ToolSafety = {
   access: "destructive",
   process: true,
@@ -96,39 +96,42 @@ const defaults = {
   graceMs: 2_000,
 } as const;
 
-/** How much of the end of an output a partial result shows, in bytes. */
+/** Bytes at the end of the output shown in a partial result. */
 const updateBytes = 2_000;
 
-/** The arguments of a shell. */
-export function shellInput(options: ShellOptions, example: string): JsonSchemaInput<ShellArgs> {
+/** Creates the input schema of a shell tool. */
+export function createShellInput(options: ShellOptions, example: string): JsonSchemaInput<ShellArgs> {
   const { timeoutMs = defaults.timeoutMs, maxTimeoutMs = defaults.maxTimeoutMs } = options;
   return jsonSchemaInput<ShellArgs>({
     type: "object",
     properties: {
-      command: { type: "string", minLength: 1, description: `The command, as it is typed. Example: ${example}` },
+      command: { type: "string", minLength: 1, description: `The command line. Example: ${example}` },
       timeout_ms: {
         type: "integer",
         minimum: 1,
         maximum: maxTimeoutMs,
         description: `Milliseconds after which the command is stopped. Default ${timeoutMs}.`,
       },
-      cwd: { type: "string", description: "The folder to run in, from the workspace. Default: the workspace itself." },
+      cwd: {
+        type: "string",
+        description: "The working folder, relative to the workspace. Default: the workspace itself.",
+      },
     },
     required: ["command"],
     additionalProperties: false,
   });
 }
 
-/** How a shell is called. */
+/** Description of a shell. */
 export interface Shell {
   readonly command: string;
-  readonly argv: (command: string) => readonly string[];
-  /** Its last argument is the script, and its exit code 127 says that a command was not found. */
+  readonly createArgv: (command: string) => readonly string[];
+  /** True when the script is the last argument, and exit code 127 means that a command was not found. */
   readonly isPosix: boolean;
   readonly artifactName: string;
 }
 
-/** Run one command to its end. Throws what the model has to read as an error. */
+/** Runs one command to its end. Throws a ToolError for errors reported to the model. */
 export async function runInShell(
   shell: Shell,
   options: ShellOptions,
@@ -139,21 +142,21 @@ export async function runInShell(
   const { timeoutMs = defaults.timeoutMs, maxTimeoutMs = defaults.maxTimeoutMs } = options;
   const limitMs = Math.min(args.timeout_ms ?? timeoutMs, maxTimeoutMs);
   const log = new OutputLog(options.logBytes ?? defaults.logBytes);
-  const updates = pacedUpdates(runtime, schedule, () => ({
-    content: log.isBinary ? binaryLine(log) : log.tail(updateBytes),
+  const updates = createPacedUpdates(runtime, schedule, () => ({
+    content: log.isBinary ? describeBinary(log) : log.readTail(updateBytes),
     details: { outputBytes: log.totalBytes },
   }));
   let running: RunningProcess;
   try {
-    running = await startProcess(shell.command, shell.argv(args.command), {
-      cwd: await folderOf(options.root, args.cwd),
+    running = await startProcess(shell.command, shell.createArgv(args.command), {
+      cwd: await resolveFolder(options.root, args.cwd),
       isShell: shell.isPosix,
       env: options.env ?? {},
       inherit: options.inherit ?? [],
       timeoutMs: limitMs,
       graceMs: options.graceMs ?? defaults.graceMs,
       signal: runtime.signal,
-      // The log keeps the output; a second copy would double it.
+      // The log stores the output; a second copy would double the memory.
       maxBytes: 0,
       onBytes: (chunk, stream) => {
         log.add(chunk, stream);
@@ -162,71 +165,77 @@ export async function runInShell(
       ...(options.world === undefined ? {} : { world: options.world }),
     });
   } catch (error) {
-    throw stoppedBefore(error, runtime.signal);
+    throw toStartError(error, runtime.signal);
   }
   const { ended, exitCode, signal = null } = await running.result.finally(() => updates.end());
   log.end();
-  const shown = shownOutput(log, options.tailBytes ?? defaults.tailBytes);
+  const output = formatOutput(log, options.tailBytes ?? defaults.tailBytes);
   const details: ShellDetails = { exitCode, signal, success: exitCode === 0 };
-  if (ended === "cancelled") throw cancelledWith(runtime.signal, shown, details);
+  if (ended === "cancelled") throw toCancelError(runtime.signal, output, details);
   if (ended === "timeout") {
-    const message = `The command did not end within ${limitMs} ms and was stopped, with all that it had started.`;
-    throw withOutput("timeout", message, shown, details);
+    const message = `The command did not end within ${limitMs} ms and was stopped, with all processes it had started.`;
+    throw createOutputError("timeout", message, output, details);
   }
   if (exitCode === 127 && shell.isPosix) {
-    throw withOutput("not_found", "The shell did not find the command (exit code 127).", shown, details);
+    throw createOutputError("not_found", "The shell did not find the command (exit code 127).", output, details);
   }
   const end = signal === null ? `[exit code ${exitCode}]` : `[exit code ${exitCode}: ended by ${signal}]`;
   if (exitCode !== 0 && options.nonZero === "error")
-    throw withOutput("failed", `The command failed (exit code ${exitCode}).`, shown, details);
-  const artifacts = artifactsOf(log, shell.artifactName, options.tailBytes ?? defaults.tailBytes);
-  return { content: shown === "" ? `[no output]\n${end}` : `${shown}${end}`, details, artifacts };
+    throw createOutputError("failed", `The command failed (exit code ${exitCode}).`, output, details);
+  const artifacts = createArtifacts(log, shell.artifactName, options.tailBytes ?? defaults.tailBytes);
+  return { content: output === "" ? `[no output]\n${end}` : `${output}${end}`, details, artifacts };
 }
 
-/** The folder to start in, as it really is. Refused before the start, in words that do not name the root. */
-async function folderOf(root: string, cwd = "."): Promise<string> {
+/**
+ * Resolves the real path of the working folder. Rejects an invalid folder before the start, with a message that does
+ * not reveal the root.
+ */
+async function resolveFolder(root: string, cwd = "."): Promise<string> {
   const { path, kind } = await workspace(root).stat(cwd);
   if (kind === "folder") return join(root, path);
-  throw ToolError.failed(`Cannot run in ${cwd}: it is not a folder. Give the path of a folder.`);
+  throw ToolError.failed(`Cannot run in ${cwd}: it is not a folder. Use the path of a folder.`);
 }
 
-/** What the model sees, with a line end behind it; empty when nothing came. */
-function shownOutput(log: OutputLog, tailBytes: number): string {
-  if (log.isBinary) return `${binaryLine(log)}\n`;
-  const text = log.tail(tailBytes);
-  const left = log.totalBytes > tailBytes ? log.totalBytes - Buffer.byteLength(text) : 0;
-  const head = left > 0 ? `[The first ${left} of ${log.totalBytes} bytes are not shown.]\n` : "";
+/** Formats the output for the model, with a trailing line end; empty without output. */
+function formatOutput(log: OutputLog, tailBytes: number): string {
+  if (log.isBinary) return `${describeBinary(log)}\n`;
+  const text = log.readTail(tailBytes);
+  const hiddenBytes = log.totalBytes > tailBytes ? log.totalBytes - Buffer.byteLength(text) : 0;
+  const head = hiddenBytes > 0 ? `[The first ${hiddenBytes} of ${log.totalBytes} bytes are not shown.]\n` : "";
   return `${head}${text}${text === "" || text.endsWith("\n") ? "" : "\n"}`;
 }
 
-function binaryLine(log: OutputLog): string {
-  return `[The output is no text: ${log.totalBytes} bytes.]`;
+function describeBinary(log: OutputLog): string {
+  return `[The output is binary: ${log.totalBytes} bytes.]`;
 }
 
-function artifactsOf(log: OutputLog, name: string, tailBytes: number): readonly ArtifactDraft[] {
-  if (log.isBinary) return [{ name: `${name}.bin`, mimeType: "application/octet-stream", body: log.body() }];
+function createArtifacts(log: OutputLog, name: string, tailBytes: number): readonly ArtifactDraft[] {
+  if (log.isBinary) return [{ name: `${name}.bin`, mimeType: "application/octet-stream", body: log.toBuffer() }];
   if (log.totalBytes <= tailBytes) return [];
-  return [{ name: `${name}.log`, mimeType: "text/plain", body: log.body().toString("utf8") }];
+  return [{ name: `${name}.log`, mimeType: "text/plain", body: log.toBuffer().toString("utf8") }];
 }
 
-/** A start that did not happen: cancelled, or refused by the system. */
-function stoppedBefore(error: unknown, signal: AbortSignal): unknown {
+/** Converts an error before the start of the command: a cancel, or a system error. */
+function toStartError(error: unknown, signal: AbortSignal): unknown {
   if (isHostError(error) && error.code === "cancelled" && isToolError(signal.reason)) return signal.reason;
-  return hostFailure(error);
+  return toToolError(error);
 }
 
-/** A person, the run or the tool's own time limit has stopped it: only the last is told with what was written. */
-function cancelledWith(signal: AbortSignal, shown: string, details: ShellDetails): ToolError {
+/**
+ * Creates the error of a stopped command. Includes the output only for the tool's own timeout, not for a cancel by a
+ * person or the run.
+ */
+function toCancelError(signal: AbortSignal, output: string, details: ShellDetails): ToolError {
   const reason: unknown = signal.reason;
   if (!isToolError(reason) || reason.kind !== "timeout") return ToolError.cancelled();
-  return withOutput("timeout", `${reason.message}.`, shown, details);
+  return createOutputError("timeout", `${reason.message}.`, output, details);
 }
 
-function withOutput(
+function createOutputError(
   kind: "timeout" | "not_found" | "failed",
   message: string,
-  shown: string,
+  output: string,
   details: ShellDetails,
 ): ToolError {
-  return new ToolError(kind, message, { modelMessage: shown === "" ? message : `${shown}[${message}]`, details });
+  return new ToolError(kind, message, { modelMessage: output === "" ? message : `${output}[${message}]`, details });
 }

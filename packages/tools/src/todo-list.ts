@@ -1,24 +1,26 @@
-/** The list that the tool `todo` writes, kept in the state: programs read it there, and a model that cannot see it any more is told. */
+/**
+ * Middleware that stores the list of the tool `todo` in state, and shows it to a model that no longer sees the call.
+ */
 import {
   type Channel,
   checkOptions,
+  createGuardSchema,
   defineMiddleware,
+  listOptionNames,
   type Message,
   type Middleware,
-  optionNames,
   reduce,
   StatewrightError,
-  schemaWhere,
 } from "@statewright/core";
 import type { TodoItem } from "./todo.ts";
 
-/** What `todoList` takes. */
+/** Options of `todoList`. */
 export interface TodoListOptions {
-  /** What the model is told of the list, behind its instructions. */
+  /** Text about the list, appended to the system prompt. */
   readonly instructions?: string;
 }
 
-function areItems(value: unknown): value is readonly TodoItem[] {
+function isTodoItems(value: unknown): value is readonly TodoItem[] {
   return (
     Array.isArray(value) && value.every((item) => typeof item?.text === "string" && Object.hasOwn(marks, item.status))
   );
@@ -26,36 +28,37 @@ function areItems(value: unknown): value is readonly TodoItem[] {
 
 type TodoChannel = Channel<readonly TodoItem[], readonly TodoItem[], readonly TodoItem[] | undefined>;
 
-/** The channel that holds the list: a graph of your own declares it, `defineState({ …, ...todos })`. */
+/** Channel of the todo list; add it to a user-defined graph: `defineState({ …, ...todos })`. */
 export const todos: { readonly todos: TodoChannel } = {
   todos: reduce(
-    schemaWhere("things to do, [{ text, status }]", areItems, []),
+    createGuardSchema("todo items, [{ text, status }]", isTodoItems, []),
     (_before, list: readonly TodoItem[]) => list,
   ) as TodoChannel,
 };
 
 const marks: Readonly<Record<TodoItem["status"], string>> = { open: "[ ]", doing: "[>]", done: "[x]" };
 
-const usualInstructions =
-  "For work of three steps and more keep a list with the tool todo: write it before you begin, and write it anew whenever a thing is begun or done. Have one thing in work at a time.";
+const defaultInstructions =
+  "For work of three or more steps keep a list with the tool todo: write it before you begin, and write it again whenever an item is begun or done. Work on one item at a time.";
 
 /**
- * Keep the list of `todo()` in the channel `todos`. The model is told how to use it, and is shown it again when the call that
- * wrote it is no longer in the request, as in a trimmed or summarised conversation. Register it behind what shortens one.
+ * Stores the list of `todo()` in the channel `todos`. Explains its use in the system prompt, and shows the list again
+ * when the request no longer contains the call that wrote it, as in a trimmed or summarized conversation. Register it
+ * after middleware that shortens the conversation.
  */
 export function todoList(options: TodoListOptions = {}): Middleware {
-  checkOptions("todoList", options, optionNames<TodoListOptions>({ instructions: true }));
-  const { instructions = usualInstructions } = options;
+  checkOptions("todoList", options, listOptionNames<TodoListOptions>({ instructions: true }));
+  const { instructions = defaultInstructions } = options;
   if (typeof instructions !== "string")
     throw new StatewrightError("invalid_option", {
-      what: "the instructions of todoList are no text",
-      next: "Give a text, or leave them out",
+      what: "todoList: `instructions` must be a string",
+      next: "Pass a string, or omit it",
     });
   return defineMiddleware({
     name: "todoList",
     channels: todos,
     afterTool: ({ tool, result }) => {
-      const list = tool?.name === "todo" ? listIn(result.details) : undefined;
+      const list = tool?.name === "todo" ? parseList(result.details) : undefined;
       if (result.isError || list === undefined) return undefined;
       const { command } = result;
       return { ...result, command: { ...command, update: { ...command?.update, todos: list } } };
@@ -64,19 +67,22 @@ export function todoList(options: TodoListOptions = {}): Middleware {
       if (!request.tools.some(({ name }) => name === "todo")) return undefined;
       const { todos: list = [] } = state as { readonly todos?: readonly TodoItem[] };
       const isOpen = list.some(({ status }) => status !== "done");
-      const shown = isOpen && !request.messages.some(writesList) ? ["The list as it is:", ...list.map(lineOf)] : [];
-      const told = [request.instructions ?? "", [instructions, ...shown].join("\n")].filter((text) => text !== "");
-      return { ...request, instructions: told.join("\n\n") };
+      const listLines =
+        isOpen && !request.messages.some(hasTodoCall) ? ["The current list:", ...list.map(formatItem)] : [];
+      const instructionParts = [request.instructions ?? "", [instructions, ...listLines].join("\n")].filter(
+        (text) => text !== "",
+      );
+      return { ...request, instructions: instructionParts.join("\n\n") };
     },
   });
 }
 
-function listIn(details: unknown): readonly TodoItem[] | undefined {
+function parseList(details: unknown): readonly TodoItem[] | undefined {
   const list = typeof details === "object" && details !== null && "items" in details ? details.items : undefined;
-  return areItems(list) ? list : undefined;
+  return isTodoItems(list) ? list : undefined;
 }
 
-function writesList(message: Message): boolean {
+function hasTodoCall(message: Message): boolean {
   return (
     message.role === "assistant" &&
     message.content.some(
@@ -90,6 +96,6 @@ function writesList(message: Message): boolean {
   );
 }
 
-function lineOf({ text, status }: TodoItem): string {
+function formatItem({ text, status }: TodoItem): string {
   return `${marks[status]} ${text}`;
 }

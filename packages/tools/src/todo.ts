@@ -1,36 +1,36 @@
-/** The tool `todo`: the list of what is to be done, written anew with each call, so that it stands in the conversation. */
+/** Tool `todo`: a todo list, written completely with each call, so that the conversation contains it. */
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 
-/** One thing to do. */
+/** Item of a todo list. */
 export interface TodoItem {
   readonly text: string;
   readonly status: "open" | "doing" | "done";
 }
 
-/** What the model gives to `todo`. */
+/** Arguments of `todo`. */
 export interface TodoArgs {
   readonly items: readonly TodoItem[];
 }
 
-/** The tool `todo`. The list is in the result's details, for whoever shows it. */
+/** Creates the tool `todo`. The details of its result contain the list, for display. */
 export function todo(): DefinedTool<"todo", TodoArgs> {
   return defineTool({
     name: "todo",
     label: "Task List",
     description:
-      "Write down what is to be done, and how far it is. Each call gives the whole list anew; use it for work of three steps and more.",
+      "Write down the list of things to do and their status. Each call replaces the whole list; use it for work of three or more steps.",
     input: jsonSchemaInput<TodoArgs>({
       type: "object",
       properties: {
         items: {
           type: "array",
           maxItems: 100,
-          description: "All things to do, in their order.",
+          description: "All items, in order.",
           items: {
             type: "object",
             properties: {
-              text: { type: "string", minLength: 1, maxLength: 500, description: "What is to be done." },
-              status: { type: "string", enum: ["open", "doing", "done"], description: "How far it is." },
+              text: { type: "string", minLength: 1, maxLength: 500, description: "The thing to do." },
+              status: { type: "string", enum: ["open", "doing", "done"], description: "Status of the item." },
             },
             required: ["text", "status"],
             additionalProperties: false,

@@ -1,22 +1,22 @@
-/** What the makers of tools take: where the tools work. */
-import { checkOptions, optionNames, StatewrightError, type World } from "@statewright/core";
+/** Common options of the tool factories. */
+import { checkOptions, listOptionNames, StatewrightError, type World } from "@statewright/core";
 
-/** Where tools work. The model never sees any of it. */
+/** Common options of tools; never visible to the model. */
 export interface ToolOptions {
-  /** The folder that the tools work in; relative paths start there, and what lies outside is refused. */
+  /** Root folder of the tools; relative paths start here, and paths outside are denied. */
   readonly root: string;
-  /** Clock, timers and chance; the real ones by default. */
+  /** Clock, timers and randomness. Default: the system's. */
   readonly world?: World;
 }
 
-const places = optionNames<ToolOptions>({ root: true, world: true });
+const toolOptionNames = listOptionNames<ToolOptions>({ root: true, world: true });
 
-/** Throws `invalid_option` for an option that a maker of tools does not have, and for a root that names no folder. */
-export function checkToolOptions(maker: string, options: ToolOptions, more: readonly string[] = []): void {
-  checkOptions(maker, options, [...places, ...more]);
+/** Throws `invalid_option` for an unknown option, and for an invalid `root`. */
+export function checkToolOptions(factory: string, options: ToolOptions, extraNames: readonly string[] = []): void {
+  checkOptions(factory, options, [...toolOptionNames, ...extraNames]);
   if (typeof options.root === "string" && options.root !== "") return;
   throw new StatewrightError("invalid_option", {
-    what: `the root of ${maker} is no folder`,
-    next: `Give ${maker}({ root }), the folder that the tools work in`,
+    what: `${factory}: \`root\` must be the path of a folder`,
+    next: `Pass ${factory}({ root }), the root folder of the tools`,
   });
 }

@@ -1,17 +1,20 @@
-/** The tool `write_file`: a whole file at once. */
+/** Tool `write_file`: writes a whole file. */
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 import { workspace } from "@statewright/host";
-import { fileLock } from "./file-lock.ts";
-import { onHost } from "./to-tool-error.ts";
+import { getFileLock } from "./file-lock.ts";
+import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** What the model gives to `write_file`. */
+/** Arguments of `write_file`. */
 export interface WriteFileArgs {
   readonly path: string;
   readonly content: string;
 }
 
-/** The tool `write_file`: makes the folders above the file, replaces it in one step and keeps its mode. */
+/**
+ * Creates the tool `write_file`: creates missing parent folders, replaces the file atomically, and preserves its
+ * mode.
+ */
 export function writeFile(options: ToolOptions): DefinedTool<"write_file", WriteFileArgs> {
   checkToolOptions("writeFile", options);
   const { root, world } = options;
@@ -20,21 +23,21 @@ export function writeFile(options: ToolOptions): DefinedTool<"write_file", Write
     name: "write_file",
     label: "Write File",
     description:
-      "Write a whole file: its old content is replaced, folders that are missing are made. To change a part of a file use edit_file.",
+      "Write a whole file: its old content is replaced, missing folders are created. To change a part of a file use edit_file.",
     input: jsonSchemaInput<WriteFileArgs>({
       type: "object",
       properties: {
-        path: { type: "string", minLength: 1, description: "The file, from the workspace." },
-        content: { type: "string", description: "All that is to stand in the file." },
+        path: { type: "string", minLength: 1, description: "Path of the file, relative to the workspace." },
+        content: { type: "string", description: "The complete content of the file." },
       },
       required: ["path", "content"],
       additionalProperties: false,
     }),
     effect: "idempotent",
     safety: { access: "write", filesystem: "write" },
-    execution: { lock: ({ path }) => fileLock(root, path) },
+    execution: { lock: ({ path }) => getFileLock(root, path) },
     run: ({ path, content }) =>
-      onHost(async () => {
+      runOnHost(async () => {
         const { bytes, created } = await files.write(path, content);
         return {
           content: `${created ? "Created" : "Replaced"} ${path}: ${bytes} bytes.`,

@@ -2,7 +2,7 @@ import { describeTool, isToolError, type ToolError, type ToolOutput } from "@sta
 import { HostError } from "@statewright/host";
 import { describe, expect, test } from "vitest";
 import { bash, type ShellOptions } from "../src/index.ts";
-import { hostFailure } from "../src/to-tool-error.ts";
+import { toToolError } from "../src/to-tool-error.ts";
 import { begin, call } from "./support/calls.ts";
 import { testFolder } from "./support/folder.ts";
 import { gone, ownSeconds, running } from "./support/processes.ts";
@@ -35,14 +35,14 @@ async function outOfTime(command: string, text: string, options: Partial<ShellOp
   throw new Error("it did not fail");
 }
 
-test("S0.26 S2.26 an exit code other than 0 is a result: both outputs and the code for the model, and in details", async () => {
+test("a non-zero exit code is a result with both outputs and the code, in text and details [S0.26, S2.26]", async () => {
   const { isError, text, result } = await call(shell(), { command: "echo o; echo e >&2; exit 3" });
   expect(isError).toBe(false);
   expect(text.split("\n").sort()).toEqual(["[exit code 3]", "e", "o"]);
   expect(result.details).toEqual({ exitCode: 3, signal: null, success: false });
 });
 
-test("D3 an exit code is a result with its details; one that was not found, a timeout and a missing shell are errors, and so is every other with nonZero: error", async () => {
+test("an exit code is a result; a missing command, a timeout, a missing shell, and every code with nonZero error are errors [D3]", async () => {
   expect((await call(shell(), { command: "exit 0" })).result).toMatchObject({
     isError: false,
     details: { exitCode: 0, signal: null, success: true },
@@ -60,14 +60,14 @@ test("D3 an exit code is a result with its details; one that was not found, a ti
   expect((await call(shell({ shell: "no-such-shell" }), { command: "true" })).result.error?.kind).toBe("failed");
 });
 
-test("another POSIX shell may stand in for bash", async () => {
+test("bash may be replaced by another POSIX shell", async () => {
   expect((await call(shell({ shell: "sh" }), { command: "echo here; exit 3" })).text).toBe("here\n[exit code 3]");
   expect((await call(shell({ shell: "/bin/sh" }), { command: "no-such-command-at-all" })).result.error?.kind).toBe(
     "not_found",
   );
 });
 
-test("S0.27 S2.27 T43 an error only where it could not run or was cancelled: a command that is not there keeps its output, a shell that is not there says ENOENT, an abort is Cancelled", async () => {
+test("bash fails only when it cannot run or is cancelled: a missing command keeps its output, a missing shell says ENOENT [S0.27, S2.27, T43]", async () => {
   const missing = await call(shell(), { command: "echo before; echo aside >&2; no-such-command-at-all" });
   expect(missing.result).toMatchObject({ isError: true, error: { kind: "not_found" }, details: { exitCode: 127 } });
   expect(missing.text).toContain("before\n");
@@ -96,7 +96,7 @@ test("S0.27 S2.27 T43 an error only where it could not run or was cancelled: a c
   });
 });
 
-test("S0.54 S2.54 a person stops a command while its output streams: the update comes first, then Cancelled, with the group gone", async () => {
+test("a bash command stopped while streaming emits its update first, then Cancelled, with its group ended [S0.54, S2.54]", async () => {
   const seconds = ownSeconds();
   const live = begin([shell()], [{ name: "bash", args: { command: `echo 1; sleep ${seconds}; echo 2` } }]);
   await live.shows("1");
@@ -108,7 +108,7 @@ test("S0.54 S2.54 a person stops a command while its output streams: the update 
   expect(running(seconds)).toEqual([]);
 });
 
-test("S0.70 S2.76 people read `Run Command`: in the start event and in the description of the tool, never on the wire", async () => {
+test("the label `Run Command` is in the start event and the tool description, and never in the request [S0.70, S2.76]", async () => {
   const live = begin([shell()], [{ name: "bash", args: { command: "true" } }]);
   await live.answers();
   expect(live.events.find(({ type }) => type === "tool.started")).toMatchObject({ label: "Run Command" });
@@ -117,7 +117,7 @@ test("S0.70 S2.76 people read `Run Command`: in the start event and in the descr
   expect(JSON.stringify([name, description, input])).not.toContain("Run Command");
 });
 
-test("T42 what a command leaves in its group ends with it, by itself and after a timeout: no orphan keeps the pipe", async () => {
+test("background processes of a bash command end with it and after a timeout, and none keeps the pipe [T42]", async () => {
   const seconds = ownSeconds();
   const { text } = await call(shell(), { command: `sleep ${seconds} & echo started` });
   expect(text).toBe("started\n[exit code 0]");
@@ -128,7 +128,7 @@ test("T42 what a command leaves in its group ends with it, by itself and after a
   await gone(seconds);
 });
 
-test("R11 one argument for the whole command, an allowed environment, a group of its own, and a deadline", async () => {
+test("bash takes one command argument, an allowed environment, its own process group, and a deadline [R11]", async () => {
   process.env["STATEWRIGHT_TEST_TOKEN"] = "hidden";
   try {
     const seen = (await call(shell({ env: { GIVEN: "value" } }), { command: "env" })).text;
@@ -146,8 +146,8 @@ test("R11 one argument for the whole command, an allowed environment, a group of
   expect((await outOfTime("echo begun; sleep 60", "begun")).kind).toBe("timeout");
 });
 
-describe("a command", () => {
-  test("that ignores SIGTERM is killed when the grace is over", async () => {
+describe("bash commands", () => {
+  test("a bash command that ignores SIGTERM is killed after the grace time", async () => {
     const seconds = ownSeconds();
     const error = await outOfTime(`trap "" TERM; echo deaf; while :; do sleep ${seconds}; done`, "deaf");
     expect(error.kind).toBe("timeout");
@@ -156,7 +156,7 @@ describe("a command", () => {
     await gone(seconds);
   });
 
-  test("that makes a daemon in a session of its own is answered, though the daemon holds the pipe", async () => {
+  test("a bash command that starts a daemon in a new session is answered, though the daemon holds the pipe", async () => {
     const seconds = ownSeconds();
     try {
       const { text } = await call(shell(), {
@@ -168,7 +168,7 @@ describe("a command", () => {
     }
   });
 
-  test("with a large output shows its end, and the whole is an artifact", async () => {
+  test("a bash command with a large output shows its end and stores the complete output as an artifact", async () => {
     const live = begin([shell()], [{ name: "bash", args: { command: "seq 1 20000" } }]);
     const [answer] = await live.answers();
     const text = answer?.content.map((block) => (block.type === "text" ? block.text : "")).join("") ?? "";
@@ -183,7 +183,7 @@ describe("a command", () => {
     expect(Buffer.from(body ?? []).toString()).toBe(Array.from({ length: 20_000 }, (_, at) => `${at + 1}\n`).join(""));
   });
 
-  test("with more output than is kept loses its middle, in bounded memory", async () => {
+  test("a bash command with output above the log limit loses the middle, in bounded memory", async () => {
     const live = begin(
       [shell({ logBytes: 256 * 1024 })],
       [{ name: "bash", args: { command: "head -c 60000000 /dev/zero | tr '\\0' x; echo end" } }],
@@ -194,7 +194,7 @@ describe("a command", () => {
     expect(row?.bytes).toBeLessThan(400_000);
   });
 
-  test("with output that is no text is told so, and the bytes are kept", async () => {
+  test("a bash command with binary output is reported as such, and the bytes are stored", async () => {
     const live = begin([shell()], [{ name: "bash", args: { command: "printf 'a\\000\\377b'" } }]);
     const [answer] = await live.answers();
     expect(JSON.stringify(answer?.content)).toContain("[The output is no text: 4 bytes.]");
@@ -203,7 +203,7 @@ describe("a command", () => {
     expect([...((await live.store.artifacts.read("t", row?.key ?? "")) ?? [])]).toEqual([97, 0, 255, 98]);
   });
 
-  test("runs in the folder that the call names, which has to be one inside the workspace", async () => {
+  test("a bash command runs in the folder given by the call, which must be inside the workspace", async () => {
     folder.put("deep/file.txt", "");
     expect((await call(shell(), { command: "ls", cwd: "deep" })).text).toContain("file.txt");
     const file = await call(shell(), { command: "ls", cwd: "deep/file.txt" });
@@ -213,18 +213,18 @@ describe("a command", () => {
     for (const { text } of [file, outside]) expect(text).not.toContain(folder.root);
   });
 
-  test("that no system can start fails with the reason, and one for which there is no room was not begun", async () => {
+  test("a bash command that no system can start fails with the reason, and one too large is not started", async () => {
     const zero = await call(shell(), { command: "echo \0" });
     expect(zero).toMatchObject({ isError: true, text: expect.stringContaining("zero byte") });
     const huge = await call(shell(), { command: `: ${"x".repeat(500_000)}` });
     expect(huge).toMatchObject({ isError: true, text: expect.stringContaining("too large") });
     for (const systemCode of ["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]) {
-      const failure = hostFailure(new HostError("spawn_failed", "Cannot start bash", { systemCode }));
+      const failure = toToolError(new HostError("spawn_failed", "Cannot start bash", { systemCode }));
       expect(failure).toMatchObject({ kind: "unavailable", message: "Cannot start bash" });
     }
   });
 
-  test("in a workspace that is gone fails without naming it", async () => {
+  test("a bash command in a deleted workspace fails without naming the path", async () => {
     const { result, text } = await call(bash({ root: folder.path("gone") }), { command: "ls" });
     expect(result.error?.kind).toBe("failed");
     expect(text).not.toContain(folder.root);

@@ -30,7 +30,7 @@ function pack(): ToolPack {
   };
 }
 
-test.each(toolConformance)("the tools are a pack: $name", ({ run }) => run(pack));
+test.each(toolConformance)("the standard tools pass the tool suite: $name", ({ run }) => run(pack));
 
 /** Those that can be at work for more than a second, each with a call that is. */
 function slowPack(): ToolPack {
@@ -52,7 +52,7 @@ function slowPack(): ToolPack {
 
 const stops = toolConformance.filter(({ name }) => name.includes("stops on its signal"));
 
-test("S4.38 every ready-made tool that can run for more than a second shows an update with details and stops on its signal", async () => {
+test("every standard tool that can run longer than a second emits an update with details and stops on its signal [S4.38]", async () => {
   expect(stops).toHaveLength(1);
   for (const { run } of stops) await run(slowPack);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { askUser, sharedState, todo } from "../src/index.ts";
 import { begin, call } from "./support/calls.ts";
 
-test("todo keeps the whole list in its details, and counts for the model", async () => {
+test("todo returns the complete list in its details and counts for the model", async () => {
   const items = [
     { text: "read", status: "done" },
     { text: "write", status: "open" },
@@ -44,6 +44,6 @@ test("shared_state sets, gets, lists and deletes values in one namespace", async
   ]);
 });
 
-test("ask_user has no body: the application answers", () => {
+test("ask_user has no body and is answered by the application", () => {
   expect(askUser().spec).toMatchObject({ name: "ask_user", client: true, label: "Question" });
 });

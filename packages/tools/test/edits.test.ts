@@ -1,17 +1,17 @@
-import { chanceOf } from "@statewright/testing";
+import { createChance } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { applyEdits } from "../src/edits.ts";
 
-test("edits at random do what replacing by hand does, and made again they change nothing", () => {
-  const chance = chanceOf(7);
+test("random edits equal manual replacement and change nothing when repeated", () => {
+  const chance = createChance(7);
   for (let round = 0; round < 500; round++) {
-    const ends = Array.from({ length: 12 }, () => (chance.share(0.5) ? "\n" : "\r\n"));
+    const ends = Array.from({ length: 12 }, () => (chance.flip(0.5) ? "\n" : "\r\n"));
     const lines = ends.map((_, at) => `line ${round} ${at};`);
-    const chosen = lines.filter(() => chance.share(0.3));
+    const chosen = lines.filter(() => chance.flip(0.3));
     if (chosen.length === 0) continue;
     const edits = chosen.map((line) => ({
       old: line,
-      new: chance.share(0.5) ? `${line} more` : `<${line.length}${line}>`,
+      new: chance.flip(0.5) ? `${line} more` : `<${line.length}${line}>`,
     }));
     const textOf = (all: readonly string[]) => all.map((line, at) => line + ends[at]).join("");
     const expected = textOf(lines.map((line) => edits.find(({ old }) => old === line)?.new ?? line));
@@ -21,14 +21,14 @@ test("edits at random do what replacing by hand does, and made again they change
   }
 });
 
-test("an edit over several lines of both kinds keeps what it does not touch", () => {
+test("an edit over lines with both line ends keeps the other text unchanged", () => {
   const { text } = applyEdits("a\r\nb\nc\r\nd", [{ old: "a\nb\nc", new: "A\nB\nB\nC" }]);
   expect(text).toBe("A\r\nB\r\nB\r\nC\r\nd");
   expect(applyEdits("a\rb\n", [{ old: "a\rb", new: "c" }]).text).toBe("c\n");
   expect(applyEdits("one line", [{ old: "one", new: "1\n2" }]).text).toBe("1\n2 line");
 });
 
-test("a text that holds neither the old nor the new is refused, and so is a deletion that was made", () => {
+test("an edit is refused when the text has neither the old nor the new string, and so is a repeated deletion", () => {
   expect(() => applyEdits("abc", [{ old: "x", new: "y" }])).toThrow("does not stand in the file");
   expect(() => applyEdits("ac", [{ old: "b", new: "" }])).toThrow("does not stand in the file");
 });
@@ -43,7 +43,7 @@ function saidOf(text: string, old: string): string {
   throw new Error("it was made");
 }
 
-test("an old text with a typo is told the nearest lines as they stand, and where they differ", () => {
+test("an edit with a typo in its old text fails with the nearest lines and their difference", () => {
   const file =
     "import a;\n\nfunction add(one, two) {\n\treturn one + two;\n}\n\nfunction sub(one, two) {\n\treturn one - two;\n}\n";
   expect(saidOf(file, "function ad(one, two) {")).toContain('The nearest is line 3: "function add(one, two) {".');
@@ -63,7 +63,7 @@ test("an old text with a typo is told the nearest lines as they stand, and where
     expect(saidOf(file, nothing)).toMatch(/does not stand in the file\. Read the file/);
 });
 
-test("an old text that stands there more than once is told how often, and in which lines", () => {
+test("an edit whose old text occurs several times fails with the count and the lines", () => {
   expect(saidOf("a\nb a\nc", "a")).toContain("stands in the file 2 times, in lines 1, 2. Give more");
   expect(saidOf("aaa", "a")).toContain("3 times, in line 1.");
   expect(saidOf("x\n".repeat(9), "x")).toContain("9 times, in lines 1, 2, 3, 4, 5, …");

@@ -14,7 +14,7 @@ const edit = (path: string, ...edits: readonly (readonly [string, string])[]) =>
 const lines = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\tline ${from + at}`).join("\n");
 
-test("S0.25 S2.25 a file that cannot be read is Failed with `Cannot read <path>: <cause>`, and the root is not named", async () => {
+test("an unreadable file fails with `Cannot read <path>: <cause>` and without the root [S0.25, S2.25]", async () => {
   folder.put("a/file.txt", "x");
   folder.put("locked.txt", "x");
   chmodSync(folder.path("locked.txt"), 0);
@@ -28,7 +28,7 @@ test("S0.25 S2.25 a file that cannot be read is Failed with `Cannot read <path>:
   }
 });
 
-test("T48 paths are judged after links: by dots, absolute, through a link to a file or a folder, and for new files, what lies outside is refused", async () => {
+test("paths are checked after links are resolved: outside ones are refused by dots, absolute, through links, and for new files [T48]", async () => {
   mkdirSync(`${root}/../beside`, { recursive: true });
   folder.put("../beside/secret.txt", "secret");
   symlinkSync("../beside/secret.txt", folder.path("link.txt"));
@@ -44,7 +44,7 @@ test("T48 paths are judged after links: by dots, absolute, through a link to a f
   expect(folder.text("../beside/secret.txt")).toBe("secret");
 });
 
-test("a page has 500 lines with their numbers and says where to go on; the last says nothing", async () => {
+test("a page has 500 numbered lines and the next start, and the last page has no hint", async () => {
   folder.put("long.txt", Array.from({ length: 1_203 }, (_, at) => `line ${at + 1}\n`).join(""));
   const first = await read({ path: "long.txt" });
   expect(first.text).toMatch(
@@ -58,7 +58,7 @@ test("a page has 500 lines with their numbers and says where to go on; the last 
   expect((await read({ path: "empty.txt" })).text).toBe("[empty.txt is empty.]");
 });
 
-test("a long line is cut, returns at line ends are not shown, bytes that are no UTF-8 are told", async () => {
+test("a long line is cut, carriage returns at line ends are hidden, and bytes that are not UTF-8 are reported", async () => {
   folder.put("odd.txt", Buffer.concat([Buffer.from(`one\r\n${"é".repeat(5_000)}\nthr`), Buffer.from([0xff])]));
   const { text } = await read({ path: "odd.txt" });
   expect(text).toBe(
@@ -66,7 +66,7 @@ test("a long line is cut, returns at line ends are not shown, bytes that are no 
   );
 });
 
-test("a page has few bytes too, whatever its lines are", async () => {
+test("a page is bounded in bytes for lines of any length", async () => {
   folder.put("wide.txt", `${"x".repeat(1_900)}\n`.repeat(400));
   const { text, answer } = await read({ path: "wide.txt" });
   expect(Buffer.byteLength(text)).toBeLessThan(50 * 1024);
@@ -74,7 +74,7 @@ test("a page has few bytes too, whatever its lines are", async () => {
   expect(answer.content).toHaveLength(1);
 });
 
-test("an image is a block, a large one and any other binary file are named as such", async () => {
+test("an image file is an image block, and a large one or another binary file is reported as such", async () => {
   const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
   folder.put("dot.png", png);
   expect((await read({ path: "dot.png" })).answer.content).toEqual([
@@ -89,7 +89,7 @@ test("an image is a block, a large one and any other binary file are named as su
   expect((await read({ path: "program" })).text).toBe("[program is a binary file of 6 bytes. It is no text to read.]");
 });
 
-test("write_file makes the folders above, replaces in one step, keeps the mode and leaves nothing else", async () => {
+test("write_file creates parent folders, replaces atomically, keeps the mode, and leaves no other file", async () => {
   const made = await write({ path: "a/b/c.txt", content: "é\r\n" });
   expect(made).toMatchObject({ isError: false, text: "Created a/b/c.txt: 4 bytes." });
   chmodSync(folder.path("a/b/c.txt"), 0o640);
@@ -102,7 +102,7 @@ test("write_file makes the folders above, replaces in one step, keeps the mode a
   expect(readdirSync(folder.path("a/b"))).toEqual(["c.txt"]);
 });
 
-test("edit_file makes all edits or none, each judged against the file as it was", async () => {
+test("edit_file applies all edits or none, each against the original file", async () => {
   folder.put("code.ts", "const one = 1;\nconst two = 2;\nconst one_and_two = one + two;\n");
   const edited = await edit("code.ts", ["const two = 2;", "const two = 22;"], ["const one = 1;", "const two = 2;"]);
   expect(edited).toMatchObject({ isError: false, text: "Edited code.ts: 2 edits." });
@@ -139,7 +139,7 @@ test("edit_file keeps line ends of each kind, the byte order mark and the mode",
   expect(folder.text("mixed.txt")).toBe("a\r\nb\nbb\nc\r\ncc\r\nd\n");
 });
 
-test("edit_file that is made again, as after a crash, changes nothing, also where the new text holds the old one", async () => {
+test("a repeated edit_file call changes nothing, also when the new text contains the old", async () => {
   folder.put("list.txt", "first\nlast\n");
   for (const expected of [
     "Edited list.txt: 1 edit.",
@@ -149,7 +149,7 @@ test("edit_file that is made again, as after a crash, changes nothing, also wher
   expect(folder.text("list.txt")).toBe("first\nsecond\nlast\n");
 });
 
-test("edit_file refuses what is no text and what is too large", async () => {
+test("edit_file refuses binary files and files that are too large", async () => {
   folder.put("bin", Buffer.from([1, 0, 2]));
   expect((await edit("bin", ["a", "b"])).text).toBe("Cannot edit bin: it is no UTF-8 text.");
   folder.put("huge", "a");
@@ -157,7 +157,7 @@ test("edit_file refuses what is no text and what is too large", async () => {
   expect((await edit("huge", ["a", "b"])).isError).toBe(true);
 });
 
-test("T49 parallel edits of one file are all kept, whatever path leads to it", async () => {
+test("parallel edits of one file are all kept, whatever path leads to the file [T49]", async () => {
   folder.put("one.txt", Array.from({ length: 20 }, (_, at) => `<${at}>\n`).join(""));
   symlinkSync("one.txt", folder.path("alias.txt"));
   symlinkSync(".", folder.path("here"));
@@ -175,7 +175,7 @@ test("T49 parallel edits of one file are all kept, whatever path leads to it", a
   expect(await writeFile({ root }).spec.execution.lock?.({ path: "alias.txt" } as never)).toEqual(locks[0]);
 });
 
-test("the first line of a page far into a large file is found while updates tell how far it is, and a cancel ends it", async () => {
+test("a page far into a large file is found with progress updates, and a cancel ends the search", async () => {
   folder.put("sparse.txt", Buffer.alloc(64 * 1024, "x\n"));
   truncateSync(folder.path("sparse.txt"), 8 * 2 ** 30);
   const live = begin([readFile({ root })], [{ name: "read_file", args: { path: "sparse.txt", offset: 10_000_000 } }]);

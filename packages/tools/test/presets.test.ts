@@ -6,10 +6,10 @@ import {
   isStatewrightError,
   type ModelRequest,
   messages,
-  modelToolOf,
   run,
   START,
   type Tool,
+  toModelTool,
   toolNode,
 } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
@@ -63,7 +63,7 @@ async function wire(tools: readonly Tool[]): Promise<readonly string[]> {
   return requests[0]?.tools?.map(({ name }) => name) ?? [];
 }
 
-test("S0.29 S2.29 the default tools are a list of your own: it can be extended and given, and the next one is not changed", async () => {
+test("defaultTools returns a fresh list that can be extended without changing the next one [S0.29, S2.29]", async () => {
   const first = defaultTools({ root });
   first.push(
     defineTool({
@@ -77,11 +77,11 @@ test("S0.29 S2.29 the default tools are a list of your own: it can be extended a
   expect(names(defaultTools({ root }))).toEqual(six);
 });
 
-test("S0.30 S2.30 the default tools are bash, read_file, write_file, edit_file, list_files and search, and shared_state is not among them", async () => {
+test("the default tools are bash, read_file, write_file, edit_file, list_files and search, without shared_state [S0.30, S2.30]", async () => {
   expect((await wire(defaultTools({ root }))).toSorted()).toEqual(six.toSorted());
 });
 
-test("presets by name, each a fresh list", () => {
+test("presetTools returns a fresh list for each preset name", () => {
   expect(names(presetTools("coding", { root }))).toEqual([...six, "find", "read_artifact"]);
   expect(names(presetTools("readonly", { root }))).toEqual([
     "read_file",
@@ -99,7 +99,7 @@ test("presets by name, each a fresh list", () => {
   );
 });
 
-test("the readonly tools change nothing; safety and effects of all tools are told", () => {
+test("the readonly tools are pure reads, and safety and effect of all tools are declared", () => {
   for (const { spec } of readonlyTools({ root }))
     expect(spec).toMatchObject({ effect: "pure", safety: { access: "read" } });
   const said = Object.fromEntries(allTools({ root }).map(({ spec }) => [spec.name, [spec.effect, spec.safety.access]]));
@@ -114,22 +114,22 @@ test("the readonly tools change nothing; safety and effects of all tools are tol
   });
 });
 
-test("the arguments that are paths are named for every tool that uses files", () => {
+test("every tool that uses files declares its path arguments", () => {
   for (const tool of [...allTools({ root }), powershell({ root })]) {
     const { name, safety } = tool.spec;
-    const properties = Object.keys(modelToolOf(tool.spec).inputSchema["properties"] ?? {});
+    const properties = Object.keys(toModelTool(tool.spec).inputSchema["properties"] ?? {});
     const paths = properties.filter((property) => property === "path" || property === "cwd");
     const usesFiles = safety.filesystem !== undefined && safety.filesystem !== "none";
     expect([name, pathArguments[name]]).toEqual([name, usesFiles ? paths : undefined]);
   }
 });
 
-test("the workspace is seen by no model", () => {
+test("the workspace root is not visible to the model", () => {
   for (const tool of allTools({ root }))
     expect(JSON.stringify(toolNode({ tools: [tool] }).registry.forModel())).not.toContain(root);
 });
 
-test("an option that there is not, and a root that is no folder, are refused by every maker of tools", () => {
+test("every tool factory refuses unknown options and a root that is not a folder", () => {
   const makers = {
     bash,
     codingTools,

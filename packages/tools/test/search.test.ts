@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import type { JsonObject } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { find, listFiles, search } from "../src/index.ts";
-import { ripgrepArgv } from "../src/ripgrep.ts";
+import { createRipgrepArgv } from "../src/ripgrep.ts";
 import { begin, call } from "./support/calls.ts";
 import { testFolder } from "./support/folder.ts";
 
@@ -30,7 +30,7 @@ function project(): void {
 describe("list_files", () => {
   const list = async (args: JsonObject = {}) => (await call(listFiles({ root }), args)).text.split("\n");
 
-  test("names folders before their content, links and hidden files, and leaves out what is ignored", async () => {
+  test("list_files names folders before their content, links and hidden files, and omits ignored ones", async () => {
     project();
     expect(await list()).toEqual([
       ".gitignore",
@@ -52,7 +52,7 @@ describe("list_files", () => {
     ]);
   });
 
-  test("of an empty folder, of none and of one outside says so without the root", async () => {
+  test("list_files reports an empty, a missing and an outside folder without the root", async () => {
     mkdirSync(folder.path("empty"));
     expect(await list({ path: "empty" })).toEqual(["[empty holds nothing.]"]);
     const none = await call(listFiles({ root }), { path: "none" });
@@ -66,7 +66,7 @@ describe("list_files", () => {
 describe("find", () => {
   const found = async (glob: string) => (await call(find({ root }), { glob })).text.split("\n");
 
-  test("takes globs as .gitignore and ripgrep do", async () => {
+  test("find matches globs like .gitignore and ripgrep", async () => {
     project();
     expect(await found("**/*.ts")).toEqual(["src/a.ts"]);
     expect(await found("*.{ts,tsx}")).toEqual(["src/a.ts", "src/deep/b.tsx"]);
@@ -78,7 +78,7 @@ describe("find", () => {
     expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("matches nothing") });
   });
 
-  test("is bounded, and takes time in proportion to the pattern", async () => {
+  test("find is bounded and takes time linear in the pattern", async () => {
     for (let at = 0; at < 510; at++) folder.put(`many/${at}.txt`, "");
     const lines = await found("*.txt");
     expect(lines).toHaveLength(501);
@@ -93,7 +93,7 @@ describe("search", () => {
   const lines = async (args: JsonObject, ripgrep: string | false = false) =>
     (await call(search({ root, ripgrep }), args)).text.split("\n");
 
-  test("finds lines of files that are not ignored, by expression, folder, file and glob", async () => {
+  test("search finds lines in files that are not ignored, by expression, folder, file and glob", async () => {
     project();
     expect(await lines({ pattern: "alpha" })).toEqual([
       ".hidden:1:alpha",
@@ -113,7 +113,7 @@ describe("search", () => {
     expect(await lines({ pattern: "gamma" })).toEqual(["[No line fits gamma.]"]);
   });
 
-  test("refuses an expression that is none, and places outside", async () => {
+  test("search refuses an invalid expression and paths outside the root", async () => {
     project();
     const { result } = await call(search({ root, ripgrep: false }), { pattern: "(" });
     expect(result.error?.kind).toBe("invalid_args");
@@ -123,7 +123,7 @@ describe("search", () => {
       );
   });
 
-  test("is bounded in lines and in their length, and in time for any expression", async () => {
+  test("search is bounded in lines, in line length, and in time for any expression", async () => {
     folder.put("many.txt", "hit\n".repeat(500));
     const found = await lines({ pattern: "hit" });
     expect(found).toHaveLength(201);
@@ -134,7 +134,7 @@ describe("search", () => {
     expect(long).toBe(`long.txt:1:${"a".repeat(300)} [… the line goes on]`);
   });
 
-  test("without ripgrep is done by ourselves, and asks for it once only", async () => {
+  test("search without ripgrep uses the built-in search and looks for ripgrep only once", async () => {
     project();
     const tool = search({ root, ripgrep: "no-such-ripgrep" });
     const args = { pattern: "Beta" };
@@ -142,7 +142,7 @@ describe("search", () => {
       expect(answer.text).toBe("readme.md:2:alpha and Beta");
   });
 
-  test("with ripgrep reads its lines, stops it when there are enough, and hands on what it refuses", async () => {
+  test("search with ripgrep reads its lines, stops it at the limit, and returns its refusals", async () => {
     project();
     folder.put("rg", '#!/bin/sh\nprintf "./src/a.ts\\0001:const a: b\\n./long\\0007:%0400d\\n" 0\n');
     chmodSync(folder.path("rg"), 0o755);
@@ -162,8 +162,8 @@ describe("search", () => {
     });
   });
 
-  test("gives ripgrep an expression, a glob and a place that cannot be read as options", () => {
-    const argv = ripgrepArgv({ pattern: "-e --pre=sh", glob: "*.{ts,tsx}", place: "-r" });
+  test("search passes an expression, a glob and a path to ripgrep that cannot be read as options", () => {
+    const argv = createRipgrepArgv({ pattern: "-e --pre=sh", glob: "*.{ts,tsx}", place: "-r" });
     expect(argv.slice(-5)).toEqual([
       "--type-add=wanted:*.{ts,tsx}",
       "--type=wanted",
@@ -174,10 +174,10 @@ describe("search", () => {
     expect(argv[0]).toBe("--no-config");
   });
 
-  test("no glob leads ripgrep to what .gitignore names: its option for globs would, so none is given to it", async () => {
+  test("search passes no glob option to ripgrep, since that option would override .gitignore", async () => {
     project();
     for (const glob of ["*", "*.log", "!x", "src/*", "**/*.ts", "include:all"]) {
-      const argv = ripgrepArgv({ pattern: "x", glob, place: "" });
+      const argv = createRipgrepArgv({ pattern: "x", glob, place: "" });
       expect(argv.filter((arg) => arg.startsWith("--glob"))).toEqual(["--glob=!.git", "--glob=!node_modules"]);
       if (!/^\*(?:\.log)?$/.test(glob)) expect(argv.some((arg) => arg.startsWith("--type"))).toBe(false);
     }
@@ -186,7 +186,7 @@ describe("search", () => {
     expect(await lines({ pattern: "x", glob: "src/*" }, folder.path("rg"))).toEqual(["src/a.ts:1:x"]);
   });
 
-  test("of many files tells how far it is, and stops when it is cancelled", async () => {
+  test("search over many files reports progress and stops when cancelled", async () => {
     for (let at = 0; at < 2_000; at++) folder.put(`many/${at}.txt`, at === 0 ? "hit\n" : "text\n");
     const live = begin([search({ root, ripgrep: false })], [{ name: "search", args: { pattern: "h.t" } }]);
     await live.shows("many/0.txt:1:hit");

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { htmlText } from "../src/html-text.ts";
+import { extractHtmlText } from "../src/html-text.ts";
 import { webFetch } from "../src/index.ts";
 import { begin, call } from "./support/calls.ts";
 
@@ -32,14 +32,14 @@ afterAll(() => {
 const tool = () => webFetch({ allowPrivate: ["127.0.0.1"] });
 const get = (path: string) => call(tool(), { url: `${base}${path}` });
 
-test("a page is its text, data is as it came, and what is no text is an artifact", async () => {
+test("web_fetch returns a page as text, data unchanged, and other content as an artifact", async () => {
   expect((await get("/page")).text).toBe(`[200 ${base}/page: text/html, 63 bytes]\nT\n\nOne & two`);
   expect((await get("/data")).text).toBe(`[200 ${base}/data: application/json, 7 bytes]\n{"a":1}`);
   const live = begin([tool()], [{ name: "web_fetch", args: { url: `${base}/picture` } }]);
   expect((await live.results())[0]?.artifacts).toMatchObject([{ mimeType: "image/png", bytes: 3 }]);
 });
 
-test("a status of 400 and more is an error with what came, and an address that may not be asked is denied", async () => {
+test("web_fetch returns a status of 400 or above as an error with its body, and denies a forbidden address", async () => {
   expect(await get("/none")).toMatchObject({ isError: true, text: expect.stringContaining("nothing here") });
   for (const came of [
     await get("/away"),
@@ -59,19 +59,19 @@ const pack = (): ToolPack => ({
     },
   },
 });
-test.each(toolConformance)("the tool is a pack: $name", ({ run }) => run(pack));
+test.each(toolConformance)("web_fetch passes the tool suite: $name", ({ run }) => run(pack));
 
-test("S4.38 a page that never ends is shown as it comes, with details, and left on the signal", async () => {
+test("web_fetch shows an endless page in updates with details and stops on its signal [S4.38]", async () => {
   for (const { name, run } of toolConformance) if (name.includes("stops on its signal")) await run(pack);
 });
 
-test("HTML becomes the words of a page, in one pass, whatever it is", () => {
+test("HTML is converted to page text in one pass, for any input", () => {
   const page = "<!-- no --><h1>A&nbsp;B</h1>\n<style>p{}</style><ul><li>1<li>2 &lt;x&gt; &#233;&#x1F600; &copy;</ul>";
-  expect(htmlText(page)).toBe("A B\n\n1\n2 <x> é😀 &copy;");
-  expect(htmlText(`${"İ".repeat(50)}<SCRIPT>var hidden = 1;</SCRIPT><P>shown`)).toBe(`${"İ".repeat(50)}\nshown`);
-  expect(htmlText("&#xD800;&#1114112;")).toBe("\uFFFD\uFFFD");
-  expect(htmlText("text < and more")).toBe("text");
-  expect(htmlText("<script>never ends")).toBe("");
-  expect(htmlText("<".repeat(200_000)).length).toBe(0);
-  expect(htmlText("<p>".repeat(100_000))).toBe("");
+  expect(extractHtmlText(page)).toBe("A B\n\n1\n2 <x> é😀 &copy;");
+  expect(extractHtmlText(`${"İ".repeat(50)}<SCRIPT>var hidden = 1;</SCRIPT><P>shown`)).toBe(`${"İ".repeat(50)}\nshown`);
+  expect(extractHtmlText("&#xD800;&#1114112;")).toBe("\uFFFD\uFFFD");
+  expect(extractHtmlText("text < and more")).toBe("text");
+  expect(extractHtmlText("<script>never ends")).toBe("");
+  expect(extractHtmlText("<".repeat(200_000)).length).toBe(0);
+  expect(extractHtmlText("<p>".repeat(100_000))).toBe("");
 });

@@ -1,146 +1,152 @@
 /**
- * B14 to B16: an agent whose model calls one tool and is called again, both instant, in runs of 50 and of 400 turns, in
- * memory and saved; and its file.
+ * B14 to B16: agent turns of one model call and one tool call, both instant, in runs of 50 and of 400 turns, in
+ * memory and with a store; size of the store file.
  */
 import Database from "better-sqlite3";
 import { createAgent, defineTool, type Message, type ModelReply, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
-import { type Sample, timed } from "../measure.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
+import { measureTime, type Sample } from "../measure.ts";
 import type { AgentPeer } from "../peers/agents.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
 const input = z.object({ city: z.string() });
 const description = "Current weather for a city.";
-const answer = ({ city }: z.infer<typeof input>): string => `It is raining in ${city}.`;
-const weather = defineTool({ name: "weather", description, input, effect: "pure", run: answer });
+const describeWeather = ({ city }: z.infer<typeof input>): string => `It is raining in ${city}.`;
+const weather = defineTool({ name: "weather", description, input, effect: "pure", run: describeWeather });
 
-/** Turns of a conversation: a short one and a long one; what the context costs shows between the two. */
+/** Turns per conversation: a short and a long conversation. The difference shows the cost of the context. */
 type Turns = 50 | 400;
 
-/** Turns of a round, whatever the length of its conversations. */
-const turnsOfRound = 400;
+/** Turns per round, for conversations of any length. */
+const turnsPerRound = 400;
 
-export function agentTurnInMemory(turns: Turns, { langgraph, agents }: Peers): Case {
+export function createMemoryAgentTurnCase(turns: Turns, { langgraph, agents }: Peers): Case {
   return {
     id: turns === 400 ? "B14" : "B14 short",
-    title: `agent turn (model, then tool, both instant) of a run of ${turns}, in memory`,
+    title: `agent turn (one model call, one tool call, both instant) in a run of ${turns} turns, in memory`,
     unit: "turn",
     budget: { cpuUs: 100, text: "100 µs" },
-    size: turnsOfRound,
+    size: turnsPerRound,
     steady: true,
     contenders: [
       {
         name: "statewright",
         role: "ours",
-        ...grown(turns),
-        open: () => ({ run: inRuns(turns, (size) => talk(size)) }),
+        ...getGrowth(turns),
+        open: () => ({ run: splitIntoRuns(turns, (size) => runConversation(size)) }),
       },
-      ...(langgraph === undefined ? [] : [peerInMemory(langgraph, turns)]),
-      ...agents.inMemory.map((agent) => agentInMemory(agent, turns)),
-      { name: "a bare loop of model and tool", role: "limit", open: () => ({ run: inRuns(turns, bareLoop) }) },
+      ...(langgraph === undefined ? [] : [createMemoryPeerContender(langgraph, turns)]),
+      ...agents.inMemory.map((agent) => createMemoryAgentContender(agent, turns)),
+      {
+        name: "bare loop of model and tool calls",
+        role: "limit",
+        open: () => ({ run: splitIntoRuns(turns, runBareLoop) }),
+      },
     ],
     checks: [
-      { of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 },
-      { of: "statewright", to: "LangChain createAgent", measure: "cpu", atMost: 0.25 },
-      { of: "statewright", to: "OpenAI Agents", measure: "cpu", atMost: 0.25 },
-      { of: "statewright", to: "Mastra", measure: "cpu", atMost: 0.1 },
-      { of: "statewright", to: "AI SDK", measure: "cpu", atMost: 0.6 },
+      { subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.2 },
+      { subject: "statewright", baseline: "LangChain createAgent", measure: "cpu", max: 0.25 },
+      { subject: "statewright", baseline: "OpenAI Agents", measure: "cpu", max: 0.25 },
+      { subject: "statewright", baseline: "Mastra", measure: "cpu", max: 0.1 },
+      { subject: "statewright", baseline: "AI SDK", measure: "cpu", max: 0.6 },
     ],
   };
 }
 
-export function agentTurnSaved(turns: Turns, { langgraph, agents }: Peers): Case {
+export function createSavedAgentTurnCase(turns: Turns, { langgraph, agents }: Peers): Case {
   return {
     id: turns === 400 ? "B15" : "B15 short",
-    title: `agent turn of a run of ${turns} saved to SQLite, synchronous=NORMAL`,
+    title: `agent turn in a run of ${turns} turns, saved to SQLite, synchronous=NORMAL`,
     unit: "turn",
     budget: { cpuUs: 250, text: "250 µs, flat from turn 1 to 400" },
     disk: true,
-    size: turnsOfRound,
+    size: turnsPerRound,
     steady: true,
     contenders: [
-      { name: "statewright", role: "ours", ...grown(turns), open: () => savedAgent(turns) },
-      ...(langgraph === undefined ? [] : [peerSaved(langgraph, turns)]),
-      ...agents.saved.map((agent) => agentSaved(agent, turns)),
-      { name: "a bare loop, two transactions a turn", role: "limit", open: () => savedLoop(turns) },
+      { name: "statewright", role: "ours", ...getGrowth(turns), open: () => openSavedAgent(turns) },
+      ...(langgraph === undefined ? [] : [createSavedPeerContender(langgraph, turns)]),
+      ...agents.saved.map((agent) => createSavedAgentContender(agent, turns)),
+      { name: "bare loop, two transactions per turn", role: "limit", open: () => openSavedLoop(turns) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.2 }],
   };
 }
 
-export function agentFile({ langgraph, agents }: Peers): Case {
+export function createAgentFileCase({ langgraph, agents }: Peers): Case {
   return {
     id: "B16",
-    title: "a thread of 400 agent turns in a file of its own, synchronous=NORMAL",
+    title: "thread of 400 agent turns in its own file, synchronous=NORMAL",
     unit: "file",
     budget: { cpuUs: 100_000, text: "0.8 MB" },
     disk: true,
     size: 400,
-    sizeOf: "data",
+    sizeKind: "data",
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(50), open: ownFile },
-      ...(langgraph === undefined ? [] : [peerFile(langgraph)]),
-      ...agents.saved.map(agentInFile),
-      { name: "its messages as JSON, once", role: "limit", open: asJson },
+      { name: "statewright", role: "ours", growth: listDoublings(50), open: openFilePerConversation },
+      ...(langgraph === undefined ? [] : [createPeerFileContender(langgraph)]),
+      ...agents.saved.map(createAgentFileContender),
+      { name: "messages as JSON, serialized once", role: "limit", open: openJsonWork },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "bytes", atMost: 0.02 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "bytes", max: 0.02 }],
   };
 }
 
-/** A long conversation is measured at all lengths; in a round of short ones there are only more of them. */
-function grown(turns: Turns): Pick<Contender, "growth"> {
-  return turns === 400 ? { growth: doublings(50) } : {};
+/**
+ * Growth is measured for long conversations only. A larger round of short conversations only has more conversations.
+ */
+function getGrowth(turns: Turns): Pick<Contender, "growth"> {
+  return turns === 400 ? { growth: listDoublings(50) } : {};
 }
 
-/** A round of so many turns in runs of one length; where growth is measured, the length is all that changes. */
-function inRuns(turns: Turns, talks: (turns: number) => Promise<Sample | undefined>): Work["run"] {
+/** Splits the turns of a round into runs of one length. For the measurement of growth, the whole round is one run. */
+function splitIntoRuns(turns: Turns, converse: (turns: number) => Promise<Sample | undefined>): Work["run"] {
   return async (size) => {
-    if (turns === 400) return talks(size);
-    let [cpuUs, wallUs, own] = [0, 0, false];
-    for (let left = size; left > 0; left -= turns) {
-      const sample = await talks(Math.min(turns, left));
+    if (turns === 400) return converse(size);
+    let [cpuUs, wallUs, measured] = [0, 0, false];
+    for (let remaining = size; remaining > 0; remaining -= turns) {
+      const sample = await converse(Math.min(turns, remaining));
       if (sample === undefined) continue;
-      own = true;
+      measured = true;
       cpuUs += sample.cpuUs;
       wallUs += sample.wallUs;
     }
-    return own ? { cpuUs, wallUs } : undefined;
+    return measured ? { cpuUs, wallUs } : undefined;
   };
 }
 
-function agentInMemory({ name, open }: AgentPeer, turns: Turns): Contender {
+function createMemoryAgentContender({ name, open }: AgentPeer, turns: Turns): Contender {
   return {
     name,
     role: "peer",
-    ...grown(turns),
-    elsewhere: true,
+    ...getGrowth(turns),
+    ownProcesses: true,
     open: () => {
-      const { talk: talks, close } = open();
-      return { run: inRuns(turns, (size) => talks(size)), close };
+      const { talk: converse, close } = open();
+      return { run: splitIntoRuns(turns, (size) => converse(size)), close };
     },
   };
 }
 
-function agentSaved({ name, open }: AgentPeer, turns: Turns): Contender {
+function createSavedAgentContender({ name, open }: AgentPeer, turns: Turns): Contender {
   return {
     name,
     role: "peer",
-    elsewhere: true,
+    ownProcesses: true,
     open: () => {
-      const { talk: talks, close } = open();
-      const file = scratchFile("theirs.db");
+      const { talk: converse, close } = open();
+      const file = createScratchFile("theirs.db");
       let units = 0;
-      const runs = inRuns(turns, (size) => talks(size, file.path));
+      const runTurns = splitIntoRuns(turns, (size) => converse(size, file.path));
       return {
         run: (size) => {
           units += size;
-          return runs(size);
+          return runTurns(size);
         },
         close: async () => {
           await close();
-          const bytes = file.bytes() / units;
+          const bytes = file.countBytes() / units;
           file.remove();
           return bytes;
         },
@@ -149,32 +155,32 @@ function agentSaved({ name, open }: AgentPeer, turns: Turns): Contender {
   };
 }
 
-function agentInFile({ name, open }: AgentPeer): Contender {
+function createAgentFileContender({ name, open }: AgentPeer): Contender {
   return {
     name,
     role: "peer",
-    growth: doublings(50),
-    elsewhere: true,
+    growth: listDoublings(50),
+    ownProcesses: true,
     open: () => {
-      const { talk: talks, close } = open();
+      const { talk: converse, close } = open();
       let bytes = 0;
       return {
         run: async (turns) => {
-          const file = scratchFile("theirs.db");
-          const sample = await talks(turns, file.path);
-          bytes = file.bytes();
+          const file = createScratchFile("theirs.db");
+          const sample = await converse(turns, file.path);
+          bytes = file.countBytes();
           file.remove();
           return sample;
         },
-        bytes: () => bytes,
+        getBytes: () => bytes,
         close,
       };
     },
   };
 }
 
-/** Calls the tool `turns` times, then ends. */
-function scripted(turns: number): (messages: readonly Message[]) => ModelReply {
+/** Creates a scripted model: `turns` tool calls, then a final text. */
+function createScriptedModel(turns: number): (messages: readonly Message[]) => ModelReply {
   return (messages) => {
     const turn = (messages.length - 1) / 2;
     if (turn >= turns) return { content: [{ type: "text", text: "Done." }], finish: "stop" };
@@ -185,8 +191,8 @@ function scripted(turns: number): (messages: readonly Message[]) => ModelReply {
   };
 }
 
-async function talk(turns: number, store?: Store, thread?: string): Promise<undefined> {
-  const reply = scripted(turns);
+async function runConversation(turns: number, store?: Store, thread?: string): Promise<undefined> {
+  const reply = createScriptedModel(turns);
   const agent = createAgent({
     name: "assistant",
     model: { id: "scripted", respond: async ({ messages }) => reply(messages) },
@@ -197,20 +203,22 @@ async function talk(turns: number, store?: Store, thread?: string): Promise<unde
   await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;
 }
 
-/** `step`: what one answer of the model or of the tool adds. */
-async function bareLoop(turns: number, step: (added: Message) => void = () => undefined): Promise<undefined> {
-  const reply = scripted(turns);
+/**
+ * Runs the model and tool calls without a framework. `step` is called for each new message of the model or the tool.
+ */
+async function runBareLoop(turns: number, onMessage: (added: Message) => void = () => undefined): Promise<undefined> {
+  const reply = createScriptedModel(turns);
   const messages: Message[] = [{ role: "user", id: "0", content: [{ type: "text", text: "Is it raining in Oslo?" }] }];
   const add = (message: Message): void => {
     messages.push(message);
-    step(message);
+    onMessage(message);
   };
   for (;;) {
     const { content, finish } = await (async () => reply(messages))();
     add({ role: "assistant", id: String(messages.length), content, finish });
     const call = content.find((block) => block.type === "call");
     if (call === undefined) return undefined;
-    const text = answer(input.parse(call.args));
+    const text = describeWeather(input.parse(call.args));
     add({
       role: "tool",
       id: String(messages.length),
@@ -222,9 +230,9 @@ async function bareLoop(turns: number, step: (added: Message) => void = () => un
   }
 }
 
-/** Each message in a transaction of its own, with the row that says how far the thread has come. */
-function savedLoop(turns: Turns): Work {
-  const file = scratchFile("loop.db");
+/** Commits each message in its own transaction, together with a checkpoint row. */
+function openSavedLoop(turns: Turns): Work {
+  const file = createScratchFile("loop.db");
   const db = new Database(file.path);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = NORMAL");
@@ -239,118 +247,124 @@ function savedLoop(turns: Turns): Work {
     checkpoint.run(message.run(JSON.stringify(added)).lastInsertRowid);
     commit.run();
   };
-  const runs = inRuns(turns, (size) => bareLoop(size, save));
+  const runTurns = splitIntoRuns(turns, (size) => runBareLoop(size, save));
   let units = 0;
   return {
     run: (size) => {
       units += size;
-      return runs(size);
+      return runTurns(size);
     },
     close: () => {
       db.close();
-      const bytes = file.bytes() / units;
+      const bytes = file.countBytes() / units;
       file.remove();
       return bytes;
     },
   };
 }
 
-/** The conversation as the smallest text that holds it. */
-function asJson(): Work {
+/** Serializes the conversation as JSON, as the lower bound of the file size. */
+function openJsonWork(): Work {
   let bytes = 0;
   return {
     run: async (turns) => {
       const messages: Message[] = [];
-      await bareLoop(turns, (added) => messages.push(added));
-      return timed(() => {
+      await runBareLoop(turns, (added) => messages.push(added));
+      return measureTime(() => {
         bytes = JSON.stringify(messages).length;
       });
     },
-    bytes: () => bytes,
+    getBytes: () => bytes,
   };
 }
 
-function savedAgent(turns: Turns): Work {
-  const file = scratchFile("ours.db");
+function openSavedAgent(turns: Turns): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   let threads = 0;
   let units = 0;
-  const runs = inRuns(turns, (size) => talk(size, store, `thread-${threads++}`));
+  const runTurns = splitIntoRuns(turns, (size) => runConversation(size, store, `thread-${threads++}`));
   return {
     run: (size) => {
       units += size;
-      return runs(size);
+      return runTurns(size);
     },
     close: () => {
       store.close();
-      const bytes = file.bytes() / units;
+      const bytes = file.countBytes() / units;
       file.remove();
       return bytes;
     },
   };
 }
 
-/** A file for each conversation, closed when it is over. */
-function ownFile(): Work {
+/** Saves each conversation in its own file, closed at the end of the run. */
+function openFilePerConversation(): Work {
   let bytes = 0;
   return {
     run: async (turns) => {
-      const file = scratchFile("ours.db");
+      const file = createScratchFile("ours.db");
       const store = sqliteStore(file.path, { durability: "normal" });
-      await talk(turns, store, "thread");
+      await runConversation(turns, store, "thread");
       store.close();
-      bytes = file.bytes();
+      bytes = file.countBytes();
       file.remove();
       return undefined;
     },
-    bytes: () => bytes,
+    getBytes: () => bytes,
   };
 }
 
-function peerFile(langgraph: LangGraph): Contender {
+function createPeerFileContender(langgraph: LangGraph): Contender {
   let bytes = 0;
   const run = async (turns: number): Promise<undefined> => {
-    const file = scratchFile("theirs.db");
+    const file = createScratchFile("theirs.db");
     const saver = langgraph.SqliteSaver.fromConnString(file.path);
-    await talkPeer(langgraph, peerAgent(langgraph, turns, saver), "thread");
+    await runPeerConversation(langgraph, createPeerAgent(langgraph, turns, saver), "thread");
     saver.db.close();
-    bytes = file.bytes();
+    bytes = file.countBytes();
     file.remove();
   };
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(50),
-    open: () => ({ run, bytes: () => bytes }),
+    growth: listDoublings(50),
+    open: () => ({ run, getBytes: () => bytes }),
   };
 }
 
-function peerInMemory(langgraph: LangGraph, turns: Turns): Contender {
-  const talks = (size: number) => talkPeer(langgraph, peerAgent(langgraph, size, undefined), "memory");
-  return { name: "LangGraph.js", role: "peer", ...grown(turns), open: () => ({ run: inRuns(turns, talks) }) };
-}
-
-function peerSaved(langgraph: LangGraph, turns: Turns): Contender {
+function createMemoryPeerContender(langgraph: LangGraph, turns: Turns): Contender {
+  const converse = (size: number) =>
+    runPeerConversation(langgraph, createPeerAgent(langgraph, size, undefined), "memory");
   return {
     name: "LangGraph.js",
     role: "peer",
-    ...grown(turns),
+    ...getGrowth(turns),
+    open: () => ({ run: splitIntoRuns(turns, converse) }),
+  };
+}
+
+function createSavedPeerContender(langgraph: LangGraph, turns: Turns): Contender {
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    ...getGrowth(turns),
     open: () => {
-      const file = scratchFile("theirs.db");
+      const file = createScratchFile("theirs.db");
       const saver = langgraph.SqliteSaver.fromConnString(file.path);
       let threads = 0;
       let units = 0;
-      const runs = inRuns(turns, (size) =>
-        talkPeer(langgraph, peerAgent(langgraph, size, saver), `thread-${threads++}`),
+      const runTurns = splitIntoRuns(turns, (size) =>
+        runPeerConversation(langgraph, createPeerAgent(langgraph, size, saver), `thread-${threads++}`),
       );
       return {
         run: (size) => {
           units += size;
-          return runs(size);
+          return runTurns(size);
         },
         close: () => {
           saver.db.close();
-          const bytes = file.bytes() / units;
+          const bytes = file.countBytes() / units;
           file.remove();
           return bytes;
         },
@@ -359,26 +373,29 @@ function peerSaved(langgraph: LangGraph, turns: Turns): Contender {
   };
 }
 
-function peerAgent(langgraph: LangGraph, turns: number, checkpointer: PeerSaver | undefined): PeerGraph {
+function createPeerAgent(langgraph: LangGraph, turns: number, checkpointer: PeerSaver | undefined): PeerGraph {
   const { StateGraph, MessagesAnnotation, ToolNode, AIMessage, tool } = langgraph;
-  const model = async ({ messages }: { readonly messages: readonly unknown[] }): Promise<object> => {
+  const callModel = async ({ messages }: { readonly messages: readonly unknown[] }): Promise<object> => {
     const turn = (messages.length - 1) / 2;
     const call = { id: `call-${turn}`, name: "weather", args: { city: "Oslo" } };
-    const said = turn < turns ? { content: "", tool_calls: [call] } : { content: "Done." };
-    return { messages: [new AIMessage(said)] };
+    const reply = turn < turns ? { content: "", tool_calls: [call] } : { content: "Done." };
+    return { messages: [new AIMessage(reply)] };
   };
-  const callsTool = ({ messages }: { readonly messages: readonly { readonly tool_calls?: readonly unknown[] }[] }) =>
-    (messages.at(-1)?.tool_calls?.length ?? 0) > 0 ? "tools" : "__end__";
+  const routeToolCalls = ({
+    messages,
+  }: {
+    readonly messages: readonly { readonly tool_calls?: readonly unknown[] }[];
+  }) => ((messages.at(-1)?.tool_calls?.length ?? 0) > 0 ? "tools" : "__end__");
   return new StateGraph(MessagesAnnotation)
-    .addNode("model", model)
-    .addNode("tools", new ToolNode([tool(answer as never, { name: "weather", description, schema: input })]))
+    .addNode("model", callModel)
+    .addNode("tools", new ToolNode([tool(describeWeather as never, { name: "weather", description, schema: input })]))
     .addEdge("__start__", "model")
-    .addConditionalEdges("model", callsTool, ["tools", "__end__"])
+    .addConditionalEdges("model", routeToolCalls, ["tools", "__end__"])
     .addEdge("tools", "model")
     .compile({ checkpointer });
 }
 
-async function talkPeer({ HumanMessage }: LangGraph, graph: PeerGraph, thread: string): Promise<undefined> {
+async function runPeerConversation({ HumanMessage }: LangGraph, graph: PeerGraph, thread: string): Promise<undefined> {
   const config = { recursionLimit: 1_000_000, durability: "sync", configurable: { thread_id: thread } };
   await graph.invoke({ messages: [new HumanMessage("Is it raining in Oslo?")] }, config);
 }

@@ -1,14 +1,14 @@
 /**
- * B11: what a bundle weighs, minified and by gzip, of the built packages. The bytes are the figure; the time is the
- * bundler's. What the parts of core weigh is told from a bundle of its sources.
+ * B11: size of a bundle of the built packages, minified and gzipped. The figure is bytes; the time is the bundler's
+ * time. The sizes of core's parts come from a bundle of its sources.
  */
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { Case, Contender } from "../case.ts";
-import { timed } from "../measure.ts";
-import type { Built, Bundler } from "../peers/esbuild.ts";
+import { measureTime } from "../measure.ts";
+import type { BuildResult, Bundler } from "../peers/esbuild.ts";
 import type { Peers } from "../peers/langgraph.ts";
 
 const core = fileURLToPath(new URL("../../../../packages/core/", import.meta.url));
@@ -17,13 +17,13 @@ const withSchemas = `${everything}\nimport * as z from "zod";\nexport const sche
 
 const plainGraph = 'export { defineGraph, defineState, END, run, START } from "./dist/index.js";';
 const sources = 'export * from "./src/index.ts";';
-const sourcesOfPlainGraph = plainGraph.replace("./dist/index.js", "./src/index.ts");
+const plainGraphSources = plainGraph.replace("./dist/index.js", "./src/index.ts");
 
-/** None where nothing was built, or where the bundler is missing. */
-export function bundleSize({ bundler, langgraphEntry }: Peers): readonly Case[] {
+/** Empty without built packages or without a bundler. */
+export function createBundleCases({ bundler, langgraphEntry }: Peers): readonly Case[] {
   if (bundler === undefined || !existsSync(`${core}dist/index.js`)) return [];
-  const weighed = (name: string, contents: string, options: Options): Contender =>
-    contender(bundler, name, contents, { ...options, role: "ours", folder: core });
+  const createOwnContender = (name: string, contents: string, options: BundleOptions): Contender =>
+    createContender(bundler, name, contents, { ...options, role: "ours", folder: core });
   return [
     {
       id: "B11",
@@ -32,18 +32,18 @@ export function bundleSize({ bundler, langgraphEntry }: Peers): readonly Case[] 
       budget: { cpuUs: 1_000_000, text: "35 KB own code, 90 KB with libraries" },
       size: 1,
       contenders: [
-        weighed("own code", everything, { packages: "external", parts: sources }),
-        weighed("with its libraries", everything, { packages: "bundle" }),
-        weighed("with its libraries and a schema of zod", withSchemas, { packages: "bundle" }),
-        weighed("own code of a program with a plain graph", plainGraph, {
+        createOwnContender("own code", everything, { packages: "external", partsProgram: sources }),
+        createOwnContender("own code with libraries", everything, { packages: "bundle" }),
+        createOwnContender("own code with libraries and a zod schema", withSchemas, { packages: "bundle" }),
+        createOwnContender("own code of a program with a plain graph", plainGraph, {
           packages: "external",
-          parts: sourcesOfPlainGraph,
+          partsProgram: plainGraphSources,
         }),
-        weighed("a plain graph with its libraries", plainGraph, { packages: "bundle" }),
+        createOwnContender("program with a plain graph, with libraries", plainGraph, { packages: "bundle" }),
         ...(langgraphEntry === undefined
           ? []
           : [
-              contender(bundler, "LangGraph.js", 'export * from "@langchain/langgraph";', {
+              createContender(bundler, "LangGraph.js", 'export * from "@langchain/langgraph";', {
                 packages: "bundle",
                 role: "peer",
                 folder: dirname(fileURLToPath(langgraphEntry)),
@@ -54,21 +54,26 @@ export function bundleSize({ bundler, langgraphEntry }: Peers): readonly Case[] 
   ];
 }
 
-interface Options {
+interface BundleOptions {
   readonly packages: "bundle" | "external";
-  /** The same program over the sources, whose parts are told. */
-  readonly parts?: string;
+  /** The same program over the sources; the remark lists its parts. */
+  readonly partsProgram?: string;
 }
 
-interface Where extends Options {
+interface ContenderOptions extends BundleOptions {
   readonly role: Contender["role"];
   readonly folder: string;
 }
 
-function contender(bundler: Bundler, name: string, contents: string, { role, folder, ...options }: Where): Contender {
+function createContender(
+  bundler: Bundler,
+  name: string,
+  contents: string,
+  { role, folder, ...options }: ContenderOptions,
+): Contender {
   let bytes = 0;
   let parts: ReadonlyMap<string, number> | undefined;
-  const built = (program: string) =>
+  const buildBundle = (program: string) =>
     bundler.build({
       stdin: { contents: program, resolveDir: folder },
       bundle: true,
@@ -79,28 +84,28 @@ function contender(bundler: Bundler, name: string, contents: string, { role, fol
       platform: role === "ours" ? "browser" : "node",
       packages: options.packages,
     });
-  const partsOf = options.parts;
+  const partsProgram = options.partsProgram;
   return {
     name,
     role,
-    elsewhere: true,
+    ownProcesses: true,
     open: () => ({
       run: async () => {
-        const sample = await timed(async () => {
-          const { outputFiles } = await built(contents);
+        const sample = await measureTime(async () => {
+          const { outputFiles } = await buildBundle(contents);
           bytes = outputFiles.reduce((sum, file) => sum + gzipSync(file.contents).length, 0);
         });
-        if (partsOf !== undefined) parts ??= partsOfBundle(await built(partsOf));
+        if (partsProgram !== undefined) parts ??= measureBundleParts(await buildBundle(partsProgram));
         return sample;
       },
-      ...(partsOf !== undefined && { remark: () => `${name}, minified: ${tellParts(parts ?? new Map())}.` }),
+      ...(partsProgram !== undefined && { getRemark: () => `${name}, minified: ${formatParts(parts ?? new Map())}.` }),
       close: () => bytes,
     }),
   };
 }
 
-/** Minified bytes by the folder of the source, the largest first. */
-export function partsOfBundle({ metafile }: Pick<Built, "metafile">): ReadonlyMap<string, number> {
+/** Returns minified bytes by source folder, the largest first. */
+export function measureBundleParts({ metafile }: Pick<BuildResult, "metafile">): ReadonlyMap<string, number> {
   const parts = new Map<string, number>();
   for (const { inputs } of Object.values(metafile.outputs))
     for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
@@ -110,10 +115,10 @@ export function partsOfBundle({ metafile }: Pick<Built, "metafile">): ReadonlyMa
   return new Map([...parts].filter(([, bytes]) => bytes > 0).toSorted(([, one], [, other]) => other - one));
 }
 
-function tellParts(parts: ReadonlyMap<string, number>): string {
+function formatParts(parts: ReadonlyMap<string, number>): string {
   const sum = [...parts.values()].reduce((all, bytes) => all + bytes, 0);
-  const told = [...parts].map(
+  const partTexts = [...parts].map(
     ([part, bytes]) => `${part} ${(bytes / 1_000).toFixed(0)} KB (${((100 * bytes) / sum).toFixed(0)} %)`,
   );
-  return `${(sum / 1_000).toFixed(0)} KB, of which ${told.join(", ")}`;
+  return `${(sum / 1_000).toFixed(0)} KB in total: ${partTexts.join(", ")}`;
 }

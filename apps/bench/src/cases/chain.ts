@@ -1,4 +1,4 @@
-/** B1 chain: one run of a compiled graph of 50 nodes, each of which leads to the next. */
+/** B1 chain: one run of a compiled graph of 50 nodes in a chain. */
 import { defineGraph, defineState, END, type Graph, run, START } from "statewright";
 import * as z from "zod";
 import type { Case, Contender } from "../case.ts";
@@ -7,50 +7,50 @@ import type { LangGraph, Peers } from "../peers/langgraph.ts";
 const length = 50;
 const names = Array.from({ length }, (_, index) => `node${index}`);
 
-function nextOf(name: string): string | undefined {
+function getNextName(name: string): string | undefined {
   return names[names.indexOf(name) + 1];
 }
 
-const work = (state: { readonly n: number }): { readonly n: number } => ({ n: state.n + 1 });
+const increment = (state: { readonly n: number }): { readonly n: number } => ({ n: state.n + 1 });
 
-const edges: Record<string, string> = Object.fromEntries(names.map((name) => [name, nextOf(name) ?? END]));
+const edges: Record<string, string> = Object.fromEntries(names.map((name) => [name, getNextName(name) ?? END]));
 
 const chain = defineGraph({ name: "chain", state: defineState({ n: z.number() }) })
-  .nodes(Object.fromEntries(names.map((name) => [name, work])))
+  .nodes(Object.fromEntries(names.map((name) => [name, increment])))
   .edges({ ...edges, [START]: "node0" });
 
-export function chainOfNodes({ langgraph }: Peers): Case {
+export function createChainCase({ langgraph }: Peers): Case {
   return {
     id: "B1 chain",
-    title: `run of a compiled chain of ${length} nodes, no store`,
+    title: `one run of a compiled chain of ${length} nodes, no store`,
     unit: "run",
     budget: { cpuUs: 2_000, text: "2 ms" },
     size: 40,
     contenders: [
-      { name: "statewright", role: "ours", open: () => ({ run: runs }) },
-      ...(langgraph === undefined ? [] : [peerChain(langgraph)]),
-      { name: `${length} async functions`, role: "limit", open: () => ({ run: bare }) },
+      { name: "statewright", role: "ours", open: () => ({ run: runChain }) },
+      ...(langgraph === undefined ? [] : [createPeerContender(langgraph)]),
+      { name: `${length} async functions`, role: "limit", open: () => ({ run: runBareChain }) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.1 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.1 }],
   };
 }
 
-async function runs(size: number): Promise<undefined> {
+async function runChain(size: number): Promise<undefined> {
   for (let index = 0; index < size; index++) await run(chain as Graph, { input: { n: 0 } }).result;
 }
 
-async function bare(size: number): Promise<undefined> {
+async function runBareChain(size: number): Promise<undefined> {
   for (let index = 0; index < size; index++) {
     let state = { n: 0 };
-    for (const _name of names) state = await (async () => work(state))();
+    for (const _name of names) state = await (async () => increment(state))();
   }
 }
 
-function peerChain({ StateGraph, Annotation }: LangGraph): Contender {
+function createPeerContender({ StateGraph, Annotation }: LangGraph): Contender {
   const builder = new StateGraph(Annotation.Root({ n: Annotation() }));
-  for (const name of names) builder.addNode(name, work);
+  for (const name of names) builder.addNode(name, increment);
   builder.addEdge("__start__", "node0");
-  for (const name of names) builder.addEdge(name, nextOf(name) ?? "__end__");
+  for (const name of names) builder.addEdge(name, getNextName(name) ?? "__end__");
   const graph = builder.compile();
   return {
     name: "LangGraph.js",

@@ -1,52 +1,55 @@
-/** B19: what a graph costs before its first node runs, each in a process of its own: definition, checks, machine, plan, first state. */
+/**
+ * B19: cost of a graph before its first node runs, in a new process for each sample: definition, checks, machine,
+ * plan, first state.
+ */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { type Case, type Contender, doublings } from "../case.ts";
+import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { ColdShape } from "../cold/shape.ts";
 import type { Sample } from "../measure.ts";
 import type { Peers } from "../peers/langgraph.ts";
 
-const children = {
+const programs = {
   statewright: fileURLToPath(new URL("../cold/statewright.ts", import.meta.url)),
   langgraph: fileURLToPath(new URL("../cold/langgraph.ts", import.meta.url)),
 };
 
 const nodes = 100;
 
-export function compile(shape: ColdShape, { langgraphEntry }: Peers): Case {
+export function createCompileCase(shape: ColdShape, { langgraphEntry }: Peers): Case {
   return {
     id: shape === "chain" ? "B19" : "B19 parallel",
-    title: `from the definition of ${nodes} nodes ${shape === "chain" ? "in a row" : "side by side"} to the first line of the first, cold`,
+    title: `definition of ${nodes} nodes ${shape === "chain" ? "in a chain" : "in parallel"} up to the start of the first node, in a cold process`,
     unit: "node",
     budget: { cpuUs: 100, text: "100 µs (10 ms for 100)" },
     size: nodes,
     contenders: [
-      cold("statewright", "ours", [children.statewright, shape], ["node"]),
+      createColdContender("statewright", "ours", [programs.statewright, shape], ["node"]),
       ...(langgraphEntry === undefined
         ? []
-        : [cold("LangGraph.js", "peer", [children.langgraph, shape], [langgraphEntry])]),
-      cold("its definition and XState's machine alone", "limit", [children.statewright, shape], ["machine"]),
+        : [createColdContender("LangGraph.js", "peer", [programs.langgraph, shape], [langgraphEntry])]),
+      createColdContender("definition and XState machine only", "limit", [programs.statewright, shape], ["machine"]),
     ],
-    checks: [{ of: "statewright", to: "its definition and XState's machine alone", measure: "cpu", atMost: 1 }],
+    checks: [{ subject: "statewright", baseline: "definition and XState machine only", measure: "cpu", max: 1 }],
   };
 }
 
-function cold(
+function createColdContender(
   name: string,
   role: Contender["role"],
-  before: readonly string[],
-  after: readonly string[] = [],
+  argsBeforeSize: readonly string[],
+  argsAfterSize: readonly string[] = [],
 ): Contender {
   return {
     name,
     role,
-    growth: doublings(25),
-    elsewhere: true,
-    open: () => ({ run: async (size) => compileOnce([...before, `${size}`, ...after]) }),
+    growth: listDoublings(25),
+    ownProcesses: true,
+    open: () => ({ run: async (size) => measureCompile([...argsBeforeSize, `${size}`, ...argsAfterSize]) }),
   };
 }
 
-function compileOnce(args: readonly string[]): Sample {
+function measureCompile(args: readonly string[]): Sample {
   const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   if (stdout.startsWith("{")) return JSON.parse(stdout) as Sample;
   throw new Error(`${args[0]} said nothing: ${stderr.trim().split("\n").at(-1) ?? ""}`);

@@ -1,38 +1,38 @@
-/** B3: many trivial tasks, sent at once, whose results are folded into one list: those that end at once, and those that wait. */
-import { defineGraph, defineState, END, list, run, START, sends, task } from "statewright";
+/** B3: many trivial tasks from one fan-out, reduced to one list: tasks that finish at once, and tasks that wait. */
+import { defineGraph, defineState, END, fanOut, inputNode, list, run, START } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings } from "../case.ts";
+import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 
 type Body = "trivial" | "waiting";
 
-const sizes = [...doublings(3_000), 30_000];
+const sizes = [...listDoublings(3_000), 30_000];
 
-function fanOf(body: Body) {
-  const work = body === "trivial" ? done : async (item: number) => afterATurn(item);
+function createFanGraph(body: Body) {
+  const processItem = body === "trivial" ? createUpdate : async (item: number) => waitOneTurn(item);
   return defineGraph({ name: "fan", state: defineState({ items: z.array(z.number()), done: list(z.number()) }) })
-    .nodes({ split: () => undefined, work: task(z.number(), (_state, { input }) => work(input)) })
-    .edges({ [START]: "split", split: sends("work", (state) => state.items), work: END });
+    .nodes({ split: () => undefined, work: inputNode(z.number(), (_state, { input }) => processItem(input)) })
+    .edges({ [START]: "split", split: fanOut("work", (state) => state.items), work: END });
 }
 
-function done(item: number): { readonly done: number[] } {
+function createUpdate(item: number): { readonly done: number[] } {
   return { done: [item] };
 }
 
-async function afterATurn(item: number): Promise<{ readonly done: number[] }> {
+async function waitOneTurn(item: number): Promise<{ readonly done: number[] }> {
   await new Promise(setImmediate);
-  return done(item);
+  return createUpdate(item);
 }
 
-/** What waits is all at work at the same time: its growth shows what the collector has to carry. */
-export function fanOut(body: Body, { langgraph }: Peers): Case {
-  const fan = fanOf(body);
+/** All waiting tasks are active at the same time: growth shows the load on the garbage collector. */
+export function createFanOutCase(body: Body, { langgraph }: Peers): Case {
+  const fan = createFanGraph(body);
   return {
     id: body === "trivial" ? "B3" : "B3 waiting",
     title:
       body === "trivial"
         ? "fan-out of 3,000 trivial sends"
-        : "fan-out of 3,000 sends that wait for a turn of the event loop",
+        : "fan-out of 3,000 sends, each waiting one turn of the event loop",
     unit: "send",
     budget: { cpuUs: 50, text: "50 µs (0.15 s for 3,000), linear" },
     size: 3_000,
@@ -43,33 +43,42 @@ export function fanOut(body: Body, { langgraph }: Peers): Case {
         growth: sizes,
         open: () => ({
           run: async (size) => {
-            await run(fan, { input: { items: numbers(size) } }).result;
+            await run(fan, { input: { items: createNumbers(size) } }).result;
             return undefined;
           },
         }),
       },
-      ...(langgraph === undefined ? [] : [peerFanOut(body, langgraph)]),
-      { name: "Promise.all of async functions", role: "limit", growth: sizes, open: () => ({ run: bare(body) }) },
+      ...(langgraph === undefined ? [] : [createPeerContender(body, langgraph)]),
+      {
+        name: "Promise.all of async functions",
+        role: "limit",
+        growth: sizes,
+        open: () => ({ run: createBareRun(body) }),
+      },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.05 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.05 }],
   };
 }
 
-function numbers(size: number): number[] {
+function createNumbers(size: number): number[] {
   return Array.from({ length: size }, (_, index) => index);
 }
 
-function bare(body: Body): (size: number) => Promise<undefined> {
+function createBareRun(body: Body): (size: number) => Promise<undefined> {
   return async (size) => {
-    await Promise.all(numbers(size).map(async (item) => (body === "trivial" ? done(item) : afterATurn(item))));
+    await Promise.all(
+      createNumbers(size).map(async (item) => (body === "trivial" ? createUpdate(item) : waitOneTurn(item))),
+    );
   };
 }
 
-function peerFanOut(body: Body, { StateGraph, Annotation, Send }: LangGraph): Contender {
-  const folded = Annotation({ reducer: (all: number[], more: number[]) => all.concat(more), default: () => [] });
-  const graph = new StateGraph(Annotation.Root({ items: Annotation(), item: Annotation(), done: folded }))
+function createPeerContender(body: Body, { StateGraph, Annotation, Send }: LangGraph): Contender {
+  const doneChannel = Annotation({ reducer: (all: number[], more: number[]) => all.concat(more), default: () => [] });
+  const graph = new StateGraph(Annotation.Root({ items: Annotation(), item: Annotation(), done: doneChannel }))
     .addNode("split", () => ({}))
-    .addNode("work", ({ item }: { readonly item: number }) => (body === "trivial" ? done(item) : afterATurn(item)))
+    .addNode("work", ({ item }: { readonly item: number }) =>
+      body === "trivial" ? createUpdate(item) : waitOneTurn(item),
+    )
     .addEdge("__start__", "split")
     .addConditionalEdges(
       "split",
@@ -81,10 +90,10 @@ function peerFanOut(body: Body, { StateGraph, Annotation, Send }: LangGraph): Co
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(250),
+    growth: listDoublings(250),
     open: () => ({
       run: async (size) => {
-        await graph.invoke({ items: numbers(size) });
+        await graph.invoke({ items: createNumbers(size) });
         return undefined;
       },
     }),

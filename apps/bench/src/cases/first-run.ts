@@ -1,46 +1,50 @@
-/** The first run of a graph whose nodes run side by side: its definition, its machine, and each node's way through it. */
+/** First run of a graph with parallel nodes: the definition, the machine, and the transitions of each node. */
 import { cpuUsage } from "node:process";
 import { defineGraph, defineState, END, run, START } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings } from "../case.ts";
-import { coldGraph } from "../cold/shape.ts";
+import { type Case, type Contender, listDoublings } from "../case.ts";
+import { createColdGraph } from "../cold/shape.ts";
 import type { Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 
-/** One graph is too little work to be measured by itself. */
-const graphs = 10;
+/** Graphs per sample: one graph is too little work for a timer. */
+const graphsPerSample = 10;
 
-export function firstRun({ langgraph }: Peers): Case {
+export function createFirstRunCase({ langgraph }: Peers): Case {
   return {
     id: "B19 first run",
-    title: "definition and first run of 100 nodes side by side, in a warm process",
+    title: "definition and first run of 100 parallel nodes, in a warm process",
     unit: "node",
     budget: { cpuUs: 50, text: "50 µs (5 ms for 100), linear" },
     size: 100,
     contenders: [
-      contender("statewright", "ours", ours),
-      ...(langgraph === undefined ? [] : [contender("LangGraph.js", "peer", theirs(langgraph))]),
-      contender("Promise.all of as many functions", "limit", bare),
+      createContender("statewright", "ours", runStatewright),
+      ...(langgraph === undefined ? [] : [createContender("LangGraph.js", "peer", createPeerRun(langgraph))]),
+      createContender("Promise.all of the same number of functions", "limit", runBare),
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.25 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.25 }],
   };
 }
 
-function contender(name: string, role: Contender["role"], once: (size: number) => Promise<unknown>): Contender {
-  return { name, role, growth: doublings(25), open: () => ({ run: (size) => measured(() => once(size)) }) };
+function createContender(
+  name: string,
+  role: Contender["role"],
+  runGraph: (size: number) => Promise<unknown>,
+): Contender {
+  return { name, role, growth: listDoublings(25), open: () => ({ run: (size) => measureRuns(() => runGraph(size)) }) };
 }
 
-async function measured(once: () => Promise<unknown>): Promise<Sample> {
+async function measureRuns(runGraph: () => Promise<unknown>): Promise<Sample> {
   const cpu = cpuUsage();
   const wall = performance.now();
-  for (let graph = 0; graph < graphs; graph++) await once();
+  for (let graph = 0; graph < graphsPerSample; graph++) await runGraph();
   const wallUs = (performance.now() - wall) * 1_000;
   const { user, system } = cpuUsage(cpu);
-  return { cpuUs: (user + system) / graphs, wallUs: wallUs / graphs };
+  return { cpuUs: (user + system) / graphsPerSample, wallUs: wallUs / graphsPerSample };
 }
 
-function ours(size: number): Promise<unknown> {
-  const declared = coldGraph("parallel", size);
+function runStatewright(size: number): Promise<unknown> {
+  const declared = createColdGraph("parallel", size);
   const edges: Record<string, string | readonly string[]> = Object.fromEntries(
     declared.map(([name, targets]) => [name, targets.length === 0 ? END : targets]),
   );
@@ -50,10 +54,10 @@ function ours(size: number): Promise<unknown> {
   return run(graph, { input: {} }).result;
 }
 
-function theirs({ StateGraph, Annotation }: LangGraph): (size: number) => Promise<unknown> {
+function createPeerRun({ StateGraph, Annotation }: LangGraph): (size: number) => Promise<unknown> {
   return (size) => {
     const builder = new StateGraph(Annotation.Root({ n: Annotation() }));
-    const declared = coldGraph("parallel", size);
+    const declared = createColdGraph("parallel", size);
     for (const [name] of declared) builder.addNode(name, () => ({}));
     builder.addEdge("__start__", "node0");
     for (const [name, targets] of declared)
@@ -62,6 +66,6 @@ function theirs({ StateGraph, Annotation }: LangGraph): (size: number) => Promis
   };
 }
 
-function bare(size: number): Promise<unknown> {
-  return Promise.all(coldGraph("parallel", size).map(async ([name]) => name));
+function runBare(size: number): Promise<unknown> {
+  return Promise.all(createColdGraph("parallel", size).map(async ([name]) => name));
 }

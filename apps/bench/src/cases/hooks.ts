@@ -1,4 +1,7 @@
-/** B13: what six middleware with hooks before and after each model call add to an agent's turn: no checkpoint, and little CPU. */
+/**
+ * B13: cost of six middleware with hooks before and after each model call, per agent turn. Target: no extra
+ * checkpoint, little CPU.
+ */
 import {
   createAgent,
   defineTool,
@@ -9,8 +12,8 @@ import {
   sqliteStore,
 } from "statewright";
 import * as z from "zod";
-import { type Case, doublings, type Work } from "../case.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { type Case, listDoublings, type Work } from "../case.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
 const input = z.object({ city: z.string() });
 const weather = defineTool({
@@ -21,8 +24,8 @@ const weather = defineTool({
   run: ({ city }) => `It is raining in ${city}.`,
 });
 
-/** Each looks at what it is given, as a middleware does that has nothing to change. */
-const watching: readonly Middleware[] = Array.from({ length: 6 }, (_, nth) => ({
+/** Hooks without effect, as in a middleware with nothing to change. */
+const emptyMiddleware: readonly Middleware[] = Array.from({ length: 6 }, (_, nth) => ({
   name: `watching${nth}`,
   beforeAgent: () => undefined,
   beforeModel: () => undefined,
@@ -30,36 +33,41 @@ const watching: readonly Middleware[] = Array.from({ length: 6 }, (_, nth) => ({
   afterAgent: () => undefined,
 }));
 
-export function hooks(): Case {
+export function createHooksCase(): Case {
   return {
     id: "B13",
-    title: "agent turn under 6 middleware with before and after hooks, saved to SQLite, synchronous=NORMAL",
+    title: "agent turn with 6 middleware (hooks before and after), saved to SQLite, synchronous=NORMAL",
     unit: "turn",
     budget: { cpuUs: 300, text: "no extra checkpoint" },
     disk: true,
     size: 400,
     steady: true,
     contenders: [
-      { name: "statewright, 6 middleware", role: "ours", growth: doublings(50), open: () => talking(watching) },
-      { name: "statewright, no middleware", role: "limit", open: () => talking([]) },
+      {
+        name: "statewright, 6 middleware",
+        role: "ours",
+        growth: listDoublings(50),
+        open: () => openAgent(emptyMiddleware),
+      },
+      { name: "statewright, no middleware", role: "limit", open: () => openAgent([]) },
     ],
-    checks: [{ of: "statewright, 6 middleware", to: "statewright, no middleware", measure: "cpu", atMost: 2 }],
+    checks: [{ subject: "statewright, 6 middleware", baseline: "statewright, no middleware", measure: "cpu", max: 2 }],
   };
 }
 
-function talking(middleware: readonly Middleware[]): Work {
-  const file = scratchFile("ours.db");
+function openAgent(middleware: readonly Middleware[]): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   let runs = 0;
   return {
     run: async (turns) => {
-      const made = await talk(counting(store), `thread-${runs++}`, turns, middleware);
-      // The input, and a superstep for each request and each set of calls.
-      const due = turns * 2 + 2;
-      if (made !== due) throw new Error(`${turns} turns made ${made} checkpoints in place of ${due}`);
+      const actual = await runConversation(createCountingStore(store), `thread-${runs++}`, turns, middleware);
+      // One checkpoint for the input, and one per superstep: a model call, or a set of tool calls.
+      const expected = turns * 2 + 2;
+      if (actual !== expected) throw new Error(`expected ${expected} checkpoints for ${turns} turns, got ${actual}`);
       return undefined;
     },
-    notes: () => "2 checkpoints a turn",
+    getNotes: () => "2 checkpoints a turn",
     close: () => {
       store.close();
       file.remove();
@@ -70,22 +78,22 @@ function talking(middleware: readonly Middleware[]): Work {
 
 interface CountingStore {
   readonly store: Store;
-  readonly checkpoints: () => number;
+  readonly getCheckpointCount: () => number;
 }
 
-/** The store, which counts the checkpoints that it is given. */
-function counting(store: Store): CountingStore {
+/** Wraps the store and counts its checkpoints. */
+function createCountingStore(store: Store): CountingStore {
   let checkpoints = 0;
-  const commit: Store["commit"] = (write, told) => {
+  const commit: Store["commit"] = (write, onCommitted) => {
     if (write.checkpoint !== undefined) checkpoints += 1;
-    store.commit(write, told);
+    store.commit(write, onCommitted);
   };
-  return { store: { ...store, commit }, checkpoints: () => checkpoints };
+  return { store: { ...store, commit }, getCheckpointCount: () => checkpoints };
 }
 
-/** Have a model call a tool so many times; gives the number of checkpoints. */
-async function talk(
-  { store, checkpoints }: CountingStore,
+/** Runs an agent with `turns` tool calls. Returns the number of checkpoints. */
+async function runConversation(
+  { store, getCheckpointCount: getCount }: CountingStore,
   thread: string,
   turns: number,
   middleware: readonly Middleware[],
@@ -106,5 +114,5 @@ async function talk(
     maxTurns: Number.POSITIVE_INFINITY,
   });
   await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, store, thread }).result;
-  return checkpoints();
+  return getCount();
 }

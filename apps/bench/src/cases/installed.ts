@@ -1,46 +1,46 @@
-/** B17: what an installation comes to: packages, bytes and the import, ours beside others, each in a folder of its own. */
+/** B17: packages, bytes and import time of an installation, for Statewright and its peers, each in its own folder. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Case, Contender } from "../case.ts";
 import type { InstalledPeer } from "../peers/agents.ts";
 import type { Peers } from "../peers/langgraph.ts";
-import { bytesBelow } from "../scratch-files.ts";
-import { importOnce } from "./start-up.ts";
+import { countFolderBytes } from "../scratch-files.ts";
+import { measureImport } from "./start-up.ts";
 
-/** None where nothing was installed. */
-export function installed({ installed: folders }: Pick<Peers, "installed">): readonly Case[] {
+/** Empty without installed folders. */
+export function createInstallationCases({ installed: folders }: Pick<Peers, "installed">): readonly Case[] {
   if (folders.length === 0) return [];
   return [
     {
       id: "B17",
-      title: "installed: packages, bytes on disk, and the import",
+      title: "installation: packages, bytes on disk, and import time",
       unit: "installation",
-      budget: { cpuUs: 120_000, text: "8 packages of others, 40 MB, 120 ms" },
+      budget: { cpuUs: 120_000, text: "8 third-party packages, 40 MB, 120 ms" },
       size: 1,
-      contenders: folders.map(contender),
+      contenders: folders.map(createContender),
     },
   ];
 }
 
-function contender({ name, main, folder }: InstalledPeer): Contender {
+function createContender({ name, main, folder }: InstalledPeer): Contender {
   const modules = join(folder, "node_modules");
   return {
     name,
     role: main === "statewright" ? "ours" : "peer",
-    elsewhere: true,
+    ownProcesses: true,
     open: () => {
       const { own, others } = countPackages(readFileSync(join(modules, ".package-lock.json"), "utf8"), main);
-      const bytes = bytesBelow(modules);
+      const bytes = countFolderBytes(modules);
       return {
-        run: async () => importOnce(main, folder),
-        notes: () => (own === 0 ? `${others} packages` : `${own} packages and ${others} of others`),
+        run: async () => measureImport(main, folder),
+        getNotes: () => (own === 0 ? `${others} packages` : `${own} own packages and ${others} third-party packages`),
         close: () => bytes,
       };
     },
   };
 }
 
-/** Packages in a lockfile of npm: those of our own name, and those of others. */
+/** Counts the packages of an npm lockfile: Statewright's own packages, and third-party packages. */
 export function countPackages(lockfile: string, main: string): { readonly own: number; readonly others: number } {
   const { packages } = JSON.parse(lockfile) as { readonly packages: Readonly<Record<string, unknown>> };
   const names = Object.keys(packages).map((path) => path.split("node_modules/").at(-1) ?? "");

@@ -1,4 +1,4 @@
-/** B20: one call of a plugin, from Node to Python and back, over stdin and stdout. */
+/** B20: one plugin call from Node to Python and back, over stdin and stdout. */
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { loadPlugin } from "@statewright/plugins";
@@ -15,51 +15,51 @@ import {
   toolNode,
 } from "statewright";
 import type { Case, Contender, Work } from "../case.ts";
-import { eachTimed } from "../measure.ts";
+import { measureEach } from "../measure.ts";
 
 const script = fileURLToPath(new URL("../../../examples/tools/python/stats.py", import.meta.url));
 const args = { numbers: [1, 2, 3, 4, 5] };
 
-/** Nothing where there is no Python. */
-export function pluginCall(): readonly Case[] {
+/** Empty without Python. */
+export function createPluginCallCases(): readonly Case[] {
   if (spawnSync("python3", ["--version"]).status !== 0) return [];
   return [
     {
       id: "B20",
-      title: "a call of a plugin in Python, one after the other, the median of each round",
+      title: "call of a Python plugin, calls in sequence, the median of each round",
       unit: "call",
       budget: { cpuUs: 300, text: "0.3 ms" },
       size: 500,
       contenders: [
-        { name: "statewright", role: "ours", open: alone },
-        { name: "statewright, each in a run of its own", role: "ours", open: inRuns },
-        barePipe(),
+        { name: "statewright", role: "ours", open: openDirectCalls },
+        { name: "statewright, one run per call", role: "ours", open: openCallsInRuns },
+        createPipeContender(),
       ],
-      checks: [{ of: "statewright", to: "the bare pipe", measure: "wall", atMost: 3 }],
+      checks: [{ subject: "statewright", baseline: "bare pipe", measure: "wall", max: 3 }],
     },
   ];
 }
 
-/** What a tool node does with a call of it, without the tool node. */
-async function alone(): Promise<Work> {
+/** Calls the plugin's tool in the same way as a tool node, without a graph. */
+async function openDirectCalls(): Promise<Work> {
   const plugin = await loadPlugin({ command: "python3", args: [script] });
   const [stats] = plugin.tools;
   const call = { id: "call", name: "stats", args };
   const runtime = { callId: "call", signal: new AbortController().signal } as ToolRuntime;
   return {
     run: (size) =>
-      eachTimed(size, async () => {
+      measureEach(size, async () => {
         await stats?.call(undefined, runtime, call);
       }),
-    close: () => closed(() => plugin.close()),
+    close: () => closeWork(() => plugin.close()),
   };
 }
 
-/** A run for each call: its machine, its graph and its transcript besides. */
-async function inRuns(): Promise<Work> {
+/** Starts a run for each call, which adds the cost of the machine, the graph and the transcript. */
+async function openCallsInRuns(): Promise<Work> {
   const plugin = await loadPlugin({ command: "python3", args: [script] });
-  const graph = answeringCalls(plugin.tools);
-  const asking: Message = {
+  const graph = createToolGraph(plugin.tools);
+  const callMessage: Message = {
     role: "assistant",
     id: "asking",
     finish: "calls",
@@ -67,54 +67,55 @@ async function inRuns(): Promise<Work> {
   };
   return {
     run: (size) =>
-      eachTimed(size, async () => {
-        const { state } = await run(graph, { input: { messages: [asking] } }).result;
+      measureEach(size, async () => {
+        const { state } = await run(graph, { input: { messages: [callMessage] } }).result;
         const answer = state.messages.at(-1);
-        if (answer?.role !== "tool" || answer.isError) throw new Error("the plugin did not answer");
+        if (answer?.role !== "tool" || answer.isError)
+          throw new Error("plugin call: expected a tool result, got an error or no tool message");
       }),
-    close: () => closed(() => plugin.close()),
+    close: () => closeWork(() => plugin.close()),
   };
 }
 
-function answeringCalls(tools: readonly Tool[]) {
+function createToolGraph(tools: readonly Tool[]) {
   return defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
 }
 
-/** The same lines, written and read by hand. */
-function barePipe(): Contender {
+/** Writes and reads the same lines without a plugin client. */
+function createPipeContender(): Contender {
   return {
-    name: "the bare pipe",
+    name: "bare pipe",
     role: "limit",
     open: () => {
       const python = spawn("python3", [script], { stdio: ["pipe", "pipe", "inherit"] });
-      let answered: (() => void) | undefined;
+      let resolveAnswer: (() => void) | undefined;
       let line = "";
       python.stdout.setEncoding("utf8").on("data", (chunk: string) => {
         line += chunk;
         if (!line.endsWith("\n")) return;
         JSON.parse(line);
         line = "";
-        answered?.();
+        resolveAnswer?.();
       });
       const call = `${JSON.stringify({ type: "call", call_id: "call", params: args })}\n`;
       return {
         run: (size) =>
-          eachTimed(size, async () => {
+          measureEach(size, async () => {
             const answer = new Promise<void>((resolve) => {
-              answered = resolve;
+              resolveAnswer = resolve;
             });
             python.stdin.write(call);
             await answer;
           }),
-        close: () => closed(() => new Promise((resolve) => python.on("close", resolve).stdin.end())),
+        close: () => closeWork(() => new Promise((resolve) => python.on("close", resolve).stdin.end())),
       };
     },
   };
 }
 
-async function closed(end: () => Promise<unknown>): Promise<undefined> {
-  await end();
+async function closeWork(close: () => Promise<unknown>): Promise<undefined> {
+  await close();
   return undefined;
 }

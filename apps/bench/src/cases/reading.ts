@@ -1,11 +1,14 @@
-/** B7 and B8: reading a thread: its newest state by its size, and a page of its history by the length of that; lists of many. */
+/**
+ * B7 and B8: reads of a thread: newest state by state size, history page by history length; lists of many threads and
+ * runs.
+ */
 import Database from "better-sqlite3";
 import {
   defineGraph,
   defineState,
   END,
+  getHistory,
   getState,
-  history,
   listRuns,
   listThreads,
   type Message,
@@ -17,19 +20,19 @@ import {
   sqliteStore,
 } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
-import { timed } from "../measure.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
+import { measureTime } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
-import { type ScratchFile, scratchFile } from "../scratch-files.ts";
+import { createScratchFile, type ScratchFile } from "../scratch-files.ts";
 
 const text = "m".repeat(100);
 const pageSize = 50;
-const listed = 20;
+const listSize = 20;
 
-/** Readings of one round: one alone is too short to be timed. */
-const readings = 10;
+/** Reads per round: a single read is too short for a timer. */
+const readsPerRound = 10;
 
-export function loadHead({ langgraph }: Peers): Case {
+export function createHeadCase({ langgraph }: Peers): Case {
   return {
     id: "B7",
     title: "load the newest state of a thread of 1,000 messages",
@@ -37,66 +40,70 @@ export function loadHead({ langgraph }: Peers): Case {
     budget: { cpuUs: 4_000, text: "4 ms" },
     size: 1_000,
     steady: true,
-    sizeOf: "data",
+    sizeKind: "data",
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(250), open: chats },
-      ...(langgraph === undefined ? [] : [peerChats(langgraph)]),
-      { name: "rows of JSON, read and parsed", role: "limit", open: bareRows },
+      { name: "statewright", role: "ours", growth: listDoublings(250), open: openChats },
+      ...(langgraph === undefined ? [] : [createPeerChatContender(langgraph)]),
+      { name: "rows of JSON, read and parsed", role: "limit", open: openBareRows },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.2 }],
   };
 }
 
-export function historyPage({ langgraph }: Peers): Case {
+export function createHistoryPageCase({ langgraph }: Peers): Case {
   return {
     id: "B8",
-    title: `one page of ${pageSize} from a history of 1,000 checkpoints`,
+    title: `one page of ${pageSize} checkpoints from a history of 1,000`,
     unit: "page",
-    budget: { cpuUs: 15_000, text: "15 ms, whatever the length of the history" },
+    budget: { cpuUs: 15_000, text: "15 ms, independent of the history's length" },
     size: 1_000,
-    sizeOf: "data",
-    steepest: 0.3,
+    sizeKind: "data",
+    maxGrowth: 0.3,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(500), open: counters },
-      ...(langgraph === undefined ? [] : [peerCounters(langgraph)]),
-      { name: `${pageSize} rows of JSON, read and parsed`, role: "limit", open: () => newestRows(pageSize) },
+      { name: "statewright", role: "ours", growth: listDoublings(500), open: openCounters },
+      ...(langgraph === undefined ? [] : [createPeerCounterContender(langgraph)]),
+      { name: `${pageSize} rows of JSON, read and parsed`, role: "limit", open: () => openNewestRows(pageSize) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 }],
   };
 }
 
-export function listsOfMany(): Case {
+export function createListCase(): Case {
   return {
     id: "B8 lists",
-    title: `the newest ${listed} of 2,000 threads, and the newest ${listed} of their runs that are done`,
+    title: `the newest ${listSize} of 2,000 threads, and the newest ${listSize} of their finished runs`,
     unit: "pair of lists",
-    budget: { cpuUs: 1_000, text: "none in the design; the same whatever the number of threads" },
+    budget: { cpuUs: 1_000, text: "none in the design; independent of the number of threads" },
     size: 2_000,
-    sizeOf: "data",
-    steepest: 0.5,
+    sizeKind: "data",
+    maxGrowth: 0.5,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(1_000), open: listings },
-      { name: `${2 * listed} rows of JSON, read and parsed`, role: "limit", open: () => newestRows(2 * listed) },
+      { name: "statewright", role: "ours", growth: listDoublings(1_000), open: openListings },
+      {
+        name: `${2 * listSize} rows of JSON, read and parsed`,
+        role: "limit",
+        open: () => openNewestRows(2 * listSize),
+      },
     ],
   };
 }
 
-/** Threads of the sizes that are asked for, made when they are asked for first, and read as often as a round says. */
-function threads(
-  make: (thread: string, size: number) => Promise<unknown>,
-  read: (thread: string) => Promise<unknown>,
+/** Creates a thread of each requested size at its first use, and reads the thread `readings` times per round. */
+function openThreads(
+  createThread: (thread: string, size: number) => Promise<unknown>,
+  readThread: (thread: string) => Promise<unknown>,
   close: () => void,
 ): Work {
-  const made = new Set<number>();
+  const created = new Set<number>();
   return {
     run: async (size) => {
       const thread = `thread-${size}`;
-      if (!made.has(size)) await make(thread, size);
-      made.add(size);
-      const { cpuUs, wallUs } = await timed(async () => {
-        for (let nth = 0; nth < readings; nth++) await read(thread);
+      if (!created.has(size)) await createThread(thread, size);
+      created.add(size);
+      const { cpuUs, wallUs } = await measureTime(async () => {
+        for (let nth = 0; nth < readsPerRound; nth++) await readThread(thread);
       });
-      return { cpuUs: cpuUs / readings, wallUs: wallUs / readings };
+      return { cpuUs: cpuUs / readsPerRound, wallUs: wallUs / readsPerRound };
     },
     close: () => {
       close();
@@ -106,22 +113,22 @@ function threads(
 }
 
 const chat = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
-  .nodes({ answer: ({ messages: said }) => ({ messages: [message("assistant", said.length)] }) })
+  .nodes({ answer: ({ messages: previous }) => ({ messages: [createMessage("assistant", previous.length)] }) })
   .edges({ [START]: "answer", answer: END });
 
-function message(role: "user" | "assistant", nth: number): Message {
+function createMessage(role: "user" | "assistant", nth: number): Message {
   const content = [{ type: "text", text } as const];
   return role === "user" ? { role, id: `m${nth}`, content } : { role, id: `m${nth}`, content, finish: "stop" };
 }
 
-/** A turn is a run: one message comes in, one is added. */
-function chats(): Work {
-  const file = scratchFile("ours.db");
+/** Chat threads. A turn is one run: one input message, one new message. */
+function openChats(): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
-  return threads(
+  return openThreads(
     async (thread, size) => {
       for (let nth = 0; nth < size; nth += 2)
-        await run(chat, { store, thread, input: { messages: [message("user", nth)] } }).result;
+        await run(chat, { store, thread, input: { messages: [createMessage("user", nth)] } }).result;
     },
     (thread) => getState(chat, { store, thread }),
     () => {
@@ -131,24 +138,27 @@ function chats(): Work {
   );
 }
 
-/** The same messages, a row each. */
-function bareRows(): Work {
-  return rows("SELECT text FROM messages WHERE thread = ? ORDER BY nth", (nth) =>
-    message(nth % 2 === 0 ? "user" : "assistant", nth),
+/** Raw rows: one row for each message. */
+function openBareRows(): Work {
+  return openRows("SELECT text FROM messages WHERE thread = ? ORDER BY nth", (nth) =>
+    createMessage(nth % 2 === 0 ? "user" : "assistant", nth),
   );
 }
 
-/** As many states of the counter, the newest first. */
-function newestRows(limit: number): Work {
-  return rows(`SELECT text FROM messages WHERE thread = ? ORDER BY nth DESC LIMIT ${limit}`, (n) => ({ n, limit: n }));
+/** Raw rows: the newest `limit` states of the counter. */
+function openNewestRows(limit: number): Work {
+  return openRows(`SELECT text FROM messages WHERE thread = ? ORDER BY nth DESC LIMIT ${limit}`, (n) => ({
+    n,
+    limit: n,
+  }));
 }
 
-/** A file for each number of threads, each thread with a run that is done. */
-function listings(): Work {
+/** One file for each number of threads. Each thread has one finished run. */
+function openListings(): Work {
   const files = new Map<string, { readonly file: ScratchFile; readonly store: SqliteStore }>();
-  return threads(
+  return openThreads(
     async (name, size) => {
-      const file = scratchFile(`${name}.db`);
+      const file = createScratchFile(`${name}.db`);
       const store = sqliteStore(file.path, { durability: "normal" });
       files.set(name, { file, store });
       for (let nth = 0; nth < size; nth++)
@@ -156,8 +166,11 @@ function listings(): Work {
     },
     async (name) => {
       const { store } = files.get(name) ?? {};
-      if (store === undefined) throw new Error(`there is no file of ${name}`);
-      return [await listThreads(store, { limit: listed }), await listRuns(store, { status: "done", limit: listed })];
+      if (store === undefined) throw new Error(`listings: expected a file for "${name}", got none`);
+      return [
+        await listThreads(store, { limit: listSize }),
+        await listRuns(store, { status: "done", limit: listSize }),
+      ];
     },
     () => {
       for (const { file, store } of files.values()) {
@@ -168,17 +181,17 @@ function listings(): Work {
   );
 }
 
-function rows(query: string, entryOf: (nth: number) => object): Work {
-  const file = scratchFile("rows.db");
+function openRows(query: string, createEntry: (nth: number) => object): Work {
+  const file = createScratchFile("rows.db");
   const db = new Database(file.path);
   db.exec(
     "CREATE TABLE messages (thread TEXT, nth INTEGER, text TEXT, PRIMARY KEY (thread, nth)) STRICT, WITHOUT ROWID",
   );
   const insert = db.prepare("INSERT INTO messages VALUES (?, ?, ?)");
   const select = db.prepare<[string], string>(query).pluck();
-  return threads(
+  return openThreads(
     async (thread, size) => {
-      for (let nth = 0; nth < size; nth++) insert.run(thread, nth, JSON.stringify(entryOf(nth)));
+      for (let nth = 0; nth < size; nth++) insert.run(thread, nth, JSON.stringify(createEntry(nth)));
     },
     async (thread) => select.all(thread).map((row): unknown => JSON.parse(row)),
     () => {
@@ -192,14 +205,14 @@ const counter = defineGraph({ name: "counter", state: defineState({ n: z.number(
   .nodes({ work: (state) => ({ n: state.n + 1 }) })
   .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 
-function counters(): Work {
-  const file = scratchFile("ours.db");
+function openCounters(): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
-  return threads(
+  return openThreads(
     async (thread, limit) => {
       await run(counter, { store, thread, input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY }).result;
     },
-    (thread) => takePage(history(counter, { store, thread, pageSize })),
+    (thread) => readPage(getHistory(counter, { store, thread, pageSize })),
     () => {
       store.close();
       file.remove();
@@ -207,12 +220,12 @@ function counters(): Work {
   );
 }
 
-async function takePage(entries: AsyncIterable<unknown>): Promise<void> {
-  let taken = 0;
-  for await (const _ of entries) if (++taken === pageSize) break;
+async function readPage(entries: AsyncIterable<unknown>): Promise<void> {
+  let count = 0;
+  for await (const _ of entries) if (++count === pageSize) break;
 }
 
-function peerThreads(
+function openPeerThreads(
   name: string,
   { SqliteSaver }: LangGraph,
   {
@@ -225,17 +238,17 @@ function peerThreads(
     readonly read: (graph: PeerGraph, config: object) => Promise<unknown>;
   },
 ): Work {
-  const file = scratchFile(name);
+  const file = createScratchFile(name);
   const saver = SqliteSaver.fromConnString(file.path);
   const graph = graphOf(saver);
-  const configOf = (thread: string): object => ({
+  const createConfig = (thread: string): object => ({
     recursionLimit: 1_000_000,
     durability: "sync",
     configurable: { thread_id: thread },
   });
-  return threads(
-    (thread, size) => make(graph, configOf(thread), size),
-    (thread) => read(graph, configOf(thread)),
+  return openThreads(
+    (thread, size) => make(graph, createConfig(thread), size),
+    (thread) => read(graph, createConfig(thread)),
     () => {
       saver.db.close();
       file.remove();
@@ -243,15 +256,18 @@ function peerThreads(
   );
 }
 
-/** Ten runs of many messages each: it keeps the whole conversation in each checkpoint, so how it came about makes no difference. */
-function peerChats(langgraph: LangGraph): Contender {
+/**
+ * Ten runs of many messages each. LangGraph.js stores the whole conversation in each checkpoint, so the number of
+ * runs makes no difference to a read.
+ */
+function createPeerChatContender(langgraph: LangGraph): Contender {
   const { AIMessage, HumanMessage, MessagesAnnotation, StateGraph } = langgraph;
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(250),
+    growth: listDoublings(250),
     open: () =>
-      peerThreads("theirs.db", langgraph, {
+      openPeerThreads("theirs.db", langgraph, {
         graphOf: (checkpointer) =>
           new StateGraph(MessagesAnnotation)
             .addNode("answer", () => ({ messages: [new AIMessage({ content: text })] }))
@@ -259,22 +275,23 @@ function peerChats(langgraph: LangGraph): Contender {
             .addEdge("answer", "__end__")
             .compile({ checkpointer }),
         make: async (graph, config, size) => {
-          const sent = (): readonly unknown[] => Array.from({ length: size / 10 - 1 }, () => new HumanMessage(text));
-          for (let nth = 0; nth < 10; nth++) await graph.invoke({ messages: sent() }, config);
+          const createInput = (): readonly unknown[] =>
+            Array.from({ length: size / 10 - 1 }, () => new HumanMessage(text));
+          for (let nth = 0; nth < 10; nth++) await graph.invoke({ messages: createInput() }, config);
         },
         read: (graph, config) => graph.getState(config),
       }),
   };
 }
 
-function peerCounters(langgraph: LangGraph): Contender {
+function createPeerCounterContender(langgraph: LangGraph): Contender {
   const { Annotation, StateGraph } = langgraph;
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(250),
+    growth: listDoublings(250),
     open: () =>
-      peerThreads("theirs.db", langgraph, {
+      openPeerThreads("theirs.db", langgraph, {
         graphOf: (checkpointer) =>
           new StateGraph(Annotation.Root({ n: Annotation(), limit: Annotation() }))
             .addNode("work", (state: { readonly n: number }) => ({ n: state.n + 1 }))
@@ -286,7 +303,7 @@ function peerCounters(langgraph: LangGraph): Contender {
             )
             .compile({ checkpointer }),
         make: (graph, config, limit) => graph.invoke({ n: 0, limit }, config),
-        read: (graph, config) => takePage(graph.getStateHistory(config, { limit: pageSize })),
+        read: (graph, config) => readPage(graph.getStateHistory(config, { limit: pageSize })),
       }),
   };
 }

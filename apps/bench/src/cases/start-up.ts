@@ -1,4 +1,7 @@
-/** B10: what an import costs, each in a process of its own, on the built packages: Node would spend its time on TypeScript. */
+/**
+ * B10: cost of an import of the built packages, in a new process for each sample. Importing the sources would measure
+ * Node's type stripping.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,7 +11,7 @@ import type { Peers } from "../peers/langgraph.ts";
 
 const packages = new URL("../../../../packages/", import.meta.url);
 
-/** Sends imports between our packages to their built files, as an installed package would. */
+/** Redirects imports between our packages to the built files, as in an installed package. */
 const redirect = `
 import { registerHooks } from "node:module";
 const packages = ${JSON.stringify(packages.href)};
@@ -21,32 +24,34 @@ registerHooks({
 });
 `;
 
-export function startUp({ langgraphEntry }: Peers): readonly Case[] {
-  return [importCase("core", 60), importCase("statewright", 120, langgraphEntry)];
+export function createStartUpCases({ langgraphEntry }: Peers): readonly Case[] {
+  return [createImportCase("core", 60), createImportCase("statewright", 120, langgraphEntry)];
 }
 
-function importCase(name: string, budgetMs: number, peer?: string): Case {
+function createImportCase(name: string, budgetMs: number, peer?: string): Case {
   const ours = new URL(`${name}/dist/index.js`, packages);
   return {
     id: `B10 ${name}`,
-    title: `import of ${name}, above that of an empty process`,
+    title: `import of ${name}, without the start of an empty process`,
     unit: "import",
     budget: { cpuUs: budgetMs * 1_000, text: `${budgetMs} ms` },
     size: 1,
     contenders: [
-      ...(existsSync(fileURLToPath(ours)) ? [imported("statewright", "ours", ours.href)] : []),
-      ...(peer === undefined ? [] : [imported("LangGraph.js", "peer", peer)]),
+      ...(existsSync(fileURLToPath(ours)) ? [createImportContender("statewright", "ours", ours.href)] : []),
+      ...(peer === undefined ? [] : [createImportContender("LangGraph.js", "peer", peer)]),
     ],
-    ...(peer === undefined ? {} : { checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }] }),
+    ...(peer === undefined
+      ? {}
+      : { checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 }] }),
   };
 }
 
-function imported(name: string, role: Contender["role"], url: string): Contender {
-  return { name, role, elsewhere: true, open: () => ({ run: async () => importOnce(url) }) };
+function createImportContender(name: string, role: Contender["role"], url: string): Contender {
+  return { name, role, ownProcesses: true, open: () => ({ run: async () => measureImport(url) }) };
 }
 
-/** Import a module by its address, or by its name as it is found from a folder. */
-export function importOnce(url: string, cwd?: string): Sample {
+/** Imports a module by URL, or by name as resolved from the folder `cwd`. */
+export function measureImport(url: string, cwd?: string): Sample {
   const script = `${redirect}
 const cpu = process.cpuUsage();
 const wall = performance.now();
@@ -58,6 +63,6 @@ console.log(JSON.stringify({ cpuUs: user + system, wallUs: (performance.now() - 
     cwd,
   });
   const line = stdout.trim().split("\n").at(-1) ?? "";
-  if (!line.startsWith("{")) throw new Error(`${url} could not be imported: ${stderr.trim().split("\n").at(-1) ?? ""}`);
+  if (!line.startsWith("{")) throw new Error(`import of ${url} failed: ${stderr.trim().split("\n").at(-1) ?? ""}`);
   return JSON.parse(line) as Sample;
 }

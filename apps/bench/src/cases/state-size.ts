@@ -1,38 +1,41 @@
-/** B2 state: a superstep that changes one small channel beside a large state: the state must not be written, copied or walked. */
+/**
+ * B2 state: superstep with a write to one small channel of a large state. The superstep must not write, copy or
+ * traverse the whole state.
+ */
 import { defineGraph, defineState, END, route, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 import { createRunClock } from "../run-clock.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
-/** Supersteps of a round; the first one, in whose checkpoint the state is, does not count. */
+/** Supersteps per round. The first superstep does not count: its checkpoint contains the whole state. */
 const steps = 1_000;
-const stepsOfPeer = 50;
+const peerSteps = 50;
 
-export function superstepBesideState({ langgraph }: Peers): Case {
+export function createStateSizeCase({ langgraph }: Peers): Case {
   return {
     id: "B2 state",
-    title: "superstep saved to SQLite that counts, beside a state of 40 KB, synchronous=NORMAL",
+    title: "superstep of a counter saved to SQLite, with 40 KB of other state, synchronous=NORMAL",
     unit: "superstep",
-    budget: { cpuUs: 60, text: "60 µs, whatever the size of the state" },
+    budget: { cpuUs: 60, text: "60 µs, independent of the state's size" },
     disk: true,
     size: 40,
-    sizeOf: "data",
+    sizeKind: "data",
     steady: true,
-    steepest: 0.3,
+    maxGrowth: 0.3,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(10), open: ours },
-      ...(langgraph === undefined ? [] : [theirs(langgraph)]),
-      { name: "the state as JSON, once", role: "limit", open: () => ({ run: encoded }) },
+      { name: "statewright", role: "ours", growth: listDoublings(10), open: openStatewright },
+      ...(langgraph === undefined ? [] : [createPeerContender(langgraph)]),
+      { name: "state as JSON, serialized once", role: "limit", open: () => ({ run: encodeStates }) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.2 }],
   };
 }
 
-/** A state of so many KB: rows of 1 KB each, as documents or findings are. */
-function rowsOf(kilobytes: number): string[] {
+/** Creates a state of the given size: rows of 1 KB, like documents or findings. */
+function createRows(kilobytes: number): string[] {
   return Array.from({ length: kilobytes }, (_, nth) => `${nth} `.padEnd(1_000, "row "));
 }
 
@@ -48,16 +51,16 @@ const graph = defineGraph({
   })
   .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 
-/** Runs from the second superstep to the end of the run. */
+/** Measures from the second superstep to the end of the run. */
 const clock = createRunClock();
 
-function ours(): Work {
-  const file = scratchFile("ours.db");
+function openStatewright(): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   let runs = 0;
   return {
     run: async (kilobytes) => {
-      const input = { n: 0, limit: steps + 1, rows: rowsOf(kilobytes) };
+      const input = { n: 0, limit: steps + 1, rows: createRows(kilobytes) };
       await run(graph, { store, thread: `thread-${runs++}`, input, maxSteps: Number.POSITIVE_INFINITY }).result;
       return clock.stop(steps);
     },
@@ -69,23 +72,26 @@ function ours(): Work {
   };
 }
 
-async function encoded(kilobytes: number): Promise<Sample> {
-  const state = { n: 0, limit: steps, rows: rowsOf(kilobytes) };
+async function encodeStates(kilobytes: number): Promise<Sample> {
+  const state = { n: 0, limit: steps, rows: createRows(kilobytes) };
   clock.start();
   let bytes = 0;
   for (let nth = 0; nth < steps; nth++) bytes += JSON.stringify(state).length;
   const sample = clock.stop(steps);
-  if (bytes < steps * kilobytes * 1_000) throw new Error(`a state of ${kilobytes} KB came to ${bytes / steps} bytes`);
+  if (bytes < steps * kilobytes * 1_000)
+    throw new Error(
+      `expected at least ${kilobytes} KB of JSON for a state of ${kilobytes} KB, got ${bytes / steps} bytes`,
+    );
   return sample;
 }
 
-function theirs({ StateGraph, Annotation, SqliteSaver }: LangGraph): Contender {
+function createPeerContender({ StateGraph, Annotation, SqliteSaver }: LangGraph): Contender {
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(10),
+    growth: listDoublings(10),
     open: () => {
-      const file = scratchFile("theirs.db");
+      const file = createScratchFile("theirs.db");
       const saver = SqliteSaver.fromConnString(file.path);
       const looping = new StateGraph(Annotation.Root({ n: Annotation(), limit: Annotation(), rows: Annotation() }))
         .addNode("work", (state: { readonly n: number }) => {
@@ -103,8 +109,8 @@ function theirs({ StateGraph, Annotation, SqliteSaver }: LangGraph): Contender {
       return {
         run: async (kilobytes) => {
           const config = { recursionLimit: 1_000, durability: "sync", configurable: { thread_id: `t${runs++}` } };
-          await looping.invoke({ n: 0, limit: stepsOfPeer + 1, rows: rowsOf(kilobytes) }, config);
-          return clock.stop(stepsOfPeer);
+          await looping.invoke({ n: 0, limit: peerSteps + 1, rows: createRows(kilobytes) }, config);
+          return clock.stop(peerSteps);
         },
         close: () => {
           saver.db.close();

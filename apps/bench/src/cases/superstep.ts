@@ -1,24 +1,24 @@
-/** B1 and B2: one superstep of a node that does nothing but count, in memory and saved. */
+/** B1 and B2: one superstep of a counter node, in memory and with a store. */
 import Database from "better-sqlite3";
 import { defineGraph, defineState, END, type Graph, route, run, START, type Store, sqliteStore } from "statewright";
 import { assign, createMachine, initialTransition, transition } from "xstate";
 import * as z from "zod";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
 import { createRunClock } from "../run-clock.ts";
-import { type ScratchFile, scratchFile } from "../scratch-files.ts";
+import { createScratchFile, type ScratchFile } from "../scratch-files.ts";
 
 type Durability = "normal" | "full";
 
-/** Where a run is saved. */
-type RunPlace = { readonly store: Store; readonly thread: string };
+/** Store and thread of a saved run. */
+type RunLocation = { readonly store: Store; readonly thread: string };
 
 const counter = defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
   .nodes({ work: (state) => ({ n: state.n + 1 }) })
   .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 
-export function superstepInMemory({ langgraph }: Peers): Case {
+export function createMemorySuperstepCase({ langgraph }: Peers): Case {
   return {
     id: "B1",
     title: "superstep of a trivial node, no store",
@@ -26,17 +26,22 @@ export function superstepInMemory({ langgraph }: Peers): Case {
     budget: { cpuUs: 25, text: "25 µs" },
     size: 2_000,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(1_000), open: () => ({ run: (size) => count(size) }) },
-      ...(langgraph === undefined ? [] : [peerInMemory(langgraph)]),
-      { name: "a bare transition of XState", role: "limit", open: () => ({ run: bareTransitions }) },
-      { name: "an empty async loop", role: "limit", open: () => ({ run: emptyLoop }) },
+      {
+        name: "statewright",
+        role: "ours",
+        growth: listDoublings(1_000),
+        open: () => ({ run: (size) => runCounter(size) }),
+      },
+      ...(langgraph === undefined ? [] : [createMemoryPeerContender(langgraph)]),
+      { name: "bare transition of XState", role: "limit", open: () => ({ run: runTransitions }) },
+      { name: "empty async loop", role: "limit", open: () => ({ run: runEmptyLoop }) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.1 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.1 }],
   };
 }
 
-export function superstepSaved(durability: Durability, { langgraph }: Peers): Case {
-  // Short rounds at FULL, so that the turns follow each other closely: what a disk needs changes from second to second.
+export function createSavedSuperstepCase(durability: Durability, { langgraph }: Peers): Case {
+  // Short rounds at FULL: contenders alternate quickly, because the speed of a disk changes from second to second.
   const size = durability === "full" ? 50 : 1_000;
   return {
     id: durability === "full" ? "B2 full" : "B2",
@@ -50,44 +55,54 @@ export function superstepSaved(durability: Durability, { langgraph }: Peers): Ca
       {
         name: "statewright",
         role: "ours",
-        growth: doublings(durability === "normal" ? 500 : 25),
-        open: () => savedRuns(durability),
+        growth: listDoublings(durability === "normal" ? 500 : 25),
+        open: () => openSavedRuns(durability),
       },
-      ...(langgraph === undefined ? [] : [peerSaved(langgraph, durability)]),
-      { name: "one raw transaction", role: "limit", open: () => rawTransactions(durability, "one row") },
-      { name: "the same in three tables", role: "limit", open: () => rawTransactions(durability, "three tables") },
-      { name: handMade, role: "limit", open: () => handMadeSupersteps(durability) },
+      ...(langgraph === undefined ? [] : [createSavedPeerContender(langgraph, durability)]),
+      { name: "one raw transaction", role: "limit", open: () => openRawTransactions(durability, "one row") },
+      {
+        name: "one raw transaction on three tables",
+        role: "limit",
+        open: () => openRawTransactions(durability, "three tables"),
+      },
+      { name: combinedName, role: "limit", open: () => openCombinedSupersteps(durability) },
     ],
     checks: [
-      { of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: durability === "full" ? 0.4 : 0.2 },
-      // Guards against a step back, above the budget of 1.3 (docs/performance.md says why): disks differ, and their mood too.
-      { of: "statewright", to: "the same in three tables", measure: "wall", atMost: durability === "full" ? 3 : 6 },
-      { of: "statewright", to: handMade, measure: "wall", atMost: 3 },
+      { subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: durability === "full" ? 0.4 : 0.2 },
+      // Regression limits above the budget of 1.3 (docs/performance.md explains the difference): disks differ, and so
+      // does the speed of one disk over time.
+      {
+        subject: "statewright",
+        baseline: "one raw transaction on three tables",
+        measure: "wall",
+        max: durability === "full" ? 3 : 6,
+      },
+      { subject: "statewright", baseline: combinedName, measure: "wall", max: 3 },
     ],
   };
 }
 
-/** What B2 leaves out: the beginning and the end of a run, each on a thread of its own. */
-export function runSaved({ langgraph }: Peers): Case {
+/** Measures the start and the end of a run, which B2 excludes: each run on its own thread. */
+export function createSavedRunCase({ langgraph }: Peers): Case {
   return {
     id: "B2 run",
-    title: "run of one superstep on a thread of its own, saved to SQLite, synchronous=NORMAL",
+    title: "run of one superstep on its own thread, saved to SQLite, synchronous=NORMAL",
     unit: "run",
     budget: { cpuUs: 700, text: "none in the design" },
     disk: true,
     size: 200,
     steady: true,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(100), open: () => eachOnItsThread() },
-      ...(langgraph === undefined ? [] : [peerOnThreads(langgraph)]),
-      { name: "one raw transaction", role: "limit", open: () => rawTransactions("normal", "one row") },
+      { name: "statewright", role: "ours", growth: listDoublings(100), open: () => openThreadPerRun() },
+      ...(langgraph === undefined ? [] : [createPeerRunContender(langgraph)]),
+      { name: "one raw transaction", role: "limit", open: () => openRawTransactions("normal", "one row") },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 }],
   };
 }
 
-function eachOnItsThread(): Work {
-  const file = scratchFile("ours.db");
+function openThreadPerRun(): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability: "normal" });
   let runs = 0;
   return {
@@ -96,34 +111,38 @@ function eachOnItsThread(): Work {
         await run(counter, { input: { n: 0, limit: 1 }, store, thread: `thread-${runs++}` }).result;
       return undefined;
     },
-    close: () => ended(file, runs, () => store.close()),
+    close: () => closeFile(file, runs, () => store.close()),
   };
 }
 
-async function count(limit: number): Promise<undefined> {
+async function runCounter(limit: number): Promise<undefined> {
   await run(counter as Graph, { input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY }).result;
 }
 
-/** Runs from the second superstep to the end of the run: a run that begins is a case of its own (B2 run). */
+/** Measures from the second superstep to the end of the run. Case `B2 run` measures the start of a run. */
 const clock = createRunClock();
 
-function savedCounter(writes?: () => void) {
+function createCounter(write?: () => void) {
   return defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
     .nodes({
       work: (state) => {
         if (state.n === 1) clock.start();
-        writes?.();
+        write?.();
         return { n: state.n + 1 };
       },
     })
     .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 }
 
-const saved = savedCounter();
+const timedCounter = createCounter();
 
-async function countFromSecond(graph: typeof saved, supersteps: number, where?: RunPlace): Promise<Sample> {
+async function measureFromSecond(
+  graph: typeof timedCounter,
+  supersteps: number,
+  location?: RunLocation,
+): Promise<Sample> {
   const input = { n: 0, limit: supersteps + 1 };
-  await run(graph, { input, maxSteps: Number.POSITIVE_INFINITY, ...where }).result;
+  await run(graph, { input, maxSteps: Number.POSITIVE_INFINITY, ...location }).result;
   return clock.stop();
 }
 
@@ -133,70 +152,70 @@ const bareMachine = createMachine({
   states: { work: { on: { done: { target: "work", actions: assign({ n: ({ context }) => context.n + 1 }) } } } },
 });
 
-function bareTransitions(size: number): undefined {
+function runTransitions(size: number): undefined {
   let [snapshot] = initialTransition(bareMachine);
   for (let n = 0; n < size; n++) [snapshot] = transition(bareMachine, snapshot, { type: "done" });
 }
 
-async function emptyLoop(size: number): Promise<undefined> {
+async function runEmptyLoop(size: number): Promise<undefined> {
   let n = 0;
-  const work = async (): Promise<void> => {
+  const increment = async (): Promise<void> => {
     n += 1;
   };
-  while (n < size) await work();
+  while (n < size) await increment();
 }
 
-function savedRuns(durability: Durability): Work {
-  const file = scratchFile("ours.db");
+function openSavedRuns(durability: Durability): Work {
+  const file = createScratchFile("ours.db");
   const store = sqliteStore(file.path, { durability });
   let runs = 0;
   let units = 0;
   return {
     run: (size) => {
       units += size + 1;
-      return countFromSecond(saved, size, { store, thread: `thread-${runs++}` });
+      return measureFromSecond(timedCounter, size, { store, thread: `thread-${runs++}` });
     },
-    close: () => ended(file, units, () => store.close()),
+    close: () => closeFile(file, units, () => store.close()),
   };
 }
 
 type Shape = "one row" | "three tables";
 
 /**
- * The same bytes as ours leave, one transaction a unit, with the same pages and the same durability: in one row, or as
- * our tables hold them, a checkpoint, a delta and a thread whose owner is checked.
+ * Raw transactions, one per unit, with the same bytes, page size and durability as a superstep of Statewright. The
+ * shape is one row, or the rows of Statewright's tables: a checkpoint, a delta, and a thread with an owner check.
  */
-async function rawTransactions(durability: Durability, shape: Shape): Promise<Work> {
+async function openRawTransactions(durability: Durability, shape: Shape): Promise<Work> {
   const raw = await openRaw(durability, shape);
   let units = 0;
   return {
     run: (size) => {
       units += size;
-      for (let unit = 0; unit < size; unit++) raw.transaction();
+      for (let unit = 0; unit < size; unit++) raw.commitUnit();
       return undefined;
     },
     close: () => raw.close(units),
   };
 }
 
-const handMade = "a superstep in memory whose node writes them so";
+const combinedName = "superstep in memory with the raw transaction in its node";
 
-/** What a superstep and a transaction take where neither knows of the other: the least that a saved superstep can. */
-async function handMadeSupersteps(durability: Durability): Promise<Work> {
+/** A superstep plus an independent transaction: the lower bound of a saved superstep. */
+async function openCombinedSupersteps(durability: Durability): Promise<Work> {
   const raw = await openRaw(durability, "three tables");
-  const graph = savedCounter(raw.transaction);
+  const graph = createCounter(raw.commitUnit);
   let units = 0;
   return {
     run: (size) => {
       units += size + 1;
-      return countFromSecond(graph, size);
+      return measureFromSecond(graph, size);
     },
     close: () => raw.close(units),
   };
 }
 
 async function openRaw(durability: Durability, shape: Shape) {
-  const file = scratchFile("raw.db");
+  const file = createScratchFile("raw.db");
   const db = new Database(file.path);
   db.pragma("page_size = 2048");
   db.pragma("journal_mode = WAL");
@@ -211,121 +230,121 @@ async function openRaw(durability: Durability, shape: Shape) {
   const delta = db.prepare("INSERT INTO deltas (text) VALUES (?)");
   const fence = db.prepare("SELECT seq FROM threads WHERE key = 1 AND epoch = 1");
   const commit = db.prepare("COMMIT");
-  const bytes = await bytesOfOurs();
-  const [text, less] = shape === "one row" ? ["x".repeat(bytes), ""] : ["x".repeat(bytes - 24), "x".repeat(24)];
+  const bytes = await measureOwnBytes();
+  const [text, deltaText] = shape === "one row" ? ["x".repeat(bytes), ""] : ["x".repeat(bytes - 24), "x".repeat(24)];
   return {
-    transaction: (): void => {
+    commitUnit: (): void => {
       begin.run();
       checkpoint.run(text);
       if (shape === "three tables") {
-        delta.run(less);
+        delta.run(deltaText);
         fence.get();
       }
       commit.run();
     },
-    close: (units: number): number => ended(file, units, () => db.close()),
+    close: (units: number): number => closeFile(file, units, () => db.close()),
   };
 }
 
-/** The bytes that each unit has left, when what wrote them is closed. */
-function ended(file: ScratchFile, units: number, close: () => void): number {
+/** Closes the writer and returns the bytes per unit on disk. */
+function closeFile(file: ScratchFile, units: number, close: () => void): number {
   close();
-  const bytes = file.bytes() / units;
+  const bytes = file.countBytes() / units;
   file.remove();
   return bytes;
 }
 
-let ourBytes: number | undefined;
+let ownBytes: number | undefined;
 
-/** What one of our supersteps leaves in a file, beyond what every file holds. */
-async function bytesOfOurs(): Promise<number> {
-  if (ourBytes !== undefined) return ourBytes;
+/** Returns the bytes of one superstep of Statewright in a file, without the fixed size of an empty file. */
+async function measureOwnBytes(): Promise<number> {
+  if (ownBytes !== undefined) return ownBytes;
   const sizes = [];
   for (const units of [10, 1_010]) {
-    const work = savedRuns("normal");
+    const work = openSavedRuns("normal");
     await work.run(units);
     sizes.push(((await work.close?.()) ?? 0) * (units + 1));
   }
-  ourBytes = Math.round(((sizes[1] ?? 0) - (sizes[0] ?? 0)) / 1_000);
-  return ourBytes;
+  ownBytes = Math.round(((sizes[1] ?? 0) - (sizes[0] ?? 0)) / 1_000);
+  return ownBytes;
 }
 
-function peerInMemory(langgraph: LangGraph): Contender {
-  const graph = peerCounter(langgraph, undefined);
+function createMemoryPeerContender(langgraph: LangGraph): Contender {
+  const graph = createPeerCounter(langgraph, undefined);
   return {
     name: "LangGraph.js",
     role: "peer",
     size: 300,
-    growth: doublings(100),
-    open: () => ({ run: (size) => countPeer(graph, size, "memory") }),
+    growth: listDoublings(100),
+    open: () => ({ run: (size) => runPeerCounter(graph, size, "memory") }),
   };
 }
 
-function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
+function createSavedPeerContender(langgraph: LangGraph, durability: Durability): Contender {
   return {
     name: "LangGraph.js",
     role: "peer",
     size: durability === "full" ? 50 : 100,
-    growth: doublings(durability === "normal" ? 50 : 25),
+    growth: listDoublings(durability === "normal" ? 50 : 25),
     open: () => {
-      const file = scratchFile("theirs.db");
+      const file = createScratchFile("theirs.db");
       const saver = langgraph.SqliteSaver.fromConnString(file.path);
-      const graph = peerCounter(langgraph, saver);
+      const graph = createPeerCounter(langgraph, saver);
       let runs = 0;
       let units = 0;
       return {
         run: async (size) => {
-          if (runs === 0) await countPeer(graph, 1, "set-up");
+          if (runs === 0) await runPeerCounter(graph, 1, "set-up");
           saver.db.pragma(`synchronous = ${durability.toUpperCase()}`);
           units += size + 1;
-          await countPeer(graph, size + 1, `thread-${runs++}`);
+          await runPeerCounter(graph, size + 1, `thread-${runs++}`);
           return clock.stop();
         },
-        close: () => ended(file, units, () => saver.db.close()),
+        close: () => closeFile(file, units, () => saver.db.close()),
       };
     },
   };
 }
 
-function peerOnThreads(langgraph: LangGraph): Contender {
+function createPeerRunContender(langgraph: LangGraph): Contender {
   return {
     name: "LangGraph.js",
     role: "peer",
     size: 100,
-    growth: doublings(50),
+    growth: listDoublings(50),
     open: () => {
-      const file = scratchFile("theirs.db");
+      const file = createScratchFile("theirs.db");
       const saver = langgraph.SqliteSaver.fromConnString(file.path);
-      const graph = peerCounter(langgraph, saver);
+      const graph = createPeerCounter(langgraph, saver);
       let runs = 0;
       return {
         run: async (size) => {
-          if (runs === 0) await countPeer(graph, 1, "set-up");
+          if (runs === 0) await runPeerCounter(graph, 1, "set-up");
           saver.db.pragma("synchronous = NORMAL");
-          for (let nth = 0; nth < size; nth++) await countPeer(graph, 1, `thread-${runs++}`);
+          for (let nth = 0; nth < size; nth++) await runPeerCounter(graph, 1, `thread-${runs++}`);
           return undefined;
         },
-        close: () => ended(file, runs, () => saver.db.close()),
+        close: () => closeFile(file, runs, () => saver.db.close()),
       };
     },
   };
 }
 
-function peerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: PeerSaver | undefined): PeerGraph {
-  const work = (state: { readonly n: number }): object => {
+function createPeerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: PeerSaver | undefined): PeerGraph {
+  const increment = (state: { readonly n: number }): object => {
     if (checkpointer !== undefined && state.n === 1) clock.start();
     return { n: state.n + 1 };
   };
-  const next = (state: { readonly n: number; readonly limit: number }): string =>
+  const routeNext = (state: { readonly n: number; readonly limit: number }): string =>
     state.n < state.limit ? "work" : "__end__";
   return new StateGraph(Annotation.Root({ n: Annotation(), limit: Annotation() }))
-    .addNode("work", work)
+    .addNode("work", increment)
     .addEdge("__start__", "work")
-    .addConditionalEdges("work", next, ["work", "__end__"])
+    .addConditionalEdges("work", routeNext, ["work", "__end__"])
     .compile({ checkpointer });
 }
 
-async function countPeer(graph: PeerGraph, limit: number, thread: string): Promise<undefined> {
+async function runPeerCounter(graph: PeerGraph, limit: number, thread: string): Promise<undefined> {
   const config = { recursionLimit: 1_000_000, durability: "sync", configurable: { thread_id: thread } };
   await graph.invoke({ n: 0, limit }, config);
 }

@@ -1,22 +1,22 @@
-/** B18: one tool call through its machine, from the model's block to the answer, as one of many of a message. */
+/** B18: one tool call through its machine, from the call block to the result, as one of many calls of a message. */
 import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings } from "../case.ts";
+import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 
 const input = z.object({ city: z.string() });
 const description = "Current weather for a city.";
-const answer = async ({ city }: z.infer<typeof input>): Promise<string> => `It is raining in ${city}.`;
-const weather = defineTool({ name: "weather", description, input, effect: "pure", run: answer });
+const describeWeather = async ({ city }: z.infer<typeof input>): Promise<string> => `It is raining in ${city}.`;
+const weather = defineTool({ name: "weather", description, input, effect: "pure", run: describeWeather });
 
-const answerCalls = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
   .nodes({ tools: toolNode({ tools: [weather] }) })
   .edges({ [START]: "tools", tools: END });
 
-export function toolCall({ langgraph }: Peers): Case {
+export function createToolCallCase({ langgraph }: Peers): Case {
   return {
     id: "B18",
-    title: "a whole in-process tool call through its machine",
+    title: "complete in-process tool call through its machine",
     unit: "call",
     budget: { cpuUs: 40, text: "40 µs" },
     size: 500,
@@ -24,22 +24,22 @@ export function toolCall({ langgraph }: Peers): Case {
       {
         name: "statewright",
         role: "ours",
-        growth: doublings(250),
+        growth: listDoublings(250),
         open: () => ({
           run: async (size) => {
-            await run(answerCalls, { input: { messages: asking(size) } }).result;
+            await run(toolGraph, { input: { messages: createCallMessages(size) } }).result;
             return undefined;
           },
         }),
       },
-      ...(langgraph === undefined ? [] : [peerToolCall(langgraph)]),
-      { name: "the tool's schema and function", role: "limit", open: () => ({ run: bare }) },
+      ...(langgraph === undefined ? [] : [createPeerContender(langgraph)]),
+      { name: "schema and function of the tool", role: "limit", open: () => ({ run: runBareCalls }) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 }],
   };
 }
 
-function asking(calls: number): Message[] {
+function createCallMessages(calls: number): Message[] {
   const content = Array.from({ length: calls }, (_, index) => ({
     type: "call" as const,
     id: `call-${index}`,
@@ -49,20 +49,20 @@ function asking(calls: number): Message[] {
   return [{ role: "assistant", id: "asking", finish: "calls", content }];
 }
 
-async function bare(size: number): Promise<undefined> {
-  await Promise.all(Array.from({ length: size }, async () => answer(input.parse({ city: "Oslo" }))));
+async function runBareCalls(size: number): Promise<undefined> {
+  await Promise.all(Array.from({ length: size }, async () => describeWeather(input.parse({ city: "Oslo" }))));
 }
 
-function peerToolCall({ StateGraph, MessagesAnnotation, ToolNode, AIMessage, tool }: LangGraph): Contender {
+function createPeerContender({ StateGraph, MessagesAnnotation, ToolNode, AIMessage, tool }: LangGraph): Contender {
   const graph = new StateGraph(MessagesAnnotation)
-    .addNode("tools", new ToolNode([tool(answer as never, { name: "weather", description, schema: input })]))
+    .addNode("tools", new ToolNode([tool(describeWeather as never, { name: "weather", description, schema: input })]))
     .addEdge("__start__", "tools")
     .addEdge("tools", "__end__")
     .compile();
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(250),
+    growth: listDoublings(250),
     open: () => ({
       run: async (size) => {
         const calls = Array.from({ length: size }, (_, index) => ({

@@ -1,67 +1,75 @@
-/** B6: what one turn with ten tool calls side by side leaves on disk, on a history of 100 KB. */
+/** B6: bytes on disk of one turn with ten parallel tool calls, after a history of 100 KB. */
 import { createAgent, defineTool, type Message, type ModelReply, sqliteStore } from "statewright";
 import * as z from "zod";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
-import { timed } from "../measure.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
+import { measureTime } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
 const text = "h".repeat(1_000);
 const calls = Array.from({ length: 10 }, (_, nth) => ({ id: `call-${nth}`, name: "lookup", args: { nth } }));
 const input = z.object({ nth: z.number() });
 const description = "Look something up.";
 
-export function toolTurn({ langgraph }: Peers): Case {
+export function createToolTurnCase({ langgraph }: Peers): Case {
   return {
     id: "B6",
-    title: "one agent turn of 10 parallel tool calls on a history of 100 KB, saved",
+    title: "one agent turn of 10 parallel tool calls after a history of 100 KB, saved",
     unit: "turn",
     budget: { cpuUs: 3_000, text: "0.12 MB on disk" },
     disk: true,
     size: 100,
-    sizeOf: "data",
+    sizeKind: "data",
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(50), open: ours },
-      ...(langgraph === undefined ? [] : [theirs(langgraph)]),
-      { name: "the messages of the turn as JSON, once", role: "limit", open: asJson },
+      { name: "statewright", role: "ours", growth: listDoublings(50), open: openStatewright },
+      ...(langgraph === undefined ? [] : [createPeerContender(langgraph)]),
+      { name: "messages of the turn as JSON, serialized once", role: "limit", open: openJsonWork },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "bytes", atMost: 0.1 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "bytes", max: 0.1 }],
   };
 }
 
-function ours(): Work {
+function openStatewright(): Work {
   const lookup = defineTool({ name: "lookup", description, input, effect: "pure", run: ({ nth }) => `found ${nth}` });
   const respond = async ({ messages }: { readonly messages: readonly Message[] }): Promise<ModelReply> =>
     messages.at(-1)?.role === "user"
       ? { content: calls.map((call) => ({ type: "call", ...call })), finish: "calls" }
       : { content: [{ type: "text", text: "Done." }], finish: "stop" };
-  const said = { id: "scripted", respond };
-  const user = (nth: number): Message => ({ role: "user", id: `u${nth}`, content: [{ type: "text", text }] });
+  const scriptedModel = { id: "scripted", respond };
+  const createUserMessage = (nth: number): Message => ({
+    role: "user",
+    id: `u${nth}`,
+    content: [{ type: "text", text }],
+  });
   let bytes = 0;
   return {
-    run: async (messagesBefore) => {
-      const history = Array.from({ length: messagesBefore }, (_, nth) => user(nth));
-      const file = scratchFile("ours.db");
+    run: async (historyLength) => {
+      const history = Array.from({ length: historyLength }, (_, nth) => createUserMessage(nth));
+      const file = createScratchFile("ours.db");
       const open = () => sqliteStore(file.path, { durability: "normal" });
       let store = open();
-      const quiet = createAgent({ name: "assistant", model: { ...said, respond: async () => done }, tools: [lookup] });
-      await quiet.run({ store, thread: "t", input: history }).result;
+      const historyAgent = createAgent({
+        name: "assistant",
+        model: { ...scriptedModel, respond: async () => finalReply },
+        tools: [lookup],
+      });
+      await historyAgent.run({ store, thread: "t", input: history }).result;
       store.close();
-      const before = file.bytes();
+      const historyBytes = file.countBytes();
       store = open();
-      const agent = createAgent({ name: "assistant", model: said, tools: [lookup] });
-      const sample = await timed(() => agent.run({ store, thread: "t", input: "Look ten things up." }).result);
+      const agent = createAgent({ name: "assistant", model: scriptedModel, tools: [lookup] });
+      const sample = await measureTime(() => agent.run({ store, thread: "t", input: "Look ten things up." }).result);
       store.close();
-      bytes = file.bytes() - before;
+      bytes = file.countBytes() - historyBytes;
       file.remove();
       return sample;
     },
-    bytes: () => bytes,
+    getBytes: () => bytes,
   };
 }
 
-/** What was asked, the calls, their answers and the end, as the smallest text that holds them. */
-function asJson(): Work {
+/** Serializes the input, the calls, the results and the final text as JSON, as the lower bound of the bytes. */
+function openJsonWork(): Work {
   let bytes = 0;
   const turn = [
     "Look ten things up.",
@@ -74,13 +82,13 @@ function asJson(): Work {
       bytes = JSON.stringify(turn).length;
       return undefined;
     },
-    bytes: () => bytes,
+    getBytes: () => bytes,
   };
 }
 
-const done: ModelReply = { content: [{ type: "text", text: "Done." }], finish: "stop" };
+const finalReply: ModelReply = { content: [{ type: "text", text: "Done." }], finish: "stop" };
 
-function theirs({
+function createPeerContender({
   StateGraph,
   MessagesAnnotation,
   ToolNode,
@@ -89,51 +97,59 @@ function theirs({
   SqliteSaver,
   tool,
 }: LangGraph): Contender {
-  type Seen = { readonly messages: readonly { readonly tool_calls?: readonly unknown[] }[] };
+  type PeerState = { readonly messages: readonly { readonly tool_calls?: readonly unknown[] }[] };
   const lookup = tool(({ nth }: { readonly nth: number }) => `found ${nth}`, {
     name: "lookup",
     description,
     schema: input,
   });
-  const callsTool = ({ messages }: Seen): string =>
+  const routeToolCalls = ({ messages }: PeerState): string =>
     (messages.at(-1)?.tool_calls?.length ?? 0) > 0 ? "tools" : "__end__";
   const config = { durability: "sync", configurable: { thread_id: "t" } };
   let bytes = 0;
-  const run: Work["run"] = async (messagesBefore) => {
-    const file = scratchFile("theirs.db");
-    const open = (calling: boolean) => {
+  const run: Work["run"] = async (historyLength) => {
+    const file = createScratchFile("theirs.db");
+    const open = (callTools: boolean) => {
       const saver = SqliteSaver.fromConnString(file.path);
-      const model = async ({ messages }: { readonly messages: readonly { getType(): string }[] }): Promise<object> => ({
+      const callModel = async ({
+        messages,
+      }: {
+        readonly messages: readonly { getType(): string }[];
+      }): Promise<object> => ({
         messages: [
           new AIMessage(
-            calling && messages.at(-1)?.getType() === "human"
+            callTools && messages.at(-1)?.getType() === "human"
               ? { content: "", tool_calls: calls }
               : { content: "Done." },
           ),
         ],
       });
       const graph = new StateGraph(MessagesAnnotation)
-        .addNode("model", model)
+        .addNode("model", callModel)
         .addNode("tools", new ToolNode([lookup]))
         .addEdge("__start__", "model")
-        .addConditionalEdges("model", callsTool, ["tools", "__end__"])
+        .addConditionalEdges("model", routeToolCalls, ["tools", "__end__"])
         .addEdge("tools", "model")
         .compile({ checkpointer: saver });
       return { saver, graph };
     };
     const first = open(false);
-    await first.graph.invoke(
-      { messages: Array.from({ length: messagesBefore }, () => new HumanMessage(text)) },
-      config,
-    );
+    await first.graph.invoke({ messages: Array.from({ length: historyLength }, () => new HumanMessage(text)) }, config);
     first.saver.db.close();
-    const before = file.bytes();
+    const historyBytes = file.countBytes();
     const { saver, graph } = open(true);
-    const sample = await timed(() => graph.invoke({ messages: [new HumanMessage("Look ten things up.")] }, config));
+    const sample = await measureTime(() =>
+      graph.invoke({ messages: [new HumanMessage("Look ten things up.")] }, config),
+    );
     saver.db.close();
-    bytes = file.bytes() - before;
+    bytes = file.countBytes() - historyBytes;
     file.remove();
     return sample;
   };
-  return { name: "LangGraph.js", role: "peer", growth: doublings(50), open: () => ({ run, bytes: () => bytes }) };
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    growth: listDoublings(50),
+    open: () => ({ run, getBytes: () => bytes }),
+  };
 }

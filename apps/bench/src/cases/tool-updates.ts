@@ -1,11 +1,11 @@
-/** B18 updates: what it costs a tool to show a partial result to somebody who listens, one of ten thousand of a call. */
+/** B18 updates: cost of a partial tool result with one listener, in a call with ten thousand updates. */
 import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
 import * as z from "zod";
-import { type Case, doublings } from "../case.ts";
+import { type Case, listDoublings } from "../case.ts";
 
-const showing = defineTool({
+const showTool = defineTool({
   name: "show",
-  description: "Shows what it has so far.",
+  description: "Shows partial results.",
   input: z.object({ rows: z.int() }),
   effect: "pure",
   run: ({ rows }, { update }) => {
@@ -14,14 +14,14 @@ const showing = defineTool({
   },
 });
 
-const answerCalls = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
-  .nodes({ tools: toolNode({ tools: [showing] }) })
+const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+  .nodes({ tools: toolNode({ tools: [showTool] }) })
   .edges({ [START]: "tools", tools: END });
 
-export function toolUpdates(): Case {
+export function createToolUpdateCase(): Case {
   return {
     id: "B18 updates",
-    title: "a partial result of a tool, copied, filtered and told in order",
+    title: "partial tool result, copied, filtered and emitted in order",
     unit: "update",
     budget: { cpuUs: 10, text: "10 µs" },
     size: 10_000,
@@ -29,32 +29,33 @@ export function toolUpdates(): Case {
       {
         name: "statewright",
         role: "ours",
-        growth: doublings(2_500),
+        growth: listDoublings(2_500),
         open: () => ({
           run: async (size) => {
-            const handle = run(answerCalls, { input: { messages: [asking(size)] } });
-            let told = 0;
+            const handle = run(toolGraph, { input: { messages: [createCallMessage(size)] } });
+            let received = 0;
             handle.on((event) => {
               if (event.type !== "tool.update") return;
-              if (event.partial.content !== `Row ${told}`) throw new Error("an update came out of order");
-              told += 1;
+              if (event.partial.content !== `Row ${received}`)
+                throw new Error("expected tool updates in order, got an update out of order");
+              received += 1;
             });
             await handle.result;
-            if (told !== size) throw new Error(`${told} of ${size} updates were told`);
+            if (received !== size) throw new Error(`expected ${size} tool updates, got ${received}`);
             return undefined;
           },
         }),
       },
-      { name: "a copy of the partial result", role: "limit", open: () => ({ run: copies }) },
+      { name: "copy of the partial result", role: "limit", open: () => ({ run: copyUpdates }) },
     ],
   };
 }
 
-function asking(rows: number): Message {
+function createCallMessage(rows: number): Message {
   const content = [{ type: "call" as const, id: "call-1", name: "show", args: { rows } }];
   return { role: "assistant", id: "asking", finish: "calls", content };
 }
 
-async function copies(size: number): Promise<undefined> {
+async function copyUpdates(size: number): Promise<undefined> {
   for (let row = 0; row < size; row++) structuredClone({ content: `Row ${row}`, details: { done: row / size } });
 }

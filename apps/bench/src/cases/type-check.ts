@@ -1,67 +1,74 @@
 /**
- * B12: what TypeScript needs for an agent with 30 tools and 5 middleware, in a process of its own, on the built packages. Its
- * own word counts: the CPU column is its check time, the wall column all of its time.
+ * B12: type check of an agent with 30 tools and 5 middleware, in its own process, against the built packages. Times
+ * are reported by TypeScript: the CPU column is the check time, the wall column the total time.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import type { Peers } from "../peers/langgraph.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const compiler = join(root, "node_modules/typescript/bin/tsc");
 const packages = join(root, "packages");
-const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, nth) => nth);
+const listNumbers = (count: number): readonly number[] => Array.from({ length: count }, (_, nth) => nth);
 
-export function typeCheck({ agents }: Pick<Peers, "agents">): Case {
+export function createTypeCheckCase({ agents }: Pick<Peers, "agents">): Case {
   const langchain = agents.installed.find(({ main }) => main === "langchain");
   return {
     id: "B12",
-    title: "type check of an agent with 30 tools and 5 middleware, as TypeScript tells it",
+    title: "type check of an agent with 30 tools and 5 middleware, times reported by TypeScript",
     unit: "program",
     budget: { cpuUs: 1_000_000, text: "1 s" },
     size: 30,
-    sizeOf: "data",
+    sizeKind: "data",
     contenders: [
-      checked("statewright", "ours", ownProgram, openOwn),
-      ...(langchain === undefined ? [] : [checked("LangChain createAgent", "peer", theirProgram, langchain.folder)]),
-      checked("the schemas of the tools alone", "limit", schemasAlone, openOwn),
+      createContender("statewright", "ours", createOwnProgram, ownLibraries),
+      ...(langchain === undefined
+        ? []
+        : [createContender("LangChain createAgent", "peer", createPeerProgram, langchain.folder)]),
+      createContender("schemas of the tools only", "limit", createSchemaProgram, ownLibraries),
     ],
   };
 }
 
-/** Declarations as the sources are now: those that are there may be of an older source, or missing. */
+/** Builds the declarations of the current sources: existing declarations may be outdated or missing. */
 function buildDeclarations(): void {
   const { stdout } = spawnSync(process.execPath, [compiler, "-b", join(packages, "statewright")], { encoding: "utf8" });
   if (!existsSync(join(packages, "statewright/dist/index.d.ts")))
-    throw new Error(`the declarations of statewright could not be built: ${stdout.slice(0, 2_000)}`);
+    throw new Error(`type check: the declarations of statewright could not be built: ${stdout.slice(0, 2_000)}`);
 }
 
-/** Imports of our packages lead to their built declarations, as those of an installed package would. */
-const openOwn = {
+/** Maps imports of our packages to the built declarations, as in an installed package. */
+const ownLibraries = {
   paths: {
     statewright: [join(packages, "statewright/dist/index.d.ts")],
     "@statewright/*": [join(packages, "*/dist/index.d.ts")],
   },
 };
 
-/** Where the libraries of a program are: by paths, or in the folder of a peer. */
+/** Location of a program's libraries: path mappings, or the folder of a peer. */
 type Libraries = string | { readonly paths: Readonly<Record<string, readonly string[]>> };
 
-/** The text of a program with so many tools. */
-type Program = (tools: number) => string;
+/** Creates the source of a program with the given number of tools. */
+type ProgramFactory = (tools: number) => string;
 
-function checked(name: string, role: Contender["role"], program: Program, libraries: Libraries): Contender {
-  const growth = role === "ours" ? { growth: doublings(15) } : {};
-  return { name, role, ...growth, elsewhere: true, open: () => project(program, libraries) };
+function createContender(
+  name: string,
+  role: Contender["role"],
+  program: ProgramFactory,
+  libraries: Libraries,
+): Contender {
+  const growth = role === "ours" ? { growth: listDoublings(15) } : {};
+  return { name, role, ...growth, ownProcesses: true, open: () => openProject(program, libraries) };
 }
 
-function project(program: Program, libraries: Libraries): Work {
+function openProject(program: ProgramFactory, libraries: Libraries): Work {
   if (typeof libraries !== "string") buildDeclarations();
-  const file = scratchFile("tsconfig.json");
+  const file = createScratchFile("tsconfig.json");
   const folder = dirname(file.path);
   const compilerOptions = {
     strict: true,
@@ -84,13 +91,13 @@ function project(program: Program, libraries: Libraries): Work {
   return {
     run: async (tools) => {
       writeFileSync(join(folder, "program.ts"), program(tools));
-      const { sample, types, instantiations } = checkOnce(folder);
-      const aSecond = Math.round((types / sample.cpuUs) * 1_000);
-      const counted = [types, instantiations].map((count) => count.toLocaleString("en"));
-      notes = `${counted[0]} types, ${aSecond} thousand a second, ${counted[1]} instantiations`;
+      const { sample, types, instantiations } = runTypeCheck(folder);
+      const thousandsPerSecond = Math.round((types / sample.cpuUs) * 1_000);
+      const formattedCounts = [types, instantiations].map((count) => count.toLocaleString("en"));
+      notes = `${formattedCounts[0]} types, ${thousandsPerSecond} thousand a second, ${formattedCounts[1]} instantiations`;
       return sample;
     },
-    notes: () => notes,
+    getNotes: () => notes,
     close: () => {
       file.remove();
       return undefined;
@@ -98,30 +105,30 @@ function project(program: Program, libraries: Libraries): Work {
   };
 }
 
-interface Checked {
+interface TypeCheckResult {
   readonly sample: Sample;
   readonly types: number;
   readonly instantiations: number;
 }
 
-function checkOnce(folder: string): Checked {
+function runTypeCheck(folder: string): TypeCheckResult {
   const { stdout, status } = spawnSync(process.execPath, [compiler, "-p", folder, "--extendedDiagnostics"], {
     encoding: "utf8",
   });
-  if (status !== 0) throw new Error(`the generated program does not compile: ${stdout.slice(0, 2_000)}`);
-  const numberOf = (label: string): number =>
+  if (status !== 0) throw new Error(`type check: the generated program does not compile: ${stdout.slice(0, 2_000)}`);
+  const parseNumber = (label: string): number =>
     Number(new RegExp(`^${label}:\\s*([\\d.]+)`, "m").exec(stdout)?.[1] ?? Number.NaN);
   return {
-    sample: { cpuUs: numberOf("Check time") * 1e6, wallUs: numberOf("Total time") * 1e6 },
-    types: numberOf("Types"),
-    instantiations: numberOf("Instantiations"),
+    sample: { cpuUs: parseNumber("Check time") * 1e6, wallUs: parseNumber("Total time") * 1e6 },
+    types: parseNumber("Types"),
+    instantiations: parseNumber("Instantiations"),
   };
 }
 
-// The programs.
+// Generated programs.
 
-const inputs: Program = (tools) =>
-  numbers(tools)
+const createInputs: ProgramFactory = (tools) =>
+  listNumbers(tools)
     .map(
       (nth) => `const input${nth} = z.object({
   city: z.string().describe("A city"),
@@ -133,9 +140,9 @@ const inputs: Program = (tools) =>
     )
     .join("\n");
 
-const schemasAlone: Program = (tools) => `import * as z from "zod";
-${inputs(tools)}
-${numbers(tools)
+const createSchemaProgram: ProgramFactory = (tools) => `import * as z from "zod";
+${createInputs(tools)}
+${listNumbers(tools)
   .map(
     (nth) =>
       `export const read${nth} = ({ city, days, part${nth} }: z.infer<typeof input${nth}>): string => \`\${city} \${days} \${String(part${nth})}\`;`,
@@ -143,10 +150,12 @@ ${numbers(tools)
   .join("\n")}
 `;
 
-const ownProgram: Program = (tools) => `import { createAgent, defineMiddleware, defineTool, reduce } from "statewright";
+const createOwnProgram: ProgramFactory = (
+  tools,
+) => `import { createAgent, defineMiddleware, defineTool, reduce } from "statewright";
 import * as z from "zod";
-${inputs(tools)}
-${numbers(tools)
+${createInputs(tools)}
+${listNumbers(tools)
   .map(
     (nth) => `const tool${nth} = defineTool({
   name: "tool_${nth}",
@@ -157,7 +166,7 @@ ${numbers(tools)
 });`,
   )
   .join("\n")}
-${numbers(5)
+${listNumbers(5)
   .map(
     (nth) => `const middleware${nth} = defineMiddleware({
   name: "middleware${nth}",
@@ -172,10 +181,10 @@ ${numbers(5)
 const agent = createAgent({
   name: "assistant",
   model: { id: "scripted", respond: async () => ({ content: [{ type: "text", text: "Done." }], finish: "stop" }) },
-  tools: [${numbers(tools)
+  tools: [${listNumbers(tools)
     .map((nth) => `tool${nth}`)
     .join(", ")}],
-  middleware: [${numbers(5)
+  middleware: [${listNumbers(5)
     .map((nth) => `middleware${nth}`)
     .join(", ")}],
 });
@@ -183,10 +192,10 @@ const ended = await agent.run({ input: "What is the weather?" }).result;
 export const text: string = ended.status === "done" ? ended.text : ended.status;
 `;
 
-const theirProgram: Program = (tools) => `import { createAgent, createMiddleware, tool } from "langchain";
+const createPeerProgram: ProgramFactory = (tools) => `import { createAgent, createMiddleware, tool } from "langchain";
 import * as z from "zod";
-${inputs(tools)}
-${numbers(tools)
+${createInputs(tools)}
+${listNumbers(tools)
   .map(
     (
       nth,
@@ -197,7 +206,7 @@ ${numbers(tools)
 });`,
   )
   .join("\n")}
-${numbers(5)
+${listNumbers(5)
   .map(
     (nth) => `const middleware${nth} = createMiddleware({
   name: "middleware${nth}",
@@ -209,10 +218,10 @@ ${numbers(5)
   .join("\n")}
 const agent = createAgent({
   model: "openai:gpt-4o",
-  tools: [${numbers(tools)
+  tools: [${listNumbers(tools)
     .map((nth) => `tool${nth}`)
     .join(", ")}],
-  middleware: [${numbers(5)
+  middleware: [${listNumbers(5)
     .map((nth) => `middleware${nth}`)
     .join(", ")}],
 });

@@ -1,59 +1,59 @@
-/** B9: load a run that waits for a person, from a store that has not seen it, among more and more that wait. */
+/** B9: load of a run at an interrupt, from a newly opened store, by the number of waiting runs. */
 import Database from "better-sqlite3";
 import { getState, run, sqliteStore } from "statewright";
-import { type Case, type Contender, doublings, type Work } from "../case.ts";
-import { asking } from "../interrupt-graph.ts";
-import { type Sample, timed } from "../measure.ts";
+import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
+import { interruptGraph } from "../interrupt-graph.ts";
+import { measureTime, type Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
-import { type ScratchFile, scratchFile } from "../scratch-files.ts";
+import { createScratchFile, type ScratchFile } from "../scratch-files.ts";
 
-/** Threads that a round loads, each once: one alone is too short to be timed. */
-const loads = 100;
+/** Threads per round, each loaded once: a single load is too short for a timer. */
+const loadsPerRound = 100;
 
 const text = "s".repeat(200);
 
-export function waitingRun({ langgraph }: Peers): Case {
+export function createWaitingRunCase({ langgraph }: Peers): Case {
   return {
     id: "B9",
-    title: "load a run that waits for a person, one of 1,000, from a store that has read nothing of it",
+    title: "load of a run at an interrupt, one of 1,000, from a newly opened store",
     unit: "load",
-    budget: { cpuUs: 200, text: "0.2 ms and what the state takes; no heap while it waits (Load, below)" },
+    budget: { cpuUs: 200, text: "0.2 ms plus the read of the state; no heap per waiting run (section Load)" },
     size: 1_000,
-    sizeOf: "data",
+    sizeKind: "data",
     steady: true,
-    steepest: 0.3,
+    maxGrowth: 0.3,
     contenders: [
-      { name: "statewright", role: "ours", growth: doublings(250), open: ours },
-      ...(langgraph === undefined ? [] : [theirs(langgraph)]),
-      { name: "a row of JSON, read and parsed", role: "limit", open: bareRows },
+      { name: "statewright", role: "ours", growth: listDoublings(250), open: openStatewright },
+      ...(langgraph === undefined ? [] : [createPeerContender(langgraph)]),
+      { name: "row of JSON, read and parsed", role: "limit", open: openBareRows },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 1.25 }],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 1.25 }],
   };
 }
 
-interface Opened {
-  readonly make: (thread: string) => Promise<unknown>;
+interface OpenedStore {
+  readonly createThread: (thread: string) => Promise<unknown>;
   readonly load: (thread: string) => Promise<unknown>;
   readonly close: () => void;
 }
 
-/** A file for each number of threads, made when it is asked for first, and opened anew in each round. */
-function filesOf(open: (path: string) => Opened): Work {
+/** Creates a file for each number of threads at its first use, and opens the file again in each round. */
+function openFiles(open: (path: string) => OpenedStore): Work {
   const files = new Map<number, ScratchFile>();
   return {
     run: async (threads) => {
-      const path = files.get(threads)?.path ?? (await filled(threads));
+      const path = files.get(threads)?.path ?? (await createFile(threads));
       const { load, close } = open(path);
-      const times = Math.min(loads, threads);
-      const apart = Math.floor(threads / times);
+      const loadCount = Math.min(loadsPerRound, threads);
+      const stride = Math.floor(threads / loadCount);
       try {
-        // The store has its statements, and nothing of the threads that are timed.
+        // Prepares the statements of the store without a read of a timed thread.
         await load(`thread-${threads - 1}`);
-        return eachOf(
-          await timed(async () => {
-            for (let nth = 0; nth < times; nth++) await load(`thread-${nth * apart}`);
+        return divideSample(
+          await measureTime(async () => {
+            for (let nth = 0; nth < loadCount; nth++) await load(`thread-${nth * stride}`);
           }),
-          times,
+          loadCount,
         );
       } finally {
         close();
@@ -65,33 +65,33 @@ function filesOf(open: (path: string) => Opened): Work {
     },
   };
 
-  async function filled(threads: number): Promise<string> {
-    const file = scratchFile("waiting.db");
-    const { make, close } = open(file.path);
-    for (let nth = 0; nth < threads; nth++) await make(`thread-${nth}`);
+  async function createFile(threads: number): Promise<string> {
+    const file = createScratchFile("waiting.db");
+    const { createThread, close } = open(file.path);
+    for (let nth = 0; nth < threads; nth++) await createThread(`thread-${nth}`);
     close();
     files.set(threads, file);
     return file.path;
   }
 }
 
-function eachOf({ cpuUs, wallUs }: Sample, times: number): Sample {
+function divideSample({ cpuUs, wallUs }: Sample, times: number): Sample {
   return { cpuUs: cpuUs / times, wallUs: wallUs / times };
 }
 
-function ours(): Work {
-  return filesOf((path) => {
+function openStatewright(): Work {
+  return openFiles((path) => {
     const store = sqliteStore(path, { durability: "normal" });
     return {
-      make: (thread) => run(asking, { store, thread, input: { log: [text] } }).result,
-      load: (thread) => getState(asking, { store, thread }),
+      createThread: (thread) => run(interruptGraph, { store, thread, input: { log: [text] } }).result,
+      load: (thread) => getState(interruptGraph, { store, thread }),
       close: () => store.close(),
     };
   });
 }
 
-function bareRows(): Work {
-  return filesOf((path) => {
+function openBareRows(): Work {
+  return openFiles((path) => {
     const db = new Database(path);
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = NORMAL");
@@ -99,7 +99,7 @@ function bareRows(): Work {
     const insert = db.prepare("INSERT INTO states VALUES (?, ?)");
     const select = db.prepare<[string], string>("SELECT text FROM states WHERE thread = ?").pluck();
     return {
-      make: async (thread) => insert.run(thread, JSON.stringify({ log: [text] })),
+      createThread: async (thread) => insert.run(thread, JSON.stringify({ log: [text] })),
       load: async (thread): Promise<unknown> => JSON.parse(select.get(thread) ?? ""),
       close: () => {
         db.close();
@@ -108,23 +108,23 @@ function bareRows(): Work {
   });
 }
 
-function theirs({ StateGraph, Annotation, SqliteSaver, interrupt }: LangGraph): Contender {
+function createPeerContender({ StateGraph, Annotation, SqliteSaver, interrupt }: LangGraph): Contender {
   return {
     name: "LangGraph.js",
     role: "peer",
-    growth: doublings(250),
+    growth: listDoublings(250),
     open: () =>
-      filesOf((path) => {
+      openFiles((path) => {
         const saver = SqliteSaver.fromConnString(path);
         const graph = new StateGraph(Annotation.Root({ log: Annotation() }))
           .addNode("ask", () => ({ log: [`${interrupt("ok")}`] }))
           .addEdge("__start__", "ask")
           .addEdge("ask", "__end__")
           .compile({ checkpointer: saver });
-        const configOf = (thread: string): object => ({ durability: "sync", configurable: { thread_id: thread } });
+        const createConfig = (thread: string): object => ({ durability: "sync", configurable: { thread_id: thread } });
         return {
-          make: (thread) => graph.invoke({ log: [text] }, configOf(thread)),
-          load: (thread) => graph.getState(configOf(thread)),
+          createThread: (thread) => graph.invoke({ log: [text] }, createConfig(thread)),
+          load: (thread) => graph.getState(createConfig(thread)),
           close: () => {
             saver.db.close();
           },

@@ -1,16 +1,17 @@
 /**
- * The guard against steps back: what a unit of six hot paths allocates, leaves on disk and takes of the time of a fixed
- * piece of plain JavaScript in the same run, beside what was recorded. None of the three depends on the machine.
+ * Regression guard: allocation, bytes on disk and relative CPU time per unit of six hot paths, compared with recorded
+ * values. CPU time is relative to a fixed piece of plain JavaScript in the same process. None of the three depends on
+ * the machine.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpuUsage } from "node:process";
 import { getHeapStatistics } from "node:v8";
 import type { Case, Work } from "../case.ts";
-import { allCases } from "../cases/all.ts";
+import { createCases } from "../cases/all.ts";
 import { noPeers } from "../peers/langgraph.ts";
-import { plainWork } from "./plain-work.ts";
+import { runPlainWork } from "./plain-work.ts";
 
-/** The case whose work is measured, and how many units a round has. */
+/** Case of each path, and the number of units per round. */
 const paths = {
   "a superstep": { id: "B1", size: 2_000 },
   "a saved superstep": { id: "B2", size: 1_000 },
@@ -20,132 +21,143 @@ const paths = {
   "an agent turn": { id: "B14", size: 200 },
 } as const;
 
-/** What one unit of a path needs. */
+/** Cost of one unit of a path. */
 export interface Cost {
-  /** Bytes of JavaScript's heap that were taken, whether or not they were given back. */
+  /** Allocated bytes of the JavaScript heap, including collected garbage. */
   readonly allocated: number;
-  /** CPU time, in units of {@link plainWork}. */
+  /** CPU time, in units of {@link runPlainWork}. */
   readonly cpu: number;
-  /** Bytes left on disk. */
+  /** Bytes on disk. */
   readonly bytes?: number;
 }
 
 export type Costs = Readonly<Record<string, Cost>>;
 
-/** How much more than what was recorded is a step back: CPU time is the one that other work on the machine disturbs. */
+/**
+ * Factors above the recorded values that count as a regression. CPU time has the largest factor, because other work
+ * on the machine disturbs it.
+ */
 const margins = { allocated: 1.15, bytes: 1.1, cpu: 2 } as const;
 
 const rounds = 7;
 const warmUps = 3;
-const recorded = new URL("../../guard.json", import.meta.url);
+const recordFile = new URL("../../guard.json", import.meta.url);
 
-/** `npm run bench -- guard [--write]`; gives the exit code. */
+/** Runs `npm run bench -- guard [--write]`. Returns the exit code. */
 export async function runGuard(args: readonly string[]): Promise<number> {
-  const now = await measurePaths(rounds);
+  const current = await measurePaths(rounds);
   if (args.includes("--write")) {
-    writeFileSync(recorded, `${JSON.stringify(now, null, 2)}\n`);
+    writeFileSync(recordFile, `${JSON.stringify(current, null, 2)}\n`);
     return 0;
   }
-  const before: Costs = JSON.parse(readFileSync(recorded, "utf8"));
-  process.stdout.write(`${table(now, before)}\n`);
-  const found = stepsBack(now, before);
-  for (const line of found) process.stderr.write(`bench: ${line}\n`);
-  return found.length > 0 ? 1 : 0;
+  const recordedCosts: Costs = JSON.parse(readFileSync(recordFile, "utf8"));
+  process.stdout.write(`${formatTable(current, recordedCosts)}\n`);
+  const regressions = findRegressions(current, recordedCosts);
+  for (const line of regressions) process.stderr.write(`bench: ${line}\n`);
+  return regressions.length > 0 ? 1 : 0;
 }
 
-/** Measure every path, each in turns with the plain work. */
+/** Measures every path, in alternation with the plain work. */
 export async function measurePaths(times: number, shrink = 1): Promise<Costs> {
-  const cases = new Map(allCases(noPeers).map((each) => [each.id, each]));
+  const cases = new Map(createCases(noPeers).map((each) => [each.id, each]));
   const costs: Record<string, Cost> = {};
   for (const [name, { id, size }] of Object.entries(paths)) {
-    const found = cases.get(id);
-    if (found === undefined) throw new Error(`there is no case ${id}`);
-    costs[name] = await measurePath(found, Math.ceil(size / shrink), times);
+    const benchCase = cases.get(id);
+    if (benchCase === undefined) throw new Error(`guard: unknown case ${id}`);
+    costs[name] = await measurePath(benchCase, Math.ceil(size / shrink), times);
   }
   return costs;
 }
 
-async function measurePath({ contenders, sizeOf }: Case, size: number, times: number): Promise<Cost> {
+async function measurePath({ contenders, sizeKind: kind }: Case, size: number, times: number): Promise<Cost> {
   const ours = contenders.find(({ role }) => role === "ours");
-  if (ours === undefined) throw new Error("the case has no work of ours");
+  if (ours === undefined) throw new Error('guard: expected a contender with the role "ours", got none');
   const work = await ours.open();
-  const units = sizeOf === "data" ? 1 : size;
-  const least = {
+  const units = kind === "data" ? 1 : size;
+  const best = {
     allocated: Number.POSITIVE_INFINITY,
     cpuUs: Number.POSITIVE_INFINITY,
     plainUs: Number.POSITIVE_INFINITY,
   };
   for (let round = 1 - warmUps; round <= times; round++) {
-    const plainUs = cpuOf(plainWork);
-    const { allocated, cpuUs } = await take(work, size);
+    const plainUs = measureCpu(runPlainWork);
+    const { allocated, cpuUs } = await measureRound(work, size);
     if (round < 1) continue;
-    least.allocated = Math.min(least.allocated, allocated / units);
-    least.cpuUs = Math.min(least.cpuUs, cpuUs / units);
-    least.plainUs = Math.min(least.plainUs, plainUs);
+    best.allocated = Math.min(best.allocated, allocated / units);
+    best.cpuUs = Math.min(best.cpuUs, cpuUs / units);
+    best.plainUs = Math.min(best.plainUs, plainUs);
   }
-  const left = work.bytes?.();
-  const closed = await work.close?.();
-  const bytes = left === undefined ? closed : left / units;
+  const roundBytes = work.getBytes?.();
+  const closeBytes = await work.close?.();
+  const bytes = roundBytes === undefined ? closeBytes : roundBytes / units;
   return {
-    allocated: Math.round(least.allocated),
-    cpu: Number((least.cpuUs / least.plainUs).toPrecision(3)),
+    allocated: Math.round(best.allocated),
+    cpu: Number((best.cpuUs / best.plainUs).toPrecision(3)),
     ...(bytes === undefined ? {} : { bytes: Math.round(bytes) }),
   };
 }
 
-async function take(work: Work, size: number): Promise<{ readonly allocated: number; readonly cpuUs: number }> {
-  const before = allocatedBytes();
+async function measureRound(work: Work, size: number): Promise<{ readonly allocated: number; readonly cpuUs: number }> {
+  const before = getAllocatedBytes();
   const cpu = cpuUsage();
-  const own = await work.run(size);
+  const sample = await work.run(size);
   const { user, system } = cpuUsage(cpu);
-  const allocated = allocatedBytes() - before;
-  return { allocated, cpuUs: own?.cpuUs ?? user + system };
+  const allocated = getAllocatedBytes() - before;
+  return { allocated, cpuUs: sample?.cpuUs ?? user + system };
 }
 
-/** Bytes that were allocated since the process began; the types of Node do not know the figure yet. */
-function allocatedBytes(): number {
+/** Returns the bytes allocated since the start of the process. The types of Node do not include this figure yet. */
+function getAllocatedBytes(): number {
   const bytes = new Map<string, number>(Object.entries(getHeapStatistics())).get("total_allocated_bytes");
-  if (bytes === undefined) throw new Error("this Node does not count what is allocated: use that of the repository");
+  if (bytes === undefined)
+    throw new Error(
+      "guard: this version of Node does not count allocated bytes. Use the Node version of the repository.",
+    );
   return bytes;
 }
 
-function cpuOf(work: () => void): number {
+function measureCpu(work: () => void): number {
   const before = cpuUsage();
   work();
   const { user, system } = cpuUsage(before);
   return user + system;
 }
 
-/** What is more than its margin above what was recorded, in words; a path that was not recorded is one of them. */
-export function stepsBack(now: Costs, before: Costs): readonly string[] {
-  return Object.entries(now).flatMap(([name, cost]) => {
-    const was = before[name];
-    if (was === undefined) return [`${name} was not recorded: npm run bench -- guard --write`];
-    return (["allocated", "bytes", "cpu"] as const).flatMap((what) => {
-      const [is, recordedAs] = [cost[what] ?? 0, was[what] ?? 0];
-      if (is <= recordedAs * margins[what]) return [];
-      const times = (is / recordedAs).toFixed(2);
+/** Returns a sentence for each value above its margin, and for each path without recorded values. */
+export function findRegressions(current: Costs, recordedCosts: Costs): readonly string[] {
+  return Object.entries(current).flatMap(([name, cost]) => {
+    const recordedCost = recordedCosts[name];
+    if (recordedCost === undefined) return [`${name}: no recorded values. Run npm run bench -- guard --write.`];
+    return (["allocated", "bytes", "cpu"] as const).flatMap((metric) => {
+      const [currentValue, recordedValue] = [cost[metric] ?? 0, recordedCost[metric] ?? 0];
+      if (currentValue <= recordedValue * margins[metric]) return [];
+      const times = (currentValue / recordedValue).toFixed(2);
       return [
-        `${name}: ${words[what]} is ${times} times what was recorded (${is}, was ${recordedAs}), at most ${margins[what]} is right`,
+        `${name}: ${metricLabels[metric]}: ${times} times the recorded value (${currentValue}, recorded ${recordedValue}), expected at most ${margins[metric]} times`,
       ];
     });
   });
 }
 
-const words = {
-  allocated: "what it allocates",
-  bytes: "what it leaves on disk",
-  cpu: "its CPU time beside plain work",
+const metricLabels = {
+  allocated: "allocated bytes",
+  bytes: "bytes on disk",
+  cpu: "CPU time relative to plain work",
 } as const;
 
-function table(now: Costs, before: Costs): string {
-  const rows = Object.entries(now).map(([name, { allocated, bytes, cpu }]) => {
-    const was = before[name];
-    const shown = (is: number | undefined, recordedAs: number | undefined): string =>
-      is === undefined ? "" : `${is} (${recordedAs ?? "-"})`;
-    return [name, shown(allocated, was?.allocated), shown(bytes, was?.bytes), shown(cpu, was?.cpu)];
+function formatTable(current: Costs, recordedCosts: Costs): string {
+  const rows = Object.entries(current).map(([name, { allocated, bytes, cpu }]) => {
+    const recordedCost = recordedCosts[name];
+    const formatCell = (currentValue: number | undefined, recordedValue: number | undefined): string =>
+      currentValue === undefined ? "" : `${currentValue} (${recordedValue ?? "-"})`;
+    return [
+      name,
+      formatCell(allocated, recordedCost?.allocated),
+      formatCell(bytes, recordedCost?.bytes),
+      formatCell(cpu, recordedCost?.cpu),
+    ];
   });
-  const all = [["a unit, and as recorded", "bytes allocated", "bytes on disk", "CPU in plain work"], ...rows];
+  const all = [["per unit (recorded)", "bytes allocated", "bytes on disk", "CPU relative to plain work"], ...rows];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   return all
     .map((row) =>

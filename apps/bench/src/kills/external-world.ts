@@ -1,10 +1,10 @@
-/** What a process that is to die has outside of its database: a log of what it did to the world, and points at which it dies. */
+/** External world of a killed process: a log of its effects, and its kill points. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** What the run does outside, in the order of its calls: three side by side, a question, two side by side. */
+/** Errands of a run, in the order of their calls: three in parallel, an approval, two in parallel. */
 export const errands: Readonly<Record<"before" | "after", readonly Errand[]>> = {
   before: ["weigh", "book", "reserve"],
   after: ["charge", "post"],
@@ -12,71 +12,71 @@ export const errands: Readonly<Record<"before" | "after", readonly Errand[]>> = 
 
 export type Errand = "weigh" | "book" | "reserve" | "charge" | "post";
 
-/** How long each takes before it happens: those that run side by side end one after the other. */
-const takesMs: Readonly<Record<Errand, number>> = { weigh: 2, book: 5, reserve: 9, charge: 3, post: 6 };
+/** Duration of each errand before its effect. The durations differ, so that parallel errands end in sequence. */
+const durationsMs: Readonly<Record<Errand, number>> = { weigh: 2, book: 5, reserve: 9, charge: 3, post: 6 };
 
-/** A line of the log. */
-export type Line =
+/** Line of the log. */
+export type LogLine =
   | { readonly kind: "did"; readonly thread: string; readonly errand: Errand; readonly key?: string }
   | { readonly kind: "asked"; readonly thread: string; readonly about: string };
 
-export interface Outside {
-  /** Do an errand: it takes its time, happens by one line in the log, and returns a moment later. */
-  run(thread: string, errand: Errand, key?: string): Promise<string>;
-  /** Has it happened, as the other side knows it? */
-  happened(errand: Errand): boolean;
-  /** A person is asked something else than the question of the run. */
-  asked(thread: string, about: string): void;
-  /** The process dies here, if this is its point. */
-  point(): void;
-  /** How many points it came to. */
-  points(): number;
+export interface ExternalWorld {
+  /** Runs an errand: waits for its duration, appends one line to the log, and returns after a short pause. */
+  runErrand(thread: string, errand: Errand, key?: string): Promise<string>;
+  /** Returns true if the errand is in the log of the external world. */
+  hasHappened(errand: Errand): boolean;
+  /** Logs an interrupt other than the approval of the run. */
+  logInterrupt(thread: string, about: string): void;
+  /** Kills the process if this is its kill point. */
+  passKillPoint(): void;
+  /** Returns the number of passed kill points. */
+  countKillPoints(): number;
 }
 
-/** What an errand gives, whoever runs it and however often. */
-export function resultOf(errand: Errand): string {
+/** Returns the result of an errand; the same for every caller and every repetition. */
+export function getResult(errand: Errand): string {
   return `${errand}: done`;
 }
 
-/** The log of a folder, and a death at the point of this number; 0 for none. */
-export function outsideIn(folder: string, dieAt: number): Outside {
+/** Creates the external world of a folder. `killPoint` is the number of the kill point; 0 for none. */
+export function createExternalWorld(folder: string, killPoint: number): ExternalWorld {
   let points = 0;
-  const write = (line: Line): void => appendFileSync(logOf(folder), `${JSON.stringify(line)}\n`);
-  const point = (): void => {
+  const write = (line: LogLine): void => appendFileSync(getLogPath(folder), `${JSON.stringify(line)}\n`);
+  const passPoint = (): void => {
     points += 1;
-    if (points === dieAt) die();
+    if (points === killPoint) killProcess();
   };
   return {
-    run: async (thread, errand, key) => {
-      await pause(takesMs[errand]);
-      point();
+    runErrand: async (thread, errand, key) => {
+      await pause(durationsMs[errand]);
+      passPoint();
       write(key === undefined ? { kind: "did", thread, errand } : { kind: "did", thread, errand, key });
-      point();
+      passPoint();
       await pause(1);
-      return resultOf(errand);
+      return getResult(errand);
     },
-    happened: (errand) => readLog(folder).some((line) => line.kind === "did" && line.errand === errand),
-    asked: (thread, about) => write({ kind: "asked", thread, about }),
-    point,
-    points: () => points,
+    hasHappened: (errand) => readLog(folder).some((line) => line.kind === "did" && line.errand === errand),
+    logInterrupt: (thread, about) => write({ kind: "asked", thread, about }),
+    passKillPoint: passPoint,
+    countKillPoints: () => points,
   };
 }
 
-/** All lines of the log, of all processes. */
-export function readLog(folder: string): readonly Line[] {
-  if (!existsSync(logOf(folder))) return [];
-  return readFileSync(logOf(folder), "utf8")
+/** Reads all log lines of all processes. */
+export function readLog(folder: string): readonly LogLine[] {
+  if (!existsSync(getLogPath(folder))) return [];
+  return readFileSync(getLogPath(folder), "utf8")
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Line);
+    .map((line) => JSON.parse(line) as LogLine);
 }
 
-function logOf(folder: string): string {
+function getLogPath(folder: string): string {
   return join(folder, "outside.ndjson");
 }
 
-function die(): void {
+function killProcess(): void {
   process.kill(process.pid, "SIGKILL");
-  // Where the signal takes a moment, nothing may happen in it.
+  // Blocks the thread until the signal arrives, so that nothing else runs in between.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }

@@ -1,10 +1,10 @@
 /**
- * The run that is killed, in LangGraph.js, in two of its documented ways: errands as `task`s of a node, each of which saves
- * its result, and as tools of its `ToolNode`. Durability is `sync`, the strictest; the question is its `interrupt`.
+ * The killed run in LangGraph.js, in two documented forms: errands as `task`s of a node, each with a saved result,
+ * and errands as tools of a `ToolNode`. Durability is `sync`, the strictest mode; the approval is an `interrupt`.
  */
 import { join } from "node:path";
 import type { PeerSaver } from "../peers/langgraph.ts";
-import { type Errand, errands, type Outside, resultOf } from "./external-world.ts";
+import { type Errand, type ExternalWorld, errands, getResult } from "./external-world.ts";
 import type { PeerId, Program, Stop } from "./program.ts";
 
 interface PeerProgramGraph {
@@ -35,7 +35,7 @@ interface Channel {
   Root(shape: object): unknown;
 }
 
-/** What this program uses of LangGraph.js. */
+/** Part of LangGraph.js used by this program. */
 interface LangGraph {
   readonly StateGraph: new (state: unknown) => Builder;
   readonly Annotation: Channel;
@@ -59,49 +59,50 @@ interface SaverWithWrites extends PeerSaver {
 
 export async function openLangGraph(
   folder: string,
-  { kind, entry, outside }: { readonly kind: PeerId; readonly entry: string; readonly outside: Outside },
+  { kind, entry, outside: world }: { readonly kind: PeerId; readonly entry: string; readonly outside: ExternalWorld },
 ): Promise<Program> {
   const langgraph = (await import(entry)) as LangGraph;
   const saver = langgraph.SqliteSaver.fromConnString(join(folder, "runs.db"));
-  addPoints(saver, outside);
-  const graph = kind === "tasks" ? withTasks(langgraph, saver, outside) : withToolNode(langgraph, saver, outside);
+  addKillPoints(saver, world);
+  const graph =
+    kind === "tasks" ? createTaskGraph(langgraph, saver, world) : createToolNodeGraph(langgraph, saver, world);
   return {
-    goOn: async (thread) => {
+    runToStop: async (thread) => {
       const config = { configurable: { thread_id: thread }, durability: "sync" };
       const { createdAt, tasks, values } = await graph.getState(config);
-      // Not `next`: it is empty, too, when all tasks have ended and the checkpoint after them is not written.
-      if (createdAt !== undefined && tasks.length === 0) return stopOf(values, tasks);
+      // Not `next`, which is also empty after all tasks have ended and before the following checkpoint is written.
+      if (createdAt !== undefined && tasks.length === 0) return toStop(values, tasks);
       const waits = tasks.some(({ interrupts }) => interrupts.length > 0);
       const input = waits ? new langgraph.Command({ resume: { ok: true } }) : null;
       await graph.invoke(createdAt === undefined ? {} : input, config);
       const after = await graph.getState(config);
-      return stopOf(after.values, after.tasks);
+      return toStop(after.values, after.tasks);
     },
     close: () => saver.db.close(),
   };
 }
 
-/** The same points as around a commit of ours: before a write, and when it is in the file. */
-function addPoints(saver: SaverWithWrites, outside: Outside): void {
+/** Adds the same kill points as around a commit of Statewright: before the write, and after the write to the file. */
+function addKillPoints(saver: SaverWithWrites, world: ExternalWorld): void {
   for (const name of ["put", "putWrites"] as const) {
-    const plain = saver[name].bind(saver);
+    const write = saver[name].bind(saver);
     saver[name] = async (...args) => {
-      outside.point();
-      const saved = await plain(...args);
-      outside.point();
+      world.passKillPoint();
+      const saved = await write(...args);
+      world.passKillPoint();
       return saved;
     };
   }
 }
 
-function withTasks(langgraph: LangGraph, checkpointer: PeerSaver, outside: Outside): PeerProgramGraph {
+function createTaskGraph(langgraph: LangGraph, checkpointer: PeerSaver, world: ExternalWorld): PeerProgramGraph {
   const { Annotation, StateGraph, interrupt, task } = langgraph;
-  const run = task("run", async (which: Errand, thread: string) => {
-    await outside.run(thread, which);
-    return resultOf(which);
+  const run = task("run", async (errand: Errand, thread: string) => {
+    await world.runErrand(thread, errand);
+    return getResult(errand);
   });
-  const all = async (wanted: readonly Errand[], config: Config): Promise<Values> => ({
-    results: await Promise.all(wanted.map((which) => run(which, config.configurable.thread_id))),
+  const runAll = async (wanted: readonly Errand[], config: Config): Promise<Values> => ({
+    results: await Promise.all(wanted.map((errand) => run(errand, config.configurable.thread_id))),
   });
   const results = Annotation({
     default: () => [],
@@ -109,9 +110,9 @@ function withTasks(langgraph: LangGraph, checkpointer: PeerSaver, outside: Outsi
   });
   return new StateGraph(Annotation.Root({ results, verdict: Annotation() }))
     .addNode("plan", () => ({}))
-    .addNode("prepare", (_state: unknown, config: Config) => all(errands.before, config))
+    .addNode("prepare", (_state: unknown, config: Config) => runAll(errands.before, config))
     .addNode("ask", () => ({ verdict: interrupt({ question: "approve" }).ok ? "yes" : "no" }))
-    .addNode("settle", (_state: unknown, config: Config) => all(errands.after, config))
+    .addNode("settle", (_state: unknown, config: Config) => runAll(errands.after, config))
     .addNode("end", () => ({}))
     .addEdge("__start__", "plan")
     .addEdge("plan", "prepare")
@@ -126,28 +127,28 @@ interface Config {
   readonly configurable: { readonly thread_id: string };
 }
 
-function withToolNode(langgraph: LangGraph, checkpointer: PeerSaver, outside: Outside): PeerProgramGraph {
+function createToolNodeGraph(langgraph: LangGraph, checkpointer: PeerSaver, world: ExternalWorld): PeerProgramGraph {
   const { AIMessage, Annotation, MessagesAnnotation, StateGraph, ToolNode, interrupt, tool } = langgraph;
   const run = tool(
-    ({ errand }: { readonly errand: Errand }, config: Config) => outside.run(config.configurable.thread_id, errand),
+    ({ errand }: { readonly errand: Errand }, config: Config) => world.runErrand(config.configurable.thread_id, errand),
     {
       name: "run",
       description: "Run an errand.",
       schema: { type: "object", properties: { errand: { type: "string" } }, required: ["errand"] },
     },
   );
-  const callsFor = (id: string, wanted: readonly Errand[]): unknown =>
+  const createCallMessage = (id: string, wanted: readonly Errand[]): unknown =>
     new AIMessage({
       id,
       content: "",
       tool_calls: wanted.map((which) => ({ id: which, name: "run", args: { errand: which } })),
     });
   return new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, verdict: Annotation() }))
-    .addNode("plan", () => ({ messages: [callsFor("plan", errands.before)] }))
+    .addNode("plan", () => ({ messages: [createCallMessage("plan", errands.before)] }))
     .addNode("prepare", new ToolNode([run]))
     .addNode("ask", () => {
       const verdict = interrupt({ question: "approve" }).ok ? "yes" : "no";
-      return { verdict, messages: [callsFor("settle", errands.after)] };
+      return { verdict, messages: [createCallMessage("settle", errands.after)] };
     })
     .addNode("settle", new ToolNode([run]))
     .addNode("end", () => ({}))
@@ -160,8 +161,10 @@ function withToolNode(langgraph: LangGraph, checkpointer: PeerSaver, outside: Ou
     .compile({ checkpointer });
 }
 
-function stopOf({ results, messages = [], verdict = "" }: Values, tasks: readonly unknown[]): Stop {
+function toStop({ results, messages = [], verdict = "" }: Values, tasks: readonly unknown[]): Stop {
   if (tasks.length > 0) return { kind: "waiting" };
-  const said = messages.flatMap(({ content, tool_call_id }) => (tool_call_id === undefined ? [] : [String(content)]));
-  return { kind: "done", results: results ?? said, verdict };
+  const toolTexts = messages.flatMap(({ content, tool_call_id }) =>
+    tool_call_id === undefined ? [] : [String(content)],
+  );
+  return { kind: "done", results: results ?? toolTexts, verdict };
 }

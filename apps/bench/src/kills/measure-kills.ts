@@ -1,31 +1,31 @@
-/** Lives through runs whose processes are killed, and counts what happened in the world outside. */
+/** Runs a graph in processes that are killed, and counts the effects in the external world. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Errand, errands, readLog, resultOf } from "./external-world.ts";
-import { type Plan, planOf } from "./plan.ts";
-import { type ChildOptions, type Life, liveOnce } from "./process.ts";
+import { type Errand, errands, getResult, readLog } from "./external-world.ts";
+import { createKillPlan, type KillPlan } from "./plan.ts";
+import { type ChildOptions, type ProcessResult, runProcess } from "./process.ts";
 import type { ContenderId, Stop } from "./program.ts";
 
-/** What was counted over all runs of a contender. */
+/** Counts over all runs of a contender. */
 export interface KillCounts {
   readonly runs: number;
-  readonly deaths: number;
-  /** Runs in which an errand was done more than once. */
+  readonly kills: number;
+  /** Runs with an errand done more than once. */
   readonly repeated: number;
-  /** Those of them in which the other side could not know it: another idempotency key, or none. */
+  /** Runs with a repeated errand that the external service could not detect: another idempotency key, or none. */
   readonly twice: number;
-  /** Runs that ended without an errand having been done. */
+  /** Finished runs without one of their errands. */
   readonly lost: number;
-  /** Runs that ended with other results than undisturbed, or did not end. */
-  readonly otherEnd: number;
-  /** Runs in which a person was asked what came of a call. */
-  readonly asked: number;
-  /** Seeds of runs that went wrong, each with what was wrong. */
-  readonly wrong: readonly { readonly seed: number; readonly what: string }[];
+  /** Runs with other results than the undisturbed run, and runs without an end. */
+  readonly wrongEnd: number;
+  /** Runs with an interrupt for a call in doubt. */
+  readonly inDoubt: number;
+  /** Seeds and faults of failed runs. */
+  readonly faults: readonly { readonly seed: number; readonly fault: string }[];
 }
 
-/** More processes than this, and the run does not end. */
-const mostLives = 12;
+/** Maximum number of processes of a run; a run beyond this number counts as not ended. */
+const maxProcesses = 12;
 
 export async function measureKills(
   contender: ContenderId,
@@ -36,116 +36,129 @@ export async function measureKills(
     entry,
   }: { readonly runs: number; readonly seed: number; readonly home: string; readonly entry: string },
 ): Promise<KillCounts> {
-  const optionsOf = (name: string): ChildOptions => {
+  const createOptions = (name: string): ChildOptions => {
     const folder = join(home, contender, name);
     mkdirSync(folder, { recursive: true });
-    return { contender, folder, entry, compiled: join(home, "compiled") };
+    return { contender, folder, entry, compileCache: join(home, "compiled") };
   };
-  const whole = await undisturbed(optionsOf("undisturbed"));
-  const stories: { readonly seed: number; readonly story: Story }[] = [];
-  const waiting = Array.from({ length: runs }, (_, index) => seed + index);
-  const worker = async (): Promise<void> => {
-    for (let each = waiting.shift(); each !== undefined; each = waiting.shift())
-      stories.push({ seed: each, story: await oneRun(optionsOf(String(each)), planOf(each), whole) });
+  const baseline = await measureBaseline(createOptions("undisturbed"));
+  const outcomes: { readonly seed: number; readonly story: RunOutcome }[] = [];
+  const pendingSeeds = Array.from({ length: runs }, (_, index) => seed + index);
+  const runPending = async (): Promise<void> => {
+    for (let each = pendingSeeds.shift(); each !== undefined; each = pendingSeeds.shift())
+      outcomes.push({
+        seed: each,
+        story: await runWithKills(createOptions(String(each)), createKillPlan(each), baseline),
+      });
   };
-  await Promise.all([worker(), worker()]);
-  const count = (is: (story: Story) => boolean): number => stories.filter(({ story }) => is(story)).length;
+  await Promise.all([runPending(), runPending()]);
+  const countOutcomes = (matches: (story: RunOutcome) => boolean): number =>
+    outcomes.filter(({ story }) => matches(story)).length;
   return {
     runs,
-    deaths: stories.reduce((sum, { story }) => sum + story.deaths, 0),
-    repeated: count(({ repeated }) => repeated.length > 0),
-    twice: count(({ twice }) => twice.length > 0),
-    lost: count(({ lost }) => lost.length > 0),
-    otherEnd: count(({ end }) => end !== undefined),
-    asked: count(({ asked }) => asked),
-    wrong: stories
-      .flatMap(({ seed: each, story }) => wrongOf(story).map((what) => ({ seed: each, what })))
+    kills: outcomes.reduce((sum, { story }) => sum + story.kills, 0),
+    repeated: countOutcomes(({ repeated }) => repeated.length > 0),
+    twice: countOutcomes(({ twice }) => twice.length > 0),
+    lost: countOutcomes(({ lost }) => lost.length > 0),
+    wrongEnd: countOutcomes(({ endFault }) => endFault !== undefined),
+    inDoubt: countOutcomes(({ inDoubt }) => inDoubt),
+    faults: outcomes
+      .flatMap(({ seed: each, story }) => listFaults(story).map((fault) => ({ seed: each, fault })))
       .sort((one, other) => one.seed - other.seed),
   };
 }
 
-interface Undisturbed {
+interface Baseline {
   readonly points: number;
-  readonly tookMs: number;
+  readonly durationMs: number;
 }
 
-interface Story {
-  readonly deaths: number;
+interface RunOutcome {
+  readonly kills: number;
   readonly repeated: readonly Errand[];
   readonly twice: readonly Errand[];
   readonly lost: readonly Errand[];
-  /** What was wrong with the end. */
-  readonly end: string | undefined;
-  readonly asked: boolean;
+  /** Fault of the run's end. */
+  readonly endFault: string | undefined;
+  readonly inDoubt: boolean;
 }
 
-function wrongOf({ twice, lost, end }: Story): readonly string[] {
+function listFaults({ twice, lost, endFault }: RunOutcome): readonly string[] {
   return [
     ...twice.map((errand) => `${errand} was done twice`),
     ...lost.map((errand) => `${errand} was never done`),
-    ...(end === undefined ? [] : [end]),
+    ...(endFault === undefined ? [] : [endFault]),
   ];
 }
 
-/** The first process of a run without deaths: how many points it comes to, and how long it takes once code is compiled. */
-async function undisturbed(options: ChildOptions): Promise<Undisturbed> {
-  const first = expectStop(options, await liveOnce(options, {}));
-  const end = expectStop(options, await liveOnce(options, {}));
-  const wrong = endOf(end.stop);
-  if (wrong !== undefined) throw new Error(`${options.contender} undisturbed: ${wrong}`);
+/** Runs without kills. Returns the number of kill points of the first process, and its duration with compiled code. */
+async function measureBaseline(options: ChildOptions): Promise<Baseline> {
+  const first = expectStop(options, await runProcess(options, {}));
+  const end = expectStop(options, await runProcess(options, {}));
+  const fault = findEndFault(end.stop);
+  if (fault !== undefined) throw new Error(`${options.contender} undisturbed: ${fault}`);
   return first;
 }
 
-function expectStop({ contender }: ChildOptions, life: Life): Extract<Life, { readonly kind: "stopped" }> {
-  if (life.kind === "stopped") return life;
-  throw new Error(`${contender} undisturbed: ${life.kind === "failed" ? life.why : life.kind}`);
+function expectStop(
+  { contender }: ChildOptions,
+  result: ProcessResult,
+): Extract<ProcessResult, { readonly kind: "stopped" }> {
+  if (result.kind === "stopped") return result;
+  throw new Error(
+    `${contender} undisturbed: expected a stop, got ${result.kind === "failed" ? result.reason : result.kind}`,
+  );
 }
 
-async function oneRun(options: ChildOptions, plan: Plan, whole: Undisturbed): Promise<Story> {
+async function runWithKills(options: ChildOptions, plan: KillPlan, baseline: Baseline): Promise<RunOutcome> {
   let deaths = 0;
-  let end: string | undefined = `it did not end within ${mostLives} processes`;
-  for (let nth = 0; nth < mostLives; nth++) {
-    const life = await liveOnce(options, deathOf(plan[nth], whole));
-    if (life.kind === "killed") deaths += 1;
-    if (life.kind === "failed") {
-      end = life.why;
+  let end: string | undefined = `the run did not end within ${maxProcesses} processes`;
+  for (let nth = 0; nth < maxProcesses; nth++) {
+    const result = await runProcess(options, toKillOptions(plan[nth], baseline));
+    if (result.kind === "killed") deaths += 1;
+    if (result.kind === "failed") {
+      end = result.reason;
       break;
     }
-    if (life.kind === "stopped" && life.stop.kind === "done") {
-      end = endOf(life.stop);
+    if (result.kind === "stopped" && result.stop.kind === "done") {
+      end = findEndFault(result.stop);
       break;
     }
   }
   const log = readLog(options.folder);
   const all = [...errands.before, ...errands.after];
-  const keysOf = (errand: Errand): readonly (string | undefined)[] =>
+  const listKeys = (errand: Errand): readonly (string | undefined)[] =>
     log.flatMap((line) => (line.kind === "did" && line.errand === errand ? [line.key] : []));
   return {
-    deaths,
-    repeated: all.filter((errand) => keysOf(errand).length > 1),
-    twice: all.filter((errand) => newToTheOtherSide(keysOf(errand)) > 1),
-    lost: all.filter((errand) => keysOf(errand).length === 0),
-    end,
-    asked: log.some(({ kind }) => kind === "asked"),
+    kills: deaths,
+    repeated: all.filter((errand) => listKeys(errand).length > 1),
+    twice: all.filter((errand) => countUndetectedCalls(listKeys(errand)) > 1),
+    lost: all.filter((errand) => listKeys(errand).length === 0),
+    endFault: end,
+    inDoubt: log.some(({ kind }) => kind === "asked"),
   };
 }
 
-function deathOf(
-  death: Plan[number],
-  { points, tookMs }: Undisturbed,
+function toKillOptions(
+  kill: KillPlan[number],
+  { points, durationMs }: Baseline,
 ): { readonly point?: number; readonly afterMs?: number } {
-  if (death === undefined) return {};
-  return death.at === "point" ? { point: 1 + Math.floor(death.share * points) } : { afterMs: death.share * tookMs };
+  if (kill === undefined) return {};
+  return kill.at === "point" ? { point: 1 + Math.floor(kill.share * points) } : { afterMs: kill.share * durationMs };
 }
 
-/** The other side knows a key that it has seen, and nothing else. */
-function newToTheOtherSide(keys: readonly (string | undefined)[]): number {
+/**
+ * Counts the calls that the external service cannot detect as repeated: distinct keys, and every call without a key.
+ */
+function countUndetectedCalls(keys: readonly (string | undefined)[]): number {
   return new Set(keys.filter((key) => key !== undefined)).size + keys.filter((key) => key === undefined).length;
 }
 
-function endOf(stop: Stop): string | undefined {
-  if (stop.kind !== "done") return "it stopped at a question that had been answered";
-  const expected = [...errands.before, ...errands.after].map(resultOf).join(", ");
+function findEndFault(stop: Stop): string | undefined {
+  if (stop.kind !== "done") return "the run stopped at an answered interrupt";
+  const expected = [...errands.before, ...errands.after].map(getResult).join(", ");
   const found = stop.results.join(", ");
-  return found === expected && stop.verdict === "yes" ? undefined : `it ended with "${found}" and "${stop.verdict}"`;
+  return found === expected && stop.verdict === "yes"
+    ? undefined
+    : `the run ended with "${found}" and "${stop.verdict}"`;
 }

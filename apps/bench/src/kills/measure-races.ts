@@ -1,19 +1,19 @@
-/** Two resumes of one thread with the same answer at the same moment: by two processes, and by two calls in one. */
+/** Two concurrent resumes of one thread with the same answer: by two processes, and by two calls in one process. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { readLog } from "./external-world.ts";
 import { type ChildOptions, startRacer } from "./process.ts";
 import type { ContenderId } from "./program.ts";
 
-/** What was counted over all races of a contender. */
+/** Counts over all races of a contender. */
 export interface RaceCounts {
   readonly races: number;
-  /** Races in which the card was charged more than once. */
+  /** Races with more than one charge of the card. */
   readonly chargedTwice: number;
-  /** Races in which it was not charged at all. */
+  /** Races without a charge of the card. */
   readonly neverCharged: number;
-  /** What the two were told, and how often. */
-  readonly told: Readonly<Record<string, number>>;
+  /** Number of races by the outcomes of the two resumes. */
+  readonly outcomes: Readonly<Record<string, number>>;
 }
 
 export type RaceKind = "two processes" | "one process";
@@ -29,24 +29,24 @@ export async function measureRaces(
 ): Promise<RaceCounts> {
   const folder = join(home, contender, kind.replace(" ", "-"));
   mkdirSync(folder, { recursive: true });
-  const options: ChildOptions = { contender, folder, entry, compiled: join(home, "compiled") };
-  const one = await startRacer(options);
-  const other = kind === "one process" ? undefined : await startRacer(options);
-  const told: Record<string, number> = {};
+  const options: ChildOptions = { contender, folder, entry, compileCache: join(home, "compiled") };
+  const first = await startRacer(options);
+  const second = kind === "one process" ? undefined : await startRacer(options);
+  const counts: Record<string, number> = {};
   try {
     for (let race = 0; race < races; race++) {
       const thread = `race-${race}`;
-      await one.goOn(thread);
+      await first.resume(thread);
       const outcomes =
-        other === undefined
-          ? await one.goOn(thread, thread)
-          : (await Promise.all([one.goOn(thread), other.goOn(thread)])).flat();
-      const both = outcomes.toSorted().join(" and ");
-      told[both] = (told[both] ?? 0) + 1;
+        second === undefined
+          ? await first.resume(thread, thread)
+          : (await Promise.all([first.resume(thread), second.resume(thread)])).flat();
+      const label = outcomes.toSorted().join(" and ");
+      counts[label] = (counts[label] ?? 0) + 1;
     }
   } finally {
-    one.end();
-    other?.end();
+    first.kill();
+    second?.kill();
   }
   const charges = new Map<string, number>();
   for (const line of readLog(folder))
@@ -55,6 +55,6 @@ export async function measureRaces(
     races,
     chargedTwice: [...charges.values()].filter((times) => times > 1).length,
     neverCharged: races - charges.size,
-    told,
+    outcomes: counts,
   };
 }

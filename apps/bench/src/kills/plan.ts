@@ -1,23 +1,23 @@
-/** When the processes of a run die: decided by its seed before it begins, and the same for every contender. */
-import { chanceOf } from "@statewright/testing";
+/** Kill plan of a run's processes, derived from the seed before the run, and equal for all contenders. */
+import { createChance } from "@statewright/testing";
 
-/** At a share of the points that a process comes to undisturbed, or of the time that it takes. */
-export interface Death {
+/** Kill at a share of the kill points of the undisturbed process, or at a share of its duration. */
+export interface PlannedKill {
   readonly at: "point" | "moment";
   readonly share: number;
 }
 
-/** What happens to each process of the run, one after the other; nothing happens to those that follow. */
-export type Plan = readonly (Death | undefined)[];
+/** Kill of each process of the run, in order. Later processes are not killed. */
+export type KillPlan = readonly (PlannedKill | undefined)[];
 
-const mostDeaths = 3;
+const maxKills = 3;
 
-export function planOf(seed: number): Plan {
-  const chance = chanceOf(seed);
-  const undisturbed = chance.below(2);
-  const deaths = Array.from({ length: 1 + chance.below(mostDeaths) }, () => ({
-    at: chance.share(0.5) ? ("point" as const) : ("moment" as const),
-    share: chance.below(1_000) / 1_000,
+export function createKillPlan(seed: number): KillPlan {
+  const chance = createChance(seed);
+  const undisturbed = chance.getInteger(2);
+  const kills = Array.from({ length: 1 + chance.getInteger(maxKills) }, () => ({
+    at: chance.flip(0.5) ? ("point" as const) : ("moment" as const),
+    share: chance.getInteger(1_000) / 1_000,
   }));
-  return [...Array.from({ length: undisturbed }, () => undefined), ...deaths];
+  return [...Array.from({ length: undisturbed }, () => undefined), ...kills];
 }

@@ -1,18 +1,21 @@
-/** The run that is killed, as both frameworks have it: three errands side by side, a question to a person, two errands more. */
+/**
+ * The killed run, in the same shape for both frameworks: three parallel errands, an approval by a person, two more
+ * errands.
+ */
 
-/** One framework's way through it, over one SQLite file. */
+/** Implementation of the run by one framework, over one SQLite file. */
 export interface Program {
-  /** Go on with a thread from where it stands to its next stop; what waits for an answer is answered. */
-  goOn(thread: string): Promise<Stop>;
+  /** Starts or resumes a thread and runs to its next stop. Open interrupts are answered. */
+  runToStop(thread: string): Promise<Stop>;
   close(): void;
 }
 
-/** Where a thread stands: a person is asked, or it has come to its end with these results. */
+/** Stop of a thread: an open interrupt, or the end of the run with its results. */
 export type Stop =
   | { readonly kind: "waiting" }
   | { readonly kind: "done"; readonly results: readonly string[]; readonly verdict: string };
 
-/** Who runs it, and how. */
+/** Contenders: framework and effect mode. */
 export const contenders = [
   { id: "reconciled", name: "Statewright, `once` with `reconcile`" },
   { id: "asked", name: "Statewright, `once`" },
@@ -22,7 +25,7 @@ export const contenders = [
 ] as const;
 
 export type ContenderId = (typeof contenders)[number]["id"];
-export type OursId = Exclude<ContenderId, PeerId>;
+export type OwnId = Exclude<ContenderId, PeerId>;
 export type PeerId = "tasks" | "tool-node";
 
 export function isPeer(id: ContenderId): id is PeerId {

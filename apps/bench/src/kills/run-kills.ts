@@ -1,37 +1,40 @@
-/** `npm run bench -- kills`: the same run, killed in the same ways, by Statewright and by LangGraph.js; then double resumes. */
+/**
+ * `npm run bench -- kills`: kills the same run in the same ways in Statewright and in LangGraph.js, and then measures
+ * double resumes.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { loadPeers } from "../peers/langgraph.ts";
-import { machine } from "../report.ts";
+import { describeMachine } from "../report.ts";
 import { writeBetweenMarks } from "../written-page.ts";
 import { type KillCounts, measureKills } from "./measure-kills.ts";
 import { measureRaces, type RaceCounts, type RaceKind } from "./measure-races.ts";
 import { type ContenderId, contenders, isPeer } from "./program.ts";
 
 const help = `npm run bench -- kills [options]
-  --runs 25      runs of each contender
-  --seed 1       the first run's seed; run n has seed + n
-  --races 20     double resumes of each contender and kind
-  --no-peers     ours only, nothing is installed
-  --write        write the tables into docs/guarantees.md`;
+  --runs 25      runs per contender
+  --seed 1       seed of the first run; run n has seed + n
+  --races 20     double resumes per contender and kind
+  --no-peers     Statewright only, installs nothing
+  --write        writes the tables into docs/guarantees.md`;
 
 const page = new URL("../../../../docs/guarantees.md", import.meta.url);
 
-/** In a race nobody asks whether a call happened: these differ in what they do about two resumes. */
-const racing: readonly ContenderId[] = ["asked", "tasks", "tool-node"];
+/** Contenders of the races. The effect modes that differ only after a kill are left out. */
+const racingIds: readonly ContenderId[] = ["asked", "tasks", "tool-node"];
 const raceKinds: readonly RaceKind[] = ["two processes", "one process"];
 
-/** Everything that was counted. */
+/** Counts of all kills and races. */
 export interface KillReport {
   readonly kills: readonly (readonly [name: string, counts: KillCounts])[];
   readonly races: readonly (readonly [name: string, kind: RaceKind, counts: RaceCounts])[];
-  /** What must not happen to ours, with the command that repeats it. */
+  /** Violations of Statewright's guarantees, each with the command that reproduces the violation. */
   readonly violations: readonly string[];
 }
 
-/** Run the command; gives the exit code. */
+/** Runs the command. Returns the exit code. */
 export async function runKills(args: readonly string[]): Promise<number> {
   const options = readOptions(args);
   if (typeof options === "string") {
@@ -40,11 +43,11 @@ export async function runKills(args: readonly string[]): Promise<number> {
   }
   const { langgraphEntry, said } = options.peers
     ? await loadPeers()
-    : { langgraphEntry: undefined, said: ["Peers were left out."] };
+    : { langgraphEntry: undefined, said: ["Peers are excluded."] };
   const report = await measureAll(options, langgraphEntry);
   const command = ["npm run bench -- kills", ...args].join(" ");
-  const facts = `Counted ${new Date().toISOString().slice(0, 10)} with \`${command}\` on ${machine()}, Node ${process.versions.node}, seeds ${options.seed} to ${options.seed + options.runs - 1}. ${said.join(" ")}`;
-  const text = `${facts}\n\n${killTable(report)}\n\n${raceTable(report)}`;
+  const facts = `Counted ${new Date().toISOString().slice(0, 10)} with \`${command}\` on ${describeMachine()}, Node ${process.versions.node}, seeds ${options.seed} to ${options.seed + options.runs - 1}. ${said.join(" ")}`;
+  const text = `${facts}\n\n${formatKillTable(report)}\n\n${formatRaceTable(report)}`;
   process.stdout.write(`${text}\n`);
   if (options.write) writeBetweenMarks(page, "npm run bench -- kills --write", text);
   for (const line of report.violations) process.stderr.write(`bench: ${line}\n`);
@@ -59,7 +62,7 @@ interface Options {
   readonly write: boolean;
 }
 
-/** The options, or what to print instead. */
+/** Returns the options, or the text to print for `--help` or an invalid option. */
 function readOptions(args: readonly string[]): Options | string {
   try {
     const { values } = parseArgs({
@@ -77,39 +80,39 @@ function readOptions(args: readonly string[]): Options | string {
     if (values.help) return help;
     const { runs, seed, races } = values;
     for (const [name, value] of Object.entries({ runs, seed, races }))
-      if (!/^\d{1,6}$/.test(value)) return `--${name} takes a whole number, not ${value}`;
+      if (!/^\d{1,6}$/.test(value)) return `--${name}: expected a whole number, got ${value}`;
     return { ...values, runs: Number(runs), seed: Number(seed), races: Number(races) };
   } catch (error) {
     return `${error instanceof Error ? error.message : String(error)}\n${help}`;
   }
 }
 
-/** Without the module of the peer, ours only. */
+/** Without the URL of the peer's module, only Statewright is measured. */
 export async function measureAll(
   { runs, seed, races }: Pick<Options, "runs" | "seed" | "races">,
   langgraphEntry: string | undefined,
 ): Promise<KillReport> {
   const home = mkdtempSync(join(tmpdir(), "statewright-kills-"));
   const entry = langgraphEntry ?? "";
-  const there = contenders.filter(({ id }) => langgraphEntry !== undefined || !isPeer(id));
+  const available = contenders.filter(({ id }) => langgraphEntry !== undefined || !isPeer(id));
   const report = { kills: [] as [string, KillCounts][], races: [] as [string, RaceKind, RaceCounts][] };
   const violations: string[] = [];
   try {
-    for (const { id, name } of there) {
+    for (const { id, name } of available) {
       process.stderr.write(`${name}: kills ...\n`);
       const counts = await measureKills(id, { runs, seed, home, entry });
       report.kills.push([name, counts]);
       if (!isPeer(id))
-        for (const wrong of counts.wrong)
-          violations.push(`${name}: ${wrong.what} (npm run bench -- kills --seed ${wrong.seed} --runs 1)`);
+        for (const failed of counts.faults)
+          violations.push(`${name}: ${failed.fault} (npm run bench -- kills --seed ${failed.seed} --runs 1)`);
     }
-    for (const { id, name } of there.filter((each) => racing.includes(each.id))) {
+    for (const { id, name } of available.filter((each) => racingIds.includes(each.id))) {
       for (const kind of raceKinds) {
         process.stderr.write(`${name}: double resumes, ${kind} ...\n`);
         const counts = await measureRaces(id, { races, kind, home, entry });
         report.races.push([name, kind, counts]);
         if (!isPeer(id) && counts.chargedTwice + counts.neverCharged > 0)
-          violations.push(`${name}: of ${races} double resumes by ${kind} not all charged once`);
+          violations.push(`${name}: not every one of ${races} double resumes by ${kind} charged exactly once`);
       }
     }
   } finally {
@@ -118,28 +121,29 @@ export async function measureAll(
   return { ...report, violations };
 }
 
-function killTable({ kills }: KillReport): string {
-  const rows = kills.map(([name, { runs, deaths, repeated, twice, lost, otherEnd, asked }]) =>
-    [name, runs, deaths, repeated, twice, lost, otherEnd, asked].join(" | "),
+function formatKillTable({ kills }: KillReport): string {
+  const rows = kills.map(
+    ([name, { runs, kills: processKills, repeated, twice, lost, wrongEnd: wrongEnds, inDoubt: doubts }]) =>
+      [name, runs, processKills, repeated, twice, lost, wrongEnds, doubts].join(" | "),
   );
-  return table(
-    "| runs | deaths | an errand was called again | done twice | never done | another end, or none | a person was asked",
+  return formatTable(
+    "| runs | kills | errand called again | done twice | never done | wrong result, or none | interrupt for a call in doubt",
     rows,
   );
 }
 
-function raceTable({ races }: KillReport): string {
-  const rows = races.map(([name, kind, { races: all, chargedTwice, neverCharged, told }]) => {
-    const outcomes = Object.entries(told)
+function formatRaceTable({ races }: KillReport): string {
+  const rows = races.map(([name, kind, { races: all, chargedTwice, neverCharged, outcomes: countByOutcome }]) => {
+    const outcomes = Object.entries(countByOutcome)
       .sort(([, one], [, other]) => other - one)
-      .map(([both, times]) => `${both}: ${times}`);
+      .map(([label, times]) => `${label}: ${times}`);
     return [name, kind, all, chargedTwice, neverCharged, outcomes.join("; ")].join(" | ");
   });
-  return table("| two resumes by | races | charged twice | never charged | what the two were told", rows);
+  return formatTable("| two resumes by | races | charged twice | never charged | outcomes of the two resumes", rows);
 }
 
-/** The first column has no head. */
-function table(head: string, rows: readonly string[]): string {
+/** The first column has no header. */
+function formatTable(head: string, rows: readonly string[]): string {
   const columns = head.split("|").length;
   return [`|  ${head} |`, `|${"---|".repeat(columns)}`, ...rows.map((row) => `| ${row} |`)].join("\n");
 }

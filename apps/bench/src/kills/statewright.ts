@@ -1,14 +1,14 @@
-/** The run that is killed, in Statewright: a tool node before the question, another after it. */
+/** The killed run in Statewright: one tool node before the approval, and one after. */
 import { join } from "node:path";
 import { crashPoints } from "@statewright/testing";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
   getState,
   goto,
-  gotos,
   isStatewrightError,
   type Message,
   messages,
@@ -21,8 +21,8 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { type Errand, errands, type Outside, resultOf } from "./external-world.ts";
-import type { OursId, Program, Stop } from "./program.ts";
+import { type Errand, type ExternalWorld, errands, getResult } from "./external-world.ts";
+import type { OwnId, Program, Stop } from "./program.ts";
 
 const errand = z.enum(["weigh", "book", "reserve", "charge", "post"]);
 
@@ -30,37 +30,37 @@ interface Args {
   readonly errand: Errand;
 }
 
-export function openStatewright(folder: string, kind: OursId, outside: Outside): Program {
-  const graph = graphOf(kind, outside);
-  const store = crashPoints(sqliteStore(join(folder, "runs.db")), outside.point);
+export function openStatewright(folder: string, kind: OwnId, world: ExternalWorld): Program {
+  const graph = createGraph(kind, world);
+  const store = crashPoints(sqliteStore(join(folder, "runs.db")), world.passKillPoint);
   return {
-    goOn: async (thread) => {
-      if ((await store.head(thread)) === undefined) return stopOf(await run(graph, { store, thread }).result);
+    runToStop: async (thread) => {
+      if ((await store.head(thread)) === undefined) return toStop(await run(graph, { store, thread }).result);
       const { interrupts } = await getState(graph, { store, thread });
       const answers = Object.fromEntries(
-        interrupts.map((question) => [question.id, answer(question, thread, outside)]),
+        interrupts.map((openInterrupt) => [openInterrupt.id, answerInterrupt(openInterrupt, thread, world)]),
       );
-      return stopOf(await resume(graph, { store, thread, answers }).result);
+      return toStop(await resume(graph, { store, thread, answers }).result);
     },
     close: () => store.close(),
   };
 }
 
-/** Why a second answer was refused. */
-export function refusalOf(error: unknown): string | undefined {
+/** Returns the code of a StatewrightError, as the outcome of a refused resume. */
+export function getErrorCode(error: unknown): string | undefined {
   return isStatewrightError(error) ? error.code : undefined;
 }
 
-function graphOf(kind: OursId, outside: Outside) {
+function createGraph(kind: OwnId, world: ExternalWorld) {
   const options = {
     name: "run",
     description: "Run an errand.",
     input: z.object({ errand }),
-    run: ({ errand: which }: Args, { idempotencyKey, run: { thread } }: ToolRuntime<unknown, unknown>) =>
-      outside.run(thread, which, idempotencyKey),
+    run: ({ errand }: Args, { idempotencyKey, run: { thread } }: ToolRuntime<unknown, unknown>) =>
+      world.runErrand(thread, errand, idempotencyKey),
   } as const;
-  const reconcile = ({ errand: which }: Args): string | undefined =>
-    outside.happened(which) ? resultOf(which) : undefined;
+  const reconcile = ({ errand }: Args): string | undefined =>
+    world.hasHappened(errand) ? getResult(errand) : undefined;
   const tool =
     kind === "idempotent"
       ? defineTool({ ...options, effect: "idempotent" })
@@ -71,11 +71,11 @@ function graphOf(kind: OursId, outside: Outside) {
     interrupts: { approve: z.object({ ok: z.boolean() }) },
   })
     .nodes({
-      plan: () => ({ messages: [callsFor("plan", errands.before)] }),
+      plan: () => ({ messages: [createCallMessage("plan", errands.before)] }),
       prepare: toolNode({ tools: [tool] }),
       ask: async (_state, { interrupt }) => {
         const { ok } = await interrupt("approve");
-        return goto("settle", { verdict: ok ? "yes" : "no", messages: [callsFor("settle", errands.after)] });
+        return goto("settle", { verdict: ok ? "yes" : "no", messages: [createCallMessage("settle", errands.after)] });
       },
       settle: toolNode({ tools: [tool] }),
       end: () => undefined,
@@ -84,29 +84,32 @@ function graphOf(kind: OursId, outside: Outside) {
       [START]: "plan",
       plan: "prepare",
       prepare: "ask",
-      ask: gotos("settle"),
+      ask: commandTargets("settle"),
       settle: "end",
       end: END,
     });
 }
 
-function callsFor(id: string, wanted: readonly Errand[]): Message {
+function createCallMessage(id: string, wanted: readonly Errand[]): Message {
   const content = wanted.map((which) => ({ type: "call", id: which, name: "run", args: { errand: which } }) as const);
   return { role: "assistant", id, content, finish: "calls" };
 }
 
-function answer({ key, payload }: OpenInterrupt, thread: string, outside: Outside): object {
+function answerInterrupt({ key, payload }: OpenInterrupt, thread: string, world: ExternalWorld): object {
   if (key !== "in_doubt") return { ok: true };
   const { args } = payload as { readonly args: { readonly errand: Errand } };
-  outside.asked(thread, args.errand);
-  return outside.happened(args.errand) ? { happened: true, content: resultOf(args.errand) } : { happened: false };
+  world.logInterrupt(thread, args.errand);
+  return world.hasHappened(args.errand) ? { happened: true, content: getResult(args.errand) } : { happened: false };
 }
 
-function stopOf({ status, state }: { readonly status: string; readonly state: object }): Stop {
+function toStop({ status, state }: { readonly status: string; readonly state: object }): Stop {
   if (status === "waiting") return { kind: "waiting" };
-  if (status !== "done") throw new Error(`the run came to ${status}`);
-  const { messages: said, verdict } = state as { readonly messages: readonly Message[]; readonly verdict: string };
-  const results = said.flatMap((message) =>
+  if (status !== "done") throw new Error(`expected a run that is waiting or done, got status ${status}`);
+  const { messages: transcript, verdict } = state as {
+    readonly messages: readonly Message[];
+    readonly verdict: string;
+  };
+  const results = transcript.flatMap((message) =>
     message.role === "tool" ? message.content.map((block) => (block.type === "text" ? block.text : block.type)) : [],
   );
   return { kind: "done", results, verdict };

@@ -1,6 +1,6 @@
 /**
- * A process under load, alone with its memory. `active`: so many threads at work at the same time, each step saved and
- * waited for. `parked`: so many runs that wait for a person. Arguments: which, how many, a file. Prints what it measured.
+ * Process under load, with its own memory. `active`: concurrent threads; each superstep waits and is saved. `parked`:
+ * runs at an interrupt. Arguments: kind, count, file. Prints the measurements as JSON.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
@@ -8,103 +8,106 @@ import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { defineGraph, defineState, END, list, resume, route, run, START, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
-import { settledHeap } from "../collector.ts";
-import { asking } from "../interrupt-graph.ts";
-import { spread } from "../measure.ts";
-import type { Active, Parked } from "./load.ts";
+import { measureHeap } from "../collector.ts";
+import { interruptGraph } from "../interrupt-graph.ts";
+import { computeSpread } from "../measure.ts";
+import type { ActiveLoad, WaitingLoad } from "./load.ts";
 
-const stepsOfThread = 20;
+const stepsPerThread = 20;
 const text = "s".repeat(200);
 
-const working = defineGraph({ name: "working", state: defineState({ log: list(z.string()) }) })
+const workingGraph = defineGraph({ name: "working", state: defineState({ log: list(z.string()) }) })
   .nodes({
     work: async () => {
       await pause(5);
       return { log: [text] };
     },
   })
-  .edges({ [START]: "work", work: route(["work", END], ({ log }) => (log.length < stepsOfThread ? "work" : END)) });
+  .edges({ [START]: "work", work: route(["work", END], ({ log }) => (log.length < stepsPerThread ? "work" : END)) });
 
-async function active(threads: number, store: Store): Promise<Active> {
-  const heapBefore = await settledHeap();
+async function measureActive(threads: number, store: Store): Promise<ActiveLoad> {
+  const heapBefore = await measureHeap();
   const rssBefore = process.memoryUsage().rss;
-  let mostRss = 0;
-  let mostHeap = 0;
+  let maxRss = 0;
+  let maxHeap = 0;
   const sampling = setInterval(() => {
     const { rss, heapUsed } = process.memoryUsage();
-    mostRss = Math.max(mostRss, rss);
-    mostHeap = Math.max(mostHeap, heapUsed);
+    maxRss = Math.max(maxRss, rss);
+    maxHeap = Math.max(maxHeap, heapUsed);
   }, 20);
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const wall = performance.now();
   const cpu = process.cpuUsage();
   const results: Promise<{ readonly status: string }>[] = [];
-  // They come one after the other, as requests do: a thousand starts in one turn would be one long turn.
+  // Starts arrive in small groups, like requests: a thousand starts in one turn would block the event loop.
   for (let nth = 0; nth < threads; nth++) {
-    results.push(run(working, { store, thread: `t${nth}`, input: {} }).result);
+    results.push(run(workingGraph, { store, thread: `t${nth}`, input: {} }).result);
     if (nth % 10 === 9) await new Promise(setImmediate);
   }
-  const ends = await Promise.all(results);
+  const finished = await Promise.all(results);
   const { user, system } = process.cpuUsage(cpu);
   const seconds = (performance.now() - wall) / 1_000;
   delay.disable();
   clearInterval(sampling);
   return {
     threads,
-    done: ends.filter(({ status }) => status === "done").length,
-    supersteps: threads * stepsOfThread,
+    done: finished.filter(({ status }) => status === "done").length,
+    supersteps: threads * stepsPerThread,
     seconds,
     cpuSeconds: (user + system) / 1_000_000,
-    loopDelayMs: { p99: delay.percentile(99) / 1_000_000, most: delay.max / 1_000_000 },
-    rawCommitMs: rawCommits(),
+    loopDelayMs: { p99: delay.percentile(99) / 1_000_000, max: delay.max / 1_000_000 },
+    rawCommitMs: measureRawCommits(),
     rssBeforeMb: rssBefore / 2 ** 20,
-    mostRssMb: mostRss / 2 ** 20,
-    mostHeapMb: (mostHeap - heapBefore) / 2 ** 20,
+    maxRssMb: maxRss / 2 ** 20,
+    maxHeapMb: (maxHeap - heapBefore) / 2 ** 20,
   };
 }
 
-/** What the disk takes for a transaction of one row, at the same durability. */
-function rawCommits(): Active["rawCommitMs"] {
+/** Measures a transaction of one row at the same durability. */
+function measureRawCommits(): ActiveLoad["rawCommitMs"] {
   const db = new Database(`${file}-raw`);
   db.pragma("journal_mode = WAL");
   db.pragma("synchronous = FULL");
   db.exec("CREATE TABLE t (n INTEGER PRIMARY KEY)");
   const add = db.prepare("INSERT INTO t DEFAULT VALUES");
-  const tookMs = Array.from({ length: 50 }, () => {
-    const began = performance.now();
+  const durationsMs = Array.from({ length: 50 }, () => {
+    const startedAt = performance.now();
     add.run();
-    return performance.now() - began;
+    return performance.now() - startedAt;
   });
   db.close();
-  const { median, most } = spread(tookMs);
-  return { median, most };
+  const { median, max } = computeSpread(durationsMs);
+  return { median, max };
 }
 
-const resumed = 500;
+const resumeCount = 500;
 
-async function parked(runs: number, open: () => Store): Promise<Parked> {
+async function measureWaiting(runs: number, open: () => Store): Promise<WaitingLoad> {
   let store = open();
-  for (let nth = 0; nth < resumed; nth++) await run(asking, { store, thread: `warm${nth}`, input: {} }).result;
-  const before = await settledHeap();
-  for (let nth = 0; nth < runs; nth++) await run(asking, { store, thread: `t${nth}`, input: {} }).result;
-  const heapBytes = (await settledHeap()) - before;
+  for (let nth = 0; nth < resumeCount; nth++)
+    await run(interruptGraph, { store, thread: `warm${nth}`, input: {} }).result;
+  const heapBefore = await measureHeap();
+  for (let nth = 0; nth < runs; nth++) await run(interruptGraph, { store, thread: `t${nth}`, input: {} }).result;
+  const heapBytes = (await measureHeap()) - heapBefore;
   store.close();
   store = open();
   const samples = [];
-  for (let nth = 0; nth < Math.min(resumed, runs); nth++) {
+  for (let nth = 0; nth < Math.min(resumeCount, runs); nth++) {
     const cpu = process.cpuUsage();
-    await resume(asking, { store, thread: `t${nth}`, answers: { ok: true } }).result;
+    await resume(interruptGraph, { store, thread: `t${nth}`, answers: { ok: true } }).result;
     const { user, system } = process.cpuUsage(cpu);
     samples.push((user + system) / 1_000);
   }
   store.close();
-  return { runs, heapBytes, resumeMs: spread(samples).median };
+  return { runs, heapBytes, resumeMs: computeSpread(samples).median };
 }
 
 const [which, count = "0", file = ""] = process.argv.slice(2);
 const open = () => sqliteStore(file, { durability: which === "active" ? "full" : "normal" });
 process.stdout.write(
-  JSON.stringify(which === "active" ? await active(Number(count), open()) : await parked(Number(count), open)),
+  JSON.stringify(
+    which === "active" ? await measureActive(Number(count), open()) : await measureWaiting(Number(count), open),
+  ),
 );
 process.exit();

@@ -1,87 +1,89 @@
-/** What a process holds while many threads are at work at the same time, and while many more wait for people. */
+/** Memory and CPU of a process with many concurrent threads, and with many waiting runs. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { fitExponent } from "../measure.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 
-/** Threads at work at the same time, at synchronous=FULL: 20 supersteps each, which wait for 5 ms and add 200 bytes. */
-export interface Active {
+/** Concurrent threads at synchronous=FULL: 20 supersteps each; a superstep waits for 5 ms and adds 200 bytes. */
+export interface ActiveLoad {
   readonly threads: number;
   readonly done: number;
   readonly supersteps: number;
   readonly seconds: number;
   readonly cpuSeconds: number;
-  /** How late the event loop was. */
-  readonly loopDelayMs: { readonly p99: number; readonly most: number };
-  /** What the disk takes for a transaction of one row, in the same process afterwards: the loop waits for the disk. */
-  readonly rawCommitMs: { readonly median: number; readonly most: number };
-  /** Memory of the process before, in which Node reads TypeScript, and the most that it had. */
+  /** Delay of the event loop. */
+  readonly loopDelayMs: { readonly p99: number; readonly max: number };
+  /** Duration of a transaction of one row, in the same process after the load: the event loop waits for the disk. */
+  readonly rawCommitMs: { readonly median: number; readonly max: number };
+  /** Memory of the process before the load, including Node's type stripping, and its maximum. */
   readonly rssBeforeMb: number;
-  readonly mostRssMb: number;
-  /** The most heap beyond that of the process before; what was not collected yet is in it. */
-  readonly mostHeapMb: number;
+  readonly maxRssMb: number;
+  /** Maximum heap above the heap before the load, including garbage. */
+  readonly maxHeapMb: number;
 }
 
-/** Runs that wait for a person. */
-export interface Parked {
+/** Runs at an interrupt. */
+export interface WaitingLoad {
   readonly runs: number;
-  /** Of all of them together. */
+  /** Heap of all runs together. */
   readonly heapBytes: number;
-  /** CPU to open a waiting thread, answer it, and run it to its end: the median. */
+  /** Median CPU time to open a waiting thread, answer its interrupt and finish its run. */
   readonly resumeMs: number;
 }
 
 export interface Load {
-  readonly active: readonly Active[];
-  readonly parked: readonly Parked[];
+  readonly active: readonly ActiveLoad[];
+  readonly parked: readonly WaitingLoad[];
 }
 
-/** How a load grows, where more than one count was measured. */
+/** Growth of a load; each figure needs at least two counts. */
 export interface LoadGrowth {
   readonly cpuByThreads: number | undefined;
   readonly heapByThreads: number | undefined;
-  /** CPU to open and end one run, by the number of those that wait. */
-  readonly resumeByParked: number | undefined;
-  /** Heap of each further run that waits. */
-  readonly bytesOfParked: number | undefined;
+  /** CPU time to open and finish one run, by the number of waiting runs. */
+  readonly resumeByWaitingRuns: number | undefined;
+  /** Heap per additional waiting run. */
+  readonly bytesPerWaitingRun: number | undefined;
 }
 
-export function loadGrowth({ active, parked }: Load): LoadGrowth {
-  const [fewest] = parked;
-  const most = parked.at(-1);
-  const some = fewest !== undefined && most !== undefined && most.runs > fewest.runs;
-  const bySize = (values: readonly (readonly [number, number])[]) =>
+export function fitLoadGrowth({ active, parked }: Load): LoadGrowth {
+  const [smallest] = parked;
+  const largest = parked.at(-1);
+  const comparable = smallest !== undefined && largest !== undefined && largest.runs > smallest.runs;
+  const fitBySize = (values: readonly (readonly [number, number])[]) =>
     values.length < 2 ? undefined : fitExponent(values);
   return {
-    cpuByThreads: bySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
-    heapByThreads: bySize(active.map(({ threads, mostHeapMb }) => [threads, mostHeapMb])),
-    resumeByParked: bySize(parked.map(({ runs, resumeMs }) => [runs, resumeMs])),
-    bytesOfParked: some ? (most.heapBytes - fewest.heapBytes) / (most.runs - fewest.runs) : undefined,
+    cpuByThreads: fitBySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
+    heapByThreads: fitBySize(active.map(({ threads, maxHeapMb }) => [threads, maxHeapMb])),
+    resumeByWaitingRuns: fitBySize(parked.map(({ runs, resumeMs }) => [runs, resumeMs])),
+    bytesPerWaitingRun: comparable
+      ? (largest.heapBytes - smallest.heapBytes) / (largest.runs - smallest.runs)
+      : undefined,
   };
 }
 
 const script = fileURLToPath(new URL("./load-process.ts", import.meta.url));
 
-/** Each count in a process of its own. */
-export async function findLoad(counts: {
+/** Measures each count in its own process. */
+export async function measureLoad(counts: {
   readonly active: readonly number[];
   readonly parked: readonly number[];
 }): Promise<Load> {
-  const active: Active[] = [];
-  for (const count of counts.active) active.push((await inProcess("active", count)) as Active);
-  const parked: Parked[] = [];
-  for (const count of counts.parked) parked.push((await inProcess("parked", count)) as Parked);
+  const active: ActiveLoad[] = [];
+  for (const count of counts.active) active.push((await runLoadProcess("active", count)) as ActiveLoad);
+  const parked: WaitingLoad[] = [];
+  for (const count of counts.parked) parked.push((await runLoadProcess("parked", count)) as WaitingLoad);
   return { active, parked };
 }
 
-async function inProcess(which: keyof Load, count: number): Promise<unknown> {
-  const file = scratchFile("load.db");
+async function runLoadProcess(kind: keyof Load, count: number): Promise<unknown> {
+  const file = createScratchFile("load.db");
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [
       "--no-warnings",
       script,
-      which,
+      kind,
       String(count),
       file.path,
     ]);

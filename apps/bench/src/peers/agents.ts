@@ -1,52 +1,55 @@
-/** Agents of other frameworks: each in a process of its own, which measures itself, so that none pays for what another loads. */
+/**
+ * Agents of other frameworks. Each agent runs in its own process and measures itself, unaffected by modules of other
+ * frameworks.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Sample } from "../measure.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { createScratchFile } from "../scratch-files.ts";
 import { install, type Peer } from "./install.ts";
 
-/** Agents that were installed and that run, and one sentence for each framework. */
+/** Installed agents that run, and one sentence about each framework. */
 export interface AgentPeers {
   readonly inMemory: readonly AgentPeer[];
-  /** Those that save each step themselves. */
+  /** Agents that save each step themselves. */
   readonly saved: readonly AgentPeer[];
   readonly said: readonly string[];
-  /** What lies where, for programs that are checked or imported and not run. */
+  /** Installed frameworks, for programs that are only type-checked or imported. */
   readonly installed: readonly InstalledPeer[];
 }
 
 export interface InstalledPeer {
   readonly name: string;
-  /** The package to import. */
+  /** Package to import. */
   readonly main: string;
   readonly folder: string;
 }
 
-/** An agent of another framework. */
+/** Agent of another framework. */
 export interface AgentPeer {
   readonly name: string;
   readonly open: () => AgentProcess;
 }
 
-/** Its process: an agent whose model calls a tool so many times, in memory or saved to a file. */
+/** Process of an agent: `talk` runs a conversation of `turns` tool calls, in memory or saved to a file. */
 export interface AgentProcess {
   readonly talk: (turns: number, file?: string) => Promise<Sample>;
   readonly close: () => Promise<undefined>;
 }
 
-type Place = "memory" | "file";
+type SaveTarget = "memory" | "file";
 
 interface Framework {
   readonly name: string;
-  /** What it is called where it saves, if that is another part of it. */
+  /** Name of the saving variant, if the framework uses another component. */
   readonly savedAs?: string;
-  /** The package whose version is told. */
+  /** Package whose version is reported. */
   readonly main: string;
-  /** A file in `programs` whose `talk` has a model call a tool so many times. */
+  /** File in `programs`. Its `talk` runs a conversation of a given number of tool calls. */
   readonly program: string;
-  readonly at: readonly Place[];
+  readonly saveTargets: readonly SaveTarget[];
   readonly dependencies: Readonly<Record<string, string>>;
   readonly overrides?: Readonly<Record<string, string>>;
 }
@@ -69,28 +72,28 @@ const frameworks: readonly Framework[] = [
     savedAs: "pi-agent-core AgentHarness with JSONL",
     main: "@earendil-works/pi-agent-core",
     program: "pi.mjs",
-    at: ["memory", "file"],
+    saveTargets: ["memory", "file"],
     dependencies: { "@earendil-works/pi-agent-core": "0.87.1" },
   },
   {
     name: "AI SDK",
     main: "ai",
     program: "ai-sdk.mjs",
-    at: ["memory"],
+    saveTargets: ["memory"],
     dependencies: { ai: "7.0.173", zod: "4.6.7" },
   },
   {
     name: "OpenAI Agents",
     main: "@openai/agents",
     program: "openai-agents.mjs",
-    at: ["memory"],
+    saveTargets: ["memory"],
     dependencies: { "@openai/agents": "0.20.0", zod: "4.6.7" },
   },
-  { name: "LangChain createAgent", ...langchain, at: ["memory"] },
+  { name: "LangChain createAgent", ...langchain, saveTargets: ["memory"] },
   {
     name: "LangChain createAgent with SQLite",
     ...langchain,
-    at: ["file"],
+    saveTargets: ["file"],
     dependencies: { ...langchain.dependencies, "@langchain/langgraph-checkpoint-sqlite": "1.0.4" },
     overrides: { ...langchain.overrides, "better-sqlite3": "13.2.0" },
   },
@@ -98,7 +101,7 @@ const frameworks: readonly Framework[] = [
     name: "LangGraph.js 1.7.3",
     main: "@langchain/langgraph",
     program: "langgraph.mjs",
-    at: ["memory", "file"],
+    saveTargets: ["memory", "file"],
     dependencies: {
       "@langchain/langgraph": "1.7.3",
       "@langchain/core": "1.4.0",
@@ -111,14 +114,14 @@ const frameworks: readonly Framework[] = [
     name: "Mastra",
     main: "@mastra/core",
     program: "mastra.mjs",
-    at: ["memory"],
+    saveTargets: ["memory"],
     dependencies: { "@mastra/core": "1.71.0", zod: "4.6.7" },
   },
   {
     name: "Mastra with LibSQL and recovery",
     main: "@mastra/core",
     program: "mastra.mjs",
-    at: ["file"],
+    saveTargets: ["file"],
     dependencies: {
       "@mastra/core": "1.71.0",
       "@mastra/libsql": "1.23.1",
@@ -128,60 +131,63 @@ const frameworks: readonly Framework[] = [
   },
 ];
 
-/** Install them, and have each talk once; one that does not install or does not run is told and left out. */
+/**
+ * Installs all frameworks, and runs a short conversation with each. A framework that does not install or run is
+ * reported and left out.
+ */
 export async function loadAgentPeers(
-  installing: typeof install = install,
-  trying: typeof tryOut = tryOut,
+  installPeer: typeof install = install,
+  tryAgent: typeof findFault = findFault,
 ): Promise<AgentPeers> {
   const inMemory: AgentPeer[] = [];
   const saved: AgentPeer[] = [];
-  const said: string[] = [];
+  const notices: string[] = [];
   const installed: InstalledPeer[] = [];
   for (const framework of frameworks) {
-    const { name, savedAs = name, main, at } = framework;
+    const { name, savedAs = name, main, saveTargets: targets } = framework;
     const version = framework.dependencies[main] ?? "";
-    const named = name.endsWith(version) ? name : `${name} ${version}`;
-    const found = await installing(asPeer(framework, version));
+    const label = name.endsWith(version) ? name : `${name} ${version}`;
+    const found = await installPeer(toPeer(framework, version));
     if (found.kind === "missing") {
-      said.push(`${named} is missing: ${found.why}.`);
+      notices.push(`${label} is missing: ${found.reason}.`);
       continue;
     }
-    said.push(`${named}.`);
+    notices.push(`${label}.`);
     installed.push({ name, main, folder: found.folder });
-    for (const place of at) {
-      const called = place === "file" ? savedAs : name;
-      const agent: AgentPeer = { name: called, open: () => startAgent(called, found.entry) };
-      const fault = await trying(agent, place);
-      if (fault !== undefined) said.push(`${called} does not run: ${fault}.`);
+    for (const place of targets) {
+      const agentName = place === "file" ? savedAs : name;
+      const agent: AgentPeer = { name: agentName, open: () => startAgent(agentName, found.entry) };
+      const fault = await tryAgent(agent, place);
+      if (fault !== undefined) notices.push(`${agentName} does not run: ${fault}.`);
       else if (place === "file") saved.push(agent);
       else inMemory.push(agent);
     }
   }
-  return { inMemory, saved, said, installed };
+  return { inMemory, saved, said: notices, installed };
 }
 
-/** Why two turns of it fail, in one line. */
-async function tryOut({ open }: AgentPeer, place: Place): Promise<string | undefined> {
+/** Runs two turns of an agent. Returns the error in one line, or undefined. */
+async function findFault({ open }: AgentPeer, place: SaveTarget): Promise<string | undefined> {
   const { talk, close } = open();
-  const file = scratchFile("theirs.db");
+  const file = createScratchFile("theirs.db");
   try {
     await talk(2, place === "file" ? file.path : undefined);
     return undefined;
   } catch (error) {
-    return firstError(error instanceof Error ? error.message : String(error));
+    return findErrorLine(error instanceof Error ? error.message : String(error));
   } finally {
     await close();
     file.remove();
   }
 }
 
-/** The line of what a process said at its end that names the error, before where it was thrown. */
-function firstError(said: string): string {
-  const lines = said.split("\n").map((line) => line.trim());
+/** Finds the line that names the error, above its stack trace. */
+function findErrorLine(output: string): string {
+  const lines = output.split("\n").map((line) => line.trim());
   return lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== "") ?? "";
 }
 
-function asPeer({ name, program, dependencies, overrides = {} }: Framework, version: string): Peer {
+function toPeer({ name, program, dependencies, overrides = {} }: Framework, version: string): Peer {
   const entry = readFileSync(new URL(`./programs/${program}.txt`, import.meta.url), "utf8");
   return { name: name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-"), version, dependencies, overrides, entry };
 }
@@ -196,7 +202,8 @@ function startAgent(name: string, entry: string): AgentProcess {
     errors = `${errors}${text}`.slice(-2_000);
   });
   return {
-    talk: (turns, file) => asked(child, { turns, file }, () => `${name} did not answer: ${errors}`),
+    talk: (turns, file) =>
+      sendRequest(child, { turns, file }, () => `${name}: expected a sample, but the process exited: ${errors}`),
     close: async () => {
       if (child.exitCode === null) {
         child.kill();
@@ -207,14 +214,14 @@ function startAgent(name: string, entry: string): AgentProcess {
   };
 }
 
-function asked(child: ChildProcess, question: object, why: () => string): Promise<Sample> {
+function sendRequest(child: ChildProcess, request: object, describeExit: () => string): Promise<Sample> {
   return new Promise((resolve, reject) => {
-    const died = (): void => reject(new Error(why()));
-    child.once("exit", died);
+    const rejectOnExit = (): void => reject(new Error(describeExit()));
+    child.once("exit", rejectOnExit);
     child.once("message", (sample) => {
-      child.off("exit", died);
+      child.off("exit", rejectOnExit);
       resolve(sample as Sample);
     });
-    child.send(question);
+    child.send(request);
   });
 }

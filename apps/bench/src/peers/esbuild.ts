@@ -1,4 +1,4 @@
-/** esbuild, which bundles what B11 weighs: no peer, but installed like one. */
+/** esbuild, the bundler of B11: no peer, but installed in the same way. */
 import { install, type Peer } from "./install.ts";
 
 const bundler: Peer = {
@@ -20,27 +20,28 @@ interface BuildOptions {
   readonly packages: "bundle" | "external";
 }
 
-/** What was built. */
-export interface Built {
+/** Result of a build. */
+export interface BuildResult {
   readonly outputFiles: readonly { readonly contents: Uint8Array }[];
   readonly metafile: {
-    /** By output; the bytes of each source that are in it. */
-    readonly outputs: Readonly<Record<string, { readonly inputs: Readonly<Record<string, InOutput>> }>>;
+    /** By output file: the bytes of each source file in the output. */
+    readonly outputs: Readonly<Record<string, { readonly inputs: Readonly<Record<string, InputSize>> }>>;
   };
 }
 
-interface InOutput {
+interface InputSize {
   readonly bytesInOutput: number;
 }
 
-/** What the case uses of esbuild. */
+/** Part of esbuild used by the case. */
 export interface Bundler {
-  build(options: BuildOptions): Promise<Built>;
+  build(options: BuildOptions): Promise<BuildResult>;
 }
 
-/** The bundler, or why it is missing. */
-export async function loadBundler(installing: typeof install = install): Promise<Bundler | string> {
-  const installed = await installing(bundler);
-  if (installed.kind === "missing") return `esbuild ${bundler.version} is missing, and B11 with it: ${installed.why}.`;
+/** Returns the bundler, or a sentence about its failed installation. */
+export async function loadBundler(installPeer: typeof install = install): Promise<Bundler | string> {
+  const installed = await installPeer(bundler);
+  if (installed.kind === "missing")
+    return `esbuild ${bundler.version} is missing, so B11 is skipped: ${installed.reason}.`;
   return (await import(installed.entry)) as Bundler;
 }

@@ -1,27 +1,27 @@
-/** LangGraph.js: the same work in its own terms, with its own SQLite checkpointer. */
+/** LangGraph.js peer: the same work with its own API and its own SQLite checkpointer. */
 import type { AgentPeers, InstalledPeer } from "./agents.ts";
 import type { Bundler } from "./esbuild.ts";
 import { install, type Peer } from "./install.ts";
 
 interface Release {
   readonly core: string;
-  /** Versions that its own ranges do not find without an install script, or not at all. */
+  /** Versions that the release's own ranges resolve only with an install script, or not at all. */
   readonly overrides: Readonly<Record<string, string>>;
 }
 
 const sqlite = { "better-sqlite3": "13.2.0" };
 
-/** The release that is measured where none is asked for. */
-export const usualRelease = "1.4.18";
+/** Default release of LangGraph.js. */
+export const defaultRelease = "1.4.18";
 
-/** What goes with a release; others take the newest core. */
+/** Companion versions of a release; other releases use the latest core. */
 const releases: Readonly<Record<string, Release>> = {
-  // The newest SDK in its range asks for a package that is not published.
-  [usualRelease]: { core: "1.2.13", overrides: { "@langchain/langgraph-sdk": "1.12.0", ...sqlite } },
+  // The newest SDK in the range depends on an unpublished package.
+  [defaultRelease]: { core: "1.2.13", overrides: { "@langchain/langgraph-sdk": "1.12.0", ...sqlite } },
   "1.7.3": { core: "1.4.0", overrides: sqlite },
 };
 
-function peerOf(version: string): Peer {
+function createPeer(version: string): Peer {
   const { core, overrides } = releases[version] ?? { core: "latest", overrides: sqlite };
   return {
     name: "langgraph",
@@ -43,7 +43,7 @@ function peerOf(version: string): Peer {
   };
 }
 
-/** A graph of theirs, ready to run. */
+/** Compiled LangGraph.js graph. */
 export interface PeerGraph {
   invoke(input: object, config?: object): Promise<Record<string, unknown>>;
   getState(config: object): Promise<unknown>;
@@ -57,7 +57,7 @@ interface Builder {
   compile(options?: { readonly checkpointer?: PeerSaver | undefined }): PeerGraph;
 }
 
-/** Their checkpointer over better-sqlite3. */
+/** SQLite checkpointer of LangGraph.js, over better-sqlite3. */
 export interface PeerSaver {
   readonly db: { pragma(text: string): unknown; close(): void };
 }
@@ -67,7 +67,7 @@ interface Annotation {
   Root(shape: Readonly<Record<string, unknown>>): unknown;
 }
 
-/** What the cases use of LangGraph.js. */
+/** Part of LangGraph.js used by the cases. */
 export interface LangGraph {
   readonly StateGraph: new (state: unknown) => Builder;
   readonly Annotation: Annotation;
@@ -81,18 +81,18 @@ export interface LangGraph {
   readonly tool: (body: (args: never) => unknown, options: object) => unknown;
 }
 
-/** What became of the peer, and where it lies. */
+/** Loaded and installed peers. */
 export interface Peers {
   readonly langgraph: LangGraph | undefined;
-  /** The module to import in a process of its own. */
+  /** URL of the LangGraph.js module, for imports in other processes. */
   readonly langgraphEntry: string | undefined;
   /** Agents of other frameworks. */
   readonly agents: AgentPeers;
-  /** What is installed and was not loaded into this process, ours and theirs. */
+  /** Installed packages that are not loaded into this process, Statewright's and those of peers. */
   readonly installed: readonly InstalledPeer[];
-  /** What weighs bundles. */
+  /** Bundler for the measurement of bundle sizes. */
   readonly bundler: Bundler | undefined;
-  /** One sentence for each peer. */
+  /** One sentence about each peer. */
   readonly said: readonly string[];
 }
 
@@ -104,20 +104,20 @@ export const noPeers: Peers = {
   agents: noAgents,
   installed: [],
   bundler: undefined,
-  said: ["Peers were left out."],
+  said: ["Peers are excluded."],
 };
 
-/** Install and load LangGraph.js, of the release that is asked for. Agents of other frameworks are handed on. */
+/** Installs and loads LangGraph.js in the given release. Adds the given agents of other frameworks. */
 export async function loadPeers(
   agents: AgentPeers = noAgents,
-  version: string = usualRelease,
-  installing: typeof install = install,
+  version: string = defaultRelease,
+  installPeer: typeof install = install,
 ): Promise<Peers> {
-  const peer = peerOf(version);
-  const named = `LangGraph.js ${version}`;
-  const found = await installing(peer);
+  const peer = createPeer(version);
+  const label = `LangGraph.js ${version}`;
+  const found = await installPeer(peer);
   if (found.kind === "missing") {
-    const said = [`${named} is missing: ${found.why}.`, ...agents.said];
+    const said = [`${label} is missing: ${found.reason}.`, ...agents.said];
     return { ...noPeers, agents, installed: agents.installed, said };
   }
   const langgraph = (await import(found.entry)) as LangGraph;
@@ -130,6 +130,6 @@ export async function loadPeers(
     agents,
     installed: [main, ...agents.installed],
     bundler: undefined,
-    said: [`${named} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...agents.said],
+    said: [`${label} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...agents.said],
   };
 }

@@ -1,35 +1,38 @@
-/** The process of one framework: has a conversation of so many turns when it is told to, and says what that took. */
+/** Process of one framework: runs a conversation per request and returns its measurement. */
 import process from "node:process";
 
 interface Program {
-  /** Gives how often the model was asked. */
+  /** Runs a conversation. Returns the number of model calls. */
   readonly talk: (turns: number, file?: string) => Promise<number>;
-  /** Messages of the last conversation, read from its file; of a program that saves. */
+  /** Counts the messages of the last conversation in the file; for programs that save. */
   readonly saved?: (file: string) => Promise<number>;
 }
 
-interface Question {
+interface TalkRequest {
   readonly turns: number;
   readonly file?: string;
 }
 
 const { talk, saved } = (await import(process.argv[2] ?? "")) as Program;
-let isLookedAt = false;
+let isChecked = false;
 
-process.on("message", async ({ turns, file }: Question) => {
+process.on("message", async ({ turns, file }: TalkRequest) => {
   const cpu = process.cpuUsage();
   const wall = performance.now();
   const answers = await talk(turns, file);
   const { user, system } = process.cpuUsage(cpu);
   const sample = { cpuUs: user + system, wallUs: (performance.now() - wall) * 1_000 };
-  if (answers < turns) throw new Error(`the model was asked ${answers} times in ${turns} turns`);
-  if (file !== undefined && !isLookedAt) await lookAt(file, turns);
+  if (answers < turns) throw new Error(`expected at least ${turns} model calls, got ${answers}`);
+  if (file !== undefined && !isChecked) await checkSaved(file, turns);
   process.send?.(sample);
 });
 
-/** What was not saved was not the same work: the question, a call and its answer for each turn, and the end. */
-async function lookAt(file: string, turns: number): Promise<void> {
+/**
+ * Checks that the program saved the whole conversation: the input, a call and its result per turn, and the final
+ * reply. Unsaved work would be less work.
+ */
+async function checkSaved(file: string, turns: number): Promise<void> {
   const messages = await saved?.(file);
-  if (messages !== 2 * turns + 2) throw new Error(`${messages} messages were saved of ${2 * turns + 2}`);
-  isLookedAt = true;
+  if (messages !== 2 * turns + 2) throw new Error(`expected ${2 * turns + 2} saved messages, got ${messages}`);
+  isChecked = true;
 }

@@ -1,6 +1,6 @@
 /**
- * Statements of SQLite run under the name of what they do, so that a profile tells them apart: native code has no name of
- * its own there.
+ * Wraps SQLite statements in functions named after the kind of statement, so that a profile separates them. Native
+ * code has no function name in a profile.
  */
 import Database from "better-sqlite3";
 
@@ -21,12 +21,12 @@ const wrappers: Readonly<Record<"transaction" | "change" | "query", (call: Call)
     },
 };
 
-/** From now on, in this process. */
+/** Wraps all statements prepared after this call in this process. */
 export function nameStatements(): void {
   const prepare = Database.prototype.prepare;
   Database.prototype.prepare = function named(this: Database.Database, sql: string) {
     const statement = prepare.call(this, sql);
-    const wrapped = wrappers[kindOf(sql)];
+    const wrapped = wrappers[getStatementKind(sql)];
     for (const name of ["run", "get", "all"]) {
       const call: unknown = Reflect.get(statement, name);
       if (typeof call === "function") Reflect.set(statement, name, wrapped(call as Call));
@@ -35,8 +35,8 @@ export function nameStatements(): void {
   } as typeof prepare;
 }
 
-/** What a statement does, by its first word. */
-export function kindOf(sql: string): "transaction" | "change" | "query" {
+/** Returns the kind of a statement, by its first word. */
+export function getStatementKind(sql: string): "transaction" | "change" | "query" {
   const [, word = ""] = /^\s*(\w+)/.exec(sql) ?? [];
   if (/^(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)$/i.test(word)) return "transaction";
   return /^(INSERT|UPDATE|DELETE|REPLACE)$/i.test(word) ? "change" : "query";

@@ -1,9 +1,9 @@
-/** Where the time of a profile goes: each frame belongs to one part of the work, by the file that it is in or by its name. */
+/** Time of a profile by part: each frame belongs to one part of the work, by its file or its function name. */
 
-/** What is read of a profile of V8. */
+/** Used fields of a V8 profile. */
 export interface CpuProfile {
   readonly nodes: readonly ProfileNode[];
-  /** The node that was at work, and the microseconds since the sample before. */
+  /** Ids of the sampled nodes, and the microseconds since the previous sample. */
   readonly samples?: readonly number[] | undefined;
   readonly timeDeltas?: readonly number[] | undefined;
 }
@@ -14,7 +14,7 @@ interface ProfileNode {
   readonly children?: readonly number[] | undefined;
 }
 
-/** The parts, in the order in which they are shown. */
+/** Parts, in display order. */
 export const parts = [
   "SQLite: begin and commit",
   "SQLite: writing rows",
@@ -33,11 +33,14 @@ export const parts = [
 
 export type Part = (typeof parts)[number];
 
-/** `left out` is the work of measuring, and waiting. */
-type Belongs = Part | "left out";
+/** `left out` is measurement overhead and idle time. */
+type PartOrExcluded = Part | "left out";
 
-/** The first that fits counts; a frame that none fits belongs where its caller does. A frame is its function and its file. */
-const rules: readonly (readonly [frame: RegExp, part: Belongs])[] = [
+/**
+ * The first matching rule decides. A frame without a matching rule belongs to the part of its caller. The pattern
+ * matches function name and file.
+ */
+const rules: readonly (readonly [frame: RegExp, part: PartOrExcluded])[] = [
   [/^\(idle\)|^post node:inspector/, "left out"],
   [/^\(garbage collector\)/, "collector"],
   [/^\((program|root)\)/, "rest"],
@@ -64,56 +67,60 @@ const rules: readonly (readonly [frame: RegExp, part: Belongs])[] = [
   [/apps\/bench\/src\//, "rest"],
 ];
 
-/** The microseconds that each part took; nothing of what was left out. */
-export function timeByPart({ nodes, samples = [], timeDeltas = [] }: CpuProfile): ReadonlyMap<Part, number> {
-  const partOf = belongings(nodes);
+/** Returns the microseconds of each part, without excluded frames. */
+export function sumTimeByPart({ nodes, samples = [], timeDeltas = [] }: CpuProfile): ReadonlyMap<Part, number> {
+  const partById = assignParts(nodes);
   const times = new Map<Part, number>();
   for (const [index, id] of samples.entries()) {
-    const part = partOf.get(id) ?? "rest";
+    const part = partById.get(id) ?? "rest";
     if (part !== "left out") times.set(part, (times.get(part) ?? 0) + (timeDeltas[index] ?? 0));
   }
   return times;
 }
 
-/** The functions that took the most themselves, with their share. */
-export function hottest({ nodes, samples = [], timeDeltas = [] }: CpuProfile, most: number): readonly Hot[] {
-  const partOf = belongings(nodes);
-  const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));
+/** Returns the functions with the most self time, and their share. */
+export function listHottest(
+  { nodes, samples = [], timeDeltas = [] }: CpuProfile,
+  limit: number,
+): readonly HotFunction[] {
+  const partById = assignParts(nodes);
+  const names = new Map(nodes.map(({ id, callFrame }) => [id, formatFrame(callFrame)]));
   const times = new Map<string, number>();
   let all = 0;
   for (const [index, id] of samples.entries()) {
     const name = names.get(id) ?? "";
-    const took = timeDeltas[index] ?? 0;
-    if (partOf.get(id) === "left out") continue;
-    all += took;
-    if (name !== "") times.set(name, (times.get(name) ?? 0) + took);
+    const durationUs = timeDeltas[index] ?? 0;
+    if (partById.get(id) === "left out") continue;
+    all += durationUs;
+    if (name !== "") times.set(name, (times.get(name) ?? 0) + durationUs);
   }
   return [...times]
     .toSorted(([, one], [, other]) => other - one)
-    .slice(0, most)
+    .slice(0, limit)
     .map(([name, took]) => ({ name, share: took / all }));
 }
 
-export interface Hot {
+export interface HotFunction {
   readonly name: string;
   readonly share: number;
 }
 
-/** The function and its file; nothing for what has neither. */
-function nameOf({ functionName, url }: ProfileNode["callFrame"]): string {
+/** Formats function and file; empty for frames without a function or a file. */
+function formatFrame({ functionName, url }: ProfileNode["callFrame"]): string {
   const file = url.split("/").slice(-2).join("/");
   return functionName === "" || file === "" || url.includes("/profile/") ? "" : `${functionName} (${file})`;
 }
 
-function belongings(nodes: readonly ProfileNode[]): ReadonlyMap<number, Belongs> {
+function assignParts(nodes: readonly ProfileNode[]): ReadonlyMap<number, PartOrExcluded> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const found = new Map<number, Belongs>();
-  const visit = (node: ProfileNode, caller: Belongs): void => {
+  const found = new Map<number, PartOrExcluded>();
+  const visit = (node: ProfileNode, caller: PartOrExcluded): void => {
     const { functionName, url } = node.callFrame;
     const frame = `${functionName} ${url}`;
-    const own = rules.find(([fits]) => fits.test(frame))?.[1] ?? caller;
-    // What is left out takes with it what it calls, and a statement of SQLite the native code below it.
-    const part = caller === "left out" ? caller : own;
+    const matched = rules.find(([fits]) => fits.test(frame))?.[1] ?? caller;
+    // An excluded frame excludes its callees too. Native code below a SQLite statement belongs to the part of the
+    // statement.
+    const part = caller === "left out" ? caller : matched;
     found.set(node.id, part);
     for (const id of node.children ?? []) {
       const child = byId.get(id);

@@ -1,20 +1,20 @@
-/** The command that profiles the hot paths: which part of the work takes which share of the time. */
+/** Command that profiles the hot paths and reports the share of each part. */
 import { Session } from "node:inspector/promises";
 import { parseArgs } from "node:util";
 import type { Case } from "../case.ts";
-import { allCases } from "../cases/all.ts";
+import { createCases } from "../cases/all.ts";
 import { noPeers } from "../peers/langgraph.ts";
-import { machine } from "../report.ts";
+import { describeMachine } from "../report.ts";
 import { writeBetweenMarks } from "../written-page.ts";
 import { nameStatements } from "./named-statements.ts";
-import { type CpuProfile, type Hot, hottest, type Part, parts, timeByPart } from "./parts.ts";
+import { type CpuProfile, type HotFunction, listHottest, type Part, parts, sumTimeByPart } from "./parts.ts";
 
 const help = `npm run bench -- profile [options]
-  --only superstep,load   these paths only
-  --seconds 2             how long each path is profiled
-  --write                 write docs/performance.md`;
+  --only superstep,load   profiles these paths only
+  --seconds 2             duration of each profile
+  --write                 writes docs/performance.md`;
 
-/** The case whose work is profiled, and how many units a round has. */
+/** Case of each path, and the number of units per round. */
 const paths = {
   superstep: { id: "B1", size: 2_000 },
   "saved superstep": { id: "B2", size: 1_000 },
@@ -29,17 +29,17 @@ const paths = {
 const page = new URL("../../../../docs/performance.md", import.meta.url);
 const samplingUs = 100;
 const warmUps = 3;
-const mostShown = 5;
+const maxHotFunctions = 5;
 
-/** What was found of one path. */
+/** Profile of one path. */
 export interface PathProfile {
   readonly name: string;
   readonly title: string;
   readonly times: ReadonlyMap<Part, number>;
-  readonly hottest: readonly Hot[];
+  readonly hottest: readonly HotFunction[];
 }
 
-/** Profile; gives the exit code. */
+/** Runs the command. Returns the exit code. */
 export async function runProfile(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
@@ -53,44 +53,45 @@ export async function runProfile(args: readonly string[]): Promise<number> {
   const only = values.only?.split(",");
   const unknown = only?.find((name) => !Object.hasOwn(paths, name));
   if (values.help || unknown !== undefined) {
-    if (unknown !== undefined) process.stderr.write(`there is no path ${unknown}: ${Object.keys(paths).join(", ")}\n`);
+    if (unknown !== undefined)
+      process.stderr.write(`--only: unknown path ${unknown}. Use one of: ${Object.keys(paths).join(", ")}\n`);
     process.stderr.write(`${help}\n`);
     return values.help ? 0 : 2;
   }
-  const found = await profilePaths(Number(values.seconds) * 1_000, only);
-  const text = toMarkdown(found);
+  const profiles = await profilePaths(Number(values.seconds) * 1_000, only);
+  const text = toMarkdown(profiles);
   process.stdout.write(`${text}\n`);
   if (values.write) writeBetweenMarks(page, "npm run bench -- profile --write", text);
   return 0;
 }
 
-/** Profile each path for so long; `shrink` makes its rounds smaller. */
+/** Profiles each path for the given duration. `shrink` divides the size of its rounds. */
 export async function profilePaths(
   milliseconds: number,
   only: readonly string[] | undefined,
   shrink = 1,
 ): Promise<readonly PathProfile[]> {
   nameStatements();
-  const cases = new Map(allCases(noPeers).map((each) => [each.id, each]));
-  const found: PathProfile[] = [];
+  const cases = new Map(createCases(noPeers).map((each) => [each.id, each]));
+  const profiles: PathProfile[] = [];
   for (const [name, { id, size }] of Object.entries(paths)) {
     if (only !== undefined && !only.includes(name)) continue;
     const path = cases.get(id);
-    if (path === undefined) throw new Error(`there is no case ${id}`);
+    if (path === undefined) throw new Error(`profile: unknown case ${id}`);
     const profile = await profileCase(path, Math.ceil(size / shrink), milliseconds);
-    found.push({
+    profiles.push({
       name,
       title: `${id}: ${path.title}`,
-      times: timeByPart(profile),
-      hottest: hottest(profile, mostShown),
+      times: sumTimeByPart(profile),
+      hottest: listHottest(profile, maxHotFunctions),
     });
   }
-  return found;
+  return profiles;
 }
 
 async function profileCase({ contenders }: Case, size: number, milliseconds: number): Promise<CpuProfile> {
   const ours = contenders.find(({ role }) => role === "ours");
-  if (ours === undefined) throw new Error("the case has no work of ours");
+  if (ours === undefined) throw new Error('profile: expected a contender with the role "ours", got none');
   const work = await ours.open();
   for (let round = 0; round < warmUps; round++) await work.run(size);
   const session = new Session();
@@ -109,27 +110,27 @@ async function profileCase({ contenders }: Case, size: number, milliseconds: num
   }
 }
 
-/** A table of parts by path, and the functions that took the most. */
-export function toMarkdown(found: readonly PathProfile[]): string {
-  const shown = parts.filter((part) => found.some(({ times }) => percent(times, part) !== ""));
-  const rows = shown.map((part) => [part, ...found.map(({ times }) => percent(times, part))]);
-  const names = found.map(({ name }) => name);
+/** Formats a table of parts by path, and the functions with the most self time. */
+export function toMarkdown(profiles: readonly PathProfile[]): string {
+  const visibleParts = parts.filter((part) => profiles.some(({ times }) => formatPercent(times, part) !== ""));
+  const rows = visibleParts.map((part) => [part, ...profiles.map(({ times }) => formatPercent(times, part))]);
+  const names = profiles.map(({ name }) => name);
   const table = [["", ...names], ["---", ...names.map(() => "---:")], ...rows];
-  const lines = found.map(
+  const lines = profiles.map(
     ({ name, title, hottest: most }) =>
       `- ${name} (${title}): ${most.map(({ name: fn, share }) => `\`${fn}\` ${(share * 100).toFixed(1)} %`).join(", ")}.`,
   );
   return [
-    `Profiled ${new Date().toISOString().slice(0, 10)} with \`npm run bench -- profile --write\` on ${machine()}; Node ${process.versions.node}.`,
-    "The share of the time that each part takes itself, in percent, by samples every 0.1 ms of a warm process; waiting is left out.",
+    `Profiled ${new Date().toISOString().slice(0, 10)} with \`npm run bench -- profile --write\` on ${describeMachine()}; Node ${process.versions.node}.`,
+    "Share of self time by part, in percent, from samples every 0.1 ms of a warm process; idle time is excluded.",
     table.map((row) => `| ${row.join(" | ")} |`).join("\n"),
-    "The functions of ours and of libraries that take the most themselves; what SQLite and V8 do natively is in the table alone.",
+    "Functions of Statewright and of libraries with the most self time; native code of SQLite and V8 is only in the table.",
     lines.join("\n"),
   ].join("\n\n");
 }
 
-/** Nothing for what is below half a percent. */
-function percent(times: ReadonlyMap<Part, number>, part: Part): string {
+/** Empty for a share below half a percent. */
+function formatPercent(times: ReadonlyMap<Part, number>, part: Part): string {
   const all = [...times.values()].reduce((sum, each) => sum + each, 0);
   const share = (100 * (times.get(part) ?? 0)) / all;
   return share >= 0.5 ? share.toFixed(0) : "";

@@ -101,7 +101,7 @@ function block(part: Part, index: number): readonly Frame[] {
 
 const key = "sk-ant-test-0123456789";
 
-test("with --model a real model does the audit, after the demo has said what it sends where", async () => {
+test("the demo with --model runs the audit with a real model after it states what it sends where", async () => {
   const { url, received } = await provider();
   const home = scratch();
   const target = repository(join(home, "teapot"));
@@ -131,7 +131,7 @@ test("with --model a real model does the audit, after the demo has said what it 
   expect(alive(played.pids)).toEqual([]);
 });
 
-test("a key alone sends nothing anywhere", async () => {
+test("the demo with only an API key set sends no request", async () => {
   const { url, received } = await provider();
   const home = scratch();
   const played = await play(home, [repository(join(home, "teapot"))], {
@@ -142,7 +142,7 @@ test("a key alone sends nothing anywhere", async () => {
   expect(received).toEqual([]);
 });
 
-test("a provider that cannot be reached fails the run with what to do, and it goes on later", async () => {
+test("the demo with an unreachable provider fails with the next step and continues later", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const env = { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: "http://127.0.0.1:9/v1" };
@@ -157,7 +157,7 @@ test("a provider that cannot be reached fails the run with what to do, and it go
   expect(resumed.code).toBe(0);
 });
 
-test("a provider whose package is not installed is told by name", async () => {
+test("the demo names a provider package that is not installed", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const failed = await play(home, [target, "--model", "nobody/model-1"]);

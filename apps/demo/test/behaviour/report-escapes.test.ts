@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { reportOf } from "../../src/report.ts";
+import { renderReport } from "../../src/report.ts";
 
-test("R20 nothing in the report of an audit is read as Markdown, HTML or a sign of a terminal, whatever a model or a file says", () => {
+test("the audit report escapes Markdown, HTML and terminal sequences from models and files [R20]", () => {
   const hostile = 'x\u001b[2J\n# h\n| <img src=x onerror="a()"> [a](javascript:b) `c` **d** _e_ &lt; \\| \u202e';
   const state = {
     verdict: { grade: hostile, summary: hostile },
@@ -10,7 +10,7 @@ test("R20 nothing in the report of an audit is read as Markdown, HTML or a sign 
     parts: [],
     decision: { note: hostile },
   };
-  const report = reportOf(state as never, hostile);
+  const report = renderReport(state as never, hostile);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
   expect(report).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
   expect(report.split("\n").filter((line) => line.startsWith("#"))).toEqual(["# Audit", "## Measured", "## Findings"]);

@@ -29,7 +29,7 @@ function some(...moments: readonly string[]): readonly string[] {
 }
 
 test.each(some("attempt 1 failed", "It asks a person", "starts (pid", "step 6 saved"))(
-  "Ctrl-C at “%s” stops the demo with everything saved, and it goes on from there",
+  "Ctrl-C at “%s” stops the demo with everything saved, and the demo continues from there",
   async (moment) => {
     const home = scratch();
     const target = repository(join(home, "teapot"));
@@ -51,7 +51,7 @@ test.each(some("attempt 1 failed", "It asks a person", "starts (pid", "step 6 sa
   },
 );
 
-test("a second Ctrl-C ends it at once, without leaving a process", async () => {
+test("a second Ctrl-C ends the demo at once and leaves no process", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const stopped = await play(
@@ -67,7 +67,7 @@ test("a second Ctrl-C ends it at once, without leaving a process", async () => {
   expect((await play(home, ["--resume", stopped.state])).code).toBe(0);
 });
 
-describe("a demo that is killed whole", () => {
+describe("a killed demo", () => {
   let whole: string;
   beforeAll(async () => {
     const home = mkdtempSync(join(tmpdir(), "demo-test-"));
@@ -78,7 +78,7 @@ describe("a demo that is killed whole", () => {
 
   test.each(
     some("step 6 saved", "process 4 starts", "step 4 saved", "ask.interrupted → ask.executing", "A branch from"),
-  )("at “%s” leaves no process, and ends with the report of one that was not killed", async (moment) => {
+  )("a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo", async (moment) => {
     const home = scratch();
     const killed = await play(
       home,
@@ -97,7 +97,7 @@ describe("a demo that is killed whole", () => {
   });
 });
 
-test("a process that dies by another hand is told, and the demo goes on later", async () => {
+test("a demo process killed from outside is reported, and the demo continues later", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const died = await play(
@@ -114,7 +114,7 @@ test("a process that dies by another hand is told, and the demo goes on later", 
   expect((await play(home, ["--resume", died.state])).code).toBe(0);
 });
 
-test("a full disk pauses the run with a message, and it goes on when there is room", async () => {
+test("a full disk pauses the demo run with a message, and the run continues once there is room", async () => {
   const home = scratch();
   // Long names make a listing that does not fit.
   const files = Array.from({ length: 390 }, (_file, index) => [`${"long-name-".repeat(20)}${index}.js`, "1\n"]);
@@ -129,7 +129,7 @@ test("a full disk pauses the run with a message, and it goes on when there is ro
   expect(resumed.code).toBe(0);
 });
 
-test("a reader that goes away ends the demo quietly", async () => {
+test("a closed stdout reader ends the demo without an error", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const left = await play(

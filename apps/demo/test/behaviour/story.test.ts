@@ -18,13 +18,13 @@ describe("the demo on a repository", () => {
   });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-  test("it runs to its end and says which model it used", () => {
+  test("the demo runs to its end and names the model it used", () => {
     expect(played.err).toBe("");
     expect(played.code).toBe(0);
     expect(played.out).toContain("Model: a rehearsed script that decides from what the tools return. No key is used");
   });
 
-  test("each transition is a line with what it saved", () => {
+  test("the demo prints each transition as a line with the saved data", () => {
     expect(played.out).toMatch(/start → survey\.executing {3}input saved: messages \+1 · \d+ B/);
     expect(played.out).toMatch(/tools\.committing → survey\.executing {3}step 2 saved: messages \+1, facts files set/);
     expect(played.out).toMatch(/plan\.committing → check\.executing {3}step 6 saved: parts set to 2/);
@@ -32,12 +32,12 @@ describe("the demo on a repository", () => {
     expect(played.out).toMatch(/write\.committing → done/);
   });
 
-  test("a retry is shown, and the failure behind it is called made up", () => {
+  test("the demo shows a retry and labels the failure as made up", () => {
     expect(played.out).toMatch(/list_files: attempt 1 failed: .*made up by the demo.*; again in \d+ ms/);
     expect(played.out).toMatch(/✓ list_files {2}[\d.]+ m?s · 2 attempts/);
   });
 
-  test("it is killed with three tool calls in flight, which run again under their keys", () => {
+  test("the demo kills a process with three tool calls in flight, and the calls run again under their keys", () => {
     expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
     for (const tool of ["count_lines", "scan_todos", "find_copies"]) {
       expect(played.out).toMatch(new RegExp(`… ${tool} +begun, no result`));
@@ -48,16 +48,16 @@ describe("the demo on a repository", () => {
     expect(played.out).toContain("the process before this one died; this one goes on");
   });
 
-  test("a tool that finished before the kill is not called again", () => {
+  test("a tool call of the demo that finished before the kill is not repeated", () => {
     expect(played.out).toMatch(/= git_history 200 {2}kept, not run again/);
     expect(played.out).toMatch(/= read_file README\.md {2}kept, not run again/);
     expect(played.out).toContain("nothing that had finished ran twice");
     const effects = effectsOf(played.state);
     for (const [key, lines] of effects) {
-      const first = lines.findIndex(({ what }) => what === "finished");
+      const first = lines.findIndex(({ phase }) => phase === "finished");
       expect(lines.slice(first + 1), key).toEqual([]);
     }
-    const repeated = [...effects.values()].filter((lines) => lines.filter(({ what }) => what === "began").length > 1);
+    const repeated = [...effects.values()].filter((lines) => lines.filter(({ phase }) => phase === "began").length > 1);
     expect(repeated.map((lines) => lines[0]?.name).sort()).toEqual([
       "count_lines",
       "find_copies",
@@ -66,26 +66,26 @@ describe("the demo on a repository", () => {
     ]);
   });
 
-  test("the question is answered by another process than the one that asked", () => {
+  test("the interrupt of the demo is answered by another process than the one that raised it", () => {
     expect(played.out).toContain("yes (there is no terminal to ask at)");
     expect(played.pids).toHaveLength(5);
     expect(new Set(played.pids).size).toBe(5);
   });
 
-  test("the history says what each step changed, and a fork ends otherwise", () => {
+  test("the demo history shows the changes of each step, and a fork ends differently", () => {
     expect(played.out).toMatch(/^ {2}4 +tools +[\d.]+ KB {3}messages \+\d, facts (\w+\+?)+ set$/m);
     expect(played.out).toMatch(/^ {2}answer +yes +no$/m);
     expect(played.out).toMatch(/^ {2}last steps +judge → ask → write +judge → ask → decline$/m);
     expect(played.out).toMatch(/^ {2}report +written +not written$/m);
   });
 
-  test("the summary counts steps, calls, retries, bytes and time", () => {
+  test("the demo summary counts steps, calls, retries, bytes and time", () => {
     expect(played.out).toMatch(
       /In all {2}12 steps · \d+ tool calls · 1 retry · [\d.]+ KB of changes saved · \d+ effects finished, none run again after that · 5 processes · [\d.]+ m?s/,
     );
   });
 
-  test("the report holds the findings", () => {
+  test("the demo report contains the findings", () => {
     const report = readFileSync(/^Report: {3}(.+)$/m.exec(played.out)?.[1] ?? "", "utf8");
     expect(report).toContain("**act now.**");
     expect(report).toContain("| high | packages/lid | text that looks like a secret in packages/lid/src/lid.ts |");
@@ -93,7 +93,7 @@ describe("the demo on a repository", () => {
     expect(report).toContain("- history: 2 commits read");
   });
 
-  test("a secret of the tree is in no file that the demo wrote", () => {
+  test("a secret of the audited tree is in no file that the demo wrote", () => {
     expect(played.out).toMatch(/read_file src\/index\.ts .*1 secret taken out/);
     for (const name of readdirSync(played.state)) {
       const bytes = readFileSync(join(played.state, name));
@@ -101,14 +101,14 @@ describe("the demo on a repository", () => {
     }
   });
 
-  test("the audited tree is as it was, and no process is left", () => {
+  test("the demo leaves the audited tree unchanged and no process running", () => {
     expect(git(target, "status", "--porcelain", "--ignored")).toBe("");
     expect(alive(played.pids)).toEqual([]);
     expect(processesOf(home)).toEqual([]);
   });
 });
 
-test("without --keep only the report stays, and with --out nothing but the report where it was asked for", async () => {
+test("the demo without --keep leaves only the report, and with --out only the report at that path", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const first = await play(home, [target]);
@@ -120,7 +120,7 @@ test("without --keep only the report stays, and with --out nothing but the repor
   expect(readFileSync(join(home, "mine.md"), "utf8")).toContain("# Audit");
 });
 
-test("a person who says no gets no report where it would have gone; the other branch writes its own", async () => {
+test("a refusal writes no report at its path, and the other branch of the demo writes its own report", async () => {
   const home = scratch();
   const played = await play(home, [repository(join(home, "teapot")), "--answer", "no"]);
   expect(played.code).toBe(0);
@@ -132,7 +132,7 @@ test("a person who says no gets no report where it would have gone; the other br
 const terminalProgram = "script";
 const canPlayTerminal = process.platform === "linux" && spawnSync(terminalProgram, ["--version"]).status === 0;
 
-test.skipIf(!canPlayTerminal)("at a terminal the person is asked, in colour, and the note is kept", async () => {
+test.skipIf(!canPlayTerminal)("the demo asks in colour at a terminal and stores the note", async () => {
   const home = scratch();
   const target = repository(join(home, "teapot"));
   const command = `'${process.execPath}' '${entry}' '${target}' --keep`;

@@ -28,7 +28,7 @@ test.each([
   ],
   ["a resume of a demo.json of something else", ["--resume", "other"], /^".+other" does not hold a stopped demo\./],
   ["an answer that is none", ["--answer", "perhaps"], /^--answer is "perhaps"\. Say yes or no\./],
-])("%s is refused with one clear message, and nothing is begun", async (_what, args, message) => {
+])("the demo refuses %s with one clear message and starts nothing", async (_what, args, message) => {
   const home = tree(scratch(), { "a-file": "", "other/demo.json": "{}", "stopped/demo.json": "{}" });
   const played = await play(home, args, { env: { OPENAI_API_KEY: "" } });
   expect(played.code).toBe(2);
@@ -37,7 +37,7 @@ test.each([
   expect(readdirSync(home)).toEqual(["a-file", "other", "stopped"]);
 });
 
-test("a folder without git and without packages is audited by its folders, in any language", async () => {
+test("the demo audits a folder without git and packages by its folders, in any language", async () => {
   const home = scratch();
   const target = tree(join(home, "plain"), {
     Makefile: "all:\n",
@@ -53,7 +53,7 @@ test("a folder without git and without packages is audited by its folders, in an
   expect(played.out).toContain("1 source file, no tests");
 });
 
-test("folders that are no packages share the tests and the README of the tree", async () => {
+test("audited folders without packages share the tests and the README of the tree", async () => {
   const home = scratch();
   const target = tree(join(home, "plain"), {
     "README.md": "# Foo\n",
@@ -65,7 +65,7 @@ test("folders that are no packages share the tests and the README of the tree", 
   expect(played.out).toContain("Nothing stands out");
 });
 
-test("a temporary folder that cannot be written is said before anything begins", async () => {
+test("an unwritable temporary folder is reported before the demo starts", async () => {
   const home = scratch();
   const target = tree(join(home, "plain"), { "a.c": "" });
   const played = await play(home, [target], { env: { TMPDIR: join(home, "nowhere") } });
@@ -74,7 +74,7 @@ test("a temporary folder that cannot be written is said before anything begins",
   expect(played.out).toBe("");
 });
 
-test("a host without git is told as such", async () => {
+test("the demo reports a host without git", async () => {
   const home = scratch();
   const played = await play(home, [repository(join(home, "teapot"))], { env: { PATH: join(home, "no-tools-here") } });
   expect(played.err).toBe("");
@@ -82,7 +82,7 @@ test("a host without git is told as such", async () => {
   expect(played.out).toContain("no git history: this host has no git");
 });
 
-test("an empty tree has nothing to check, and the demo still tells its whole story", async () => {
+test("the demo on an empty tree has no findings and still runs all its steps", async () => {
   const home = scratch();
   mkdirSync(join(home, "empty"));
   const played = await play(home, [join(home, "empty")]);
@@ -96,7 +96,7 @@ const root = process.getuid?.() === 0;
 
 // Root reads everything: the demo then runs as nobody.
 test.skipIf(process.platform === "win32")(
-  "a file and a folder that cannot be read are findings, not failures",
+  "unreadable files and folders are findings of the audit, not failures",
   async () => {
     const home = scratch();
     const target = tree(join(home, "locked"), {
@@ -118,7 +118,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a folder that cannot be read at all is refused", async () => {
+test("the demo refuses a folder that it cannot read", async () => {
   const home = scratch();
   mkdirSync(join(home, "closed"));
   chmodSync(join(home, "closed"), 0o000);
@@ -127,7 +127,7 @@ test("a folder that cannot be read at all is refused", async () => {
   expect(played.err).toMatch(/^The folder ".+closed" cannot be read\./);
 });
 
-test("a huge tree is looked at within bounds, and the report says so", async () => {
+test("the demo audits a huge tree within limits and reports the limits", async () => {
   const home = scratch();
   const files = Array.from({ length: 5_500 }, (_file, index) => [`part-${index % 40}/file-${index}.js`, `${index}\n`]);
   const played = await play(home, [tree(join(home, "huge"), Object.fromEntries(files))]);
@@ -137,7 +137,7 @@ test("a huge tree is looked at within bounds, and the report says so", async () 
   expect(readFileSync(join(played.state, "report.md"), "utf8")).toContain("the first of a larger tree");
 });
 
-test("what a name or a file says is printed, never obeyed by the terminal", async () => {
+test("the demo escapes control characters in file names and contents", async () => {
   const home = scratch();
   const target = tree(join(home, "odd"), { "README.md": "# \u001b[2JGone\n", "a\u001b]0;b\u0007|c/x.py": "x = 1\n" });
   const played = await play(home, [target]);

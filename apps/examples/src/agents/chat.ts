@@ -1,4 +1,4 @@
-/** A chat that remembers: every conversation is kept, and what is worth knowing outlives it. */
+/** Chat with memory: stores every conversation, and remembers facts about the user across conversations. */
 import {
   type AnyModel,
   createAgent,
@@ -13,28 +13,34 @@ import * as z from "zod";
 
 const User = defineContext({ userId: z.string() });
 
-/** Whose memories they are is said by the context, never by the model. */
-const mine = ({ context }: { readonly context: { readonly userId: string } }) => ["users", context.userId];
+/** Namespace of the user's memories. Comes from the context, never from the model. */
+const getUserNamespace = ({ context }: { readonly context: { readonly userId: string } }) => ["users", context.userId];
 
-/** An assistant of one user. `summariser` writes the summary when a conversation grows long. */
-export function chat(model: AnyModel, { store, summariser }: { readonly store: Store; readonly summariser: Model }) {
+/** Creates an assistant for one user. `summariser` summarizes long conversations. */
+export function createChatAgent(
+  model: AnyModel,
+  { store, summariser }: { readonly store: Store; readonly summariser: Model },
+) {
   return createAgent({
     name: "chat",
     model,
     store,
     context: User,
     instructions: "You help one user at home. Remember what they like and what they decided.",
-    tools: memoryTools({ namespace: mine }),
-    middleware: [recallMemories({ namespace: mine }), summarise({ model: summariser, triggerTokens: 50_000 })],
+    tools: memoryTools({ namespace: getUserNamespace }),
+    middleware: [
+      recallMemories({ namespace: getUserNamespace }),
+      summarise({ model: summariser, triggerTokens: 50_000 }),
+    ],
   });
 }
 
-/** Say something in a conversation, and give what the assistant answers. */
-export async function tell(
-  assistant: ReturnType<typeof chat>,
+/** Sends a message in a conversation. Returns the answer of the assistant. */
+export async function sendMessage(
+  assistant: ReturnType<typeof createChatAgent>,
   { userId, thread, words }: { readonly userId: string; readonly thread: string; readonly words: string },
 ): Promise<string> {
   let answer = "";
-  for await (const text of assistant.run({ thread, input: words, context: { userId } }).text()) answer += text;
+  for await (const delta of assistant.run({ thread, input: words, context: { userId } }).text()) answer += delta;
   return answer;
 }

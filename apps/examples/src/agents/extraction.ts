@@ -1,8 +1,8 @@
-/** Extraction: a text becomes typed data, and what does not add up goes back to the model. */
+/** Extraction: converts a text to typed data. Validation errors go back to the model. */
 import { type AnyModel, createAgent } from "statewright";
 import * as z from "zod";
 
-/** An invoice. Its lines must add up to its total. */
+/** Invoice. The sum of its lines must equal its total. */
 export const Invoice = z
   .object({
     number: z.string(),
@@ -13,11 +13,11 @@ export const Invoice = z
   })
   .refine(({ lines, totalCents }) => lines.reduce((sum, { cents }) => sum + cents, 0) === totalCents, {
     path: ["totalCents"],
-    message: "the lines do not add up to it",
+    message: "must equal the sum of the lines",
   });
 
-/** Reads invoices. It has three tries, and then fails with all that was wrong. */
-export function invoiceReader(model: AnyModel) {
+/** Creates an agent that reads invoices. Fails with all validation errors after three attempts. */
+export function createInvoiceReader(model: AnyModel) {
   return createAgent({
     name: "invoices",
     model,
@@ -27,13 +27,14 @@ export function invoiceReader(model: AnyModel) {
   });
 }
 
-/** Read one invoice: a text, or a scan of it. */
+/** Reads one invoice, as text or as a PNG scan. */
 export async function readInvoice(model: AnyModel, page: string | Uint8Array): Promise<z.infer<typeof Invoice>> {
   const input =
     typeof page === "string"
       ? page
-      : { text: "The invoice is in the picture.", files: [{ data: page, mimeType: "image/png" }] };
-  const { status, output } = await invoiceReader(model).run({ input }).result;
-  if (status !== "done" || output === undefined) throw new Error(`The invoice was not read: the run is ${status}.`);
+      : { text: "The invoice is in the image.", files: [{ data: page, mimeType: "image/png" }] };
+  const { status, output } = await createInvoiceReader(model).run({ input }).result;
+  if (status !== "done" || output === undefined)
+    throw new Error(`readInvoice: expected a finished run, got status ${status}`);
   return output;
 }

@@ -1,10 +1,10 @@
-/** A code reviewer on a real repository: it reads what changed, and what that touches, and may change nothing. */
+/** Code reviewer of a repository: reads the change and the related code, and has no write access. */
 import { runProcess } from "@statewright/host";
 import { readonlyTools } from "@statewright/tools";
 import { type AnyModel, clearToolResults, createAgent, defineTool, type Store, ToolError } from "statewright";
 import * as z from "zod";
 
-/** What a review comes to. */
+/** Result of a review. */
 const Review = z.object({
   verdict: z.enum(["approve", "request_changes"]),
   comments: z.array(
@@ -17,17 +17,17 @@ const Review = z.object({
   ),
 });
 
-/** What differs between a commit and what stands in the folder. */
-const changedLines = (root: string) =>
+/** Defines a tool for the diff between a commit and the working tree. */
+const defineChangedLines = (root: string) =>
   defineTool({
     name: "changed_lines",
-    description: "What changed since a commit, as a diff.",
+    description: "Show the diff since a commit.",
     input: z.object({
       since: z
         .string()
         .regex(/^[\w./~^-]+$/)
         .default("HEAD~1")
-        .describe("A commit, a branch or a tag"),
+        .describe("Commit, branch or tag"),
     }),
     effect: "pure",
     safety: { access: "read", process: true, confirm: "never" },
@@ -50,19 +50,21 @@ const changedLines = (root: string) =>
     },
   });
 
-/** Where the repository is, and where the review is kept. */
-export interface ReviewPlace {
+/** Repository folder, and store of the review. */
+export interface ReviewOptions {
   readonly root: string;
   readonly store?: Store;
 }
 
-/** A reviewer of the repository in `root`. A long diff is kept as an artifact, and read page by page. */
-export function reviewer(model: AnyModel, { root, store }: ReviewPlace) {
+/**
+ * Creates a reviewer of the repository in `root`. Stores a long diff as an artifact, which the model reads in pages.
+ */
+export function createReviewer(model: AnyModel, { root, store }: ReviewOptions) {
   return createAgent({
     name: "reviewer",
     model,
-    instructions: "Review the change. Read the code around it before you say that something is wrong.",
-    tools: [changedLines(root), ...readonlyTools({ root })],
+    instructions: "Review the change. Read the surrounding code before you report a problem.",
+    tools: [defineChangedLines(root), ...readonlyTools({ root })],
     middleware: [clearToolResults({ triggerTokens: 60_000, keep: 6 })],
     maxTurns: 40,
     output: Review,

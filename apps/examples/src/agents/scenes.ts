@@ -1,47 +1,47 @@
-/** The agents of this folder at work, offline: each scene prints what a person would see. The models are scripts. */
+/** Offline scenes of the agents in this folder: scripted models, printed output. */
 import { call, failWith, say, scriptedModel, think } from "@statewright/testing";
-import { type ModelRequest, memoryStore, StatewrightError, type Store, textOf } from "statewright";
+import { getMessageText, type ModelRequest, memoryStore, StatewrightError, type Store } from "statewright";
 import type { Print } from "../print.ts";
-import { chat, tell } from "./chat.ts";
+import { createChatAgent, sendMessage } from "./chat.ts";
 import { readInvoice } from "./extraction.ts";
-import { type Library, research } from "./research.ts";
-import { type ReviewPlace, reviewer } from "./reviewer.ts";
-import { type DeskParts, supportDesk } from "./support.ts";
-import { assistant } from "./two-providers.ts";
+import { createResearchAgent, type Library } from "./research.ts";
+import { createReviewer, type ReviewOptions } from "./reviewer.ts";
+import { createSupportDesk, type SupportServices } from "./support.ts";
+import { createAssistant } from "./two-providers.ts";
 
-/** Two conversations: what was said in the first is known in the second. */
-export async function chatScene(print: Print, store: Store = memoryStore()): Promise<void> {
+/** Two conversations: a fact of the first conversation is available in the second. */
+export async function runChatScene(print: Print, store: Store = memoryStore()): Promise<void> {
   const model = scriptedModel([
     call("remember", { topic: "diet", text: "Ann is a vegetarian." }),
     say("Noted: no meat for you."),
     ({ messages }: ModelRequest) => {
-      const known = messages.some((message) => textOf(message).includes("Ann is a vegetarian."));
-      return say(known ? "How about mushroom risotto?" : "How about roast chicken?");
+      const isKnown = messages.some((message) => getMessageText(message).includes("Ann is a vegetarian."));
+      return say(isKnown ? "How about mushroom risotto?" : "How about roast chicken?");
     },
   ]);
   const summariser = scriptedModel([say("They talked about food.")]);
-  const talk = chat(model, { store, summariser });
+  const chatAgent = createChatAgent(model, { store, summariser });
   for (const [thread, words] of [
     ["monday", "I am a vegetarian, by the way."],
     ["friday", "What shall I cook tonight?"],
   ] as const) {
     print(`${thread}, Ann: ${words}\n`);
-    print(`${thread}, assistant: ${await tell(talk, { userId: "ann", thread, words })}\n`);
+    print(`${thread}, assistant: ${await sendMessage(chatAgent, { userId: "ann", thread, words })}\n`);
   }
 }
 
-const shelf = [
+const sources = [
   { id: "s1", title: "Heat pumps in the north", text: "They work down to 25 degrees below zero." },
   { id: "s2", title: "What a heat pump costs", text: "Between 8,000 and 15,000 euros with its installation." },
 ];
 
 /** Finds sources by a word of their title. */
 export const smallLibrary: Library = {
-  search: async (words) => shelf.filter(({ title }) => words.split(" ").some((word) => title.includes(word))),
+  search: async (words) => sources.filter(({ title }) => words.split(" ").some((word) => title.includes(word))),
 };
 
-/** A lead sends two researchers out at once. */
-export async function researchScene(print: Print, store: Store = memoryStore()): Promise<void> {
+/** Runs two research agents in parallel. */
+export async function runResearchScene(print: Print, store: Store = memoryStore()): Promise<void> {
   const lead = scriptedModel([
     [
       call("look_into", { task: "Do heat pumps work in the north?" }),
@@ -57,12 +57,13 @@ export async function researchScene(print: Print, store: Store = memoryStore()):
     }),
   ]);
   const reader = scriptedModel(({ messages }) => {
-    const asked = textOf(messages[0] ?? { role: "system", id: "", content: "" });
-    const found = messages.findLast(({ role }) => role === "tool");
-    if (found !== undefined) return say(`${textOf(found).split("\n")[1]} ${textOf(found).slice(0, 4)}`);
-    return call("search_library", { words: asked.includes("cost") ? "costs" : "north" });
+    const task = getMessageText(messages[0] ?? { role: "system", id: "", content: "" });
+    const searchResult = messages.findLast(({ role }) => role === "tool");
+    if (searchResult !== undefined)
+      return say(`${getMessageText(searchResult).split("\n")[1]} ${getMessageText(searchResult).slice(0, 4)}`);
+    return call("search_library", { words: task.includes("cost") ? "costs" : "north" });
   });
-  const agent = research({ lead, reader }, { library: smallLibrary, store });
+  const agent = createResearchAgent({ lead, reader }, { library: smallLibrary, store });
   const run = agent.run({ thread: "heat", input: "Should I buy a heat pump in Oslo?" });
   run.on((event) => {
     if (event.type === "tool.started") print(`${event.within === undefined ? "" : "  "}${event.tool}\n`);
@@ -72,16 +73,16 @@ export async function researchScene(print: Print, store: Store = memoryStore()):
   for (const question of output?.open ?? []) print(`? ${question}\n`);
 }
 
-/** A refund that a person must decide about: the run waits, and goes on with the answer. */
-export async function supportScene(print: Print, parts: Partial<DeskParts> = {}): Promise<void> {
+/** Refund with approval: the run waits at an interrupt and resumes with the answer. */
+export async function runSupportScene(print: Print, parts: Partial<SupportServices> = {}): Promise<void> {
   const model = scriptedModel([
     call("my_orders", {}),
     call("refund", { orderId: "7", cents: 9_900 }),
     say("Your 99 euros are on their way."),
   ]);
-  const desk = supportDesk(model, {
+  const desk = createSupportDesk(model, {
     store: memoryStore(),
-    orders: { of: (customer) => (customer === "c1" ? [{ id: "7", cents: 9_900, item: "Headphones" }] : []) },
+    orders: { list: (customer) => (customer === "c1" ? [{ id: "7", cents: 9_900, item: "Headphones" }] : []) },
     bank: { refund: async ({ idempotencyKey }) => ({ receipt: idempotencyKey.slice(0, 8) }) },
     ...parts,
   });
@@ -103,38 +104,38 @@ export async function supportScene(print: Print, parts: Partial<DeskParts> = {})
     secrets,
   }).result;
   const last = second.state.messages.at(-1);
-  print(`${second.status}: ${last === undefined ? "" : textOf(last)}\n`);
+  print(`${second.status}: ${last === undefined ? "" : getMessageText(last)}\n`);
 }
 
-/** A review of what changed last in a repository. */
-export async function reviewScene(print: Print, place: ReviewPlace): Promise<void> {
+/** Reviews the last change of a repository. */
+export async function runReviewScene(print: Print, options: ReviewOptions): Promise<void> {
   const model = scriptedModel([
     call("changed_lines", {}),
     ({ messages }) => {
       const diff = messages.findLast(({ role }) => role === "tool");
-      const file = /^\+\+\+ b\/(.+)$/m.exec(diff === undefined ? "" : textOf(diff))?.[1];
+      const file = /^\+\+\+ b\/(.+)$/m.exec(diff === undefined ? "" : getMessageText(diff))?.[1];
       return file === undefined ? say("There is nothing to review.") : call("read_file", { path: file });
     },
     ({ messages }) => {
       const diff = messages.find(({ role }) => role === "tool");
-      const file = /^\+\+\+ b\/(.+)$/m.exec(diff === undefined ? "" : textOf(diff))?.[1] ?? "";
+      const file = /^\+\+\+ b\/(.+)$/m.exec(diff === undefined ? "" : getMessageText(diff))?.[1] ?? "";
       const comments = [{ file, line: 1, severity: "risk", text: "A scripted reviewer has read it." }];
       return call("final_answer", { verdict: "request_changes", comments });
     },
   ]);
-  const { output } = await reviewer(model, place).run({ input: "Review the last commit." }).result;
+  const { output } = await createReviewer(model, options).run({ input: "Review the last commit." }).result;
   print(`${output?.verdict}\n`);
   for (const { file, line, severity, text } of output?.comments ?? []) print(`${file}:${line} ${severity}: ${text}\n`);
 }
 
-/** An invoice whose lines did not add up at first. */
-export async function invoiceScene(print: Print): Promise<void> {
-  const read = { number: "2026-17", date: "2026-03-02", currency: "EUR", lines: [{ text: "Paper", cents: 1_250 }] };
+/** Reads an invoice with a wrong total in the first attempt. */
+export async function runInvoiceScene(print: Print): Promise<void> {
+  const parsed = { number: "2026-17", date: "2026-03-02", currency: "EUR", lines: [{ text: "Paper", cents: 1_250 }] };
   const model = scriptedModel([
-    call("final_answer", { ...read, totalCents: 1_750 }),
+    call("final_answer", { ...parsed, totalCents: 1_750 }),
     [
       think("The freight was missing."),
-      call("final_answer", { ...read, lines: [...read.lines, { text: "Freight", cents: 500 }], totalCents: 1_750 }),
+      call("final_answer", { ...parsed, lines: [...parsed.lines, { text: "Freight", cents: 500 }], totalCents: 1_750 }),
     ],
   ]);
   const invoice = await readInvoice(
@@ -145,16 +146,16 @@ export async function invoiceScene(print: Print): Promise<void> {
   print(`${invoice.number}: ${invoice.totalCents / 100} ${invoice.currency}\n`);
 }
 
-/** The first provider is overloaded; the second answers. */
-export async function providersScene(print: Print): Promise<void> {
+/** The first provider is overloaded; the second provider answers. */
+export async function runProvidersScene(print: Print): Promise<void> {
   const overloaded = new StatewrightError("model_failed", {
     what: "the model is overloaded",
-    next: "Ask again later",
+    next: "Retry later",
     details: { retryable: true, status: 529 },
   });
   const first = scriptedModel([failWith(overloaded), failWith(overloaded)], { id: "first/model" });
   const second = scriptedModel([say("Good morning.")], { id: "second/model" });
-  const run = assistant(first, second).run({ input: "Good morning!" });
+  const run = createAssistant(first, second).run({ input: "Good morning!" });
   run.on((event) => {
     if (event.type === "model.retried") print(`${event.model}: ${event.kind}, then ${event.next}\n`);
   });

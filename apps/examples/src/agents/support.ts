@@ -1,4 +1,4 @@
-/** A support desk: it looks orders up by itself, and a person decides about large refunds, today or next week. */
+/** Support desk: finds orders without approval, and waits for a person's approval of large refunds. */
 import {
   type AnyModel,
   confirmTools,
@@ -11,9 +11,9 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const Desk = defineContext({ customerId: z.string() });
+const CustomerContext = defineContext({ customerId: z.string() });
 
-/** Another company's service: it gives money back. */
+/** External payment service for refunds. */
 export interface Bank {
   readonly refund: (payment: {
     readonly key: string;
@@ -23,43 +23,43 @@ export interface Bank {
   }) => Promise<{ readonly receipt: string }>;
 }
 
-/** The shop's orders. */
+/** Orders of the shop. */
 export interface Orders {
-  readonly of: (
+  readonly list: (
     customerId: string,
   ) => readonly { readonly id: string; readonly cents: number; readonly item: string }[];
 }
 
-/** What the desk works with. */
-export interface DeskParts {
+/** Services of the support desk. */
+export interface SupportServices {
   readonly bank: Bank;
   readonly orders: Orders;
   readonly store: Store;
 }
 
-/** The desk. Whose orders they are, and the key of the bank, are hidden from the model. */
-export function supportDesk(model: AnyModel, { bank, orders, store }: DeskParts) {
+/** Creates the support desk. The customer id and the bank key are injected and not visible to the model. */
+export function createSupportDesk(model: AnyModel, { bank, orders, store }: SupportServices) {
   const myOrders = defineTool({
     name: "my_orders",
-    description: "The orders of the customer who asks.",
+    description: "List the orders of the customer.",
     input: z.object({}),
-    inject: { customer: Desk.from(({ customerId }) => customerId) },
+    inject: { customer: CustomerContext.from(({ customerId }) => customerId) },
     effect: "pure",
     safety: { access: "read" },
-    run: (_args, { injected }) => JSON.stringify(orders.of(injected.customer)),
+    run: (_args, { injected }) => JSON.stringify(orders.list(injected.customer)),
   });
   const refund = defineTool({
     name: "refund",
     label: "Refund an order",
-    description: "Return money for one order.",
+    description: "Refund one order.",
     input: z.object({ orderId: z.string(), cents: z.int().positive() }),
-    inject: { customer: Desk.from(({ customerId }) => customerId), key: secret("BANK_KEY") },
+    inject: { customer: CustomerContext.from(({ customerId }) => customerId), key: secret("BANK_KEY") },
     effect: "idempotent",
     safety: { access: "write", network: ["bank.example"], spend: true, confirm: "policy" },
     run: async ({ orderId, cents }, { injected, idempotencyKey }) => {
-      const order = orders.of(injected.customer).find(({ id }) => id === orderId);
-      if (order === undefined) return `The customer has no order ${orderId}.`;
-      if (cents > order.cents) return `Order ${orderId} was ${order.cents} cents: no more than that can go back.`;
+      const order = orders.list(injected.customer).find(({ id }) => id === orderId);
+      if (order === undefined) return `Order ${orderId} is not an order of this customer.`;
+      if (cents > order.cents) return `Order ${orderId} cost ${order.cents} cents. A refund cannot exceed this amount.`;
       const { receipt } = await bank.refund({ key: injected.key.reveal(), orderId, cents, idempotencyKey });
       return { content: `Refunded ${cents} cents for order ${orderId}.`, details: { receipt } };
     },
@@ -68,8 +68,8 @@ export function supportDesk(model: AnyModel, { bank, orders, store }: DeskParts)
     name: "support",
     model,
     store,
-    context: Desk,
-    instructions: "You answer customers of a shop. Look their orders up before you promise anything.",
+    context: CustomerContext,
+    instructions: "You answer customers of a shop. Look up their orders before you promise anything.",
     tools: [myOrders, refund],
     middleware: [
       redactPersonal({ kinds: ["card", "iban"] }),

@@ -1,8 +1,8 @@
-/** Two providers: where one is overloaded, slow or down, the other answers. */
+/** Fallback between two providers: if the first is overloaded, slow or unavailable, the second answers. */
 import { type AnyModel, createAgent, type Store } from "statewright";
 
-/** An assistant with a model of one provider, and one of another that stands in for it. */
-export function assistant(first: AnyModel, second: AnyModel, store?: Store) {
+/** Creates an assistant with a model of one provider, and a fallback model of another provider. */
+export function createAssistant(first: AnyModel, second: AnyModel, store?: Store) {
   return createAgent({
     name: "assistant",
     model: first,

@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { isStatewrightError, memoryStore, sqliteStore, textOf } from "statewright";
+import { getMessageText, isStatewrightError, memoryStore, sqliteStore } from "statewright";
 import { expect, onTestFinished, test } from "vitest";
-import { chat, tell } from "../../src/agents/chat.ts";
-import { invoiceReader } from "../../src/agents/extraction.ts";
-import { type Library, research } from "../../src/agents/research.ts";
+import { createChatAgent, sendMessage } from "../../src/agents/chat.ts";
+import { createInvoiceReader } from "../../src/agents/extraction.ts";
+import { createResearchAgent, type Library } from "../../src/agents/research.ts";
 import { smallLibrary } from "../../src/agents/scenes.ts";
-import { type Bank, supportDesk } from "../../src/agents/support.ts";
+import { type Bank, createSupportDesk } from "../../src/agents/support.ts";
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "agents-"));
@@ -17,29 +17,33 @@ function folder(): string {
   return path;
 }
 
-test("memories outlive the process, and are those of one user", async () => {
+test("memories of the chat example survive the process and belong to one user", async () => {
   const file = join(folder(), "chat.db");
   const summariser = scriptedModel([say("A summary.")]);
   const first = sqliteStore(file);
   const model = scriptedModel([call("remember", { topic: "diet", text: "Ann is a vegetarian." }), say("Noted.")]);
-  await tell(chat(model, { store: first, summariser }), { userId: "ann", thread: "a1", words: "I eat no meat." });
+  await sendMessage(createChatAgent(model, { store: first, summariser }), {
+    userId: "ann",
+    thread: "a1",
+    words: "I eat no meat.",
+  });
   first.close();
 
   const second = sqliteStore(file);
   const known = scriptedModel(({ messages }) =>
-    say(messages.some((message) => textOf(message).includes("vegetarian")) ? "known" : "unknown"),
+    say(messages.some((message) => getMessageText(message).includes("vegetarian")) ? "known" : "unknown"),
   );
-  const later = chat(known, { store: second, summariser });
-  expect(await tell(later, { userId: "ann", thread: "a2", words: "What do I eat?" })).toBe("known");
-  expect(await tell(later, { userId: "bob", thread: "b1", words: "What do I eat?" })).toBe("unknown");
+  const later = createChatAgent(known, { store: second, summariser });
+  expect(await sendMessage(later, { userId: "ann", thread: "a2", words: "What do I eat?" })).toBe("known");
+  expect(await sendMessage(later, { userId: "bob", thread: "b1", words: "What do I eat?" })).toBe("unknown");
   second.close();
 });
 
-const orders = { of: () => [{ id: "7", cents: 9_900, item: "Headphones" }] };
+const orders = { list: () => [{ id: "7", cents: 9_900, item: "Headphones" }] };
 const secrets = { get: () => "bank-key-1234567" };
 const context = { customerId: "c1" };
 
-test("a person who says no keeps the money, and the model reads why", async () => {
+test("a refused refund keeps the money, and the model reads the reason", async () => {
   const paid: string[] = [];
   const bank: Bank = {
     refund: async ({ orderId }) => {
@@ -48,12 +52,12 @@ test("a person who says no keeps the money, and the model reads why", async () =
     },
   };
   const model = scriptedModel([call("refund", { orderId: "7", cents: 9_900 }), say("I cannot do that.")]);
-  const desk = supportDesk(model, { store: memoryStore(), orders, bank });
+  const desk = createSupportDesk(model, { store: memoryStore(), orders, bank });
   await desk.run({ thread: "t", input: "My money, please.", context, secrets }).result;
   const answers = { approve: { approved: false, reason: "they were returned broken" } };
   const { state } = await desk.resume({ thread: "t", context, secrets, answers }).result;
   expect(paid).toEqual([]);
-  expect(state.messages.map(textOf)).toEqual([
+  expect(state.messages.map(getMessageText)).toEqual([
     "My money, please.",
     "",
     expect.stringContaining("they were returned broken"),
@@ -61,7 +65,7 @@ test("a person who says no keeps the money, and the model reads why", async () =
   ]);
 });
 
-test("the next process pays once, no model sees the card, and the key of the bank is not in the file", async () => {
+test("the refund example pays once after a restart, no model sees the card, and the bank key is not in the file", async () => {
   const file = join(folder(), "support.db");
   const paid: string[] = [];
   const bank: Bank = {
@@ -75,7 +79,7 @@ test("the next process pays once, no model sees the card, and the key of the ban
   const first = sqliteStore(file);
   const model = scriptedModel(script);
   const input = "Please refund to my card 4111 1111 1111 1111.";
-  const { status } = await supportDesk(model, { store: first, orders, bank }).run({
+  const { status } = await createSupportDesk(model, { store: first, orders, bank }).run({
     thread: "t",
     input,
     context,
@@ -86,7 +90,7 @@ test("the next process pays once, no model sees the card, and the key of the ban
   first.close();
 
   const second = sqliteStore(file);
-  const desk = supportDesk(scriptedModel(script), { store: second, orders, bank });
+  const desk = createSupportDesk(scriptedModel(script), { store: second, orders, bank });
   const resumed = await desk.resume({ thread: "t", context, secrets, answers: { approve: true } }).result;
   expect(resumed.status).toBe("done");
   await expect(desk.resume({ thread: "t", context, secrets, answers: { approve: true } }).result).rejects.toThrow();
@@ -95,7 +99,7 @@ test("the next process pays once, no model sees the card, and the key of the ban
   expect(readFileSync(file).includes("bank-key-1234567")).toBe(false);
 });
 
-test("a researcher that was stopped is no answer: the lead reads what it had found", async () => {
+test("a stopped researcher is an error, and the lead reads its partial findings", async () => {
   const lead = scriptedModel([
     call("look_into", { task: "Do they work in the north?" }),
     ({ messages }) => {
@@ -105,7 +109,7 @@ test("a researcher that was stopped is no answer: the lead reads what it had fou
     },
   ]);
   const reader = scriptedModel(({ messages }) => call("search_library", { words: `north ${messages.length}` }));
-  const { output } = await research({ lead, reader }, { library: smallLibrary, store: memoryStore() }).run({
+  const { output } = await createResearchAgent({ lead, reader }, { library: smallLibrary, store: memoryStore() }).run({
     thread: "t",
     input: "Should I buy one?",
   }).result;
@@ -120,7 +124,7 @@ test("the lead and its researchers spend from one budget", async () => {
     return found ? say("They do [s1].") : call("search_library", { words: "north" });
   });
   const library: Library = smallLibrary;
-  const { ended, output } = await research({ lead, reader }, { library, store: memoryStore() }).run({
+  const { ended, output } = await createResearchAgent({ lead, reader }, { library, store: memoryStore() }).run({
     thread: "t",
     input: "Should I buy one?",
   }).result;
@@ -128,7 +132,7 @@ test("the lead and its researchers spend from one budget", async () => {
   expect(lead.requests.length + reader.requests.length).toBe(60);
 });
 
-test("an invoice that never adds up fails with all that was wrong, and nothing is lost", async () => {
+test("an invoice that never adds up fails with all errors and loses no message", async () => {
   const wrong = {
     number: "1",
     date: "2026-03-02",
@@ -137,7 +141,7 @@ test("an invoice that never adds up fails with all that was wrong, and nothing i
     totalCents: 2,
   };
   const model = scriptedModel(() => call("final_answer", wrong));
-  const error: unknown = await invoiceReader(model)
+  const error: unknown = await createInvoiceReader(model)
     .run({ input: "Invoice 1" })
     .result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(error, "invalid_output") && error.details).toMatchObject({

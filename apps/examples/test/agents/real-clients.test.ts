@@ -3,15 +3,15 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { LLMock } from "@copilotkit/aimock";
 import { virtualClock } from "@statewright/testing";
-import { type LanguageModel, memoryStore, type RunEvent, textOf } from "statewright";
+import { getMessageText, type LanguageModel, memoryStore, type RunEvent } from "statewright";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { chat } from "../../src/agents/chat.ts";
-import { invoiceReader } from "../../src/agents/extraction.ts";
-import { research } from "../../src/agents/research.ts";
-import { reviewer } from "../../src/agents/reviewer.ts";
+import { createChatAgent } from "../../src/agents/chat.ts";
+import { createInvoiceReader } from "../../src/agents/extraction.ts";
+import { createResearchAgent } from "../../src/agents/research.ts";
+import { createReviewer } from "../../src/agents/reviewer.ts";
 import { smallLibrary } from "../../src/agents/scenes.ts";
-import { supportDesk } from "../../src/agents/support.ts";
-import { assistant } from "../../src/agents/two-providers.ts";
+import { createSupportDesk } from "../../src/agents/support.ts";
+import { createAssistant } from "../../src/agents/two-providers.ts";
 
 const mock = new LLMock({ port: 0 });
 beforeAll(() => mock.start());
@@ -69,16 +69,16 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
     return result;
   }
 
-  test("the chat answers all the same", async () => {
+  test("the chat example answers despite the faulty reply", async () => {
     answering({ userMessage: /help/ }, { content: "Gladly." });
-    const talk = chat(model(), { store: memoryStore(), summariser: { id: "none", respond: never } });
+    const talk = createChatAgent(model(), { store: memoryStore(), summariser: { id: "none", respond: never } });
     const { status, state } = await ended(
       (world) => talk.run({ thread: "t", input, context: { userId: "ann" }, world }).result,
     );
-    expect([status, ...state.messages.map(textOf)]).toEqual(["done", input, "Gladly."]);
+    expect([status, ...state.messages.map(getMessageText)]).toEqual(["done", input, "Gladly."]);
   });
 
-  test("an invoice is read all the same", async () => {
+  test("the invoice example reads an invoice despite the faulty reply", async () => {
     const invoice = {
       number: "1",
       date: "2026-03-02",
@@ -88,20 +88,20 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
     };
     mock.on({ userMessage: /help/, sequenceIndex: 0 }, answer, options);
     mock.on({ userMessage: /help/ }, { content: JSON.stringify(invoice) });
-    const { output } = await ended((world) => invoiceReader(model()).run({ input, world }).result);
+    const { output } = await ended((world) => createInvoiceReader(model()).run({ input, world }).result);
     expect(output).toEqual(invoice);
   });
 
-  test("the desk looks orders up once, and asks before it pays", async () => {
+  test("the support example looks up each order once and asks before it pays, despite the faulty reply", async () => {
     answering({ userMessage: /help/ }, calling("my_orders", {}), calling("refund", { orderId: "7", cents: 9_900 }));
     let lookups = 0;
     const orders = {
-      of: () => {
+      list: () => {
         lookups += 1;
         return [{ id: "7", cents: 9_900, item: "Headphones" }];
       },
     };
-    const desk = supportDesk(model(), { store: memoryStore(), orders, bank: { refund: never } });
+    const desk = createSupportDesk(model(), { store: memoryStore(), orders, bank: { refund: never } });
     const { status } = await ended(
       (world) =>
         desk.run({ thread: "t", input, context: { customerId: "c1" }, secrets: { get: () => "bank-key" }, world })
@@ -110,11 +110,14 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
     expect({ status, lookups }).toEqual({ status: "waiting", lookups: 1 });
   });
 
-  test("research and review come to their ends", async () => {
+  test("the research and review examples finish despite the faulty reply", async () => {
     const report = { title: "None", findings: [], open: ["All of it"] };
     mock.on({ userMessage: /help/, sequenceIndex: 0 }, answer, options);
     mock.on({ userMessage: /help/ }, { content: JSON.stringify(report) });
-    const lead = research({ lead: model(), reader: model() }, { library: smallLibrary, store: memoryStore() });
+    const lead = createResearchAgent(
+      { lead: model(), reader: model() },
+      { library: smallLibrary, store: memoryStore() },
+    );
     expect((await ended((world) => lead.run({ thread: "t", input, world }).result)).output).toEqual(report);
 
     const review = { verdict: "approve", comments: [] };
@@ -123,15 +126,17 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
     mock.on({ userMessage: /help/, sequenceIndex: 0 }, answer, options);
     mock.on({ userMessage: /help/ }, { content: JSON.stringify(review) });
     const root = import.meta.dirname;
-    expect((await ended((world) => reviewer(model(), { root }).run({ input, world }).result)).output).toEqual(review);
+    expect((await ended((world) => createReviewer(model(), { root }).run({ input, world }).result)).output).toEqual(
+      review,
+    );
   });
 });
 
-test("one provider is down, and the other one answers", async () => {
+test("the chat example answers with its second provider when the first is down", async () => {
   mock.on({ userMessage: /help/, model: "claude-sonnet-4-5" }, { error: { message: "Down" }, status: 503 });
   mock.on({ userMessage: /help/, model: "gpt-4o" }, { content: "Gladly." });
   const world = virtualClock({ waitsForWork: false });
-  const run = assistant(anthropic(), openai()).run({ input, world });
+  const run = createAssistant(anthropic(), openai()).run({ input, world });
   const asked: RunEvent[] = [];
   run.on((event) => event.type === "model.retried" && asked.push(event));
   let isOver = false;
@@ -140,7 +145,7 @@ test("one provider is down, and the other one answers", async () => {
   });
   while (!isOver) if (!(await world.next())) await new Promise((resolve) => setImmediate(resolve));
   const { state } = await result;
-  expect(state.messages.map(textOf)).toEqual([input, "Gladly."]);
+  expect(state.messages.map(getMessageText)).toEqual([input, "Gladly."]);
   expect(asked).toMatchObject([{ next: "anthropic/claude-sonnet-4-5" }, { next: "openai/gpt-4o" }]);
 });
 

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import {
-  chatScene,
-  invoiceScene,
-  providersScene,
-  researchScene,
-  reviewScene,
-  supportScene,
+  runChatScene,
+  runInvoiceScene,
+  runProvidersScene,
+  runResearchScene,
+  runReviewScene,
+  runSupportScene,
 } from "../../src/agents/scenes.ts";
 import type { Print } from "../../src/print.ts";
 
@@ -22,8 +22,8 @@ async function shown(scene: (print: Print) => Promise<void>): Promise<readonly s
   return text.trimEnd().split("\n");
 }
 
-test("what was said in one conversation is known in the next", async () => {
-  expect(await shown(chatScene)).toEqual([
+test("the memory scene recalls in a later conversation text from an earlier one", async () => {
+  expect(await shown(runChatScene)).toEqual([
     "monday, Ann: I am a vegetarian, by the way.",
     "monday, assistant: Noted: no meat for you.",
     "friday, Ann: What shall I cook tonight?",
@@ -31,8 +31,8 @@ test("what was said in one conversation is known in the next", async () => {
   ]);
 });
 
-test("two researchers work at the same time, and the report names their sources", async () => {
-  expect(await shown(researchScene)).toEqual([
+test("the research scene runs two researchers in parallel, and the report names their sources", async () => {
+  expect(await shown(runResearchScene)).toEqual([
     "look_into",
     "look_into",
     "  search_library",
@@ -43,8 +43,8 @@ test("two researchers work at the same time, and the report names their sources"
   ]);
 });
 
-test("a large refund waits for a person", async () => {
-  const [status, question = "", ...rest] = await shown(supportScene);
+test("the refund scene waits for an approval of a large refund", async () => {
+  const [status, question = "", ...rest] = await shown(runSupportScene);
   expect(status).toBe("waiting");
   expect(JSON.parse(question)).toMatchObject({
     tool: "refund",
@@ -54,7 +54,7 @@ test("a large refund waits for a person", async () => {
   expect(rest).toEqual(["done: Your 99 euros are on their way."]);
 });
 
-test("the last commit of a repository is reviewed", async () => {
+test("the review scene reviews the last commit of a repository", async () => {
   const root = mkdtempSync(join(tmpdir(), "review-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
@@ -69,18 +69,18 @@ test("the last commit of a repository is reviewed", async () => {
     git("add", ".");
     git("commit", "-qm", message);
   }
-  expect(await shown((print) => reviewScene(print, { root }))).toEqual([
+  expect(await shown((print) => runReviewScene(print, { root }))).toEqual([
     "request_changes",
     "src/rate.ts:1 risk: A scripted reviewer has read it.",
   ]);
 });
 
-test("an invoice that did not add up is read again", async () => {
-  expect(await shown(invoiceScene)).toEqual(["Paper 12.5", "Freight 5", "2026-17: 17.5 EUR"]);
+test("the invoice scene reads an invoice that did not add up again", async () => {
+  expect(await shown(runInvoiceScene)).toEqual(["Paper 12.5", "Freight 5", "2026-17: 17.5 EUR"]);
 });
 
-test("the second provider answers when the first is overloaded", async () => {
-  expect(await shown(providersScene)).toEqual([
+test("the fallback scene answers with the second provider when the first is overloaded", async () => {
+  expect(await shown(runProvidersScene)).toEqual([
     "first/model: overloaded, then first/model",
     "first/model: overloaded, then second/model",
     "Good morning.",

@@ -1,4 +1,4 @@
-/** `aborts`: runs that are cancelled at random points. Each call settles once, and nothing of a run is left behind. */
+/** `aborts`: cancels runs at random points. Each call must finish once, without leaked handles or listeners. */
 import { getEventListeners } from "node:events";
 import process from "node:process";
 import { setImmediate as turn } from "node:timers/promises";
@@ -15,10 +15,10 @@ import {
   ToolError,
   toolNode,
 } from "@statewright/core";
-import { type Chance, chanceOf } from "@statewright/testing";
+import { type Chance, createChance } from "@statewright/testing";
 import * as z from "zod";
 
-/** What some aborts came to. */
+/** Result of a series of aborts. */
 export interface AbortsReport {
   readonly aborts: number;
   readonly ends: Readonly<Record<string, number>>;
@@ -26,9 +26,9 @@ export interface AbortsReport {
 }
 
 const input = z.object({ turns: z.int() });
-const heeding = defineTool({
+const cooperative = defineTool({
   name: "heeding",
-  description: "Stops when it is told to.",
+  description: "Stops when its signal is aborted.",
   input,
   effect: "pure",
   timeoutMs: 60_000,
@@ -40,9 +40,9 @@ const heeding = defineTool({
     return "done";
   },
 });
-const deaf = defineTool({
+const unresponsive = defineTool({
   name: "deaf",
-  description: "Goes on whatever it is told, for a while.",
+  description: "Ignores its signal and runs for a while.",
   input,
   effect: "idempotent",
   timeoutMs: 60_000,
@@ -61,7 +61,7 @@ const forever = defineTool({
 });
 const failing = defineTool({
   name: "failing",
-  description: "Fails, and is tried again.",
+  description: "Fails, and is retried.",
   input,
   effect: "pure",
   retry: { attempts: 3, initialMs: 1, jitter: 0 },
@@ -70,63 +70,67 @@ const failing = defineTool({
     throw ToolError.unavailable("not there");
   },
 });
-const tools = [heeding, deaf, forever, failing];
+const tools = [cooperative, unresponsive, forever, failing];
 const Chat = defineState({ messages: messages() });
 const graph = defineGraph({ name: "aborts", state: Chat })
   .nodes({ tools: toolNode({ tools }), model: async () => undefined })
   .edges({ [START]: "tools", tools: "model", model: END });
 
-/** Cancel so many runs; then count what is left of them. */
+/** Cancels `count` runs, then checks for leaks. */
 export async function abortRuns(count: number, from = 0): Promise<AbortsReport> {
   const ends: Record<string, number> = {};
   const violations: string[] = [];
-  await abortOne(chanceOf(1), []);
+  await abortRun(createChance(1), []);
   await turn();
-  const before = handles();
+  const before = countHandles();
   for (let seed = from; seed < from + count; seed++) {
-    const found: string[] = [];
-    const end = await abortOne(chanceOf(seed), found);
+    const runViolations: string[] = [];
+    const end = await abortRun(createChance(seed), runViolations);
     ends[end] = (ends[end] ?? 0) + 1;
-    for (const violation of found) violations.push(`seed ${seed}: ${violation}`);
+    for (const violation of runViolations) violations.push(`seed ${seed}: ${violation}`);
   }
   for (let each = 0; each < 20; each++) await turn();
-  const after = handles();
-  if (after > before) violations.push(`${after} handles are open where ${before} were`);
+  const after = countHandles();
+  if (after > before) violations.push(`expected at most ${before} open handles, got ${after}`);
   return { aborts: count, ends, violations };
 }
 
-async function abortOne(chance: Chance, violations: string[]): Promise<string> {
-  const quit = new AbortController();
-  const calls = Array.from({ length: 1 + chance.below(4) }, (_, index) => ({
+async function abortRun(chance: Chance, violations: string[]): Promise<string> {
+  const controller = new AbortController();
+  const calls = Array.from({ length: 1 + chance.getInteger(4) }, (_, index) => ({
     ...{ type: "call" as const, id: `c${index}` },
-    name: chance.of(tools).name,
-    args: { turns: chance.below(6) },
+    name: chance.pick(tools).name,
+    args: { turns: chance.getInteger(6) },
   }));
-  const asking: Message = { role: "assistant", id: "a", finish: "calls", content: calls };
+  const callMessage: Message = { role: "assistant", id: "a", finish: "calls", content: calls };
   const handle = run(graph, {
-    input: { messages: [asking] },
-    signal: quit.signal,
-    ...(chance.share(0.5) ? { store: memoryStore(), thread: "t" } : {}),
+    input: { messages: [callMessage] },
+    signal: controller.signal,
+    ...(chance.flip(0.5) ? { store: memoryStore(), thread: "t" } : {}),
   });
-  const settled = new Map<string, number>();
+  const finishedCalls = new Map<string, number>();
   handle.on((event) => {
     if (event.type === "tool.completed" || event.type === "tool.failed")
-      settled.set(event.callId, (settled.get(event.callId) ?? 0) + 1);
+      finishedCalls.set(event.callId, (finishedCalls.get(event.callId) ?? 0) + 1);
   });
-  const hops = chance.below(12);
-  for (let hop = 0; hop < hops; hop++) await (chance.share(0.5) ? turn() : Promise.resolve());
-  quit.abort();
-  if (chance.share(0.2)) handle.cancel("twice");
+  const hops = chance.getInteger(12);
+  for (let hop = 0; hop < hops; hop++) await (chance.flip(0.5) ? turn() : Promise.resolve());
+  controller.abort();
+  if (chance.flip(0.2)) handle.cancel("twice");
   const end = await handle.result;
-  const answers = end.state.messages.filter(({ role }) => role === "tool");
-  const begun = end.state.messages.length > 0;
-  if (begun && answers.length !== calls.length) violations.push(`${answers.length} answers to ${calls.length} calls`);
-  for (const [id, times] of settled) if (times !== 1) violations.push(`the call ${id} settled ${times} times`);
-  if (begun && settled.size !== calls.length) violations.push(`${settled.size} of ${calls.length} calls settled`);
-  if (getEventListeners(quit.signal, "abort").length > 0) violations.push("a listener is left on the caller's signal");
+  const results = end.state.messages.filter(({ role }) => role === "tool");
+  const started = end.state.messages.length > 0;
+  if (started && results.length !== calls.length)
+    violations.push(`expected ${calls.length} tool results, got ${results.length}`);
+  for (const [id, times] of finishedCalls)
+    if (times !== 1) violations.push(`the call ${id} finished ${times} times, expected once`);
+  if (started && finishedCalls.size !== calls.length)
+    violations.push(`expected ${calls.length} finished calls, got ${finishedCalls.size}`);
+  if (getEventListeners(controller.signal, "abort").length > 0)
+    violations.push("a listener leaked on the caller's signal");
   return end.status;
 }
 
-function handles(): number {
+function countHandles(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout" || kind === "Immediate").length;
 }

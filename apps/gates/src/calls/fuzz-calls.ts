@@ -1,13 +1,17 @@
-/** `calls`: hostile calls against a sound tool. None reaches its body that does not fit, each is answered once, under its own id. */
+/**
+ * `calls`: hostile calls of a sound tool. No invalid call may reach the tool's body, and each call gets one result
+ * under its own id.
+ */
 import { isDeepStrictEqual } from "node:util";
 import {
-  callsOf,
   custom,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
+  getMessageText,
+  listToolCalls,
   type Message,
   type Model,
   messages,
@@ -15,23 +19,22 @@ import {
   run,
   START,
   secret,
-  textOf,
   toolNode,
 } from "@statewright/core";
-import { type Chance, chanceOf, modelThatRefusesBadTranscripts } from "@statewright/testing";
+import { type Chance, createChance, rejectInvalidTranscripts } from "@statewright/testing";
 import * as z from "zod";
-import { type HostileCall, hostileCall } from "./hostile-call.ts";
+import { createHostileCall, type HostileCall } from "./hostile-call.ts";
 
-/** What some seeds came to. */
+/** Result of a series of seeds. */
 export interface CallsReport {
   readonly calls: number;
   readonly ran: number;
-  readonly ways: Readonly<Record<string, number>>;
+  readonly kinds: Readonly<Record<string, number>>;
   readonly violations: readonly string[];
 }
 
 const input = z.strictObject({
-  // Linear, and asked only when the length fits.
+  // Linear pattern, checked only for texts within the length limit.
   sku: z
     .string()
     .max(20)
@@ -42,16 +45,16 @@ const input = z.strictObject({
 });
 const Shop = defineContext({ customer: z.string() });
 const Chat = defineState({ messages: messages() });
-const callsInAMessage = 20;
+const callsPerMessage = 20;
 
-/** Send so many hostile calls, in messages of twenty; a message is a seed. */
+/** Sends `count` hostile calls, in messages of twenty calls; each message has its own seed. */
 export async function fuzzCalls(count: number, from = 0): Promise<CallsReport> {
-  const sums = { calls: 0, ran: 0, ways: {} as Record<string, number>, violations: [] as string[] };
+  const sums = { calls: 0, ran: 0, kinds: {} as Record<string, number>, violations: [] as string[] };
   for (let seed = from; sums.calls < count; seed++) {
-    const chance = chanceOf(seed);
-    const calls = Array.from({ length: callsInAMessage }, (_, index) => hostileCall(chance, index));
-    for (const { how } of calls) sums.ways[how] = (sums.ways[how] ?? 0) + 1;
-    const { ran, violations } = await answered(chance, calls);
+    const chance = createChance(seed);
+    const calls = Array.from({ length: callsPerMessage }, (_, index) => createHostileCall(chance, index));
+    for (const { kind } of calls) sums.kinds[kind] = (sums.kinds[kind] ?? 0) + 1;
+    const { ran, violations } = await runMessage(chance, calls);
     sums.calls += calls.length;
     sums.ran += ran;
     for (const violation of violations) sums.violations.push(`seed ${seed}: ${violation}`);
@@ -59,12 +62,12 @@ export async function fuzzCalls(count: number, from = 0): Promise<CallsReport> {
   return sums;
 }
 
-async function answered(
+async function runMessage(
   chance: Chance,
   calls: readonly HostileCall[],
 ): Promise<{ readonly ran: number; readonly violations: readonly string[] }> {
   const violations: string[] = [];
-  const reached: unknown[] = [];
+  const received: unknown[] = [];
   const order = defineTool({
     name: "order",
     description: "Order something.",
@@ -72,21 +75,22 @@ async function answered(
     inject: { customer: Shop.from(({ customer }) => customer), key: secret("KEY"), made: custom(() => "made") },
     effect: "pure",
     run: (args, { injected }) => {
-      reached.push(args);
+      received.push(args);
       if (injected.customer !== "real" || injected.key.reveal() !== "the-real-key")
-        violations.push("a forged value reached the body");
-      if (!isDeepStrictEqual(input.parse(args), args)) violations.push(`the body got ${JSON.stringify(args)}`);
+        violations.push("a forged injected value reached the tool");
+      if (!isDeepStrictEqual(input.parse(args), args))
+        violations.push(`the tool got invalid arguments: ${JSON.stringify(args)}`);
       return "ordered";
     },
   });
-  const model: Model = modelThatRefusesBadTranscripts({
+  const model: Model = rejectInvalidTranscripts({
     id: "hostile",
     respond: async ({ messages: all }) =>
       all.some(({ role }) => role === "tool")
         ? { content: [{ type: "text", text: "I see" }], finish: "stop" }
         : { content: calls.map(({ block }) => block), finish: "calls" },
   });
-  const node = toolNode({ tools: [order], strategy: chance.share(0.5) ? "parallel" : "sequential" });
+  const node = toolNode({ tools: [order], strategy: chance.flip(0.5) ? "parallel" : "sequential" });
   const graph = defineGraph({ name: "fuzz", state: Chat, context: Shop })
     .nodes({
       model: async (state, runtime) => ({
@@ -109,27 +113,28 @@ async function answered(
       input: { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "go" }] }] },
     }).result;
     all = end.state.messages;
-    if (end.status !== "done") violations.push(`the run is ${end.status}`);
+    if (end.status !== "done") violations.push(`expected a run with status done, got ${end.status}`);
   } catch (error) {
     violations.push(`the run failed: ${error instanceof Error ? error.message : String(error)}`);
   }
   const answers = all.filter((message) => message.role === "tool");
-  if (answers.length !== calls.length) violations.push(`${answers.length} answers to ${calls.length} calls`);
-  for (const [index, { how, mayRun }] of calls.entries()) {
+  if (answers.length !== calls.length) violations.push(`expected ${calls.length} tool results, got ${answers.length}`);
+  for (const [index, { kind, mayRun }] of calls.entries()) {
     const answer = answers[index];
     if (answer === undefined) continue;
     if (answer.isError === mayRun)
-      violations.push(`a call that ${how} was answered with ${textOf(answer).slice(0, 200)}`);
+      violations.push(`unexpected result of the call "${kind}": ${getMessageText(answer).slice(0, 200)}`);
     if (JSON.stringify(answer).length > 20_000)
-      violations.push(`the answer to a call that ${how} has ${JSON.stringify(answer).length} characters`);
-    if (textOf(answer).includes("the-real-key")) violations.push(`the answer to a call that ${how} holds the secret`);
+      violations.push(`the result of the call "${kind}" has ${JSON.stringify(answer).length} characters`);
+    if (getMessageText(answer).includes("the-real-key"))
+      violations.push(`the result of the call "${kind}" contains the secret`);
   }
-  if (reached.length !== calls.filter(({ mayRun }) => mayRun).length)
-    violations.push(`the body ran ${reached.length} times`);
-  if (Reflect.has({}, "polluted")) violations.push("the prototype of objects was changed");
-  return { ran: reached.length, violations };
+  if (received.length !== calls.filter(({ mayRun }) => mayRun).length)
+    violations.push(`the tool ran ${received.length} times`);
+  if (Reflect.has({}, "polluted")) violations.push("the prototype of Object was changed");
+  return { ran: received.length, violations };
 }
 
 function hasCalls(message: Message | undefined): boolean {
-  return message?.role === "assistant" && callsOf(message).length > 0;
+  return message?.role === "assistant" && listToolCalls(message).length > 0;
 }

@@ -1,66 +1,66 @@
-/** Anthropic's messages, with what its server refuses. */
+/** Anthropic's messages format, with the checks of its server. */
 import { randomUUID } from "node:crypto";
 import {
   type Body,
-  frame,
+  createFrame,
+  getList,
   isJsonObject,
-  listAt,
-  objectOf,
-  pieces,
+  splitText,
+  toObject,
   type WireFormat,
   type WireSession,
 } from "./wire-format.ts";
 
-const idFits = /^[A-Za-z0-9_-]+$/;
-const nameFits = /^[A-Za-z0-9_-]{1,128}$/;
+const idPattern = /^[A-Za-z0-9_-]+$/;
+const namePattern = /^[A-Za-z0-9_-]{1,128}$/;
 
 export const anthropicFormat: WireFormat = { open };
 
 function open(): WireSession {
   const signed = new Map<string, string>();
   return {
-    problems: (body) => [...problemsOf(body, signed)],
-    frames: ({ thought, text, calls, end }) => {
-      const frames = [frame({ type: "message_start", message }, "message_start")];
+    findProblems: (body) => [...findProblems(body, signed)],
+    createFrames: ({ thought, text, calls, end }) => {
+      const frames = [createFrame({ type: "message_start", message }, "message_start")];
       let index = 0;
-      const block = (content: object, deltas: readonly object[]): void => {
-        frames.push(frame({ type: "content_block_start", index, content_block: content }, "content_block_start"));
+      const addBlock = (content: object, deltas: readonly object[]): void => {
+        frames.push(createFrame({ type: "content_block_start", index, content_block: content }, "content_block_start"));
         for (const delta of deltas)
-          frames.push(frame({ type: "content_block_delta", index, delta }, "content_block_delta"));
-        frames.push(frame({ type: "content_block_stop", index }, "content_block_stop"));
+          frames.push(createFrame({ type: "content_block_delta", index, delta }, "content_block_delta"));
+        frames.push(createFrame({ type: "content_block_stop", index }, "content_block_stop"));
         index += 1;
       };
       if (thought !== undefined) {
         const signature = randomUUID();
         signed.set(signature, thought);
-        block({ type: "thinking", thinking: "", signature: "" }, [
-          ...pieces(thought).map((thinking) => ({ type: "thinking_delta", thinking })),
+        addBlock({ type: "thinking", thinking: "", signature: "" }, [
+          ...splitText(thought).map((thinking) => ({ type: "thinking_delta", thinking })),
           { type: "signature_delta", signature },
         ]);
       }
       if (text !== "")
-        block(
+        addBlock(
           { type: "text", text: "" },
-          pieces(text).map((piece) => ({ type: "text_delta", text: piece })),
+          splitText(text).map((piece) => ({ type: "text_delta", text: piece })),
         );
       for (const { id, name, args } of calls)
-        block(
+        addBlock(
           { type: "tool_use", id: id.replaceAll(/[^A-Za-z0-9_-]/g, "_"), name, input: {} },
-          pieces(args).map((partial_json) => ({ type: "input_json_delta", partial_json })),
+          splitText(args).map((partial_json) => ({ type: "input_json_delta", partial_json })),
         );
       const stop_reason = { stop: calls.length > 0 ? "tool_use" : "end_turn", length: "max_tokens", filter: "refusal" }[
         end
       ];
       frames.push(
-        frame(
+        createFrame(
           { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 9 } },
           "message_delta",
         ),
       );
-      frames.push(frame({ type: "message_stop" }, "message_stop"));
+      frames.push(createFrame({ type: "message_stop" }, "message_stop"));
       return frames;
     },
-    refusal: (status) =>
+    createErrorBody: (status) =>
       JSON.stringify({
         type: "error",
         error: { type: status === 429 ? "rate_limit_error" : "overloaded_error", message: "Not now" },
@@ -79,45 +79,48 @@ const message = {
   usage: { input_tokens: 4, cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 1 },
 };
 
-function* problemsOf(body: Body, signed: ReadonlyMap<string, string>): Generator<string> {
-  const messages = listAt(body, "messages");
+function* findProblems(body: Body, signed: ReadonlyMap<string, string>): Generator<string> {
+  const messages = getList(body, "messages");
   if (typeof body["max_tokens"] !== "number") yield "max_tokens is missing";
-  if (messages[0]?.["role"] !== "user") yield "the first message is not the user's";
-  if (messages.at(-1)?.["role"] !== "user") yield "the last message is not the user's";
-  let due: readonly unknown[] = [];
-  const used = new Set<unknown>();
+  if (messages[0]?.["role"] !== "user") yield "expected a first message of the user";
+  if (messages.at(-1)?.["role"] !== "user") yield "expected a last message of the user";
+  let pendingIds: readonly unknown[] = [];
+  const usedIds = new Set<unknown>();
   for (const [index, { role, content }] of messages.entries()) {
-    const where = `message ${index}`;
-    if (role !== "user" && role !== "assistant") yield `${where} has the role ${String(role)}`;
-    if (index > 0 && messages[index - 1]?.["role"] === role) yield `${where} has the role of the one before it`;
-    const blocks = Array.isArray(content) ? content.map(objectOf) : [];
-    if (blocks.length === 0) yield `${where} is empty`;
-    for (const block of blocks) yield* blockProblems(block, where, signed);
-    const answers = blocks.filter(({ type }) => type === "tool_result").map(({ tool_use_id }) => tool_use_id);
+    const label = `message ${index}`;
+    if (role !== "user" && role !== "assistant") yield `${label} has the invalid role ${String(role)}`;
+    if (index > 0 && messages[index - 1]?.["role"] === role) yield `${label} has the same role as the message before`;
+    const blocks = Array.isArray(content) ? content.map(toObject) : [];
+    if (blocks.length === 0) yield `${label} is empty`;
+    for (const block of blocks) yield* findBlockProblems(block, label, signed);
+    const resultIds = blocks.filter(({ type }) => type === "tool_result").map(({ tool_use_id }) => tool_use_id);
     if (
       blocks.findIndex(({ type }) => type !== "tool_result") <
         blocks.findLastIndex(({ type }) => type === "tool_result") &&
       blocks.some(({ type }) => type !== "tool_result")
     )
-      yield `${where} has an answer behind something else`;
-    if (due.join() !== answers.join()) yield `${where} answers [${answers.join()}] where [${due.join()}] are due`;
-    due = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
-    for (const id of due) {
-      if (used.has(id)) yield `${where} has a call with the id "${String(id)}" of another one`;
-      used.add(id);
+      yield `${label} has a tool result after other content`;
+    if (pendingIds.join() !== resultIds.join())
+      yield `${label} has results for [${resultIds.join()}], expected [${pendingIds.join()}]`;
+    pendingIds = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
+    for (const id of pendingIds) {
+      if (usedIds.has(id)) yield `${label} has a call with the duplicate id "${String(id)}"`;
+      usedIds.add(id);
     }
   }
-  if (due.length > 0) yield `the calls ${due.join()} have no answer`;
+  if (pendingIds.length > 0) yield `the calls ${pendingIds.join()} have no result`;
 }
 
-function* blockProblems(block: Body, where: string, signed: ReadonlyMap<string, string>): Generator<string> {
+function* findBlockProblems(block: Body, label: string, signed: ReadonlyMap<string, string>): Generator<string> {
   const { type, text, id, name, input, signature, thinking } = block;
-  if (type === "text" && (typeof text !== "string" || text.trim() === "")) yield `${where} has a text without a letter`;
+  if (type === "text" && (typeof text !== "string" || text.trim() === "")) yield `${label} has an empty text`;
   if (type === "tool_use") {
-    if (typeof id !== "string" || !idFits.test(id)) yield `${where} has a call with the id ${JSON.stringify(id)}`;
-    if (typeof name !== "string" || !nameFits.test(name)) yield `${where} calls the tool ${JSON.stringify(name)}`;
-    if (!isJsonObject(JSON.stringify(input))) yield `${where} has a call whose input is no object`;
+    if (typeof id !== "string" || !idPattern.test(id))
+      yield `${label} has a call with the invalid id ${JSON.stringify(id)}`;
+    if (typeof name !== "string" || !namePattern.test(name))
+      yield `${label} calls a tool with the invalid name ${JSON.stringify(name)}`;
+    if (!isJsonObject(JSON.stringify(input))) yield `${label} has a call without an input object`;
   }
   if (type === "thinking" && (typeof signature !== "string" || signed.get(signature) !== thinking))
-    yield `${where} has a thought that was not thought here`;
+    yield `${label} has reasoning without a valid signature`;
 }

@@ -1,28 +1,28 @@
-/** Google's generateContent, with what its server refuses. */
+/** Google's generateContent format, with the checks of its server. */
 import { randomUUID } from "node:crypto";
 import {
   type Body,
-  frame,
+  createFrame,
+  getList,
   isJsonObject,
-  listAt,
-  objectOf,
-  pieces,
+  splitText,
+  toObject,
   type WireFormat,
   type WireSession,
 } from "./wire-format.ts";
 
-/** What clients send in place of a signature that they do not have. */
-const unsigned = "skip_thought_signature_validator";
+/** Placeholder sent by clients without a signature. */
+const signaturePlaceholder = "skip_thought_signature_validator";
 
 export const googleFormat: WireFormat = { open };
 
 function open(): WireSession {
   const signed = new Set<unknown>();
   return {
-    problems: (body) => [...problemsOf(body, signed)],
-    frames: ({ thought, text, calls, end }) => {
-      const chunk = (parts: readonly object[], more: object = {}): string =>
-        frame({
+    findProblems: (body) => [...findProblems(body, signed)],
+    createFrames: ({ thought, text, calls, end }) => {
+      const createChunk = (parts: readonly object[], more: object = {}): string =>
+        createFrame({
           candidates: [{ content: { role: "model", parts }, index: 0, ...more }],
           usageMetadata: usage,
           modelVersion: "gemini",
@@ -34,47 +34,48 @@ function open(): WireSession {
       };
       const finishReason = { stop: "STOP", length: "MAX_TOKENS", filter: "SAFETY" }[end];
       return [
-        ...pieces(thought ?? "").map((piece) => chunk([{ text: piece, thought: true }])),
-        ...pieces(text).map((piece) => chunk([{ text: piece }])),
+        ...splitText(thought ?? "").map((piece) => createChunk([{ text: piece, thought: true }])),
+        ...splitText(text).map((piece) => createChunk([{ text: piece }])),
         ...calls.map(({ name, args }, index) =>
-          chunk([
+          createChunk([
             {
               functionCall: { name, args: isJsonObject(args) ? (JSON.parse(args) as object) : {} },
               ...(index === 0 ? { thoughtSignature: sign() } : {}),
             },
           ]),
         ),
-        chunk([], { finishReason }),
+        createChunk([], { finishReason }),
       ];
     },
-    refusal: (status) => JSON.stringify({ error: { code: status, message: "Not now", status: "UNAVAILABLE" } }),
+    createErrorBody: (status) => JSON.stringify({ error: { code: status, message: "Not now", status: "UNAVAILABLE" } }),
   };
 }
 
 const usage = { promptTokenCount: 4, candidatesTokenCount: 9, totalTokenCount: 13 };
 
-function* problemsOf(body: Body, signed: ReadonlySet<unknown>): Generator<string> {
-  const contents = listAt(body, "contents");
-  if (contents[0]?.["role"] !== "user") yield "the first content is not the user's";
-  let due: readonly unknown[] = [];
+function* findProblems(body: Body, signed: ReadonlySet<unknown>): Generator<string> {
+  const contents = getList(body, "contents");
+  if (contents[0]?.["role"] !== "user") yield "expected a first content of the user";
+  let pendingNames: readonly unknown[] = [];
   for (const [index, content] of contents.entries()) {
-    const where = `content ${index}`;
+    const label = `content ${index}`;
     const { role } = content;
-    if (role !== "user" && role !== "model") yield `${where} has the role ${String(role)}`;
-    const parts = listAt(content, "parts");
-    if (parts.length === 0) yield `${where} is empty`;
-    if (parts.some(({ text }) => text === "")) yield `${where} has an empty text`;
-    const named = (key: string): readonly unknown[] =>
-      parts.flatMap((part) => (part[key] === undefined ? [] : [objectOf(part[key])["name"]]));
-    const answers = named("functionResponse");
-    if (due.join() !== answers.join()) yield `${where} answers [${answers.join()}] where [${due.join()}] are due`;
-    due = named("functionCall");
-    if (due.length > 0 && contents[index - 1]?.["role"] !== "user")
-      yield `${where} calls without a turn of the user before it`;
+    if (role !== "user" && role !== "model") yield `${label} has the invalid role ${String(role)}`;
+    const parts = getList(content, "parts");
+    if (parts.length === 0) yield `${label} is empty`;
+    if (parts.some(({ text }) => text === "")) yield `${label} has an empty text`;
+    const listNames = (key: string): readonly unknown[] =>
+      parts.flatMap((part) => (part[key] === undefined ? [] : [toObject(part[key])["name"]]));
+    const resultNames = listNames("functionResponse");
+    if (pendingNames.join() !== resultNames.join())
+      yield `${label} has results of [${resultNames.join()}], expected [${pendingNames.join()}]`;
+    pendingNames = listNames("functionCall");
+    if (pendingNames.length > 0 && contents[index - 1]?.["role"] !== "user")
+      yield `${label} has calls without a user content before`;
     const calls = parts.filter(({ functionCall }) => functionCall !== undefined);
     const signature = calls[0]?.["thoughtSignature"];
-    if (calls.length > 0 && signature !== unsigned && !signed.has(signature))
-      yield `${where} has a call without a signature of its own`;
+    if (calls.length > 0 && signature !== signaturePlaceholder && !signed.has(signature))
+      yield `${label} has a call without a valid signature`;
   }
-  if (due.length > 0) yield `the calls of ${due.join()} have no answer`;
+  if (pendingNames.length > 0) yield `the calls of ${pendingNames.join()} have no result`;
 }

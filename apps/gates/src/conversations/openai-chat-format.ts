@@ -1,25 +1,25 @@
-/** OpenAI's chat completions, with what its server refuses. */
+/** OpenAI's chat completions format, with the checks of its server. */
 import {
   type Body,
-  frame,
+  createFrame,
+  getList,
   isJsonObject,
-  listAt,
-  objectOf,
-  pieces,
+  splitText,
+  toObject,
   type WireFormat,
   type WireSession,
 } from "./wire-format.ts";
 
-const nameFits = /^[A-Za-z0-9_-]{1,64}$/;
+const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 export const openaiChatFormat: WireFormat = { open };
 
 function open(): WireSession {
   return {
-    problems: (body) => [...problemsOf(body)],
-    frames: ({ text, calls, end }) => {
-      const chunk = (delta: object, finish: string | null = null): string =>
-        frame({
+    findProblems: (body) => [...findProblems(body)],
+    createFrames: ({ text, calls, end }) => {
+      const createChunk = (delta: object, finish: string | null = null): string =>
+        createFrame({
           id: "chatcmpl-1",
           object: "chat.completion.chunk",
           created: 1_700_000_000,
@@ -30,55 +30,58 @@ function open(): WireSession {
         end
       ];
       return [
-        chunk({ role: "assistant", content: "" }),
-        ...pieces(text).map((content) => chunk({ content })),
+        createChunk({ role: "assistant", content: "" }),
+        ...splitText(text).map((content) => createChunk({ content })),
         ...calls.flatMap(({ id, name, args }, index) => [
-          chunk({ tool_calls: [{ index, id: id.slice(0, 40), type: "function", function: { name, arguments: "" } }] }),
-          ...pieces(args).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] })),
+          createChunk({
+            tool_calls: [{ index, id: id.slice(0, 40), type: "function", function: { name, arguments: "" } }],
+          }),
+          ...splitText(args).map((piece) => createChunk({ tool_calls: [{ index, function: { arguments: piece } }] })),
         ]),
-        chunk({}, finish),
-        frame("[DONE]"),
+        createChunk({}, finish),
+        createFrame("[DONE]"),
       ];
     },
-    refusal: (status) =>
+    createErrorBody: (status) =>
       JSON.stringify({
         error: { message: "Not now", type: "server_error", code: status === 429 ? "rate_limit" : null },
       }),
   };
 }
 
-function* problemsOf(body: Body): Generator<string> {
-  const messages = listAt(body, "messages");
-  if (messages.length === 0) yield "there are no messages";
-  let due: unknown[] = [];
+function* findProblems(body: Body): Generator<string> {
+  const messages = getList(body, "messages");
+  if (messages.length === 0) yield "expected messages, got none";
+  let pendingIds: unknown[] = [];
   for (const [index, message] of messages.entries()) {
-    const { role, content, tool_calls: calls, tool_call_id: answers } = message;
-    const where = `message ${index}`;
+    const { role, content, tool_calls: calls, tool_call_id: resultId } = message;
+    const label = `message ${index}`;
     if (role === "tool") {
-      if (!due.includes(answers)) yield `${where} answers ${String(answers)}, which is not called before it`;
-      due = due.filter((id) => id !== answers);
-      if (typeof content !== "string") yield `${where} is an answer without text`;
+      if (!pendingIds.includes(resultId)) yield `${label} has a result for ${String(resultId)} without a call before`;
+      pendingIds = pendingIds.filter((id) => id !== resultId);
+      if (typeof content !== "string") yield `${label} has a result without text`;
       continue;
     }
-    if (due.length > 0) yield `${where} stands where answers to ${due.join()} are due`;
-    due = [];
+    if (pendingIds.length > 0) yield `${label} follows calls without results: ${pendingIds.join()}`;
+    pendingIds = [];
     if (!["system", "developer", "user", "assistant"].includes(String(role)))
-      yield `${where} has the role ${String(role)}`;
+      yield `${label} has the invalid role ${String(role)}`;
     if (role !== "assistant") {
-      if (typeof content !== "string" && !Array.isArray(content)) yield `${where} has no content`;
+      if (typeof content !== "string" && !Array.isArray(content)) yield `${label} has no content`;
       continue;
     }
-    const made = Array.isArray(calls) ? calls.map(objectOf) : [];
-    if (typeof content !== "string" && made.length === 0) yield `${where} has neither content nor calls`;
-    for (const { id, function: called } of made) {
-      const { name, arguments: args } = objectOf(called);
+    const callList = Array.isArray(calls) ? calls.map(toObject) : [];
+    if (typeof content !== "string" && callList.length === 0) yield `${label} has neither content nor calls`;
+    for (const { id, function: callFunction } of callList) {
+      const { name, arguments: args } = toObject(callFunction);
       if (typeof id !== "string" || id === "" || id.length > 40)
-        yield `${where} has a call with the id ${JSON.stringify(id)}`;
-      if (due.includes(id)) yield `${where} has two calls with the id "${String(id)}"`;
-      if (typeof name !== "string" || !nameFits.test(name)) yield `${where} calls the tool ${JSON.stringify(name)}`;
-      if (!isJsonObject(args)) yield `${where} has a call whose arguments are ${JSON.stringify(args)}`;
-      due.push(id);
+        yield `${label} has a call with the invalid id ${JSON.stringify(id)}`;
+      if (pendingIds.includes(id)) yield `${label} has two calls with the id "${String(id)}"`;
+      if (typeof name !== "string" || !namePattern.test(name))
+        yield `${label} calls a tool with the invalid name ${JSON.stringify(name)}`;
+      if (!isJsonObject(args)) yield `${label} has a call with the invalid arguments ${JSON.stringify(args)}`;
+      pendingIds.push(id);
     }
   }
-  if (due.length > 0) yield `the calls ${due.join()} have no answer`;
+  if (pendingIds.length > 0) yield `the calls ${pendingIds.join()} have no result`;
 }

@@ -1,11 +1,22 @@
-/** OpenAI's responses, with what its server refuses. It keeps what it said: requests may point at it. */
+/**
+ * OpenAI's responses format, with the checks of its server. The server stores its items, and requests may reference
+ * them.
+ */
 import { randomUUID } from "node:crypto";
-import { type Body, frame, isJsonObject, listAt, pieces, type WireFormat, type WireSession } from "./wire-format.ts";
+import {
+  type Body,
+  createFrame,
+  getList,
+  isJsonObject,
+  splitText,
+  type WireFormat,
+  type WireSession,
+} from "./wire-format.ts";
 
-const nameFits = /^[A-Za-z0-9_-]{1,128}$/;
+const namePattern = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** An item that the server said: which of its thoughts it belongs to, and who said it. */
-interface Said {
+/** Item sent by the server, with its model and its reasoning item. */
+interface SentItem {
   readonly model: string;
   readonly thought: string | undefined;
 }
@@ -13,32 +24,32 @@ interface Said {
 export const openaiResponsesFormat: WireFormat = { open };
 
 function open(): WireSession {
-  const said = new Map<string, Said>();
+  const sentItems = new Map<string, SentItem>();
   let model = "";
   return {
-    problems: (body) => {
+    findProblems: (body) => {
       model = String(body["model"]);
-      return [...problemsOf(body, said, model)];
+      return [...findProblems(body, sentItems, model)];
     },
-    frames: ({ thought, text, calls, end }) => {
-      const frames = [frame({ type: "response.created", sequence_number: 0, response: { ...response, model } })];
+    createFrames: ({ thought, text, calls, end }) => {
+      const frames = [createFrame({ type: "response.created", sequence_number: 0, response: { ...response, model } })];
       let output_index = 0;
       const reasoning = thought === undefined ? undefined : `rs_${randomUUID()}`;
-      const remember = (id: string): string => {
-        said.set(id, { model, thought: reasoning });
+      const recordItem = (id: string): string => {
+        sentItems.set(id, { model, thought: reasoning });
         return id;
       };
       if (thought !== undefined && reasoning !== undefined) {
-        said.set(reasoning, { model, thought: undefined });
+        sentItems.set(reasoning, { model, thought: undefined });
         const item = { type: "reasoning", id: reasoning, summary: [], encrypted_content: null };
         frames.push(
-          frame({ type: "response.output_item.added", output_index, item }),
-          frame({ type: "response.reasoning_summary_part.added", item_id: reasoning, summary_index: 0 }),
-          ...pieces(thought).map((delta) =>
-            frame({ type: "response.reasoning_summary_text.delta", item_id: reasoning, summary_index: 0, delta }),
+          createFrame({ type: "response.output_item.added", output_index, item }),
+          createFrame({ type: "response.reasoning_summary_part.added", item_id: reasoning, summary_index: 0 }),
+          ...splitText(thought).map((delta) =>
+            createFrame({ type: "response.reasoning_summary_text.delta", item_id: reasoning, summary_index: 0, delta }),
           ),
-          frame({ type: "response.reasoning_summary_part.done", item_id: reasoning, summary_index: 0 }),
-          frame({
+          createFrame({ type: "response.reasoning_summary_part.done", item_id: reasoning, summary_index: 0 }),
+          createFrame({
             type: "response.output_item.done",
             output_index,
             item: {
@@ -51,14 +62,14 @@ function open(): WireSession {
         output_index += 1;
       }
       if (text !== "") {
-        const id = remember(`msg_${randomUUID()}`);
+        const id = recordItem(`msg_${randomUUID()}`);
         const item = { type: "message", id, role: "assistant", status: "in_progress", content: [] };
         frames.push(
-          frame({ type: "response.output_item.added", output_index, item }),
-          ...pieces(text).map((delta) =>
-            frame({ type: "response.output_text.delta", item_id: id, output_index, content_index: 0, delta }),
+          createFrame({ type: "response.output_item.added", output_index, item }),
+          ...splitText(text).map((delta) =>
+            createFrame({ type: "response.output_text.delta", item_id: id, output_index, content_index: 0, delta }),
           ),
-          frame({
+          createFrame({
             type: "response.output_item.done",
             output_index,
             item: { ...item, status: "completed", content: [{ type: "output_text", text, annotations: [] }] },
@@ -67,14 +78,14 @@ function open(): WireSession {
         output_index += 1;
       }
       for (const { id: call_id, name, args } of calls) {
-        const id = remember(`fc_${randomUUID()}`);
+        const id = recordItem(`fc_${randomUUID()}`);
         const item = { type: "function_call", id, call_id, name, arguments: "", status: "in_progress" };
         frames.push(
-          frame({ type: "response.output_item.added", output_index, item }),
-          ...pieces(args).map((delta) =>
-            frame({ type: "response.function_call_arguments.delta", item_id: id, output_index, delta }),
+          createFrame({ type: "response.output_item.added", output_index, item }),
+          ...splitText(args).map((delta) =>
+            createFrame({ type: "response.function_call_arguments.delta", item_id: id, output_index, delta }),
           ),
-          frame({
+          createFrame({
             type: "response.output_item.done",
             output_index,
             item: { ...item, arguments: args, status: "completed" },
@@ -90,7 +101,7 @@ function open(): WireSession {
         output_tokens_details: { reasoning_tokens: 3 },
       };
       frames.push(
-        frame({
+        createFrame({
           type: incomplete === undefined ? "response.completed" : "response.incomplete",
           response: {
             ...response,
@@ -102,7 +113,7 @@ function open(): WireSession {
       );
       return frames;
     },
-    refusal: (status) =>
+    createErrorBody: (status) =>
       JSON.stringify({
         error: { message: "Not now", type: "server_error", code: status === 429 ? "rate_limit" : null },
       }),
@@ -111,40 +122,41 @@ function open(): WireSession {
 
 const response = { id: "resp_1", object: "response", created_at: 1_700_000_000, output: [] };
 
-function* problemsOf(body: Body, said: ReadonlyMap<string, Said>, model: string): Generator<string> {
-  const input = listAt(body, "input");
-  if (input.length === 0) yield "there is no input";
-  const open = new Set<unknown>();
-  const shown = new Set<unknown>();
+function* findProblems(body: Body, sentItems: ReadonlyMap<string, SentItem>, model: string): Generator<string> {
+  const input = getList(body, "input");
+  if (input.length === 0) yield "expected input items, got none";
+  const pendingIds = new Set<unknown>();
+  const seenIds = new Set<unknown>();
   for (const [index, item] of input.entries()) {
     const { type, id, role, call_id: call, name, arguments: args, output } = item;
-    const where = `item ${index}`;
+    const label = `item ${index}`;
     if (type === "function_call_output") {
-      if (!open.delete(call)) yield `${where} answers ${String(call)}, which is not called before it`;
-      if (typeof output !== "string" && !Array.isArray(output)) yield `${where} is an answer without output`;
+      if (!pendingIds.delete(call)) yield `${label} has a result for ${String(call)} without a call before`;
+      if (typeof output !== "string" && !Array.isArray(output)) yield `${label} has a result without output`;
       continue;
     }
-    if (type !== "function_call" && type !== "reasoning" && type !== "item_reference" && open.size > 0)
-      yield `${where} stands where answers to ${[...open].join()} are due`;
+    if (type !== "function_call" && type !== "reasoning" && type !== "item_reference" && pendingIds.size > 0)
+      yield `${label} follows calls without results: ${[...pendingIds].join()}`;
     if (typeof id === "string") {
-      if (shown.has(id)) yield `${where} shows "${id}" again`;
-      shown.add(id);
-      const known = said.get(id);
-      if (known === undefined) yield `${where} points at "${id}", which was never said here`;
-      else if (known.model !== model && (type === "reasoning" || type === "item_reference"))
-        yield `${where} is another model's, ${known.model}, where ${model} is asked`;
-      else if (type === "item_reference" && known.thought !== undefined && !shown.has(known.thought))
-        yield `${where} points at "${id}" without the thought that it belongs to`;
+      if (seenIds.has(id)) yield `${label} shows "${id}" again`;
+      seenIds.add(id);
+      const sentItem = sentItems.get(id);
+      if (sentItem === undefined) yield `${label} references the unknown item "${id}"`;
+      else if (sentItem.model !== model && (type === "reasoning" || type === "item_reference"))
+        yield `${label} is an item of the model ${sentItem.model}, but the request is for ${model}`;
+      else if (type === "item_reference" && sentItem.thought !== undefined && !seenIds.has(sentItem.thought))
+        yield `${label} references "${id}" without its reasoning item`;
     }
     if (type === "function_call") {
       if (typeof call !== "string" || call === "" || call.length > 64)
-        yield `${where} has a call with the id ${JSON.stringify(call)}`;
-      if (open.has(call)) yield `${where} has a call with the id "${String(call)}" of another one`;
-      if (typeof name !== "string" || !nameFits.test(name)) yield `${where} calls the tool ${JSON.stringify(name)}`;
-      if (!isJsonObject(args)) yield `${where} has a call whose arguments are ${JSON.stringify(args)}`;
-      open.add(call);
+        yield `${label} has a call with the invalid id ${JSON.stringify(call)}`;
+      if (pendingIds.has(call)) yield `${label} has a call with the duplicate id "${String(call)}"`;
+      if (typeof name !== "string" || !namePattern.test(name))
+        yield `${label} calls a tool with the invalid name ${JSON.stringify(name)}`;
+      if (!isJsonObject(args)) yield `${label} has a call with the invalid arguments ${JSON.stringify(args)}`;
+      pendingIds.add(call);
     } else if (type === undefined && !["system", "developer", "user", "assistant"].includes(String(role)))
-      yield `${where} has the role ${String(role)}`;
+      yield `${label} has the invalid role ${String(role)}`;
   }
-  if (open.size > 0) yield `the calls ${[...open].join()} have no answer`;
+  if (pendingIds.size > 0) yield `the calls ${[...pendingIds].join()} have no result`;
 }

@@ -1,14 +1,14 @@
-/** What a simulated model answers: decided by chance, in the terms of no provider. */
+/** Replies of a simulated model, chosen at random, independent of a provider. */
 import type { Chance } from "@statewright/testing";
 
-/** A call in an answer; `args` is the text that is streamed, which may be broken. */
+/** Call in a reply; `args` is the streamed text, which may be invalid JSON. */
 export interface WireCall {
   readonly id: string;
   readonly name: string;
   readonly args: string;
 }
 
-/** An answer, before a provider's format says it. */
+/** Reply before its encoding in a provider's format. */
 export interface WireReply {
   readonly thought: string | undefined;
   readonly text: string;
@@ -16,62 +16,67 @@ export interface WireReply {
   readonly end: "stop" | "length" | "filter";
 }
 
-/** What becomes of a request. */
+/** Outcome of a request. */
 export type Fate =
   | { readonly kind: "reply"; readonly reply: WireReply }
-  /** The answer breaks off after a part of its frames: the connection is cut, or it ends as if all were well. */
+  /** The reply stops after some of its frames: `cut` breaks the connection, `short` ends the response normally. */
   | { readonly kind: "cut" | "short"; readonly reply: WireReply; readonly after: number }
-  /** A frame in the middle is no JSON. */
+  /** A frame in the middle is invalid JSON. */
   | { readonly kind: "garbage"; readonly reply: WireReply; readonly after: number }
-  /** The frames come one by one. */
+  /** The frames arrive one by one. */
   | { readonly kind: "slow"; readonly reply: WireReply }
   | { readonly kind: "status"; readonly status: 429 | 500 | 503 | 529 };
 
-/** The tools that answers may call. */
+/** Tools available for calls. */
 const toolNames = ["look", "order", "fail", "wait"] as const;
 
-/** What becomes of the next request of a conversation; `count` numbers its answers. */
-export function nextFate(chance: Chance, count: number): Fate {
-  const roll = chance.below(100);
-  if (roll < 6) return { kind: "status", status: chance.of([429, 500, 503, 529] as const) };
-  const reply = randomReply(chance, count);
-  if (roll < 12) return { kind: chance.of(["cut", "short", "garbage"] as const), reply, after: chance.below(8) };
+/** Creates the outcome of the next request of a conversation; `count` is the number of the request. */
+export function createFate(chance: Chance, count: number): Fate {
+  const roll = chance.getInteger(100);
+  if (roll < 6) return { kind: "status", status: chance.pick([429, 500, 503, 529] as const) };
+  const reply = createReply(chance, count);
+  if (roll < 12) return { kind: chance.pick(["cut", "short", "garbage"] as const), reply, after: chance.getInteger(8) };
   return { kind: roll < 18 ? "slow" : "reply", reply };
 }
 
-function randomReply(chance: Chance, count: number): WireReply {
-  const thought = chance.share(0.3) ? `I think ${words(chance, 6)}` : undefined;
-  if (!chance.share(0.55)) {
-    const end = chance.share(0.06) ? chance.of(["length", "filter"] as const) : "stop";
-    return { thought, text: words(chance, 12), calls: [], end };
+function createReply(chance: Chance, count: number): WireReply {
+  const thought = chance.flip(0.3) ? `I think ${createWords(chance, 6)}` : undefined;
+  if (!chance.flip(0.55)) {
+    const end = chance.flip(0.06) ? chance.pick(["length", "filter"] as const) : "stop";
+    return { thought, text: createWords(chance, 12), calls: [], end };
   }
-  const calls = Array.from({ length: 1 + chance.below(4) }, (_, index) => callOf(chance, `${count}_${index}`));
-  const text = chance.share(0.4) ? chance.of([words(chance, 5), "\n\n", " "]) : "";
-  const isCut = chance.share(0.08);
-  return { thought, text, calls: isCut ? calls.map(halved) : calls, end: isCut ? "length" : "stop" };
+  const calls = Array.from({ length: 1 + chance.getInteger(4) }, (_, index) => createCall(chance, `${count}_${index}`));
+  const text = chance.flip(0.4) ? chance.pick([createWords(chance, 5), "\n\n", " "]) : "";
+  const isTruncated = chance.flip(0.08);
+  return {
+    thought,
+    text,
+    calls: isTruncated ? calls.map(truncateLastCall) : calls,
+    end: isTruncated ? "length" : "stop",
+  };
 }
 
-function callOf(chance: Chance, mark: string): WireCall {
-  const id = chance.share(0.04)
+function createCall(chance: Chance, suffix: string): WireCall {
+  const id = chance.flip(0.04)
     ? "call_same"
-    : chance.of([`call_${mark}`, `functions.look:${mark}`, `toolu_${mark}_${"x".repeat(50)}`]);
-  const name = chance.share(0.05) ? chance.of(["unheard_of", "look up!", "Look"]) : chance.of(toolNames);
-  return { id, name, args: argsOf(chance) };
+    : chance.pick([`call_${suffix}`, `functions.look:${suffix}`, `toolu_${suffix}_${"x".repeat(50)}`]);
+  const name = chance.flip(0.05) ? chance.pick(["unheard_of", "look up!", "Look"]) : chance.pick(toolNames);
+  return { id, name, args: createArgs(chance) };
 }
 
-function argsOf(chance: Chance): string {
-  if (chance.share(0.05)) return chance.of(['{"text": "ha', "[1]", '"text"', "nonsense"]);
-  if (chance.share(0.05)) return "";
-  if (chance.share(0.05)) return JSON.stringify({ texts: 7 });
-  return JSON.stringify({ text: words(chance, 3) });
+function createArgs(chance: Chance): string {
+  if (chance.flip(0.05)) return chance.pick(['{"text": "ha', "[1]", '"text"', "nonsense"]);
+  if (chance.flip(0.05)) return "";
+  if (chance.flip(0.05)) return JSON.stringify({ texts: 7 });
+  return JSON.stringify({ text: createWords(chance, 3) });
 }
 
-function halved(call: WireCall, index: number, all: readonly WireCall[]): WireCall {
+function truncateLastCall(call: WireCall, index: number, all: readonly WireCall[]): WireCall {
   return index === all.length - 1 ? { ...call, args: call.args.slice(0, Math.floor(call.args.length / 2)) } : call;
 }
 
-function words(chance: Chance, most: number): string {
-  return Array.from({ length: 1 + chance.below(most) }, () =>
-    chance.of(["rain", "Oslo", "naïve", "漢字", "🎈", "x < y", '"q"']),
+function createWords(chance: Chance, maxWords: number): string {
+  return Array.from({ length: 1 + chance.getInteger(maxWords) }, () =>
+    chance.pick(["rain", "Oslo", "naïve", "漢字", "🎈", "x < y", '"q"']),
   ).join(" ");
 }

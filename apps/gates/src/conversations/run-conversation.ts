@@ -1,11 +1,11 @@
 /**
- * One random conversation with real clients: people steer, stop, approve, refuse and interrupt, the process dies, providers
- * change in the middle. Whatever happens, no request may be one that its provider refuses.
+ * Random conversation with real clients: steering, cancellation, approval, refusal, interrupts, crashes and changes
+ * of the provider. No request may be invalid for its provider.
  */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
-import { type Chance, chanceOf, modelThatRefusesBadTranscripts } from "@statewright/testing";
+import { type Chance, createChance, rejectInvalidTranscripts } from "@statewright/testing";
 import {
   type Agent,
   aiModel,
@@ -27,38 +27,38 @@ import {
 import * as z from "zod";
 import type { WireConversation, WireServer } from "./wire-server.ts";
 
-/** What a conversation came to. */
+/** Result of a conversation. */
 export interface ConversationReport {
   readonly requests: number;
-  /** How its runs ended, and what was done to them, each with how often. */
+  /** Counts of run ends and of actions on runs. */
   readonly happened: Readonly<Record<string, number>>;
   readonly fates: Readonly<Record<string, number>>;
   readonly violations: readonly string[];
 }
 
-/** What is done to a run at work. */
-const deeds = ["nothing", "nothing", "nothing", "steer", "followUp", "abort", "crash", "drain"] as const;
+/** Actions on an active run. */
+const actions = ["nothing", "nothing", "nothing", "steer", "followUp", "abort", "crash", "drain"] as const;
 
-/** A conversation may need so many lives and answers before it is given up. */
-const mostRuns = 40;
+/** Maximum number of runs and resumes per conversation. */
+const maxRuns = 40;
 
-/** Live through one conversation. */
-export async function oneConversation(server: WireServer, seed: number): Promise<ConversationReport> {
-  const chance = chanceOf(seed);
-  const wire = server.conversation(seed);
-  const talk = new Conversation(chance, wire);
-  const turns = 1 + chance.below(4);
-  for (let turn = 0; turn < turns; turn++) await talk.turn();
+/** Runs one conversation. */
+export async function runConversation(server: WireServer, seed: number): Promise<ConversationReport> {
+  const chance = createChance(seed);
+  const wire = server.openConversation(seed);
+  const conversation = new Conversation(chance, wire);
+  const turns = 1 + chance.getInteger(4);
+  for (let turn = 0; turn < turns; turn++) await conversation.runTurn();
   return {
     requests: wire.requests,
-    happened: talk.happened,
+    happened: conversation.happened,
     fates: wire.fates,
-    violations: [...talk.violations, ...wire.problems],
+    violations: [...conversation.violations, ...wire.problems],
   };
 }
 
-type Talked = { readonly messages: readonly Message[] };
-type End = RunResult<Talked> | { readonly status: "failed" | "crashed" };
+type TranscriptState = { readonly messages: readonly Message[] };
+type RunEnd = RunResult<TranscriptState> | { readonly status: "failed" | "crashed" };
 
 class Conversation {
   readonly happened: Record<string, number> = {};
@@ -75,69 +75,69 @@ class Conversation {
 
   constructor(chance: Chance, wire: WireConversation) {
     this.#chance = chance;
-    this.#models = modelsAt(wire).map(modelThatRefusesBadTranscripts);
-    this.#settings = chance.share(0.3) ? { reasoning: "low" } : {};
+    this.#models = createModels(wire).map(rejectInvalidTranscripts);
+    this.#settings = chance.flip(0.3) ? { reasoning: "low" } : {};
     this.#shape = {
-      strategy: chance.of(["parallel", "sequential"] as const),
-      steering: chance.of(["skip-remaining", "finish-batch"] as const),
-      inbox: chance.of(["one", "all"] as const),
-      ...(chance.share(0.2) ? { maxToolCalls: 2 } : {}),
+      strategy: chance.pick(["parallel", "sequential"] as const),
+      steering: chance.pick(["skip-remaining", "finish-batch"] as const),
+      inbox: chance.pick(["one", "all"] as const),
+      ...(chance.flip(0.2) ? { maxToolCalls: 2 } : {}),
     };
     this.#store = this.#root.peer();
   }
 
-  /** Say something, and go on until the agent has ended or people give up. */
-  async turn(): Promise<void> {
+  /** Sends an input and resumes until the run ends or the attempts are used up. */
+  async runTurn(): Promise<void> {
     let end = await this.#live((agent) =>
-      agent.run({ thread: "t", input: this.#words(), onBusy: this.#chance.of(["interrupt", "rollback"]) }),
+      agent.run({ thread: "t", input: this.#words(), onBusy: this.#chance.pick(["interrupt", "rollback"]) }),
     );
-    for (let tries = 0; tries < 12 && this.#runs < mostRuns; tries++) {
+    for (let tries = 0; tries < 12 && this.#runs < maxRuns; tries++) {
       if (end.status === "done" || end.status === "cancelled") return;
-      // What waits for a person may be left alone: something else is said in its place.
-      if (end.status !== "crashed" && this.#chance.share(0.15)) return;
+      // A waiting run may stay unanswered: the next turn sends another input instead.
+      if (end.status !== "crashed" && this.#chance.flip(0.15)) return;
       const answers = "interrupts" in end ? this.#answers(end.interrupts) : {};
       end = await this.#live((agent) => agent.resume({ thread: "t", answers }));
     }
   }
 
-  /** One life of a run: begin it, do something to it, and see how it ends. */
-  async #live(begin: (agent: Agent) => RunHandle<Talked>): Promise<End> {
+  /** Starts or resumes a run, performs one action on the run, and returns its end. */
+  async #live(start: (agent: Agent) => RunHandle<TranscriptState>): Promise<RunEnd> {
     this.#runs += 1;
     const store = this.#store;
-    const deed = this.#chance.of(deeds);
-    const at = this.#chance.below(24);
-    const handle = begin(this.#agent());
-    let seen = 0;
-    let dead: (() => void) | undefined;
-    const death = new Promise<End>((resolve) => {
-      dead = () => resolve({ status: "crashed" });
+    const action = this.#chance.pick(actions);
+    const actionIndex = this.#chance.getInteger(24);
+    const handle = start(this.#agent());
+    let eventCount = 0;
+    let resolveCrash: (() => void) | undefined;
+    const crashed = new Promise<RunEnd>((resolve) => {
+      resolveCrash = () => resolve({ status: "crashed" });
     });
     handle.on((event) => {
       this.#watch(event);
-      if (seen++ !== at || this.#store !== store) return;
-      this.#count(deed);
-      if (deed === "crash") {
+      if (eventCount++ !== actionIndex || this.#store !== store) return;
+      this.#count(action);
+      if (action === "crash") {
         store.crash();
         this.#store = this.#root.peer();
-        dead?.();
-      } else this.#do(deed, handle);
+        resolveCrash?.();
+      } else this.#do(action, handle);
     });
-    const end = await Promise.race([death, this.#settled(handle, store)]);
+    const end = await Promise.race([crashed, this.#settled(handle, store)]);
     if (end.status === "done") this.#known = end.state.messages;
     this.#count(end.status);
     return end;
   }
 
-  #do(deed: (typeof deeds)[number], handle: RunHandle<Talked>): void {
+  #do(deed: (typeof actions)[number], handle: RunHandle<TranscriptState>): void {
     if (deed === "abort") handle.cancel("enough");
     else if (deed === "drain") handle.drain("later");
     else if (deed === "steer" || deed === "followUp")
-      handle[deed](this.#chance.share(0.5) ? "and now?" : [system("Be brief."), user(this.#chance, "hm")]).catch(
-        refused,
-      );
+      handle[deed](
+        this.#chance.flip(0.5) ? "and now?" : [createSystemMessage("Be brief."), createUserMessage(this.#chance, "hm")],
+      ).catch(ignoreRejection);
   }
 
-  async #settled(handle: RunHandle<Talked>, store: MemoryStore): Promise<End> {
+  async #settled(handle: RunHandle<TranscriptState>, store: MemoryStore): Promise<RunEnd> {
     try {
       return await handle.result;
     } catch (error) {
@@ -151,31 +151,31 @@ class Conversation {
     if (event.type === "message.completed" && event.message.finish === "length")
       for (const block of event.message.content) if (block.type === "call") this.#cut.add(block.id);
     if (event.type === "tool.started" && this.#cut.has(event.callId))
-      this.violations.push(`the call ${event.callId} of a reply that was cut was run`);
+      this.violations.push(`the call ${event.callId} of a truncated reply was run`);
   }
 
-  #count(what: string): void {
-    this.happened[what] = (this.happened[what] ?? 0) + 1;
+  #count(label: string): void {
+    this.happened[label] = (this.happened[label] ?? 0) + 1;
   }
 
   #words(): string | readonly Message[] {
-    const roll = this.#chance.below(10);
+    const roll = this.#chance.getInteger(10);
     if (roll < 6) return "Tell me about Oslo.";
-    if (roll < 7) return [user(this.#chance, "What is this?", true)];
-    // A client that sends its whole conversation with each turn.
-    if (roll < 8) return [...this.#known, user(this.#chance, "And then?")];
-    return [system("From now on speak Norwegian."), user(this.#chance, "Hei")];
+    if (roll < 7) return [createUserMessage(this.#chance, "What is this?", true)];
+    // Client that sends its whole conversation with each turn.
+    if (roll < 8) return [...this.#known, createUserMessage(this.#chance, "And then?")];
+    return [createSystemMessage("From now on speak Norwegian."), createUserMessage(this.#chance, "Hei")];
   }
 
-  #answers(questions: readonly OpenInterrupt[]): Readonly<Record<`${string}:${string}`, unknown>> {
-    const answered = questions.filter(() => this.#chance.share(0.8));
+  #answers(interrupts: readonly OpenInterrupt[]): Readonly<Record<`${string}:${string}`, unknown>> {
+    const answered = interrupts.filter(() => this.#chance.flip(0.8));
     return Object.fromEntries(
-      answered.map(({ id, key }) => [id, key === "in_doubt" ? { happened: this.#chance.share(0.5) } : this.#verdict()]),
+      answered.map(({ id, key }) => [id, key === "in_doubt" ? { happened: this.#chance.flip(0.5) } : this.#verdict()]),
     );
   }
 
   #verdict(): unknown {
-    return this.#chance.of([
+    return this.#chance.pick([
       true,
       false,
       { approved: false, reason: "not now" },
@@ -184,10 +184,10 @@ class Conversation {
     ]);
   }
 
-  /** The agent as a new process makes it, with whichever models it has. */
+  /** Creates the agent as a new process does, with a random choice of models. */
   #agent(): Agent {
-    const first = this.#chance.of(this.#models);
-    const others = this.#models.filter((model) => model !== first && this.#chance.share(0.3));
+    const first = this.#chance.pick(this.#models);
+    const others = this.#models.filter((model) => model !== first && this.#chance.flip(0.3));
     return createAgent({
       name: "talker",
       model: [first, ...others],
@@ -202,10 +202,10 @@ class Conversation {
   }
 }
 
-/** Words for a run that is over are refused: nobody hears them, which harms nothing. */
-function refused(): void {}
+/** An action on a finished run is rejected; the rejection is expected. */
+function ignoreRejection(): void {}
 
-function modelsAt({ baseUrl }: WireConversation): readonly Model[] {
+function createModels({ baseUrl }: WireConversation): readonly Model[] {
   const apiKey = "not-a-key";
   const claude = createAnthropic({ baseURL: baseUrl("anthropic"), apiKey });
   const chat = createOpenAI({ baseURL: baseUrl("chat"), apiKey });
@@ -271,12 +271,16 @@ const tools = [
   }),
 ];
 
-function system(content: string): Message {
+function createSystemMessage(content: string): Message {
   return { role: "system", id: `system_${content.length}`, content };
 }
 
-function user(chance: Chance, text: string, isShowing = false): Message {
-  const words = { type: "text" as const, text };
-  const shown = { type: "image" as const, mimeType: "image/png", data: picture };
-  return { role: "user", id: `user_${chance.below(1_000_000_000)}`, content: isShowing ? [words, shown] : [words] };
+function createUserMessage(chance: Chance, text: string, hasPicture = false): Message {
+  const textBlock = { type: "text" as const, text };
+  const imageBlock = { type: "image" as const, mimeType: "image/png", data: picture };
+  return {
+    role: "user",
+    id: `user_${chance.getInteger(1_000_000_000)}`,
+    content: hasPicture ? [textBlock, imageBlock] : [textBlock],
+  };
 }

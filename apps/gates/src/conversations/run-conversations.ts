@@ -1,10 +1,10 @@
-/** `conversations`: many seeds, a sum at the end, and for each violation the line that repeats it. */
+/** `conversations`: runs many seeds, prints totals, and prints the command that reproduces each violation. */
 
-import { listedCounts } from "../format-counts.ts";
-import { type ConversationReport, oneConversation } from "./run-conversation.ts";
+import { formatCounts } from "../format-counts.ts";
+import { type ConversationReport, runConversation } from "./run-conversation.ts";
 import { startWireServer } from "./wire-server.ts";
 
-/** What some conversations came to. */
+/** Result of a series of conversations. */
 export interface ConversationsReport {
   readonly conversations: number;
   readonly requests: number;
@@ -13,16 +13,16 @@ export interface ConversationsReport {
   readonly violations: readonly string[];
 }
 
-/** Live through so many conversations, one after the other. */
-export async function talkAtRandom(count: number, from = 0): Promise<ConversationsReport> {
+/** Runs `count` conversations in sequence. */
+export async function simulateConversations(count: number, from = 0): Promise<ConversationsReport> {
   const server = await startWireServer();
   const sums = { conversations: count, requests: 0, happened: {}, fates: {}, violations: [] as string[] };
   try {
     for (let seed = from; seed < from + count; seed++) {
-      const report = await oneConversation(server, seed);
+      const report = await runConversation(server, seed);
       sums.requests += report.requests;
-      add(sums.happened, report.happened);
-      add(sums.fates, report.fates);
+      addCounts(sums.happened, report.happened);
+      addCounts(sums.fates, report.fates);
       for (const violation of new Set(report.violations)) sums.violations.push(`seed ${seed}: ${violation}`);
     }
   } finally {
@@ -31,23 +31,23 @@ export async function talkAtRandom(count: number, from = 0): Promise<Conversatio
   return sums;
 }
 
-function add(sums: Record<string, number>, more: ConversationReport["happened"]): void {
+function addCounts(sums: Record<string, number>, more: ConversationReport["happened"]): void {
   for (const [name, count] of Object.entries(more)) sums[name] = (sums[name] ?? 0) + count;
 }
 
-/** The gate; tells whether no provider would have refused anything. */
+/** Runs the gate. Returns true if no request was invalid for its provider. */
 export async function runConversations(count: number, from: number): Promise<boolean> {
-  const began = performance.now();
-  const { requests, happened, fates, violations } = await talkAtRandom(count, from);
+  const startedAt = performance.now();
+  const { requests, happened, fates, violations } = await simulateConversations(count, from);
   for (const violation of violations.slice(0, 20)) {
     console.log(violation);
-    console.log(`  repeat it: npm run gates -- conversations --count 1 --from ${/^seed (\d+)/.exec(violation)?.[1]}`);
+    console.log(`  reproduce: npm run gates -- conversations --count 1 --from ${/^seed (\d+)/.exec(violation)?.[1]}`);
   }
   console.log(
-    `conversations: ${count} with ${requests} requests in ${((performance.now() - began) / 1000).toFixed(1)} s`,
+    `conversations: ${count} with ${requests} requests in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`,
   );
-  console.log(`  happened: ${listedCounts(happened)}`);
-  console.log(`  answers: ${listedCounts(fates)}`);
+  console.log(`  happened: ${formatCounts(happened)}`);
+  console.log(`  answers: ${formatCounts(fates)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
 }

@@ -1,48 +1,48 @@
-/** A provider's wire format, as its server keeps it: what it refuses in a request, and how it says an answer. */
+/** Wire format of a provider, from the side of its server: request checks, and the encoding of replies. */
 import type { WireReply } from "./random-reply.ts";
 
-/** A decoded JSON object. */
+/** Decoded JSON object. */
 export type Body = Readonly<Record<string, unknown>>;
 
-/** One conversation at a provider: it knows what it said itself. */
+/** Session of one conversation at a provider, with the items sent by the provider. */
 export interface WireSession {
-  /** What the provider would refuse in a request, in sentences. */
-  readonly problems: (body: Body) => readonly string[];
-  /** The frames of an answer, each as it stands in the stream. */
-  readonly frames: (reply: WireReply) => readonly string[];
-  /** The body of a refusal. */
-  readonly refusal: (status: number) => string;
+  /** Returns a sentence for each fault of a request. */
+  readonly findProblems: (body: Body) => readonly string[];
+  /** Encodes a reply as frames of the response stream. */
+  readonly createFrames: (reply: WireReply) => readonly string[];
+  /** Returns the body of an error response. */
+  readonly createErrorBody: (status: number) => string;
 }
 
-/** A provider. */
+/** Provider. */
 export interface WireFormat {
   readonly open: () => WireSession;
 }
 
-/** A server-sent event. */
-export function frame(data: unknown, event?: string): string {
+/** Encodes a server-sent event. */
+export function createFrame(data: unknown, event?: string): string {
   return `${event === undefined ? "" : `event: ${event}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 }
 
-/** The list at a key, or an empty one. */
-export function listAt(body: unknown, key: string): readonly Body[] {
-  const list = objectOf(body)[key];
-  return Array.isArray(list) ? list.map(objectOf) : [];
+/** Returns the list at a key, or an empty list. */
+export function getList(body: unknown, key: string): readonly Body[] {
+  const list = toObject(body)[key];
+  return Array.isArray(list) ? list.map(toObject) : [];
 }
 
-/** A value as an object; an empty one for anything else. */
-export function objectOf(value: unknown): Body {
+/** Returns an object unchanged; an empty object for any other value. */
+export function toObject(value: unknown): Body {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Body) : {};
 }
 
-/** Text in two pieces, so that answers come in parts. */
-export function pieces(text: string): readonly string[] {
+/** Splits a text into two chunks, so that replies arrive in parts. */
+export function splitText(text: string): readonly string[] {
   const letters = [...text];
   const middle = Math.ceil(letters.length / 2);
   return [letters.slice(0, middle).join(""), letters.slice(middle).join("")].filter((piece) => piece !== "");
 }
 
-/** Whether a text is that of a JSON object. */
+/** Returns true if the text is a JSON object. */
 export function isJsonObject(text: unknown): boolean {
   if (typeof text !== "string") return false;
   try {

@@ -1,15 +1,18 @@
-/** A server on the loopback in the place of providers: it keeps their rules, answers by chance, and misbehaves. */
+/**
+ * Local server that simulates the providers: checks requests by their rules, sends random replies, and injects
+ * network faults.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Chance, chanceOf } from "@statewright/testing";
+import { type Chance, createChance } from "@statewright/testing";
 import { anthropicFormat } from "./anthropic-format.ts";
 import { googleFormat } from "./google-format.ts";
 import { openaiChatFormat } from "./openai-chat-format.ts";
 import { openaiResponsesFormat } from "./openai-responses-format.ts";
-import { type Fate, nextFate } from "./random-reply.ts";
-import { frame, objectOf, type WireFormat, type WireSession } from "./wire-format.ts";
+import { createFate, type Fate } from "./random-reply.ts";
+import { createFrame, toObject, type WireFormat, type WireSession } from "./wire-format.ts";
 
-/** The providers whose formats are spoken. */
+/** Simulated providers. */
 export const formats: Readonly<Record<string, WireFormat>> = {
   anthropic: anthropicFormat,
   chat: openaiChatFormat,
@@ -17,22 +20,22 @@ export const formats: Readonly<Record<string, WireFormat>> = {
   google: googleFormat,
 };
 
-/** What providers saw of one conversation. */
+/** Conversation from the side of the providers. */
 export interface WireConversation {
-  /** Where clients find a provider: the base of its addresses. */
+  /** Returns the base URL of a provider. */
   readonly baseUrl: (provider: string) => string;
   readonly requests: number;
-  /** What a provider would have refused; the request is answered all the same. */
+  /** Faults of requests. A faulty request still gets a reply. */
   readonly problems: readonly string[];
   readonly fates: Readonly<Record<string, number>>;
 }
 
 export interface WireServer {
-  readonly conversation: (seed: number) => WireConversation;
+  readonly openConversation: (seed: number) => WireConversation;
   readonly close: () => Promise<void>;
 }
 
-interface Talk {
+interface ConversationState {
   readonly chance: Chance;
   readonly sessions: Map<string, WireSession>;
   readonly problems: string[];
@@ -40,23 +43,25 @@ interface Talk {
   requests: number;
 }
 
-/** Start it on a free port. */
+/** Starts the server on a free port. */
 export async function startWireServer(): Promise<WireServer> {
-  const talks = new Map<string, Talk>();
-  const server = createServer((request, response) => void serve(talks, request, response));
+  const conversations = new Map<string, ConversationState>();
+  const server = createServer((request, response) => void serve(conversations, request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    conversation: (seed) => {
-      const talk: Talk = {
-        chance: chanceOf(seed + 1_000_003),
+    openConversation: (seed) => {
+      const conversation: ConversationState = {
+        chance: createChance(seed + 1_000_003),
         sessions: new Map(),
         problems: [],
         fates: {},
         requests: 0,
       };
-      talks.set(String(seed), talk);
-      return Object.assign(talk, { baseUrl: (provider: string) => `http://127.0.0.1:${port}/${seed}/${provider}` });
+      conversations.set(String(seed), conversation);
+      return Object.assign(conversation, {
+        baseUrl: (provider: string) => `http://127.0.0.1:${port}/${seed}/${provider}`,
+      });
     },
     close: async () => {
       server.closeAllConnections();
@@ -66,36 +71,37 @@ export async function startWireServer(): Promise<WireServer> {
 }
 
 async function serve(
-  talks: ReadonlyMap<string, Talk>,
+  conversations: ReadonlyMap<string, ConversationState>,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
   const [, seed = "", provider = ""] = (request.url ?? "").split("/");
-  const talk = talks.get(seed);
+  const conversation = conversations.get(seed);
   const format = formats[provider];
-  if (talk === undefined || format === undefined) {
+  if (conversation === undefined || format === undefined) {
     response.writeHead(404).end();
     return;
   }
-  const session = talk.sessions.get(provider) ?? format.open();
-  talk.sessions.set(provider, session);
-  talk.requests += 1;
-  for (const problem of session.problems(objectOf(JSON.parse(text)))) talk.problems.push(`${provider}: ${problem}`);
-  const fate = nextFate(talk.chance, talk.requests);
+  const session = conversation.sessions.get(provider) ?? format.open();
+  conversation.sessions.set(provider, session);
+  conversation.requests += 1;
+  for (const problem of session.findProblems(toObject(JSON.parse(text))))
+    conversation.problems.push(`${provider}: ${problem}`);
+  const fate = createFate(conversation.chance, conversation.requests);
   const name = fate.kind === "status" ? String(fate.status) : fate.kind;
-  talk.fates[name] = (talk.fates[name] ?? 0) + 1;
-  await answer(session, fate, response);
+  conversation.fates[name] = (conversation.fates[name] ?? 0) + 1;
+  await sendReply(session, fate, response);
 }
 
-async function answer(session: WireSession, fate: Fate, response: ServerResponse): Promise<void> {
+async function sendReply(session: WireSession, fate: Fate, response: ServerResponse): Promise<void> {
   if (fate.kind === "status") {
     response.writeHead(fate.status, { "content-type": "application/json", "retry-after-ms": "1" });
-    response.end(session.refusal(fate.status));
+    response.end(session.createErrorBody(fate.status));
     return;
   }
-  const frames = session.frames(fate.reply);
+  const frames = session.createFrames(fate.reply);
   response.writeHead(200, { "content-type": "text/event-stream" });
   switch (fate.kind) {
     case "reply":
@@ -109,10 +115,10 @@ async function answer(session: WireSession, fate: Fate, response: ServerResponse
       response.end();
       return;
     default: {
-      const begun = frames.slice(0, Math.min(fate.after, frames.length - 1)).join("");
-      if (fate.kind === "short") response.end(begun);
-      else if (fate.kind === "garbage") response.end(`${begun}${frame("{ no JSON")}`);
-      else response.write(begun, () => response.destroy());
+      const prefix = frames.slice(0, Math.min(fate.after, frames.length - 1)).join("");
+      if (fate.kind === "short") response.end(prefix);
+      else if (fate.kind === "garbage") response.end(`${prefix}${createFrame("{ no JSON")}`);
+      else response.write(prefix, () => response.destroy());
     }
   }
 }

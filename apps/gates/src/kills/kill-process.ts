@@ -1,6 +1,6 @@
 /**
- * A process to be killed: it lives through random programs over SQLite files, one after the other, and goes on where the
- * process before it died. Arguments: a folder, the first program. Says `ready`, and what each program came to.
+ * Child process that is killed: runs random programs over SQLite files in sequence, and resumes the program of the
+ * killed process before. Arguments: a folder, the first program. Prints `ready`, and the result of each program.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,16 +15,16 @@ import {
   systemWorld,
 } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
-import { type Outside, type SimulatedProgram, uninterrupted, withoutLost } from "@statewright/testing";
-import { programOf } from "../simulation/create-program.ts";
-import { randomProgram } from "../simulation/random-program.ts";
+import { type ExternalWorld, omitFailedAttempts, runUninterrupted, type SimulatedProgram } from "@statewright/testing";
+import { createProgramFactory } from "../simulation/create-program.ts";
+import { createRandomProgram } from "../simulation/random-program.ts";
 
-/** What a line of this process says. */
-export type KillLine =
+/** Output line of this process. */
+export type KillMessage =
   | { readonly kind: "ready" }
-  | { readonly kind: "done"; readonly program: number; readonly wrong: readonly string[] };
+  | { readonly kind: "done"; readonly program: number; readonly violations: readonly string[] };
 
-interface Line {
+interface LogLine {
   readonly key: string;
   readonly once: boolean;
   readonly value: unknown;
@@ -32,26 +32,26 @@ interface Line {
 
 const thread = "simulated";
 const real = systemWorld();
-/** Waits between attempts are short: nobody looks at a clock here. */
+/** Retry delays are shortened. */
 const world = {
   ...real,
   schedule: { ...real.schedule, after: (ms: number, work: () => void) => real.schedule.after(ms / 50, work) },
 };
 
-/** The world outside is a file that no crash takes back. */
-function outsideIn(file: string): Outside & { readonly lines: () => readonly Line[] } {
-  const lines = (): readonly Line[] =>
+/** External world as a file, which survives crashes. */
+function createExternalWorld(file: string): ExternalWorld & { readonly readLines: () => readonly LogLine[] } {
+  const lines = (): readonly LogLine[] =>
     existsSync(file)
       ? readFileSync(file, "utf8")
           .split("\n")
           .filter((line) => line !== "")
-          .map((line) => JSON.parse(line) as Line)
+          .map((line) => JSON.parse(line) as LogLine)
       : [];
   const pause = (): Promise<void> => new Promise((resolve) => real.schedule.soon(resolve));
   return {
-    lines,
-    happened: (key) => lines().find((line) => line.key === key),
-    act: async (key, work, { effect } = {}) => {
+    readLines: lines,
+    findEffect: (key) => lines().find((line) => line.key === key),
+    performEffect: async (key, work, { effect } = {}) => {
       await pause();
       const value = work();
       appendFileSync(file, `${JSON.stringify({ key, once: effect === "once", value })}\n`);
@@ -61,22 +61,22 @@ function outsideIn(file: string): Outside & { readonly lines: () => readonly Lin
   };
 }
 
-async function liveThrough(program: SimulatedProgram, store: Store, outside: Outside): Promise<"done" | "in doubt"> {
+async function runToEnd(program: SimulatedProgram, store: Store, outside: ExternalWorld): Promise<"done" | "in doubt"> {
   const { graph, answer } = program;
   for (;;) {
-    const begun = (await store.head(thread)) !== undefined;
-    const { interrupts, status } = begun
+    const started = (await store.head(thread)) !== undefined;
+    const { interrupts, status } = started
       ? await getState(graph, { store, thread })
       : { interrupts: [] as readonly OpenInterrupt[], status: undefined };
     if (status === "done") return "done";
     const answers = Object.fromEntries(
-      interrupts.map((question) => [question.id, answer?.(question, outside.happened)]),
+      interrupts.map((interrupt) => [interrupt.id, answer?.(interrupt, outside.findEffect)]),
     );
     try {
-      if (begun) await resume(graph, { store, thread, world, answers }).result;
+      if (started) await resume(graph, { store, thread, world, answers }).result;
       else await run(graph, { store, thread, world }).result;
     } catch (error) {
-      // A step cannot ask a person whether it happened: its run ends there.
+      // A step in doubt cannot raise an interrupt: its run fails.
       if (isStatewrightError(error) && /: step .* had started when its process died/.test(error.message))
         return "in doubt";
       throw error;
@@ -84,49 +84,50 @@ async function liveThrough(program: SimulatedProgram, store: Store, outside: Out
   }
 }
 
-async function oneProgram(folder: string, seed: number): Promise<readonly string[]> {
-  const outside = outsideIn(join(folder, `${seed}.ndjson`));
+async function checkProgram(folder: string, seed: number): Promise<readonly string[]> {
+  const outside = createExternalWorld(join(folder, `${seed}.ndjson`));
   const store = sqliteStore(join(folder, `${seed}.db`), { durability: "normal", world });
-  // A fork is for the simulator: here the run itself is enough.
-  const { blocks } = randomProgram(seed);
-  const make = programOf({ blocks });
-  const program = make(outside);
-  const end = await liveThrough(program, store, outside);
-  const wrong: string[] = [];
+  // Forks are tested by the simulator; this process runs the main thread only.
+  const { blocks } = createRandomProgram(seed);
+  const createProgram = createProgramFactory({ blocks });
+  const program = createProgram(outside);
+  const end = await runToEnd(program, store, outside);
+  const violations: string[] = [];
   const times = new Map<string, number>();
-  const lines = outside.lines();
+  const lines = outside.readLines();
   for (const { key, once } of lines) {
     times.set(key, (times.get(key) ?? 0) + 1);
-    if (once && times.get(key) === 2) wrong.push(`I2 ${key} happened twice`);
+    if (once && times.get(key) === 2) violations.push(`I2 ${key} happened twice`);
   }
-  const whole = await uninterrupted(make);
+  const expected = await runUninterrupted(createProgram);
   if (end === "done") {
     const { state } = await getState(program.graph, { store, thread });
-    if (JSON.stringify(withoutLost(state)) !== JSON.stringify(withoutLost(whole.state)))
-      wrong.push("I3 the state is another");
-    for (const key of whole.effects.keys()) if (!times.has(key)) wrong.push(`I2 ${key} never happened`);
+    if (JSON.stringify(omitFailedAttempts(state)) !== JSON.stringify(omitFailedAttempts(expected.state)))
+      violations.push("I3 the final state differs from the uninterrupted run");
+    for (const key of expected.effects.keys()) if (!times.has(key)) violations.push(`I2 ${key} never happened`);
     for (const key of times.keys())
-      if (!whole.effects.has(key)) wrong.push(`I3 ${key} happened, and does not without kills`);
+      if (!expected.effects.has(key)) violations.push(`I3 ${key} happened, but does not happen without kills`);
   }
   let next = 1;
   for (let page = await store.events(thread, { after: 0, limit: 100 }); page.length > 0; ) {
     for (const event of page) {
       const seq = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
-      if (seq !== next) wrong.push(`I4 the durable event ${seq} stands where ${next} is due`);
+      if (seq !== next) violations.push(`I4 expected the durable event ${next}, got ${seq}`);
       next = seq + 1;
     }
     page = await store.events(thread, { after: next - 1, limit: 100 });
   }
   const { faults } = await store.verify();
-  if (faults.length > 0) wrong.push(`I5 ${JSON.stringify(faults)}`);
+  if (faults.length > 0) violations.push(`I5 ${JSON.stringify(faults)}`);
   store.close();
-  return wrong;
+  return violations;
 }
 
-function say(line: KillLine): void {
+function sendMessage(line: KillMessage): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
 const [folder = "", first = "0"] = process.argv.slice(2);
-say({ kind: "ready" });
-for (let program = Number(first); ; program++) say({ kind: "done", program, wrong: await oneProgram(folder, program) });
+sendMessage({ kind: "ready" });
+for (let program = Number(first); ; program++)
+  sendMessage({ kind: "done", program, violations: await checkProgram(folder, program) });

@@ -1,22 +1,25 @@
-/** What a plugin might write for one call: noise of every kind, then its answer, cut into pieces anywhere. */
+/** Hostile output of a plugin for one call: noise of every kind, then the result, split at random offsets. */
 import type { Chance } from "@statewright/testing";
 
-/** The bytes for one call, and what must come of them. */
+/** Output for one call, and the expected result. */
 export interface HostileLines {
-  readonly how: string;
+  readonly kind: string;
   readonly pieces: readonly string[];
-  /** The text of the answer; undefined where the lines break the protocol, and the call must fail. */
+  /** Text of the result; undefined for lines that break the protocol, for which the call must fail. */
   readonly answer: string | undefined;
 }
 
-/** A way of being hostile: lines before the answer, and whether they break the rule of one object a line. */
-interface Way {
-  readonly how: string;
-  readonly lines: (chance: Chance, id: string) => readonly (string | Uint8Array)[];
-  readonly breaks?: boolean;
+/**
+ * Kind of noise: lines before the result. `breaksProtocol` marks lines that break the rule of one JSON object per
+ * line.
+ */
+interface Noise {
+  readonly kind: string;
+  readonly createLines: (chance: Chance, id: string) => readonly (string | Uint8Array)[];
+  readonly breaksProtocol?: boolean;
 }
 
-const signs = [
+const characters = [
   "a",
   '"',
   "\\",
@@ -38,97 +41,106 @@ const signs = [
   "\ufeff",
 ];
 
-const ways: readonly Way[] = [
-  { how: "nothing", lines: () => [] },
-  { how: "empty lines", lines: (chance) => Array.from({ length: chance.below(5) }, () => "") },
-  { how: "words", lines: (chance) => [`x${words(chance, 200)}`] },
+const noises: readonly Noise[] = [
+  { kind: "nothing", createLines: () => [] },
+  { kind: "empty lines", createLines: (chance) => Array.from({ length: chance.getInteger(5) }, () => "") },
+  { kind: "words", createLines: (chance) => [`x${createText(chance, 200)}`] },
   {
-    how: "bytes",
-    lines: (chance) => [
-      Uint8Array.from({ length: 1 + chance.below(300) }, () => noLineFeed(chance.below(256))).map(noBrace),
+    kind: "bytes",
+    createLines: (chance) => [
+      Uint8Array.from({ length: 1 + chance.getInteger(300) }, () => replaceLineFeed(chance.getInteger(256))).map(
+        replaceBrace,
+      ),
     ],
   },
-  { how: "other JSON", lines: (chance) => [chance.of(["null", "true", "17", "[1,[2]]", '"{"', "[{}]"])] },
-  { how: "a log in JSON", lines: () => ['{"level":"info","msg":"half way"}', '  {"content":"no list"}\r'] },
+  { kind: "other JSON", createLines: (chance) => [chance.pick(["null", "true", "17", "[1,[2]]", '"{"', "[{}]"])] },
+  { kind: "a log in JSON", createLines: () => ['{"level":"info","msg":"half way"}', '  {"content":"no list"}\r'] },
   {
-    how: "an answer of another",
-    lines: (chance) => [`[${JSON.stringify({ content: text(`wrong ${chance.below(9)}`) })}]`],
+    kind: "a result of another tool",
+    createLines: (chance) => [`[${JSON.stringify({ content: toContent(`wrong ${chance.getInteger(9)}`) })}]`],
   },
   {
-    how: "an update",
-    lines: (_chance, id) => [JSON.stringify({ type: "update", call_id: id, content: text("wrong") })],
+    kind: "an update",
+    createLines: (_chance, id) => [JSON.stringify({ type: "update", call_id: id, content: toContent("wrong") })],
   },
   {
-    how: "an update of nobody",
-    lines: () => ['{"type":"update","call_id":"none","content":[{"type":"text","text":"wrong"}]}'],
+    kind: "an update of an unknown call",
+    createLines: () => ['{"type":"update","call_id":"none","content":[{"type":"text","text":"wrong"}]}'],
   },
-  { how: "a name of JavaScript", lines: () => ['{"__proto__":{"content":[{"type":"text","text":"wrong"}]}}'] },
-  { how: "deep", lines: (chance) => [`${"[".repeat(1 + chance.below(5_000))}`] },
-  { how: "long", lines: (chance) => ["x".repeat(chance.below(100_000))] },
   {
-    how: "half an object",
-    breaks: true,
-    lines: (chance) => [`{"content":[{"type":"text","text":"${"wrong".slice(0, chance.below(5))}`],
+    kind: "a reserved key of JavaScript",
+    createLines: () => ['{"__proto__":{"content":[{"type":"text","text":"wrong"}]}}'],
   },
-  { how: "an object over lines", breaks: true, lines: () => ["{", '  "content": []', "}"] },
-  { how: "too long", breaks: true, lines: () => ["x".repeat(longestLine + 1)] },
+  { kind: "deep", createLines: (chance) => [`${"[".repeat(1 + chance.getInteger(5_000))}`] },
+  { kind: "long", createLines: (chance) => ["x".repeat(chance.getInteger(100_000))] },
+  {
+    kind: "half an object",
+    breaksProtocol: true,
+    createLines: (chance) => [`{"content":[{"type":"text","text":"${"wrong".slice(0, chance.getInteger(5))}`],
+  },
+  { kind: "an object over lines", breaksProtocol: true, createLines: () => ["{", '  "content": []', "}"] },
+  { kind: "too long", breaksProtocol: true, createLines: () => ["x".repeat(lineLimit + 1)] },
 ];
 
-/** How long a line may be, as the plugins of this gate are told. */
-export const longestLine = 200_000;
+/** Maximum line length, as configured for the plugins of this gate. */
+export const lineLimit = 200_000;
 
-const breaking = ways.filter(({ breaks }) => breaks === true);
-const harmless = ways.filter(({ breaks }) => breaks !== true);
+const breakingNoises = noises.filter(({ breaksProtocol }) => breaksProtocol === true);
+const harmlessNoises = noises.filter(({ breaksProtocol }) => breaksProtocol !== true);
 
 /**
- * The bytes for a call. One in a hundred breaks the protocol: the plugin has to be started anew then. `before` is the call
- * before it, where that was answered: it may be answered once more.
+ * Creates the output for a call. One call in a hundred breaks the protocol and forces a restart of the plugin.
+ * `previous` is the previous call, if that call succeeded; its result may be repeated.
  */
-export function hostileLines(
+export function createHostileLines(
   chance: Chance,
   id: string,
   answer: string,
-  before: { readonly id: string; readonly answer: string } | undefined,
+  previous: { readonly id: string; readonly answer: string } | undefined,
 ): HostileLines {
-  const isBroken = chance.below(100) === 0;
-  const chosen = Array.from({ length: chance.below(4) }, () => chance.of(harmless));
-  if (isBroken) chosen.push(chance.of(breaking));
-  const said = JSON.stringify({ call_id: id, content: text(answer), error: false });
-  const again =
-    before === undefined || chance.below(10) > 0 ? [] : [{ call_id: before.id, content: text(before.answer) }];
+  const isBroken = chance.getInteger(100) === 0;
+  const chosen = Array.from({ length: chance.getInteger(4) }, () => chance.pick(harmlessNoises));
+  if (isBroken) chosen.push(chance.pick(breakingNoises));
+  const resultLine = JSON.stringify({ call_id: id, content: toContent(answer), error: false });
+  const repeated =
+    previous === undefined || chance.getInteger(10) > 0
+      ? []
+      : [{ call_id: previous.id, content: toContent(previous.answer) }];
   const lines = [
-    ...again.map((each) => JSON.stringify(each)),
-    ...chosen.flatMap(({ lines: make }) => make(chance, id)),
-    said,
-    ...(chance.below(10) === 0 ? [said] : []),
+    ...repeated.map((each) => JSON.stringify(each)),
+    ...chosen.flatMap(({ createLines: make }) => make(chance, id)),
+    resultLine,
+    ...(chance.getInteger(10) === 0 ? [resultLine] : []),
   ];
   const bytes = Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from("\n")]));
   return {
-    how: chosen.map(({ how }) => how).join(" + ") || "nothing",
-    pieces: cut(chance, bytes).map((piece) => piece.toString("base64")),
+    kind: chosen.map(({ kind }) => kind).join(" + ") || "nothing",
+    pieces: splitBytes(chance, bytes).map((piece) => piece.toString("base64")),
     answer: isBroken ? undefined : answer,
   };
 }
 
-/** Anywhere: also inside a sign of UTF-8. */
-function cut(chance: Chance, bytes: Buffer): readonly Buffer[] {
-  const places = Array.from({ length: chance.below(6) }, () => chance.below(bytes.length)).sort((a, b) => a - b);
-  return [0, ...places].map((from, index) => bytes.subarray(from, places[index] ?? bytes.length));
+/** Splits at any byte, also within a UTF-8 character. */
+function splitBytes(chance: Chance, bytes: Buffer): readonly Buffer[] {
+  const offsets = Array.from({ length: chance.getInteger(6) }, () => chance.getInteger(bytes.length)).sort(
+    (a, b) => a - b,
+  );
+  return [0, ...offsets].map((from, index) => bytes.subarray(from, offsets[index] ?? bytes.length));
 }
 
-function words(chance: Chance, most: number): string {
-  return Array.from({ length: chance.below(most) }, () => chance.of(signs)).join("");
+function createText(chance: Chance, maxLength: number): string {
+  return Array.from({ length: chance.getInteger(maxLength) }, () => chance.pick(characters)).join("");
 }
 
-function text(said: string): readonly object[] {
-  return [{ type: "text", text: said }];
+function toContent(value: string): readonly object[] {
+  return [{ type: "text", text: value }];
 }
 
-function noLineFeed(byte: number): number {
+function replaceLineFeed(byte: number): number {
   return byte === 10 ? 13 : byte;
 }
 
-/** A line of bytes that begins as an object by chance would be another way. */
-function noBrace(byte: number): number {
+/** A random line that starts like an object would be another kind of noise. */
+function replaceBrace(byte: number): number {
   return byte === 123 ? 124 : byte;
 }

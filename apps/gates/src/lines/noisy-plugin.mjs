@@ -1,15 +1,15 @@
-// A plugin that writes for each call the bytes that the call asks for, in the pieces in which it gives them.
+// Plugin that writes the bytes requested by each call, in the requested chunks.
 const parameters = { type: "object", properties: { pieces: { type: "array", items: { type: "string" } } } };
 const [protocol] = process.argv.slice(2);
-const description = { name: "noisy", description: "Writes what it is given.", parameters, effect: "pure" };
+const description = { name: "noisy", description: "Writes the given bytes.", parameters, effect: "pure" };
 const more = protocol === "2" ? { protocol: 2, capabilities: ["concurrent", "update"] } : {};
 
-/** Calls side by side would mix their pieces: each is written whole, the next after it. */
+/** Writes the chunks of one call completely before the next call, because concurrent writes would mix chunks. */
 let writing = Promise.resolve();
 const write = async (pieces) => {
   for (const piece of pieces) {
     process.stdout.write(Buffer.from(piece, "base64"));
-    // Now and then the reader gets a piece by itself.
+    // Small chunks are sometimes delivered separately.
     if (piece.length < 12) await new Promise((resolve) => setImmediate(resolve));
   }
 };

@@ -1,120 +1,139 @@
-/** `lines`: what plugins write, at random. Each call gets its own answer or an error, nothing hangs, and no process is left. */
+/**
+ * `lines`: random output of plugins. Each call gets its own result or an error, no call hangs, and no process is left
+ * running.
+ */
 import { fileURLToPath } from "node:url";
-import { defineGraph, defineState, END, type Message, messages, run, START, textOf, toolNode } from "@statewright/core";
+import {
+  defineGraph,
+  defineState,
+  END,
+  getMessageText,
+  type Message,
+  messages,
+  run,
+  START,
+  toolNode,
+} from "@statewright/core";
 import { loadPlugin, type Plugin } from "@statewright/plugins";
-import { chanceOf } from "@statewright/testing";
-import { type HostileLines, hostileLines, longestLine } from "./hostile-lines.ts";
+import { createChance } from "@statewright/testing";
+import { createHostileLines, type HostileLines, lineLimit } from "./hostile-lines.ts";
 
-const noisy = fileURLToPath(new URL("noisy-plugin.mjs", import.meta.url));
-const callsInAMessage = 20;
-const longestMs = 60_000;
+const pluginPath = fileURLToPath(new URL("noisy-plugin.mjs", import.meta.url));
+const callsPerMessage = 20;
+const timeoutMs = 60_000;
 
-/** Make so many calls, in messages of twenty; a message is a seed. Tells whether each was answered rightly. */
+/**
+ * Makes `count` calls, in messages of twenty calls; each message has its own seed. Returns true without violations.
+ */
 export async function runLines(count: number, from: number): Promise<boolean> {
-  const began = performance.now();
+  const startedAt = performance.now();
   const violations: string[] = [];
   const pids = new Set<number>();
   const sums = { calls: 0, broken: 0 };
-  const plugins = await Promise.all(["1", "2"].map(start));
+  const plugins = await Promise.all(["1", "2"].map(startPlugin));
   for (let seed = from; sums.calls < count; seed++) {
     const plugin = plugins[seed % plugins.length];
     if (plugin === undefined) break;
     if (plugin.pid !== undefined) pids.add(plugin.pid);
-    const chance = chanceOf(seed);
-    const made: HostileLines[] = [];
-    for (let index = 0; index < callsInAMessage; index++) {
-      const answer = made.at(-1)?.answer;
-      const before = answer === undefined ? undefined : { id: `c${seed}_${index - 1}`, answer };
-      made.push(hostileLines(chance, `c${seed}_${index}`, `answer ${seed} ${index} é🙂\u2028`, before));
+    const chance = createChance(seed);
+    const batch: HostileLines[] = [];
+    for (let index = 0; index < callsPerMessage; index++) {
+      const previousAnswer = batch.at(-1)?.answer;
+      const previous =
+        previousAnswer === undefined ? undefined : { id: `c${seed}_${index - 1}`, answer: previousAnswer };
+      batch.push(createHostileLines(chance, `c${seed}_${index}`, `answer ${seed} ${index} é🙂\u2028`, previous));
     }
-    const answers = await answersOf(plugin, seed, made);
-    if (answers === undefined) {
-      violations.push(`seed ${seed}: no answer within ${longestMs} ms`);
+    const results = await runBatch(plugin, seed, batch);
+    if (results === undefined) {
+      violations.push(`seed ${seed}: no result within ${timeoutMs} ms`);
       break;
     }
-    sums.calls += made.length;
-    sums.broken += made.filter(({ answer }) => answer === undefined).length;
-    violations.push(...wrong(seed, made, answers, seed % plugins.length === 0));
+    sums.calls += batch.length;
+    sums.broken += batch.filter(({ answer }) => answer === undefined).length;
+    violations.push(...findViolations(seed, batch, results, seed % plugins.length === 0));
   }
   for (const plugin of plugins) if (plugin.pid !== undefined) pids.add(plugin.pid);
   await Promise.all(plugins.map((plugin) => plugin.close()));
-  for (const pid of pids) if (isAlive(pid)) violations.push(`the process ${pid} is left`);
+  for (const pid of pids) if (isAlive(pid)) violations.push(`the plugin process ${pid} is still running`);
   for (const violation of violations.slice(0, 20)) {
     console.log(violation);
     const seed = /^seed (\d+)/.exec(violation)?.[1];
     if (seed !== undefined)
-      console.log(`  repeat it: npm run gates -- lines --count ${callsInAMessage} --from ${seed}`);
+      console.log(`  reproduce: npm run gates -- lines --count ${callsPerMessage} --from ${seed}`);
   }
-  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
-  console.log(`hostile lines: ${sums.calls} calls, of which ${sums.broken} broke the protocol, in ${seconds} s`);
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  console.log(`hostile lines: ${sums.calls} calls, ${sums.broken} of them with a protocol error, in ${seconds} s`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
 }
 
-function start(protocol: string): Promise<Plugin> {
+function startPlugin(protocol: string): Promise<Plugin> {
   return loadPlugin({
     command: process.execPath,
-    args: [noisy, protocol],
-    maxLineLength: longestLine,
+    args: [pluginPath, protocol],
+    maxLineLength: lineLimit,
     maxRestarts: Number.MAX_SAFE_INTEGER,
   });
 }
 
-interface Answer {
+interface CallResult {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** The answers to the calls of a message; nothing when they do not come. */
-async function answersOf(
+/** Returns the tool results of a message's calls; undefined after a timeout. */
+async function runBatch(
   plugin: Plugin,
   seed: number,
-  made: readonly HostileLines[],
-): Promise<readonly Answer[] | undefined> {
+  batch: readonly HostileLines[],
+): Promise<readonly CallResult[] | undefined> {
   const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools: plugin.tools }) })
     .edges({ [START]: "tools", tools: END });
-  const asks: Message = {
+  const callMessage: Message = {
     role: "assistant",
     id: "asks",
     finish: "calls",
-    content: made.map(({ pieces }, index) => ({
+    content: batch.map(({ pieces }, index) => ({
       type: "call",
       id: `c${seed}_${index}`,
       name: "noisy",
       args: { pieces },
     })),
   };
-  const handle = run(graph, { input: { messages: [asks] } });
+  const handle = run(graph, { input: { messages: [callMessage] } });
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, longestMs, undefined);
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, undefined);
   });
-  const done = await Promise.race([handle.result, late]);
+  const outcome = await Promise.race([handle.result, timeout]);
   clearTimeout(timer);
-  if (done === undefined) {
+  if (outcome === undefined) {
     await handle.cancel();
     return undefined;
   }
-  return done.state.messages.flatMap((message) =>
-    message.role === "tool" ? [{ text: textOf(message), isError: message.isError === true }] : [],
+  return outcome.state.messages.flatMap((message) =>
+    message.role === "tool" ? [{ text: getMessageText(message), isError: message.isError === true }] : [],
   );
 }
 
-/** In the first protocol each call is alone; in the second, one that breaks it takes along those that are under way. */
-function wrong(
+/**
+ * Finds calls with a wrong result. Protocol 1 runs calls one at a time; in protocol 2, a protocol error also fails
+ * the concurrent calls.
+ */
+function findViolations(
   seed: number,
-  made: readonly HostileLines[],
-  answers: readonly Answer[],
-  isAlone: boolean,
+  batch: readonly HostileLines[],
+  results: readonly CallResult[],
+  isSequential: boolean,
 ): readonly string[] {
-  const mayFail = !isAlone && made.some(({ answer }) => answer === undefined);
-  return made.flatMap(({ how, answer }, index) => {
-    const got = answers[index];
-    const broke = got?.isError === true && /broke the rule|ended/.test(got.text);
-    const isRight = answer === undefined ? broke : got?.isError === false && got.text === answer;
-    if (isRight || (mayFail && broke)) return [];
-    return [`seed ${seed}: call ${index} (${how}) got ${JSON.stringify(got)?.slice(0, 200)}`];
+  const mayFail = !isSequential && batch.some(({ answer }) => answer === undefined);
+  return batch.flatMap(({ kind, answer }, index) => {
+    const result = results[index];
+    const brokeProtocol = result?.isError === true && /broke the rule|ended/.test(result.text);
+    const isExpected = answer === undefined ? brokeProtocol : result?.isError === false && result.text === answer;
+    if (isExpected || (mayFail && brokeProtocol)) return [];
+    return [`seed ${seed}: call ${index} (${kind}) got ${JSON.stringify(result)?.slice(0, 200)}`];
   });
 }
 

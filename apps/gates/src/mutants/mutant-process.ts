@@ -1,14 +1,17 @@
-/** A process in a workbench: simulations until one violates something. Arguments: how many. Prints the first seed that does. */
+/**
+ * Child process in a workbench: runs simulations until the first violation. Argument: maximum number of seeds. Prints
+ * the seed and the violation.
+ */
 import process from "node:process";
-import { oneSimulation } from "../simulation/run-simulation.ts";
+import { runSimulation } from "../simulation/run-simulation.ts";
 
 const seeds = Number(process.argv[2]);
 for (let seed = 0; seed < seeds; seed++) {
   let violation: string | undefined;
   try {
-    [violation] = (await oneSimulation(seed)).violations;
+    [violation] = (await runSimulation(seed)).violations;
   } catch (error) {
-    violation = `the simulation broke: ${String(error)}`;
+    violation = `the simulation threw: ${String(error)}`;
   }
   if (violation === undefined) continue;
   console.log(JSON.stringify({ seed, violation }));

@@ -1,4 +1,4 @@
-/** A copy of the engine and of the simulator in a folder of its own, with one fault planted. */
+/** Copy of the engine and of the simulator in a temporary folder, for one mutant at a time. */
 import {
   cpSync,
   existsSync,
@@ -18,17 +18,20 @@ import type { Mutant } from "./mutants.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 
-/** What is copied; packages that they need from outside are linked. */
+/** Copied packages. Packages from outside the repository are linked. */
 const parts = ["packages/core", "packages/sqlite", "packages/testing", "apps/gates"] as const;
 
-/** A workbench: `path` leads to a file of the repository in the copy, `copyOf` to that of a file here. */
+/**
+ * Workbench. `toPath` maps a path of the repository to the copy; `toCopyPath` maps a file URL of the repository to
+ * the copy.
+ */
 export interface Workbench {
-  readonly path: (file: string) => string;
-  readonly copyOf: (file: URL) => string;
+  readonly toPath: (file: string) => string;
+  readonly toCopyPath: (file: URL) => string;
   readonly remove: () => void;
 }
 
-/** Copy the sources. */
+/** Copies the sources. */
 export function createWorkbench(): Workbench {
   const home = mkdtempSync(join(tmpdir(), "statewright-mutant-"));
   for (const part of parts) {
@@ -36,32 +39,32 @@ export function createWorkbench(): Workbench {
     mkdirSync(join(modules, "@statewright"), { recursive: true });
     cpSync(join(root, part, "src"), join(home, part, "src"), { recursive: true });
     cpSync(join(root, part, "package.json"), join(home, part, "package.json"));
-    const given = join(root, part, "node_modules");
-    for (const name of existsSync(given) ? readdirSync(given) : [])
+    const sourceModules = join(root, part, "node_modules");
+    for (const name of existsSync(sourceModules) ? readdirSync(sourceModules) : [])
       if (!name.startsWith(".") && name !== "@statewright")
-        symlinkSync(realpathSync(join(given, name)), join(modules, name), "junction");
+        symlinkSync(realpathSync(join(sourceModules, name)), join(modules, name), "junction");
     for (const other of parts.slice(0, 3)) {
       const link = join(modules, "@statewright", other.slice("packages/".length));
       if (other !== part) symlinkSync(join(home, other), link, "junction");
     }
   }
   return {
-    path: (file) => join(home, file),
-    copyOf: (file) => join(home, relative(root, fileURLToPath(file))),
+    toPath: (file) => join(home, file),
+    toCopyPath: (file) => join(home, relative(root, fileURLToPath(file))),
     remove: () => rmSync(home, { recursive: true, force: true }),
   };
 }
 
-/** Why a mutant cannot be planted any more; nothing when it can. */
-export function misplaced({ file, find }: Mutant): string | undefined {
+/** Returns the reason why a mutant cannot be applied, or undefined. */
+export function findMisplacement({ file, find }: Mutant): string | undefined {
   const text = readFileSync(join(root, "packages/core/src", file), "utf8");
   const times = text.split(find).length - 1;
-  return times === 1 ? undefined : `what it changes in ${file} stands there ${times} times`;
+  return times === 1 ? undefined : `expected its source text once in ${file}, found ${times} times`;
 }
 
-/** Plant a mutant, and undo it. */
-export function plant(bench: Workbench, { file, find, replace }: Mutant): () => void {
-  const path = bench.path(`packages/core/src/${file}`);
+/** Applies a mutant. The returned function restores the file. */
+export function applyMutant(bench: Workbench, { file, find, replace }: Mutant): () => void {
+  const path = bench.toPath(`packages/core/src/${file}`);
   const text = readFileSync(path, "utf8");
   writeFileSync(
     path,

@@ -1,83 +1,87 @@
-/** A thread whose rows are whole in themselves, while one of the texts that they hold is bent. */
-import type { ThreadImage } from "@statewright/core";
+/** Thread export with valid checksums and one corrupted text. */
+import type { ThreadExport } from "@statewright/core";
 import type { Chance } from "@statewright/testing";
-import { bentText } from "./corrupt-text.ts";
+import { corruptText } from "./corrupt-text.ts";
 
-/** Which text was bent, and the thread with it. */
-export interface BentImage {
-  readonly what: string;
-  readonly image: ThreadImage;
+/** Corrupted thread export, with the kind of the corrupted text. */
+export interface CorruptedExport {
+  readonly kind: string;
+  readonly threadExport: ThreadExport;
 }
 
-/** A text of an image that a codec has made, and the image with another in its place. */
-interface TextOf {
-  readonly what: string;
+/** Encoded text of an export. `replaceText` returns the export with another text in its place. */
+interface TextField {
+  readonly kind: string;
   readonly text: string;
-  readonly put: (text: string) => ThreadImage;
+  readonly replaceText: (text: string) => ThreadExport;
 }
 
-/** Bend one text of a thread. */
-export function bentImage(chance: Chance, image: ThreadImage): BentImage {
-  const texts = textsOf(image);
-  const what = chance.of([...new Set(texts.map((each) => each.what))]);
-  const { text, put } = chance.of(texts.filter((each) => each.what === what));
-  return { what, image: put(bentText(chance, text)) };
+/** Corrupts one text of a thread export. */
+export function corruptExport(chance: Chance, threadExport: ThreadExport): CorruptedExport {
+  const texts = listTexts(threadExport);
+  const chosenKind = chance.pick([...new Set(texts.map((each) => each.kind))]);
+  const { text, replaceText } = chance.pick(texts.filter((each) => each.kind === chosenKind));
+  return { kind: chosenKind, threadExport: replaceText(corruptText(chance, text)) };
 }
 
-function textsOf(image: ThreadImage): readonly TextOf[] {
-  const { lines, events, runs } = image;
+function listTexts(threadExport: ThreadExport): readonly TextField[] {
+  const { namespaces, events, runs } = threadExport;
   return [
-    ...lines.flatMap((line, at) => {
-      const put = (more: Partial<typeof line>): ThreadImage => ({
-        ...image,
-        lines: lines.with(at, { ...line, ...more }),
+    ...namespaces.flatMap((entry, namespaceIndex) => {
+      const replaceEntry = (more: Partial<typeof entry>): ThreadExport => ({
+        ...threadExport,
+        namespaces: namespaces.with(namespaceIndex, { ...entry, ...more }),
       });
-      const { checkpoints, effects, interrupts } = line;
+      const { checkpoints, effects, interrupts } = entry;
       return [
-        ...checkpoints.flatMap((checkpoint, nth): readonly TextOf[] => {
+        ...checkpoints.flatMap((checkpoint, nth): readonly TextField[] => {
           const { row, deltas } = checkpoint;
-          const change = (more: Partial<typeof checkpoint>): ThreadImage =>
-            put({ checkpoints: checkpoints.with(nth, { ...checkpoint, ...more }) });
+          const replaceCheckpoint = (more: Partial<typeof checkpoint>): ThreadExport =>
+            replaceEntry({ checkpoints: checkpoints.with(nth, { ...checkpoint, ...more }) });
           return [
-            { what: "control", text: row.control, put: (control) => change({ row: { ...row, control } }) },
+            {
+              kind: "control",
+              text: row.control,
+              replaceText: (control) => replaceCheckpoint({ row: { ...row, control } }),
+            },
             ...deltas.map(
-              (delta, place): TextOf => ({
-                what: `delta ${delta.kind}`,
+              (delta, deltaIndex): TextField => ({
+                kind: `delta ${delta.kind}`,
                 text: delta.text,
-                put: (text) => change({ deltas: deltas.with(place, { ...delta, text }) }),
+                replaceText: (text) => replaceCheckpoint({ deltas: deltas.with(deltaIndex, { ...delta, text }) }),
               }),
             ),
           ];
         }),
         ...effects.flatMap((row, nth) =>
-          fieldsOf("effect", row, ["outcome"], (changed) => put({ effects: effects.with(nth, changed) })),
+          listFields("effect", row, ["outcome"], (changed) => replaceEntry({ effects: effects.with(nth, changed) })),
         ),
         ...interrupts.flatMap((row, nth) =>
-          fieldsOf("question", row, ["payload", "answer", "onExpire"], (changed) =>
-            put({ interrupts: interrupts.with(nth, changed) }),
+          listFields("question", row, ["payload", "answer", "onExpire"], (changed) =>
+            replaceEntry({ interrupts: interrupts.with(nth, changed) }),
           ),
         ),
       ];
     }),
     ...events.flatMap((row, nth) =>
-      fieldsOf("event", row, ["text"], (changed) => ({ ...image, events: events.with(nth, changed) })),
+      listFields("event", row, ["text"], (changed) => ({ ...threadExport, events: events.with(nth, changed) })),
     ),
     ...runs.flatMap((row, nth) =>
-      fieldsOf("run", row, ["input"], (changed) => ({ ...image, runs: runs.with(nth, changed) })),
+      listFields("run", row, ["input"], (changed) => ({ ...threadExport, runs: runs.with(nth, changed) })),
     ),
   ];
 }
 
-/** The fields of a row that hold a text. */
-function fieldsOf<Row extends object>(
+/** Lists the text fields of a row. */
+function listFields<Row extends object>(
   name: string,
   row: Row,
   fields: readonly (keyof Row & string)[],
-  put: (changed: Row) => ThreadImage,
-): readonly TextOf[] {
-  return fields.flatMap((field): readonly TextOf[] => {
+  replaceRow: (changed: Row) => ThreadExport,
+): readonly TextField[] {
+  return fields.flatMap((field): readonly TextField[] => {
     const text = row[field];
     if (typeof text !== "string") return [];
-    return [{ what: `${name} ${field}`, text, put: (bent) => put({ ...row, [field]: bent }) }];
+    return [{ kind: `${name} ${field}`, text, replaceText: (corrupted) => replaceRow({ ...row, [field]: corrupted }) }];
   });
 }

@@ -1,9 +1,9 @@
-/** Saved texts as a stranger could write them: JSON that is whole, and says something else; now and then no JSON. */
+/** Corrupted texts: mostly valid JSON with another content, sometimes invalid JSON. */
 import type { Json } from "@statewright/core";
 import type { Chance } from "@statewright/testing";
 
-/** What stands in place of a part. A function, since two places must not share an object. */
-const strange: () => readonly Json[] = () => [
+/** Creates the replacement values. A function, because two locations must not share an object. */
+const createReplacements: () => readonly Json[] = () => [
   null,
   true,
   -1,
@@ -31,37 +31,37 @@ const strange: () => readonly Json[] = () => [
   { $: "hole" },
 ];
 
-const broken = ["", "{", "[[", "nul", "[".repeat(2_000), "9".repeat(400), '{"$":'];
+const invalidTexts = ["", "{", "[[", "nul", "[".repeat(2_000), "9".repeat(400), '{"$":'];
 
-/** The text with one place in it bent. */
-export function bentText(chance: Chance, text: string): string {
-  if (chance.share(0.08)) return chance.of([...broken, text.slice(0, -1)]);
+/** Corrupts one location of a JSON text. */
+export function corruptText(chance: Chance, text: string): string {
+  if (chance.flip(0.08)) return chance.pick([...invalidTexts, text.slice(0, -1)]);
   const root = { all: JSON.parse(text) as unknown };
-  const [object, key] = chance.of(placesIn(root));
-  if (chance.share(0.7)) put(object, key, chance.of(strange()));
-  else if (chance.share(0.6) && object !== root) remove(object, key);
+  const [object, key] = chance.pick(listLocations(root));
+  if (chance.flip(0.7)) setValue(object, key, chance.pick(createReplacements()));
+  else if (chance.flip(0.6) && object !== root) removeValue(object, key);
   else
-    put(
+    setValue(
       object,
-      Array.isArray(object) ? object.length : chance.of(["step", "id", "task", "kind", "from"]),
-      chance.of(strange()),
+      Array.isArray(object) ? object.length : chance.pick(["step", "id", "task", "kind", "from"]),
+      chance.pick(createReplacements()),
     );
   return JSON.stringify(root.all) ?? "null";
 }
 
-type Place = readonly [object: object, key: string | number];
+type Location = readonly [object: object, key: string | number];
 
-function placesIn(object: object): readonly Place[] {
-  return Object.entries(object).flatMap(([key, value]): readonly Place[] =>
-    typeof value === "object" && value !== null ? [[object, key], ...placesIn(value)] : [[object, key]],
+function listLocations(object: object): readonly Location[] {
+  return Object.entries(object).flatMap(([key, value]): readonly Location[] =>
+    typeof value === "object" && value !== null ? [[object, key], ...listLocations(value)] : [[object, key]],
   );
 }
 
-function put(object: object, key: string | number, value: unknown): void {
+function setValue(object: object, key: string | number, value: unknown): void {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function remove(object: object, key: string | number): void {
+function removeValue(object: object, key: string | number): void {
   if (Array.isArray(object)) object.splice(Number(key), 1);
   else Reflect.deleteProperty(object, key);
 }

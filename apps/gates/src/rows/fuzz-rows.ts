@@ -1,6 +1,6 @@
 /**
- * `rows`: threads whose rows are whole in themselves and say what no process of ours has written, as a stranger could make
- * them. Whatever is asked of such a thread gives a value, or an error of ours; nothing hangs, and nothing of it becomes code.
+ * `rows`: threads with valid checksums and contents that Statewright never writes. Every operation on such a thread
+ * must return a value or throw a StatewrightError; no operation may hang, and no content may run as code.
  */
 import {
   checkRuns,
@@ -13,43 +13,43 @@ import {
   ephemeral,
   exportThread,
   fork,
+  getHistory,
   getState,
-  history,
   importThread,
   isStatewrightError,
   list,
+  listInterrupts,
   listRuns,
   memoryStore,
   messages,
-  prune,
-  readEvents,
+  pruneThread,
   record,
   resume,
   run,
   START,
   type Store,
+  streamEvents,
   subgraph,
-  type ThreadImage,
+  type ThreadExport,
   toolNode,
   updateState,
-  waiting,
 } from "@statewright/core";
-import { chanceOf } from "@statewright/testing";
+import { createChance } from "@statewright/testing";
 import * as z from "zod";
-import { bentImage } from "./corrupt-export.ts";
+import { corruptExport } from "./corrupt-export.ts";
 
-/** What some seeds came to. */
+/** Result of a series of seeds. */
 export interface RowsReport {
   readonly threads: number;
-  /** How often each kind of text was bent. */
-  readonly bent: Readonly<Record<string, number>>;
-  /** How often each error of ours was thrown. */
-  readonly refusals: Readonly<Record<string, number>>;
+  /** Number of corruptions by kind of text. */
+  readonly corrupted: Readonly<Record<string, number>>;
+  /** Number of StatewrightErrors by code. */
+  readonly errors: Readonly<Record<string, number>>;
   readonly violations: readonly string[];
 }
 
 const thread = "t";
-const longestMs = 10_000;
+const timeoutMs = 10_000;
 
 const inner = defineGraph({
   name: "inner",
@@ -108,89 +108,89 @@ const shop = defineGraph({
 
 const answers = { ok: { ok: true }, "research.scope": true };
 
-/** Threads that wait, have failed, are over and have a fork. */
-async function soundImages(): Promise<readonly ThreadImage[]> {
-  const asked = memoryStore();
-  await run(shop, { store: asked, thread }).result;
-  await run(shop, { store: asked, thread, onBusy: "enqueue" }).result;
-  const failed = memoryStore();
-  await run(shop, { store: failed, thread, input: { fails: true } }).result.catch(isOurs);
-  const over = memoryStore();
-  await run(shop, { store: over, thread }).result;
-  await resume(shop, { store: over, thread, answers }).result;
-  await fork(shop, { store: over, thread, at: await afterTools(over), name: "side" });
-  await resume(shop, { store: over, thread, branch: "side" }).result;
-  return Promise.all([asked, failed, over].map((store) => store.image(thread)));
+/** Creates threads with waiting, failed and finished runs, and with a fork. */
+async function createExports(): Promise<readonly ThreadExport[]> {
+  const waitingStore = memoryStore();
+  await run(shop, { store: waitingStore, thread }).result;
+  await run(shop, { store: waitingStore, thread, onBusy: "enqueue" }).result;
+  const failedStore = memoryStore();
+  await run(shop, { store: failedStore, thread, input: { fails: true } }).result.catch(checkStatewrightError);
+  const finishedStore = memoryStore();
+  await run(shop, { store: finishedStore, thread }).result;
+  await resume(shop, { store: finishedStore, thread, answers }).result;
+  await fork(shop, { store: finishedStore, thread, at: await findToolsCheckpoint(finishedStore), name: "side" });
+  await resume(shop, { store: finishedStore, thread, branch: "side" }).result;
+  return Promise.all([waitingStore, failedStore, finishedStore].map((store) => store.exportThread(thread)));
 }
 
-async function afterTools(store: Store): Promise<number> {
-  for await (const { checkpointId } of history(shop, { store, thread, nodes: ["tools"] })) return checkpointId;
-  throw new Error("the tools have written nothing");
+async function findToolsCheckpoint(store: Store): Promise<number> {
+  for await (const { checkpointId } of getHistory(shop, { store, thread, nodes: ["tools"] })) return checkpointId;
+  throw new Error('expected a checkpoint of the node "tools", got none');
 }
 
-function isOurs(error: unknown): void {
+function checkStatewrightError(error: unknown): void {
   if (!isStatewrightError(error)) throw error;
 }
 
-/** What may be asked of a thread. */
-const asked: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+/** Operations on a thread. */
+const operations: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   getState: (store) => getState(shop, { store, thread }),
-  history: (store) => all(history(shop, { store, thread })),
-  "history of a graph inside": (store) => all(history(inner, { store, thread, within: "research" })),
-  readEvents: (store) => all(readEvents({ store, thread })),
-  waiting: (store) => waiting(store),
+  history: (store) => drain(getHistory(shop, { store, thread })),
+  "history of a subgraph": (store) => drain(getHistory(inner, { store, thread, nesting: "research" })),
+  readEvents: (store) => drain(streamEvents({ store, thread })),
+  waiting: (store) => listInterrupts(store),
   listRuns: (store) => listRuns(store),
   checkRuns: (store) => checkRuns(store, [shop]),
   "export and import": async (store) => importThread(memoryStore(), await exportThread(store, thread)),
   resume: (store) => resume(shop, { store, thread }).result,
   answer: (store) => resume(shop, { store, thread, answers }).result,
   fork: async (store) => {
-    await fork(shop, { store, thread, at: await afterTools(store), name: "forked" });
-    return resume(shop, { store, thread, branch: "forked", onceElsewhere: "reuse" }).result;
+    await fork(shop, { store, thread, at: await findToolsCheckpoint(store), name: "forked" });
+    return resume(shop, { store, thread, branch: "forked", onPriorEffect: "reuse" }).result;
   },
   "the other branch": (store) => resume(shop, { store, thread, branch: "side", answers }).result,
   rollback: (store) => run(shop, { store, thread, onBusy: "rollback" }).result,
   interrupt: (store) => run(shop, { store, thread, onBusy: "interrupt" }).result,
   updateState: (store) => updateState(shop, { store, thread, as: "end", values: { count: 2 } }),
-  prune: (store) => prune(store, { keepLast: 1 }),
+  prune: (store) => pruneThread(store, { keepLast: 1 }),
   copyThread: (store) => copyThread(store, thread, "copied"),
   deleteThread: (store) => deleteThread(store, thread),
 };
 
-async function all(items: AsyncIterable<unknown>): Promise<void> {
+async function drain(items: AsyncIterable<unknown>): Promise<void> {
   for await (const item of items) if (item === undefined) return;
 }
 
-/** Bend so many threads, each a seed, and ask everything of them. */
+/** Corrupts `count` threads, one per seed, and runs all operations on each. */
 export async function fuzzRows(count: number, from = 0): Promise<RowsReport> {
-  const images = await soundImages();
+  const threadExports = await createExports();
   const bent: Record<string, number> = {};
   const refusals: Record<string, number> = {};
   const violations: string[] = [];
   for (let seed = from; seed < from + count; seed++) {
-    const chance = chanceOf(seed);
-    const { what, image } = bentImage(chance, chance.of(images));
-    bent[what] = (bent[what] ?? 0) + 1;
+    const chance = createChance(seed);
+    const { kind, threadExport } = corruptExport(chance, chance.pick(threadExports));
+    bent[kind] = (bent[kind] ?? 0) + 1;
     const store = memoryStore();
-    await store.insert(image);
-    for (const [name, ask] of Object.entries(asked)) {
-      const thrown = await thrownBy(() => ask(store));
+    await store.importThread(threadExport);
+    for (const [name, runOperation] of Object.entries(operations)) {
+      const thrown = await catchThrown(() => runOperation(store));
       if (isStatewrightError(thrown)) refusals[thrown.code] = (refusals[thrown.code] ?? 0) + 1;
-      else if (thrown !== undefined) violations.push(`seed ${seed}: ${what}: ${name}: ${stackOf(thrown)}`);
+      else if (thrown !== undefined) violations.push(`seed ${seed}: ${kind}: ${name}: ${formatThrown(thrown)}`);
     }
-    if (Object.hasOwn(Object.prototype, "polluted")) violations.push(`seed ${seed}: ${what}: a prototype was changed`);
+    if (Object.hasOwn(Object.prototype, "polluted")) violations.push(`seed ${seed}: ${kind}: a prototype was changed`);
   }
-  return { threads: count, bent, refusals, violations };
+  return { threads: count, corrupted: bent, errors: refusals, violations };
 }
 
-/** What a piece of work throws; one that does not end throws that. */
-async function thrownBy(work: () => Promise<unknown>): Promise<unknown> {
+/** Returns the thrown value of some work; an error after a timeout. */
+async function catchThrown(work: () => Promise<unknown>): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error("it does not end")), longestMs);
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`expected an end within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
-    await Promise.race([work(), late]);
+    await Promise.race([work(), timeout]);
     return undefined;
   } catch (error) {
     return error;
@@ -199,6 +199,6 @@ async function thrownBy(work: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-function stackOf(thrown: unknown): string {
+function formatThrown(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }

@@ -1,19 +1,25 @@
-/** The program that a description stands for. What a body returns depends on the state, its input, its answers and its steps, and on nothing else. */
+/**
+ * Program of a description. The result of a node's body depends only on the state, its input, its answers and its
+ * steps.
+ */
 import {
   type AssistantMessage,
   approval,
-  callsOf,
+  commandTargets,
   defineMiddleware,
   defineState,
   defineTool,
   END,
+  edit,
   ephemeral,
+  fanOut,
   type Graph,
   goto,
-  gotos,
+  inputNode,
   interruptFor,
   join,
   list,
+  listToolCalls,
   type Message,
   type Model,
   messages,
@@ -22,16 +28,13 @@ import {
   reduce,
   route,
   START,
-  sends,
   subgraph,
   ToolError,
-  task,
   toolNode,
-  update,
 } from "@statewright/core";
-import { modelThatRefusesBadTranscripts, type Outside, type ProgramOf } from "@statewright/testing";
+import { type ExternalWorld, type ProgramFactory, rejectInvalidTranscripts } from "@statewright/testing";
 import * as z from "zod";
-import { loose, looseGraph } from "./loose-graph.ts";
+import { createLooseGraph, toUntyped } from "./loose-graph.ts";
 import type { BlockSpec, CallSpec, NodeSpec, PartSpec, ProgramSpec, StepSpec } from "./random-program.ts";
 
 interface State {
@@ -59,44 +62,50 @@ const state = defineState({
 const answer = z.object({ to: z.string(), value: z.number() });
 const late = { answer, expiresMs: 3_600_000, onExpire: { to: "nobody", value: 7 } };
 
-/** The program of a description, for `simulate`. */
-export function programOf(spec: ProgramSpec): ProgramOf {
-  return (outside) => ({
-    graph: graphOf("program", spec.blocks, outside),
+/** Creates the program factory of a description, for `simulate`. */
+export function createProgramFactory(spec: ProgramSpec): ProgramFactory {
+  return (world) => ({
+    graph: createGraph("program", spec.blocks, world),
     ...(spec.forkAt === undefined ? {} : { forkAt: spec.forkAt }),
     answer: ({ id, key, payload }, happened) => {
-      const asked = payload as Readonly<Record<string, unknown>>;
-      if (key.endsWith("in_doubt")) return inDoubt(id, asked, happened);
-      if (key.endsWith("approve")) return { approved: asked["reason"] !== "refused", reason: "a person says so" };
+      const details = payload as Readonly<Record<string, unknown>>;
+      if (key.endsWith("in_doubt")) return answerInDoubt(id, details, happened);
+      if (key.endsWith("approve")) return { approved: details["reason"] !== "refused", reason: "decided by a person" };
       if (key.endsWith("late")) return { to: "nobody", value: 7 };
-      return { to: asked["id"], value: digest(asked["id"]) % 100 };
+      return { to: details["id"], value: computeDigest(details["id"]) % 100 };
     },
   });
 }
 
-/** What a person finds out who looks at the other side. */
-function inDoubt(id: string, asked: Readonly<Record<string, unknown>>, happened: Outside["happened"]): object {
+/** Answers an in-doubt interrupt from the log of the external world. */
+function answerInDoubt(
+  id: string,
+  details: Readonly<Record<string, unknown>>,
+  happened: ExternalWorld["findEffect"],
+): object {
   const task = /([^/]+)\/start\d+:in_doubt$/.exec(id)?.[1];
-  const found = happened(task === undefined ? String(asked["idempotencyKey"]) : onceKey(String(asked["node"]), task));
-  if (found === undefined) return { happened: false };
-  return task === undefined ? { happened: true, content: found.value } : { happened: true, update: found.value };
+  const effect = happened(
+    task === undefined ? String(details["idempotencyKey"]) : createOnceKey(String(details["node"]), task),
+  );
+  if (effect === undefined) return { happened: false };
+  return task === undefined ? { happened: true, content: effect.value } : { happened: true, update: effect.value };
 }
 
-function graphOf(name: string, blocks: readonly BlockSpec[], outside: Outside): Graph {
+function createGraph(name: string, blocks: readonly BlockSpec[], world: ExternalWorld): Graph {
   const nodes: Record<string, unknown> = {};
   const edges: Record<string, unknown> = {};
-  const entries = blocks.map(entryOf);
+  const entries = blocks.map(getEntry);
   edges[START] = entries[0];
   blocks.forEach((block, index) => {
-    addBlock(block, entries[index + 1] ?? END, nodes, edges, outside);
+    addBlock(block, entries[index + 1] ?? END, nodes, edges, world);
   });
-  return looseGraph(
+  return createLooseGraph(
     {
       name,
       state,
       interrupts: {
-        ...(blocks.some(asks) ? { q: answer, late } : {}),
-        ...(blocks.some(isApproved) ? { approve: approval } : {}),
+        ...(blocks.some(hasInterrupts) ? { q: answer, late } : {}),
+        ...(blocks.some(hasApprovals) ? { approve: approval } : {}),
       },
     },
     nodes,
@@ -104,18 +113,18 @@ function graphOf(name: string, blocks: readonly BlockSpec[], outside: Outside): 
   );
 }
 
-function asks(block: BlockSpec): boolean {
+function hasInterrupts(block: BlockSpec): boolean {
   if (block.kind === "agent") return false;
   const parts = block.kind === "parallel" ? block.parts : [block.part];
-  return parts.some((part) => part.kind === "node" && part.asks.length > 0);
+  return parts.some((part) => part.kind === "node" && part.interrupts.length > 0);
 }
 
-/** Whether people are asked about calls. */
-function isApproved(block: BlockSpec): boolean {
+/** Returns true for a block with approvals of tool calls. */
+function hasApprovals(block: BlockSpec): boolean {
   return block.kind === "agent" && block.rounds.some((calls) => calls.some(({ approve }) => approve !== "no"));
 }
 
-function entryOf(block: BlockSpec): string {
+function getEntry(block: BlockSpec): string {
   return block.kind === "part" ? block.part.name : block.name;
 }
 
@@ -124,20 +133,20 @@ function addBlock(
   next: string,
   nodes: Record<string, unknown>,
   edges: Record<string, unknown>,
-  outside: Outside,
+  world: ExternalWorld,
 ): void {
   switch (block.kind) {
     case "part":
-      nodes[block.part.name] = nodeOf(block.part, outside);
+      nodes[block.part.name] = createNode(block.part, world);
       edges[block.part.name] = next;
       return;
     case "fan": {
       const { name, items, part } = block;
       nodes[name] = () => ({ log: [name] });
-      edges[name] = sends(part.name, ({ log }: State) =>
+      edges[name] = fanOut(part.name, ({ log }: State) =>
         Array.from({ length: items }, (_, item) => item * 10 + (log.length % 3)),
       );
-      nodes[part.name] = loose(task)(z.number(), bodyOf(part, outside), policyOf(part, outside));
+      nodes[part.name] = toUntyped(inputNode)(z.number(), createBody(part, world), createPolicy(part, world));
       edges[part.name] = next;
       return;
     }
@@ -147,10 +156,10 @@ function addBlock(
       edges[name] = parts.map((part) => part.name);
       const meet = `${name}Meet`;
       for (const part of parts) {
-        nodes[part.name] = nodeOf(part, outside);
+        nodes[part.name] = createNode(part, world);
         edges[part.name] = join(meet);
       }
-      nodes[meet] = (now: State) => ({ log: [`${meet}:${digest(seen(now))}`] });
+      nodes[meet] = (current: State) => ({ log: [`${meet}:${computeDigest(getVisibleState(current))}`] });
       edges[meet] = next;
       return;
     }
@@ -159,124 +168,135 @@ function addBlock(
       nodes[name] = () => ({ marks: {}, sum: 1, log: [`${name} begins`] });
       edges[name] = part.name;
       const back = `${name}Back`;
-      nodes[part.name] = nodeOf(part, outside);
+      nodes[part.name] = createNode(part, world);
       edges[part.name] = back;
       nodes[back] = ({ marks }: State) => ({ marks: { [back]: (marks[back] ?? 0) + 1 } });
-      edges[back] = loose(route)([part.name, ...(next === part.name ? [] : [next])], ({ marks }: State) =>
+      edges[back] = toUntyped(route)([part.name, ...(next === part.name ? [] : [next])], ({ marks }: State) =>
         (marks[back] ?? 0) < times ? part.name : next,
       );
       return;
     }
     case "goto": {
       const { name, part } = block;
-      nodes[name] = (now: State) => goto(digest(seen(now)) % 2 === 0 ? part.name : `${name}Aside`, { log: [name] });
-      edges[name] = gotos(part.name, `${name}Aside`);
-      nodes[part.name] = nodeOf(part, outside);
+      nodes[name] = (now: State) =>
+        goto(computeDigest(getVisibleState(now)) % 2 === 0 ? part.name : `${name}Aside`, { log: [name] });
+      edges[name] = commandTargets(part.name, `${name}Aside`);
+      nodes[part.name] = createNode(part, world);
       edges[part.name] = next;
       nodes[`${name}Aside`] = () => ({ sum: 3 });
       edges[`${name}Aside`] = next;
       return;
     }
     case "agent":
-      addAgent(block, next, nodes, edges, outside);
+      addAgent(block, next, nodes, edges, world);
   }
 }
 
-function nodeOf(part: PartSpec, outside: Outside): unknown {
-  if (part.kind === "node") return { run: bodyOf(part, outside), ...policyOf(part, outside) };
+function createNode(part: PartSpec, world: ExternalWorld): unknown {
+  if (part.kind === "node") return { run: createBody(part, world), ...createPolicy(part, world) };
   const { name, persistence, blocks } = part;
-  return loose<unknown>(subgraph)(graphOf(name, blocks, outside), {
+  return toUntyped<unknown>(subgraph)(createGraph(name, blocks, world), {
     persistence,
     input: ({ sum }: State) => ({ last: `given ${sum}` }),
-    output: (out: State) => ({ log: [`${name}:${digest(seen(out))}`], sum: out.sum % 5 }),
+    output: (out: State) => ({ log: [`${name}:${computeDigest(getVisibleState(out))}`], sum: out.sum % 5 }),
   });
 }
 
-function policyOf(spec: NodeSpec, outside: Outside): object {
-  const { failures, handled, defer, once } = spec;
+function createPolicy(spec: NodeSpec, world: ExternalWorld): object {
+  const { failures, hasErrorHandler: alwaysFails, defer, once } = spec;
   return {
     defer,
     ...(once ? { effect: "once" } : {}),
     ...(failures > 0 ? { retry: { attempts: failures + 1, initialMs: 100 } } : {}),
-    ...(handled
+    ...(alwaysFails
       ? {
-          onError: async (now: State, runtime: Runtime) => {
-            const mended = await runStep(runtime, { key: "mend", effect: "idempotent" }, now, outside, false);
-            return written(spec, now, [mended, "handled"]);
+          onError: async (current: State, runtime: Runtime) => {
+            const repaired = await runStep(runtime, { key: "mend", effect: "idempotent" }, current, world, false);
+            return createResult(spec, current, [repaired, "handled"]);
           },
         }
       : {}),
   };
 }
 
-function bodyOf(spec: NodeSpec, outside: Outside): (now: State, runtime: Runtime) => Promise<unknown> {
-  const { name, before, atOnce, asks, asksApart, after, failures, handled, once } = spec;
+function createBody(spec: NodeSpec, world: ExternalWorld): (now: State, runtime: Runtime) => Promise<unknown> {
+  const {
+    name,
+    before,
+    parallelSteps: isParallel,
+    interrupts: interruptKeys,
+    shuffledInterrupts: isShuffled,
+    after,
+    failures,
+    hasErrorHandler: alwaysFails,
+    once,
+  } = spec;
   return async (now, runtime) => {
     const { input, attempt, interrupt } = runtime;
-    const said: unknown[] = [input];
-    const mayFail = !handled;
+    const values: unknown[] = [input];
+    const mayFail = !alwaysFails;
     if (once) {
-      const key = onceKey(name, runtime.run.task);
-      return await outside.act(key, () => plainUpdate(spec, now, said), { effect: "once" });
+      const key = createOnceKey(name, runtime.run.task);
+      return await world.performEffect(key, () => createUpdate(spec, now, values), { effect: "once" });
     }
-    const steps = before.map((step) => () => runStep(runtime, step, now, outside, mayFail));
-    if (atOnce) said.push(...(await Promise.all(steps.map((step) => step()))));
-    else for (const step of steps) said.push(await step());
+    const steps = before.map((step) => () => runStep(runtime, step, now, world, mayFail));
+    if (isParallel) values.push(...(await Promise.all(steps.map((step) => step()))));
+    else for (const step of steps) values.push(await step());
     if (attempt <= failures && attempt % 2 === 1) throw new Error(`${name} is flaky`);
     const ask = async (key: "q" | "late", nth: number): Promise<number> => {
-      const id = `${name} ${nth} ${input} ${digest(seen(now))}`;
+      const id = `${name} ${nth} ${input} ${computeDigest(getVisibleState(now))}`;
       const { to, value } = await interrupt(key, { payload: { id } });
-      if (key === "q" && to !== id) throw new Error(`the answer to ${to} was given to ${id}`);
+      if (key === "q" && to !== id) throw new Error(`the interrupt of ${id} got the answer of ${to}`);
       return value;
     };
-    if (asksApart) said.push(...(await asked(asks, runtime, now, outside, ask)));
-    else for (const [nth, key] of asks.entries()) said.push(await ask(key, nth));
-    for (const step of after) said.push(await runStep(runtime, step, now, outside, mayFail));
+    if (isShuffled) values.push(...(await askShuffled(interruptKeys, runtime, now, world, ask)));
+    else for (const [nth, key] of interruptKeys.entries()) values.push(await ask(key, nth));
+    for (const step of after) values.push(await runStep(runtime, step, now, world, mayFail));
     if (attempt <= failures) throw new Error(`${name} is flaky`);
-    if (handled) throw new Error(`${name} always fails`);
-    return written(spec, now, said);
+    if (alwaysFails) throw new Error(`${name} always fails`);
+    return createResult(spec, now, values);
   };
 }
 
-/** Answers in the order of the questions, which are asked in another. */
-async function asked(
+/** Raises the interrupts in the order in which their steps end. Returns the answers in the declared order. */
+async function askShuffled(
   keys: readonly ("q" | "late")[],
   runtime: Runtime,
-  now: State,
-  outside: Outside,
+  current: State,
+  world: ExternalWorld,
   ask: (key: "q" | "late", nth: number) => Promise<number>,
 ): Promise<readonly number[]> {
   const order: number[] = [];
-  const before = async (nth: number): Promise<void> => {
-    await runStep(runtime, { key: `before question ${nth}`, effect: "pure" }, now, outside, false);
+  const runStepBefore = async (nth: number): Promise<void> => {
+    await runStep(runtime, { key: `before question ${nth}`, effect: "pure" }, current, world, false);
     order.push(nth);
   };
-  await Promise.all(keys.map((_, nth) => before(nth)));
+  await Promise.all(keys.map((_, nth) => runStepBefore(nth)));
   const answers = await Promise.all(order.map(async (nth) => [nth, await ask(keys[nth] ?? "q", nth)] as const));
   return answers.toSorted(([one], [other]) => one - other).map(([, value]) => value);
 }
 
-function withLast(name: string): (draft: { last: string }) => void {
+function appendLastLetter(name: string): (draft: { last: string }) => void {
   return (draft) => {
     draft.last += name.at(-1) ?? "";
   };
 }
 
-function onceKey(node: string, task: string): string {
+function createOnceKey(node: string, task: string): string {
   return `once node ${node} ${task}`;
 }
 
 function runStep(
   { step }: Runtime,
   { key, effect }: StepSpec,
-  now: State,
-  outside: Outside,
+  current: State,
+  world: ExternalWorld,
   mayFail: boolean,
 ): Promise<string> {
   return step(
     key,
     ({ idempotencyKey }) =>
-      outside.act(idempotencyKey, () => `${key}:${digest(seen(now))}`, {
+      world.performEffect(idempotencyKey, () => `${key}:${computeDigest(getVisibleState(current))}`, {
         effect,
         mayFail: mayFail && effect !== "once",
       }),
@@ -284,18 +304,18 @@ function runStep(
   );
 }
 
-function plainUpdate({ name }: NodeSpec, now: State, said: readonly unknown[]): object {
-  const chance = digest([name, seen(now), said]);
+function createUpdate({ name }: NodeSpec, current: State, values: readonly unknown[]): object {
+  const chance = computeDigest([name, getVisibleState(current), values]);
   return { log: [`${name}:${chance}`], sum: chance % 7, marks: { [`k${chance % 3}`]: chance % 11 } };
 }
 
-function written(spec: NodeSpec, now: State, said: readonly unknown[]): unknown {
-  const plain = plainUpdate(spec, now, said);
+function createResult(spec: NodeSpec, current: State, values: readonly unknown[]): unknown {
+  const plain = createUpdate(spec, current, values);
   switch (spec.writes) {
     case "log":
       return plain;
     case "draft":
-      return [plain, { flash: spec.name }, update(withLast(spec.name))];
+      return [plain, { flash: spec.name }, edit(appendLastLetter(spec.name))];
     case "again":
       return [plain, { log: [`${spec.name} again`], sum: 1 }];
   }
@@ -306,23 +326,23 @@ function addAgent(
   next: string,
   nodes: Record<string, unknown>,
   edges: Record<string, unknown>,
-  outside: Outside,
+  world: ExternalWorld,
 ): void {
-  const asking = `${name}Model`;
-  const tools = `${name}Tools`;
-  const model: Model = modelThatRefusesBadTranscripts({
+  const modelNode = `${name}Model`;
+  const toolsNode = `${name}Tools`;
+  const model: Model = rejectInvalidTranscripts({
     id: name,
-    respond: async ({ messages: said }) => {
-      const begun = said.findLastIndex(({ role }) => role === "user");
-      const spoken = said.slice(begun).filter(({ role }) => role === "assistant").length;
-      const key = `model ${name} ${digest(said)}`;
-      await outside.act(key, () => null, { effect: "pure" });
-      const calls = rounds[spoken];
+    respond: async ({ messages: transcript }) => {
+      const turnStart = transcript.findLastIndex(({ role }) => role === "user");
+      const replyCount = transcript.slice(turnStart).filter(({ role }) => role === "assistant").length;
+      const key = `model ${name} ${computeDigest(transcript)}`;
+      await world.performEffect(key, () => null, { effect: "pure" });
+      const calls = rounds[replyCount];
       if (calls === undefined) return { content: [{ type: "text", text: `${name} is done` }], finish: "stop" };
       return {
         content: calls.map((call, index) => ({
           type: "call",
-          id: `${name}_${begun}_${spoken}_${index}`,
+          id: `${name}_${turnStart}_${replyCount}_${index}`,
           name: call.tool,
           args: { approve: call.approve, nth: index },
         })),
@@ -333,32 +353,32 @@ function addAgent(
   nodes[name] = ({ sum }: State) => ({
     messages: [{ role: "user", id: `${name}:${sum}`, content: [{ type: "text", text: `begin ${sum}` }] }],
   });
-  edges[name] = asking;
-  nodes[asking] = async (now: State, runtime: Runtime) => ({
-    messages: [await runtime.model({ model, request: { messages: now.messages, tools: [] } })],
+  edges[name] = modelNode;
+  nodes[modelNode] = async (current: State, runtime: Runtime) => ({
+    messages: [await runtime.model({ model, request: { messages: current.messages, tools: [] } })],
   });
-  edges[asking] = loose(route)([tools, next], ({ messages: said }: State) =>
-    callsOf(said[said.length - 1] as AssistantMessage).length > 0 ? tools : next,
+  edges[modelNode] = toUntyped(route)([toolsNode, next], ({ messages }: State) =>
+    listToolCalls(messages[messages.length - 1] as AssistantMessage).length > 0 ? toolsNode : next,
   );
   const used = new Set(rounds.flatMap((calls) => calls.map(({ tool }) => tool)));
-  const approving = defineMiddleware({
+  const approvalMiddleware = defineMiddleware({
     name: "approval",
     beforeTool: ({ call }) => {
       const { approve } = call.args as { readonly approve: CallSpec["approve"] };
       return approve === "no" ? undefined : interruptFor(call, approve);
     },
   });
-  nodes[tools] = toolNode({
-    tools: [...used].map((tool) => toolOf(tool, outside)),
+  nodes[toolsNode] = toolNode({
+    tools: [...used].map((tool) => createTool(tool, world)),
     strategy,
-    middleware: rounds.some((calls) => calls.some(({ approve }) => approve !== "no")) ? [approving] : [],
+    middleware: rounds.some((calls) => calls.some(({ approve }) => approve !== "no")) ? [approvalMiddleware] : [],
   });
-  edges[tools] = asking;
+  edges[toolsNode] = modelNode;
 }
 
 const args = z.object({ approve: z.string(), nth: z.number() });
 
-function toolOf(kind: CallSpec["tool"], outside: Outside) {
+function createTool(kind: CallSpec["tool"], world: ExternalWorld) {
   const effect = kind === "asked" ? "once" : kind === "flaky" || kind === "writer" ? "idempotent" : kind;
   return defineTool({
     name: kind,
@@ -367,24 +387,24 @@ function toolOf(kind: CallSpec["tool"], outside: Outside) {
     effect,
     ...(kind === "flaky" ? { retry: { attempts: 3, on: ["unavailable"], initialMs: 50 } } : {}),
     ...(kind === "asked"
-      ? { reconcile: (_: unknown, { idempotencyKey }) => outside.happened(idempotencyKey)?.value }
+      ? { reconcile: (_: unknown, { idempotencyKey }) => world.findEffect(idempotencyKey)?.value }
       : {}),
     run: async ({ nth }, { idempotencyKey, attempt }) => {
       if (kind === "flaky" && attempt <= nth) throw ToolError.unavailable("not yet");
-      const text = await outside.act(idempotencyKey, () => `did ${idempotencyKey}`, { effect });
+      const text = await world.performEffect(idempotencyKey, () => `did ${idempotencyKey}`, { effect });
       if (kind !== "writer") return text;
       return { content: text, command: { update: { log: [text], sum: 2 } } };
     },
   });
 }
 
-/** What a body looks at: nothing that differs from one run to the next. */
-function seen({ log, sum, marks, last, flash, messages: said }: State): unknown {
-  return [log.length, log.slice(-3), sum, marks, last, flash, said.length];
+/** Returns the deterministic part of the state, as the input of bodies. */
+function getVisibleState({ log, sum, marks, last, flash, messages: transcript }: State): unknown {
+  return [log.length, log.slice(-3), sum, marks, last, flash, transcript.length];
 }
 
-/** A number that depends on everything it is given, and on nothing else. */
-function digest(value: unknown): number {
+/** Returns a deterministic hash of a value. */
+function computeDigest(value: unknown): number {
   let mixed = 2_166_136_261;
   for (const letter of JSON.stringify(value) ?? "") mixed = Math.imul(mixed ^ letter.charCodeAt(0), 16_777_619);
   return (mixed ^ (mixed >>> 13)) >>> 0;

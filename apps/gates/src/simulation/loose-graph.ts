@@ -1,23 +1,23 @@
-/** Graphs of parts that are only known when the program runs: the builder's types cannot follow, its checks do. */
+/** Graphs built from parts known only at run time, without the builder's types. The builder's checks still run. */
 import { defineGraph, type Graph } from "@statewright/core";
 
-/** A graph of parts that nobody has typed. Throws `invalid_graph` where they are no sound graph. */
-export function looseGraph(options: unknown, nodes: unknown, edges: unknown): Graph {
-  const withoutNodes = loose(defineGraph)(options);
-  const withoutEdges = loose(withoutNodes.nodes)(nodes);
-  return claimed<Graph>(loose(withoutEdges.edges)(edges));
+/** Creates a graph from untyped parts. Throws `invalid_graph` for invalid parts. */
+export function createLooseGraph(options: unknown, nodes: unknown, edges: unknown): Graph {
+  const withoutNodes = toUntyped(defineGraph)(options);
+  const withoutEdges = toUntyped(withoutNodes.nodes)(nodes);
+  return castTo<Graph>(toUntyped(withoutEdges.edges)(edges));
 }
 
-/** A function that takes anything. */
-export function loose<Result>(typed: (...given: never) => Result): (...given: unknown[]) => Result {
-  return claimed<(...given: unknown[]) => Result>(typed);
+/** Removes the parameter types of a function. */
+export function toUntyped<Result>(typed: (...given: never) => Result): (...given: unknown[]) => Result {
+  return castTo<(...given: unknown[]) => Result>(typed);
 }
 
-function claimed<Claimed>(value: unknown): Claimed {
-  if (claims<Claimed>(value)) return value;
-  throw new Error("a claim is never refused");
+function castTo<Target>(value: unknown): Target {
+  if (isTarget<Target>(value)) return value;
+  throw new Error("castTo: unreachable");
 }
 
-function claims<Claimed>(value: unknown): value is Claimed {
+function isTarget<Target>(value: unknown): value is Target {
   return value === undefined || true;
 }

@@ -1,33 +1,33 @@
-/** Random programs: small graphs of everything that the engine keeps apart, described as plain data. */
-import { type Chance, chanceOf } from "@statewright/testing";
+/** Random programs: small graphs with all features of the engine, described as plain data. */
+import { type Chance, createChance } from "@statewright/testing";
 
 export interface StepSpec {
   readonly key: string;
   readonly effect: "pure" | "idempotent" | "once";
 }
 
-/** One node, and what its body does, in this order: steps, questions, later steps, a failure in the first attempts. */
+/** Node. Its body does, in order: steps, interrupts, later steps; failures of the first attempts occur in between. */
 export interface NodeSpec {
   readonly kind: "node";
   readonly name: string;
   readonly before: readonly StepSpec[];
-  /** Whether the first steps run at the same time. */
-  readonly atOnce: boolean;
-  readonly asks: readonly ("q" | "late")[];
-  /** They are asked together, in the order in which steps have ended that differs from life to life. */
-  readonly asksApart: boolean;
+  /** True for concurrent first steps. */
+  readonly parallelSteps: boolean;
+  readonly interrupts: readonly ("q" | "late")[];
+  /** True for concurrent interrupts, raised in the order in which their steps end, which differs between processes. */
+  readonly shuffledInterrupts: boolean;
   readonly after: readonly StepSpec[];
-  /** So many attempts of each life fail; a retry policy allows one more. */
+  /** Number of failing attempts per process; the retry policy allows one more attempt. */
   readonly failures: number;
-  /** The body always fails, and its handler answers. */
-  readonly handled: boolean;
+  /** True for a body that always fails, with an error handler. */
+  readonly hasErrorHandler: boolean;
   readonly defer: boolean;
-  /** The body as a whole may happen once. */
+  /** True for a `once` node. */
   readonly once: boolean;
   readonly writes: "log" | "draft" | "again";
 }
 
-/** A graph as a node. */
+/** Subgraph node. */
 export interface InnerSpec {
   readonly kind: "inner";
   readonly name: string;
@@ -42,7 +42,7 @@ export interface CallSpec {
   readonly approve: "no" | "yes" | "refused";
 }
 
-/** A part of a graph: control comes in at its first node and leaves to the next part. */
+/** Part of a graph: control enters at its first node and leaves to the next part. */
 export type BlockSpec =
   | { readonly kind: "part"; readonly part: PartSpec }
   | { readonly kind: "fan"; readonly name: string; readonly items: number; readonly part: NodeSpec }
@@ -52,117 +52,119 @@ export type BlockSpec =
   | {
       readonly kind: "agent";
       readonly name: string;
-      /** The calls of each answer of the model; it ends with words. */
+      /** Tool calls of each model reply; the last reply is a text. */
       readonly rounds: readonly (readonly CallSpec[])[];
       readonly strategy: "parallel" | "sequential" | { readonly batch: number };
     };
 
 export interface ProgramSpec {
   readonly blocks: readonly BlockSpec[];
-  /** Where another way begins when the run is done. */
+  /** Position of a fork after the end of the run. */
   readonly forkAt?: number;
 }
 
 interface Traits {
   readonly depth: number;
-  /** Nothing of it is saved. */
+  /** True inside a subgraph without persistence. */
   readonly unsaved: boolean;
-  /** Steps that may happen once: after a death nobody can say whether they did, and the run ends there. */
+  /** True if steps may be `once`. The outcome of such a step is unknown after a crash, and the run ends. */
   readonly onceSteps: boolean;
-  /** A call of an inner graph has no name outside by which its `once` nodes could be told from those of the next call. */
+  /** True if nodes may be `once`. In a loop, a subgraph call has no stable external key for its `once` nodes. */
   readonly onceNodes: boolean;
-  readonly name: (stem: string) => string;
+  readonly createName: (stem: string) => string;
 }
 
-/** The program of a seed. */
-export function randomProgram(seed: number): ProgramSpec {
-  const chance = chanceOf(seed);
+/** Creates the program of a seed. */
+export function createRandomProgram(seed: number): ProgramSpec {
+  const chance = createChance(seed);
   const counts = new Map<string, number>();
-  const name = (stem: string): string => {
+  const createName = (stem: string): string => {
     const nth = (counts.get(stem) ?? 0) + 1;
     counts.set(stem, nth);
     return `${stem}${nth}`;
   };
-  const traits = { depth: 0, unsaved: false, onceSteps: chance.share(0.1), onceNodes: true, name };
-  const blocks = randomBlocks(chance, traits);
-  return { blocks, ...(chance.share(0.3) ? { forkAt: chance.below(100) / 100 } : {}) };
+  const traits = { depth: 0, unsaved: false, onceSteps: chance.flip(0.1), onceNodes: true, createName };
+  const blocks = createBlocks(chance, traits);
+  return { blocks, ...(chance.flip(0.3) ? { forkAt: chance.getInteger(100) / 100 } : {}) };
 }
 
-function randomBlocks(chance: Chance, traits: Traits): readonly BlockSpec[] {
-  const most = traits.depth === 0 ? 3 : 2;
-  return Array.from({ length: 1 + chance.below(most) }, () => randomBlock(chance, traits));
+function createBlocks(chance: Chance, traits: Traits): readonly BlockSpec[] {
+  const maxBlocks = traits.depth === 0 ? 3 : 2;
+  return Array.from({ length: 1 + chance.getInteger(maxBlocks) }, () => createBlock(chance, traits));
 }
 
-function randomBlock(chance: Chance, traits: Traits): BlockSpec {
-  const { name } = traits;
-  const dice = chance.below(100);
-  if (dice < 20) return { kind: "part", part: randomPart(chance, traits, true) };
-  if (dice < 35)
-    return { kind: "fan", name: name("fan"), items: 1 + chance.below(3), part: randomNode(chance, traits) };
-  if (dice < 57) {
-    const parts = Array.from({ length: 2 + chance.below(2) }, () => randomPart(chance, traits));
-    return { kind: "parallel", name: name("par"), parts };
+function createBlock(chance: Chance, traits: Traits): BlockSpec {
+  const { createName } = traits;
+  const roll = chance.getInteger(100);
+  if (roll < 20) return { kind: "part", part: createPart(chance, traits, true) };
+  if (roll < 35)
+    return { kind: "fan", name: createName("fan"), items: 1 + chance.getInteger(3), part: createNode(chance, traits) };
+  if (roll < 57) {
+    const parts = Array.from({ length: 2 + chance.getInteger(2) }, () => createPart(chance, traits));
+    return { kind: "parallel", name: createName("par"), parts };
   }
-  if (dice < 65)
+  if (roll < 65)
     return {
       kind: "loop",
-      name: name("loop"),
-      part: randomPart(chance, { ...traits, onceNodes: false }, true),
-      times: 1 + chance.below(2),
+      name: createName("loop"),
+      part: createPart(chance, { ...traits, onceNodes: false }, true),
+      times: 1 + chance.getInteger(2),
     };
-  if (dice < 70) return { kind: "goto", name: name("goto"), part: randomNode(chance, traits, true) };
+  if (roll < 70) return { kind: "goto", name: createName("goto"), part: createNode(chance, traits, true) };
   return {
     kind: "agent",
-    name: name("agent"),
-    rounds: Array.from({ length: 1 + chance.below(2) }, () =>
-      Array.from({ length: 1 + chance.below(3) }, () => randomCall(chance, traits)),
+    name: createName("agent"),
+    rounds: Array.from({ length: 1 + chance.getInteger(2) }, () =>
+      Array.from({ length: 1 + chance.getInteger(3) }, () => createCall(chance, traits)),
     ),
-    strategy: chance.of(["parallel", "parallel", "sequential", { batch: 2 }] as const),
+    strategy: chance.pick(["parallel", "parallel", "sequential", { batch: 2 }] as const),
   };
 }
 
-function randomPart(chance: Chance, traits: Traits, alone = false): PartSpec {
-  if (traits.depth >= 2 || !chance.share(traits.depth === 0 ? 0.25 : 0.12)) return randomNode(chance, traits, alone);
-  const persistence = traits.unsaved ? "none" : chance.of(["per-call", "per-call", "kept", "none"] as const);
-  const inside = { ...traits, depth: traits.depth + 1, unsaved: persistence === "none" };
-  return { kind: "inner", name: traits.name("inner"), persistence, blocks: randomBlocks(chance, inside) };
+function createPart(chance: Chance, traits: Traits, alone = false): PartSpec {
+  if (traits.depth >= 2 || !chance.flip(traits.depth === 0 ? 0.25 : 0.12)) return createNode(chance, traits, alone);
+  const persistence = traits.unsaved ? "none" : chance.pick(["per-call", "per-call", "kept", "none"] as const);
+  const innerTraits = { ...traits, depth: traits.depth + 1, unsaved: persistence === "none" };
+  return { kind: "inner", name: traits.createName("inner"), persistence, blocks: createBlocks(chance, innerTraits) };
 }
 
-/** Only a node that runs `alone` may write a channel that keeps one value. */
-function randomNode(chance: Chance, traits: Traits, alone = false): NodeSpec {
+/** Only a node that runs `alone` may write a last-value channel. */
+function createNode(chance: Chance, traits: Traits, alone = false): NodeSpec {
   const saved = !traits.unsaved;
-  const name = traits.name("node");
-  const once = saved && (traits.onceNodes || traits.depth === 0) && chance.share(0.15);
-  const handled = !once && chance.share(0.1);
-  const steps = (most: number): readonly StepSpec[] =>
-    Array.from({ length: chance.below(most + 1) }, () => ({
-      key: traits.name("step"),
+  const name = traits.createName("node");
+  const once = saved && (traits.onceNodes || traits.depth === 0) && chance.flip(0.15);
+  const alwaysFails = !once && chance.flip(0.1);
+  const createSteps = (maxSteps: number): readonly StepSpec[] =>
+    Array.from({ length: chance.getInteger(maxSteps + 1) }, () => ({
+      key: traits.createName("step"),
       effect:
-        saved && !handled && traits.onceSteps && chance.share(0.3)
+        saved && !alwaysFails && traits.onceSteps && chance.flip(0.3)
           ? "once"
-          : chance.of(["pure", "idempotent"] as const),
+          : chance.pick(["pure", "idempotent"] as const),
     }));
-  const asks = !once && saved && chance.share(0.2);
+  const hasInterrupts = !once && saved && chance.flip(0.2);
   return {
     kind: "node",
     name,
-    before: once ? [] : steps(2),
-    atOnce: chance.share(0.4),
-    asks: asks ? Array.from({ length: 1 + chance.below(2) }, () => (chance.share(0.8) ? "q" : "late")) : [],
-    asksApart: asks && chance.share(0.4),
-    after: once ? [] : steps(1),
-    failures: !once && chance.share(0.2) ? 1 + chance.below(2) : 0,
-    handled,
-    defer: chance.share(0.1),
+    before: once ? [] : createSteps(2),
+    parallelSteps: chance.flip(0.4),
+    interrupts: hasInterrupts
+      ? Array.from({ length: 1 + chance.getInteger(2) }, () => (chance.flip(0.8) ? "q" : "late"))
+      : [],
+    shuffledInterrupts: hasInterrupts && chance.flip(0.4),
+    after: once ? [] : createSteps(1),
+    failures: !once && chance.flip(0.2) ? 1 + chance.getInteger(2) : 0,
+    hasErrorHandler: alwaysFails,
+    defer: chance.flip(0.1),
     once,
-    writes: alone ? chance.of(["log", "draft", "again"] as const) : chance.of(["log", "again"] as const),
+    writes: alone ? chance.pick(["log", "draft", "again"] as const) : chance.pick(["log", "again"] as const),
   };
 }
 
-function randomCall(chance: Chance, { unsaved }: Traits): CallSpec {
+function createCall(chance: Chance, { unsaved }: Traits): CallSpec {
   const tool = unsaved
-    ? chance.of(["pure", "idempotent", "flaky", "writer"] as const)
-    : chance.of(["pure", "idempotent", "once", "once", "asked", "asked", "flaky", "writer"] as const);
-  const approve = unsaved || !chance.share(0.15) ? "no" : chance.share(0.7) ? "yes" : "refused";
+    ? chance.pick(["pure", "idempotent", "flaky", "writer"] as const)
+    : chance.pick(["pure", "idempotent", "once", "once", "asked", "asked", "flaky", "writer"] as const);
+  const approve = unsaved || !chance.flip(0.15) ? "no" : chance.flip(0.7) ? "yes" : "refused";
   return { tool, approve };
 }

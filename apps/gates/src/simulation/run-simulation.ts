@@ -1,19 +1,30 @@
-/** The simulation of a seed: several seeds share a program, each with faults of its own. */
-import { type ProgramOf, type SimulationOptions, type Story, simulate, uninterrupted } from "@statewright/testing";
-import { programOf } from "./create-program.ts";
-import { randomProgram } from "./random-program.ts";
+/** Simulation of a seed. Several seeds share a program, each with its own faults. */
+import {
+  type ProgramFactory,
+  runUninterrupted,
+  type SimulationOptions,
+  type SimulationReport,
+  simulate,
+} from "@statewright/testing";
+import { createProgramFactory } from "./create-program.ts";
+import { createRandomProgram } from "./random-program.ts";
 
-/** So many seeds in a row share a program. */
-const seedsOfProgram = 4;
+/** Consecutive seeds with the same program. */
+const seedsPerProgram = 4;
 
-let known: { readonly seed: number; readonly program: ProgramOf; readonly whole: Story } | undefined;
+let cached:
+  | { readonly seed: number; readonly program: ProgramFactory; readonly baseline: SimulationReport }
+  | undefined;
 
-/** Live through the simulation of a seed. */
-export async function oneSimulation(seed: number, options: Omit<SimulationOptions, "seed"> = {}): Promise<Story> {
-  const programSeed = Math.floor(seed / seedsOfProgram);
-  if (known?.seed !== programSeed) {
-    const program = programOf(randomProgram(programSeed));
-    known = { seed: programSeed, program, whole: await uninterrupted(program) };
+/** Runs the simulation of a seed. */
+export async function runSimulation(
+  seed: number,
+  options: Omit<SimulationOptions, "seed"> = {},
+): Promise<SimulationReport> {
+  const programSeed = Math.floor(seed / seedsPerProgram);
+  if (cached?.seed !== programSeed) {
+    const program = createProgramFactory(createRandomProgram(programSeed));
+    cached = { seed: programSeed, program, baseline: await runUninterrupted(program) };
   }
-  return simulate(known.program, { seed, whole: known.whole, ...options });
+  return simulate(cached.program, { seed, baseline: cached.baseline, ...options });
 }

@@ -1,4 +1,6 @@
-/** Simulations over a real SQLite file: what a crash leaves is the file and its log as they are at that moment, and no lock. */
+/**
+ * Simulation stores over a real SQLite file. A crash leaves a copy of the database and its WAL file, without locks.
+ */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +8,13 @@ import { type Store, systemWorld } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import type { SimulatedStores } from "@statewright/testing";
 
-/** One file for one simulation. One process at a time: another life has a copy of the file. */
-export function sqliteStores(): SimulatedStores {
+/** Creates the store of one simulation: one process at a time; the next process opens a copy of the file. */
+export function createSqliteStores(): SimulatedStores {
   const folder = mkdtempSync(join(tmpdir(), "statewright-simulation-"));
   const opened: Store[] = [];
   let copies = 0;
   let file = join(folder, "0.db");
-  let looking: { readonly file: string; readonly store: Store } | undefined;
+  let reader: { readonly file: string; readonly store: Store } | undefined;
   const real = systemWorld();
   const world = { ...real, schedule: { ...real.schedule, soon: queueMicrotask } };
 
@@ -26,14 +28,14 @@ export function sqliteStores(): SimulatedStores {
     open: () => ({
       store: open(),
       crash: () => {
-        const image = join(folder, `${++copies}.db`);
-        for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, image + part);
-        file = image;
+        const copy = join(folder, `${++copies}.db`);
+        for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, copy + part);
+        file = copy;
       },
     }),
-    look: () => {
-      if (looking?.file !== file) looking = { file, store: open() };
-      return looking.store;
+    getReader: () => {
+      if (reader?.file !== file) reader = { file, store: open() };
+      return reader.store;
     },
     dispose: () => {
       for (const store of opened) store.close();

@@ -1,6 +1,6 @@
 /**
- * The test kit as its users have it: packed, installed beside the newest vitest of each version that it promises, in both
- * pools, in watch mode, without a file left behind.
+ * Tests the packed test kit as an installed package: with the latest vitest of each supported major version, in both
+ * pools, in watch mode, without leftover files.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,27 +9,31 @@ import { delimiter, join } from "node:path";
 import process from "node:process";
 
 const root = join(import.meta.dirname, "../../../..");
-const packed = ["core", "pictures", "sqlite", "testing"];
+const packedPackages = ["core", "pictures", "sqlite", "testing"];
 const versions = ["4", "5"];
 
-/** Run the gate; true when everything held. */
+/** Runs the gate. Returns true if all checks passed. */
 export async function runVitests(): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "vitests-"));
   try {
     const tarballs = join(folder, "tarballs");
-    const pack = [join(root, "scripts/pack-package.mjs"), tarballs, ...packed.map((name) => `packages/${name}`)];
-    if (!step("pack", process.execPath, pack, root).good) return false;
-    return versions.map((version) => holdsIn(version, join(folder, version), tarballs)).every(Boolean);
+    const pack = [
+      join(root, "scripts/pack-package.mjs"),
+      tarballs,
+      ...packedPackages.map((name) => `packages/${name}`),
+    ];
+    if (!runStep("pack", process.execPath, pack, root).good) return false;
+    return versions.map((version) => checkVersion(version, join(folder, version), tarballs)).every(Boolean);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function holdsIn(version: string, project: string, tarballs: string): boolean {
+function checkVersion(version: string, project: string, tarballs: string): boolean {
   cpSync(join(import.meta.dirname, "suite"), project, { recursive: true });
   for (const file of readdirSync(project).filter((each) => each.endsWith(".suite.ts")))
     cpSync(join(project, file), join(project, file.replace(".suite.ts", ".test.ts")));
-  const own = packed.map((name) => [`@statewright/${name}`, `file:${join(tarballs, `${name}.tgz`)}`]);
+  const own = packedPackages.map((name) => [`@statewright/${name}`, `file:${join(tarballs, `${name}.tgz`)}`]);
   const dependencies = {
     ...Object.fromEntries(own),
     vitest: version,
@@ -41,17 +45,19 @@ function holdsIn(version: string, project: string, tarballs: string): boolean {
   const temporary = join(project, "temporary");
   mkdirSync(temporary);
   const install = ["install", "--no-audit", "--no-fund", "--ignore-scripts"];
-  if (!step(`install vitest ${version}`, "npm", install, project).good) return false;
-  const found = JSON.parse(readFileSync(join(project, "node_modules/vitest/package.json"), "utf8")) as {
+  if (!runStep(`install vitest ${version}`, "npm", install, project).good) return false;
+  const manifest = JSON.parse(readFileSync(join(project, "node_modules/vitest/package.json"), "utf8")) as {
     readonly version: string;
   };
-  const name = `vitest ${found.version}`;
+  const name = `vitest ${manifest.version}`;
   const vitest = join(project, "node_modules/vitest/vitest.mjs");
-  const good = [step(`${name}: types`, process.execPath, ["node_modules/typescript/bin/tsc", "-p", "."], project).good];
-  good.push(step(`${name}: a run is exported`, process.execPath, ["export.ts"], project).good);
-  const before = filesIn(project);
+  const results = [
+    runStep(`${name}: types`, process.execPath, ["node_modules/typescript/bin/tsc", "-p", "."], project).good,
+  ];
+  results.push(runStep(`${name}: export of a run as a test`, process.execPath, ["export.ts"], project).good);
+  const filesBefore = listFiles(project);
   for (const pool of ["forks", "threads"]) {
-    const { good: passed, said } = step(
+    const { good: passed, said: output } = runStep(
       `${name}: ${pool}`,
       process.execPath,
       [vitest, "run", `--pool=${pool}`],
@@ -60,50 +66,59 @@ function holdsIn(version: string, project: string, tarballs: string): boolean {
         TMPDIR: temporary,
       },
     );
-    good.push(passed && holds(`${name}: ${pool}: the table`, /shop +3\/3 100 % +5\/6 +83 %/.test(said), said));
+    results.push(
+      passed && reportResult(`${name}: ${pool}: the table`, /shop +3\/3 100 % +5\/6 +83 %/.test(output), output),
+    );
     const svg = join(project, "graphs/shop.svg");
-    const red =
+    const hasRedEdge =
       existsSync(svg) && /class="edge route bad" data-id="review [^"]* __end__"/.test(readFileSync(svg, "utf8"));
-    good.push(holds(`${name}: ${pool}: the picture has the untested edge in red`, red, said));
+    results.push(reportResult(`${name}: ${pool}: the picture shows the untested edge in red`, hasRedEdge, output));
     rmSync(join(project, "graphs"), { recursive: true, force: true });
-    const left = [...filesIn(project).filter((file) => !before.includes(file)), ...oursIn(temporary)];
-    good.push(holds(`${name}: ${pool}: no file is left`, left.length === 0, left.join("\n")));
+    const leftovers = [...listFiles(project).filter((file) => !filesBefore.includes(file)), ...listOwnFiles(temporary)];
+    results.push(reportResult(`${name}: ${pool}: no leftover files`, leftovers.length === 0, leftovers.join("\n")));
   }
-  const strict = step(`${name}: a threshold`, process.execPath, [vitest, "run"], project, { STRICT: "1" }, 1);
-  good.push(strict.good && holds(`${name}: the threshold says why`, /less than 100 %/.test(strict.said), strict.said));
-  good.push(step(`${name}: watch mode, run again twice`, process.execPath, ["watch.ts"], project).good);
-  return good.every(Boolean);
+  const strict = runStep(`${name}: a threshold`, process.execPath, [vitest, "run"], project, { STRICT: "1" }, 1);
+  results.push(
+    strict.good &&
+      reportResult(
+        `${name}: the threshold failure states its reason`,
+        /less than 100 %/.test(strict.said),
+        strict.said,
+      ),
+  );
+  results.push(runStep(`${name}: watch mode, two reruns`, process.execPath, ["watch.ts"], project).good);
+  return results.every(Boolean);
 }
 
-/** Files of the project; what npm and vitest keep for themselves aside. */
-function filesIn(folder: string): readonly string[] {
+/** Lists the files of the project, without those of npm and vitest. */
+function listFiles(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
     (file) => !file.startsWith("node_modules") && !file.startsWith("temporary"),
   );
 }
 
-function oursIn(folder: string): readonly string[] {
+function listOwnFiles(folder: string): readonly string[] {
   return readdirSync(folder).filter((file) => file.includes("statewright"));
 }
 
-function step(
-  what: string,
+function runStep(
+  label: string,
   program: string,
   args: readonly string[],
   cwd: string,
-  more: Readonly<Record<string, string>> = {},
+  extraEnv: Readonly<Record<string, string>> = {},
   expected = 0,
 ): { readonly good: boolean; readonly said: string } {
   const windows = process.platform === "win32";
   const path = [join(root, "node_modules/.bin"), process.env["PATH"]].join(delimiter);
-  const env = { ...process.env, PATH: path, NO_COLOR: "1", CI: "1", ...more };
+  const env = { ...process.env, PATH: path, NO_COLOR: "1", CI: "1", ...extraEnv };
   const { status, stdout, stderr } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
   const said = `${stdout}${stderr}`;
-  return { good: holds(what, status === expected, said), said };
+  return { good: reportResult(label, status === expected, said), said };
 }
 
-function holds(what: string, good: boolean, said: string): boolean {
-  console.log(`${good ? "ok    " : "FAILED"} ${what}`);
-  if (!good) console.error(said);
+function reportResult(label: string, good: boolean, output: string): boolean {
+  console.log(`${good ? "ok    " : "FAILED"} ${label}`);
+  if (!good) console.error(output);
   return good;
 }

@@ -1,48 +1,48 @@
-/** The runs of one agent that this process has at work, and who listens to all of them. */
+/** Registry of the active runs of one agent in this process, with listeners for the events of all runs. */
 import type { RunEvent, RunHandle } from "@statewright/core";
 
-/** Which run an event is of. */
+/** Id and thread of the run of an event. */
 export type EventSource = Pick<RunHandle<unknown>, "id" | "thread">;
 
-/** Called with each event of each run of an agent. */
+/** Listener for the events of all runs of an agent. */
 export type AgentListener = (event: RunEvent, run: EventSource) => void;
 
-/** The runs of one agent. */
-export interface RunsAtWork {
-  /** A run has begun; it is forgotten when it is over. */
-  readonly begun: (run: RunHandle<unknown>) => void;
-  /** Those of a thread, or all. */
-  readonly on: (thread: string | undefined) => readonly RunHandle<unknown>[];
-  /** Listen to the runs at work and to those to come, until the returned function is called. */
+/** Active runs of one agent. */
+export interface ActiveRuns {
+  /** Adds a started run; removes the run when its result resolves or rejects. */
+  readonly add: (run: RunHandle<unknown>) => void;
+  /** Lists the active runs of a thread, or all active runs. */
+  readonly list: (thread: string | undefined) => readonly RunHandle<unknown>[];
+  /** Subscribes a listener to active and future runs; returns the function that unsubscribes. */
   readonly subscribe: (listener: AgentListener) => () => void;
 }
 
-/** No runs yet. */
-export function runsAtWork(): RunsAtWork {
+/** Creates an empty registry. */
+export function createActiveRuns(): ActiveRuns {
   type Run = RunHandle<unknown>;
   const runs = new Set<Run>();
-  /** For each listener, how it is taken off each run. */
+  /** Unsubscribe functions per listener and run. */
   const listeners = new Map<{ readonly tell: AgentListener }, Map<Run, () => void>>();
   return {
-    begun: (run) => {
+    add: (run) => {
       runs.add(run);
-      for (const [{ tell }, offs] of listeners)
-        offs.set(
+      for (const [{ tell: notify }, unsubscribers] of listeners)
+        unsubscribers.set(
           run,
-          run.on((event) => tell(event, run)),
+          run.on((event) => notify(event, run)),
         );
-      const over = (): void => {
+      const remove = (): void => {
         runs.delete(run);
-        for (const offs of listeners.values()) offs.delete(run);
+        for (const unsubscribers of listeners.values()) unsubscribers.delete(run);
       };
-      run.result.then(over, over);
+      run.result.then(remove, remove);
     },
-    on: (thread) => [...runs].filter((run) => thread === undefined || run.thread === thread),
-    subscribe: (tell) => {
-      const listener = { tell };
-      listeners.set(listener, new Map([...runs].map((run) => [run, run.on((event) => tell(event, run))])));
+    list: (thread) => [...runs].filter((run) => thread === undefined || run.thread === thread),
+    subscribe: (notify) => {
+      const listener = { tell: notify };
+      listeners.set(listener, new Map([...runs].map((run) => [run, run.on((event) => notify(event, run))])));
       return () => {
-        for (const off of listeners.get(listener)?.values() ?? []) off();
+        for (const unsubscribe of listeners.get(listener)?.values() ?? []) unsubscribe();
         listeners.delete(listener);
       };
     },

@@ -1,43 +1,52 @@
-/** Files that go with a person's words: bytes, base64, data URLs and addresses, as blocks of a message. */
+/** Files of a user message (bytes, base64, data URLs, URLs) as content blocks. */
 import { type FileBlock, type ImageBlock, StatewrightError, toBase64 } from "@statewright/core";
 
-/** What a file is: its bytes, a data URL, an address that the provider reads itself, or base64. */
+/** Content of a file: bytes, base64, a data URL, or a URL that the provider fetches. */
 export type FileData = Uint8Array | ArrayBuffer | URL | string;
 
-/** A file, with what its data alone does not say. */
+/** File content with its MIME type and name. */
 export interface NamedFile {
   readonly data: FileData;
-  /** Such as `image/png`. Needed where neither the data nor the address tells it; it decides whether the model sees an image. */
+  /**
+   * MIME type such as `image/png`. Required when neither the content nor the URL reveals the type. Only `image/*`
+   * types become image blocks.
+   */
   readonly mimeType?: string;
   readonly name?: string;
 }
 
-/** A file that was uploaded to providers before: its ids, by their names, such as `{ openai: "file-1" }`. */
+/** File uploaded to providers before: file ids by provider name, such as `{ openai: "file-1" }`. */
 export interface UploadedFile {
   readonly uploaded: Readonly<Record<string, string>>;
-  /** Such as `application/pdf`. */
+  /** MIME type such as `application/pdf`. */
   readonly mimeType: string;
   readonly name?: string;
 }
 
-/** A file that goes with a person's words. */
+/** File attached to a user message. */
 export type AgentFile = FileData | NamedFile | UploadedFile;
 
-/** The bytes that may go with one message: they are saved with it, and sent again with every request of the thread. */
-export const mostFileBytes: number = 20 * 2 ** 20;
+/**
+ * Maximum total bytes of the files of one message. The store persists the files, and every model request of the
+ * thread repeats them.
+ */
+export const maxFileBytes: number = 20 * 2 ** 20;
 
-/** The blocks of files. Throws `invalid_input` for what cannot be read, has no known type, or is too large. */
-export function fileBlocks(files: readonly AgentFile[]): readonly (ImageBlock | FileBlock)[] {
+/**
+ * Converts files to content blocks. Throws `invalid_input` for an unreadable file, an unknown MIME type, or files
+ * above `maxFileBytes`.
+ */
+export function toFileBlocks(files: readonly AgentFile[]): readonly (ImageBlock | FileBlock)[] {
   let bytes = 0;
   return files.map((file, index) => {
-    const who = `file ${index + 1} of the input`;
-    if (isUploaded(file)) return uploadedBlock(who, file);
-    const { data, mimeType: said, name } = partsOf(who, file);
-    const read = readData(who, data);
-    const mimeType = typeOf(who, said ?? read.mimeType);
-    if (read.data !== undefined) bytes += bytesIn(read.data);
-    if (bytes > mostFileBytes) throw tooLarge(who, bytes);
-    const source = read.data === undefined ? { url: read.url } : { data: read.data };
+    const label = `file ${index + 1} of the input`;
+    if (isUploaded(file)) return toUploadedBlock(label, file);
+    const { data, mimeType: declaredType, name } = parseFile(label, file);
+    const content = readData(label, data);
+    const mimeType = parseMimeType(label, declaredType ?? content.mimeType);
+    if (content.data !== undefined) bytes += countBytes(content.data);
+    if (bytes > maxFileBytes) throw createSizeError(label, bytes);
+    const source = content.data === undefined ? { url: content.url } : { data: content.data };
     if (mimeType.startsWith("image/")) return { type: "image", mimeType, ...source };
     return { type: "file", mimeType, ...source, ...(name === undefined ? {} : { name }) };
   });
@@ -47,31 +56,38 @@ function isUploaded(file: unknown): file is { readonly [Part in keyof UploadedFi
   return typeof file === "object" && file !== null && "uploaded" in file;
 }
 
-function uploadedBlock(
-  who: string,
-  { uploaded, mimeType: said, name, ...stray }: { readonly [Part in keyof UploadedFile]: unknown },
+function toUploadedBlock(
+  label: string,
+  { uploaded, mimeType: declaredType, name, ...unexpected }: { readonly [Part in keyof UploadedFile]: unknown },
 ): ImageBlock | FileBlock {
-  const [other] = Object.keys(stray);
-  if (other !== undefined) throw unread(who, `has ${JSON.stringify(other)} beside uploaded`);
+  const [unexpectedKey] = Object.keys(unexpected);
+  if (unexpectedKey !== undefined)
+    throw createFileError(label, `has the property ${JSON.stringify(unexpectedKey)} next to "uploaded"`);
   const ids = typeof uploaded === "object" && uploaded !== null ? Object.values(uploaded) : [];
   if (ids.length === 0 || !ids.every((id) => typeof id === "string" && id !== ""))
-    throw unread(who, 'has no ids by the names of providers, uploaded: { openai: "file-1" }');
-  if (said !== undefined && typeof said !== "string") throw unread(who, "has a mimeType that is no text");
-  if (name !== undefined && typeof name !== "string") throw unread(who, "has a name that is no text");
-  const source = { mimeType: typeOf(who, said), uploaded: { ...(uploaded as Readonly<Record<string, string>>) } };
+    throw createFileError(label, 'has no file ids by provider name in "uploaded", such as { openai: "file-1" }');
+  if (declaredType !== undefined && typeof declaredType !== "string")
+    throw createFileError(label, "has a mimeType that is not a string");
+  if (name !== undefined && typeof name !== "string") throw createFileError(label, "has a name that is not a string");
+  const source = {
+    mimeType: parseMimeType(label, declaredType),
+    uploaded: { ...(uploaded as Readonly<Record<string, string>>) },
+  };
   if (source.mimeType.startsWith("image/")) return { type: "image", ...source };
   return { type: "file", ...source, ...(name === undefined ? {} : { name }) };
 }
 
-function partsOf(who: string, file: unknown): NamedFile {
+function parseFile(label: string, file: unknown): NamedFile {
   if (typeof file === "string" || file instanceof Uint8Array || file instanceof ArrayBuffer || file instanceof URL)
     return { data: file };
-  if (typeof file !== "object" || file === null || !("data" in file)) throw unread(who, "is no file");
-  const stray = Object.keys(file).find((key) => key !== "data" && key !== "mimeType" && key !== "name");
-  if (stray !== undefined) throw unread(who, `has ${JSON.stringify(stray)}, which no file has`);
+  if (typeof file !== "object" || file === null || !("data" in file)) throw createFileError(label, "is not a file");
+  const unexpectedKey = Object.keys(file).find((key) => key !== "data" && key !== "mimeType" && key !== "name");
+  if (unexpectedKey !== undefined)
+    throw createFileError(label, `has the unknown property ${JSON.stringify(unexpectedKey)}`);
   const { data, mimeType, name } = file as { readonly [Part in keyof NamedFile]: unknown };
-  if (mimeType !== undefined && typeof mimeType !== "string") throw unread(who, "has a mimeType that is no text");
-  if (name !== undefined && typeof name !== "string") throw unread(who, "has a name that is no text");
+  if (mimeType !== undefined && typeof mimeType !== "string")
+    throw createFileError(label, "has a mimeType that is not a string");
+  if (name !== undefined && typeof name !== "string") throw createFileError(label, "has a name that is not a string");
   return {
     data: data as FileData,
     ...(mimeType === undefined ? {} : { mimeType }),
@@ -79,65 +95,65 @@ function partsOf(who: string, file: unknown): NamedFile {
   };
 }
 
-type Read = { readonly mimeType: string | undefined } & (
+type FileContent = { readonly mimeType: string | undefined } & (
   | { readonly data: string; readonly url?: undefined }
   | { readonly url: string; readonly data?: undefined }
 );
 
-function readData(who: string, data: unknown): Read {
-  if (data instanceof ArrayBuffer) return readBytes(who, new Uint8Array(data));
-  if (data instanceof Uint8Array) return readBytes(who, data);
-  if (data instanceof URL) return readText(who, data.href);
-  if (typeof data === "string") return readText(who, data);
-  throw unread(who, "has data that is neither bytes nor text nor an address");
+function readData(label: string, data: unknown): FileContent {
+  if (data instanceof ArrayBuffer) return readBytes(label, new Uint8Array(data));
+  if (data instanceof Uint8Array) return readBytes(label, data);
+  if (data instanceof URL) return readText(label, data.href);
+  if (typeof data === "string") return readText(label, data);
+  throw createFileError(label, "has data that is neither bytes, a string nor a URL");
 }
 
-function readBytes(who: string, bytes: Uint8Array): Read {
-  if (bytes.length === 0) throw unread(who, "is empty");
-  if (bytes.length > mostFileBytes) throw tooLarge(who, bytes.length);
+function readBytes(label: string, bytes: Uint8Array): FileContent {
+  if (bytes.length === 0) throw createFileError(label, "is empty");
+  if (bytes.length > maxFileBytes) throw createSizeError(label, bytes.length);
   const data = toBase64(bytes);
-  return { data, mimeType: typeInBytes(data) };
+  return { data, mimeType: detectMimeType(data) };
 }
 
-function readText(who: string, text: string): Read {
-  if (text.startsWith("data:")) return readDataUrl(who, text);
-  if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return { data: base64In(who, text), mimeType: typeInBytes(text) };
-  if (!URL.canParse(text)) throw unread(who, "has an address that is none");
+function readText(label: string, text: string): FileContent {
+  if (text.startsWith("data:")) return readDataUrl(label, text);
+  if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return { data: parseBase64(label, text), mimeType: detectMimeType(text) };
+  if (!URL.canParse(text)) throw createFileError(label, "has an invalid URL");
   const { protocol, pathname, href } = new URL(text);
   if (protocol === "file:" || protocol === "blob:")
-    throw unread(who, `is at a ${protocol} address, which no provider can read: read it, and give its bytes`);
-  return { url: href, mimeType: typeInName(pathname) };
+    throw createFileError(label, `has a ${protocol} URL, which no provider can read: read the file and pass its bytes`);
+  return { url: href, mimeType: findMimeTypeByExtension(pathname) };
 }
 
-function readDataUrl(who: string, url: string): Read {
+function readDataUrl(label: string, url: string): FileContent {
   const comma = url.indexOf(",");
-  if (comma < 0) throw unread(who, "is a data URL without data");
-  const [mimeType, ...marks] = url.slice("data:".length, comma).split(";");
+  if (comma < 0) throw createFileError(label, "is a data URL without data");
+  const [mimeType, ...parameters] = url.slice("data:".length, comma).split(";");
   const body = url.slice(comma + 1);
-  const data = marks.includes("base64") ? base64In(who, body) : fromPercents(who, body);
+  const data = parameters.includes("base64") ? parseBase64(label, body) : decodePercentEncoding(label, body);
   return { data, mimeType: mimeType === "" ? "text/plain" : mimeType };
 }
 
-function fromPercents(who: string, body: string): string {
+function decodePercentEncoding(label: string, body: string): string {
   try {
     return toBase64(new TextEncoder().encode(decodeURIComponent(body)));
   } catch {
-    throw unread(who, "is a data URL that cannot be decoded");
+    throw createFileError(label, "is a data URL that cannot be decoded");
   }
 }
 
-function base64In(who: string, text: string): string {
-  if (text === "") throw unread(who, "is empty");
+function parseBase64(label: string, text: string): string {
+  if (text === "") throw createFileError(label, "is empty");
   if (text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text)) return text;
-  throw unread(who, "is a text that is neither base64 nor an address");
+  throw createFileError(label, "is a string that is neither base64 nor a URL");
 }
 
-function bytesIn(base64: string): number {
+function countBytes(base64: string): number {
   return (base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 }
 
-/** How the base64 of well-known kinds of files begins. */
-const beginnings: readonly (readonly [string, RegExp])[] = [
+/** Base64 prefixes of common file types. */
+const base64Prefixes: readonly (readonly [string, RegExp])[] = [
   ["image/png", /^iVBORw0KGgo/],
   ["image/jpeg", /^\/9j\//],
   ["image/gif", /^R0lGOD/],
@@ -145,11 +161,11 @@ const beginnings: readonly (readonly [string, RegExp])[] = [
   ["application/pdf", /^JVBERi0/],
 ];
 
-function typeInBytes(base64: string): string | undefined {
-  return beginnings.find(([, beginning]) => beginning.test(base64))?.[0];
+function detectMimeType(base64: string): string | undefined {
+  return base64Prefixes.find(([, prefix]) => prefix.test(base64))?.[0];
 }
 
-const endings: Readonly<Record<string, string>> = {
+const mimeTypesByExtension: Readonly<Record<string, string>> = {
   png: "image/png",
   jpg: "image/jpeg",
   jpeg: "image/jpeg",
@@ -165,27 +181,29 @@ const endings: Readonly<Record<string, string>> = {
   mp4: "video/mp4",
 };
 
-function typeInName(path: string): string | undefined {
-  const ending = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase();
-  return ending !== undefined && Object.hasOwn(endings, ending) ? endings[ending] : undefined;
+function findMimeTypeByExtension(path: string): string | undefined {
+  const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase();
+  return extension !== undefined && Object.hasOwn(mimeTypesByExtension, extension)
+    ? mimeTypesByExtension[extension]
+    : undefined;
 }
 
-function typeOf(who: string, mimeType: string | undefined): string {
-  if (mimeType === undefined) throw unread(who, "does not say what it is: give { data, mimeType }");
+function parseMimeType(label: string, mimeType: string | undefined): string {
+  if (mimeType === undefined) throw createFileError(label, "has an unknown MIME type: pass { data, mimeType }");
   if (/^[\w.+-]+\/[\w.+*-]+$/.test(mimeType)) return mimeType.toLowerCase();
-  throw unread(who, `has the mimeType ${JSON.stringify(mimeType)}, which is none`);
+  throw createFileError(label, `has the invalid mimeType ${JSON.stringify(mimeType)}`);
 }
 
-function tooLarge(who: string, bytes: number): StatewrightError {
+function createSizeError(label: string, bytes: number): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `with ${who} the files have ${bytes.toLocaleString("en")} bytes, and at most ${mostFileBytes.toLocaleString("en")} go with one message`,
-    next: "Give an address that the provider reads itself, or a smaller file",
+    what: `the files up to ${label} have ${bytes.toLocaleString("en")} bytes, the maximum per message is ${maxFileBytes.toLocaleString("en")}`,
+    next: "Pass a URL that the provider fetches, or a smaller file",
   });
 }
 
-function unread(who: string, why: string): StatewrightError {
+function createFileError(label: string, problem: string): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `${who} ${why}`,
-    next: "Give bytes, base64, a data URL or an address; { data, mimeType, name } says more of it, { uploaded, mimeType } names one that a provider has",
+    what: `${label} ${problem}`,
+    next: "Pass bytes, base64, a data URL or a URL; { data, mimeType, name } adds a type and a name, { uploaded, mimeType } refers to an uploaded file",
   });
 }

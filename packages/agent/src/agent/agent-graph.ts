@@ -1,4 +1,4 @@
-/** The graph of an agent: a model node and a tool node. */
+/** Graph of an agent: a model node and a tool node. */
 import {
   approval,
   type Channel,
@@ -18,86 +18,90 @@ import {
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
-import { type AgentOutput, readsOutput } from "../output/agent-output.ts";
-import { agentTurns, beginsTurns } from "../turns/agent-turns.ts";
-import { usualTurnLimit } from "../turns/turn-limit.ts";
-import { endedBy } from "./agent-end.ts";
+import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
+import { agentTurns, agentTurnsInput } from "../turns/agent-turns.ts";
+import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
+import { getAgentEnd } from "./agent-end.ts";
 import type { AnyAgentOptions } from "./agent-options.ts";
-import { afterModel, afterTools, afterWords, endsAfterTools } from "./agent-routes.ts";
+import { afterAnswer, afterModel, afterTools, shouldEndAfterTools } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
-import { questionsOf } from "./merge-interrupts.ts";
-import { nodeOf, refusingCalls } from "./model-node.ts";
-import { tellsFinish } from "./on-finish.ts";
+import { mergeInterrupts } from "./merge-interrupts.ts";
+import { createModelNode, refuseToolCalls } from "./model-node.ts";
+import { createFinishMiddleware } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 
-/** The graph of an agent: model → tools → model, until an answer calls none. An agent that was given no tools, of its own or of its provider, has a model only. */
-export function agentGraph(
-  given: AnyAgentOptions,
+/**
+ * Creates the graph of an agent: model → tools → model, until an answer without tool calls. Without tools of its own
+ * or of its provider, the graph has only the model node.
+ */
+export function createAgentGraph(
+  agentOptions: AnyAgentOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): Graph {
-  const { name, version = 1, stopWhen, prepareStep, inbox } = given;
-  const context = given.context as ContextDefinition | undefined;
-  const middleware = withOptions(given, output);
-  // What stands around sub-agents too is the graph's besides; in its own nodes it keeps its place in the list.
-  const policies = inherited(middleware);
-  const options = { ...given, middleware };
-  const counts = stopWhen !== undefined || prepareStep !== undefined;
-  const start = defineGraph({
+  const { name, version = 1, stopWhen, prepareStep, inbox } = agentOptions;
+  const context = agentOptions.context as ContextDefinition | undefined;
+  const middleware = addOptionMiddleware(agentOptions, output);
+  // Inherited middleware also becomes middleware of the graph, for sub-agents; the agent's own nodes run it at its
+  // place in the list.
+  const inheritedMiddleware = listInherited(middleware);
+  const options = { ...agentOptions, middleware };
+  const countsTurns = stopWhen !== undefined || prepareStep !== undefined;
+  const definition = defineGraph({
     name,
     version,
     state: defineState({
-      ...channelsOf(middleware),
+      ...collectChannels(middleware),
       ...options.state?.channels,
-      ...(counts && agentTurns),
+      ...(countsTurns && agentTurns),
       messages: messages(),
     }),
     ...(context && { context }),
     ...(inbox !== undefined && { inbox }),
-    ...(policies.length > 0 && { middleware: policies }),
-    ...(output && { output: readsOutput(output.schema) }),
-    ...(counts && { input: beginsTurns, private: ["agentTurns" as never] }),
-    interrupts: questionsOf(`the agent "${name}"`, [
-      { who: "what asks for a yes to calls", interrupts: { approve: approval } },
+    ...(inheritedMiddleware.length > 0 && { middleware: inheritedMiddleware }),
+    ...(output && { output: createGraphOutputSchema(output.schema) }),
+    ...(countsTurns && { input: agentTurnsInput, private: ["agentTurns" as never] }),
+    interrupts: mergeInterrupts(`agent "${name}"`, [
+      { who: "tool approval", interrupts: { approve: approval } },
       ...(Array.isArray(middleware) ? middleware : []).map((each) => ({
-        who: `the middleware "${each?.name}"`,
+        who: `middleware "${each?.name}"`,
         interrupts: each?.interrupts,
       })),
-      { who: "a tool without a body", interrupts: clientQuestions(tools) },
+      { who: "a client tool", interrupts: createClientInterrupts(tools) },
     ]),
   });
-  const own = Array.isArray(middleware) ? middleware : [];
-  const model = nodeOf(options, tools, output, usualTurnLimit(own, stopWhen));
-  const answerCalls = toolsOf(options, tools, output);
-  // A provider may ask before it runs a tool of its own: that is a call too.
-  if (options.tools === undefined && options.providerTools === undefined && answerCalls.final === undefined)
-    return start.nodes({ model: refusingCalls(model) }).edges({
+  const middlewareList = Array.isArray(middleware) ? middleware : [];
+  const model = createModelNode(options, tools, output, getDefaultTurnLimit(middlewareList, stopWhen));
+  const toolNodeOfAgent = createToolNode(options, tools, output);
+  // Provider tools also need the tool node: an approval request of the provider is a tool call.
+  if (options.tools === undefined && options.providerTools === undefined && toolNodeOfAgent.final === undefined)
+    return definition.nodes({ model: refuseToolCalls(model) }).edges({
       [START]: "model",
-      model: route(["model", END], afterWords),
+      model: route(["model", END], afterAnswer),
     });
-  return start.nodes({ model, tools: answerCalls }).edges({
+  return definition.nodes({ model, tools: toolNodeOfAgent }).edges({
     [START]: "model",
     model: route(["tools", "model", END], afterModel),
     tools: route(["model", END], afterTools<Conversation>(stopWhen as StopWhen<Conversation> | undefined)),
   });
 }
 
-/** Middleware that is inherited. What is no list is refused where the tool node is made. */
-function inherited(middleware: readonly Middleware[]): readonly Middleware[] {
+/** Lists the inherited middleware. `toolNode` rejects a middleware option that is not an array. */
+function listInherited(middleware: readonly Middleware[]): readonly Middleware[] {
   return Array.isArray(middleware) ? middleware.filter((each) => each?.inherited === true) : [];
 }
 
-/** The agent's own middleware, behind what its options mean. */
-function withOptions(
+/** Prepends the middleware derived from agent options to the agent's own middleware. */
+function addOptionMiddleware(
   { middleware = [], onFinish }: AnyAgentOptions,
   output: AgentOutput | undefined,
 ): readonly Middleware[] {
-  const own = middleware as readonly Middleware[];
-  if (!Array.isArray(own)) return own;
-  return onFinish === undefined ? own : [tellsFinish(onFinish, output), ...own];
+  const middlewareList = middleware as readonly Middleware[];
+  if (!Array.isArray(middlewareList)) return middlewareList;
+  return onFinish === undefined ? middlewareList : [createFinishMiddleware(onFinish, output), ...middlewareList];
 }
 
-function toolsOf(
+function createToolNode(
   options: AnyAgentOptions & { readonly middleware: readonly Middleware[] },
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
@@ -106,7 +110,7 @@ function toolsOf(
   return toolNode({
     tools,
     middleware: options.middleware,
-    ends: (state: Conversation) => (endsAfterTools(stopWhen, state) ? endedBy(state.messages) : undefined),
+    ends: (state: Conversation) => (shouldEndAfterTools(stopWhen, state) ? getAgentEnd(state.messages) : undefined),
     unconfirmed: "deny",
     ...(strategy && { strategy }),
     ...(onInvalidCall && { onInvalidCall }),
@@ -119,8 +123,8 @@ function toolsOf(
   });
 }
 
-/** A tool without a body asks the application, under its own name. */
-function clientQuestions(tools: ToolRegistry<Conversation>): InterruptShape {
+/** Creates the interrupts of client tools: a tool without a body interrupts the run under the name of the tool. */
+function createClientInterrupts(tools: ToolRegistry<Conversation>): InterruptShape {
   return Object.fromEntries(
     tools.names().flatMap((name) => {
       const spec = tools.get(name)?.spec;
@@ -129,20 +133,20 @@ function clientQuestions(tools: ToolRegistry<Conversation>): InterruptShape {
   );
 }
 
-/** What middleware keeps its facts in. What is no list is refused where the tool node is made. */
-function channelsOf(middleware: readonly Middleware[]): NonNullable<Middleware["channels"]> {
+/** Collects the channels of middleware. `toolNode` rejects a middleware option that is not an array. */
+function collectChannels(middleware: readonly Middleware[]): NonNullable<Middleware["channels"]> {
   const channels: Record<string, Channel> = {};
   if (!Array.isArray(middleware)) return channels;
-  for (const { name, channels: own = {} } of middleware.filter(isObject)) {
-    const twice = Object.keys(own).find(
-      (channel) => Object.hasOwn(channels, channel) && channels[channel] !== own[channel],
+  for (const { name, channels: middlewareChannels = {} } of middleware.filter(isObject)) {
+    const duplicate = Object.keys(middlewareChannels).find(
+      (channel) => Object.hasOwn(channels, channel) && channels[channel] !== middlewareChannels[channel],
     );
-    if (twice !== undefined)
+    if (duplicate !== undefined)
       throw new StatewrightError("invalid_option", {
-        what: `the middleware "${name}" keeps its facts in the channel "${twice}", as another one does`,
-        next: "Give one of them another name, or leave one of them out",
+        what: `middleware "${name}" declares the channel "${duplicate}", which another middleware declares too`,
+        next: "Rename one of the middleware, or remove one",
       });
-    Object.assign(channels, own);
+    Object.assign(channels, middlewareChannels);
   }
   return channels;
 }

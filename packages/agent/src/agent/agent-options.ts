@@ -1,4 +1,4 @@
-/** What `createAgent` takes. */
+/** Options of `createAgent`. */
 import type {
   ContextDefinition,
   Model,
@@ -15,13 +15,13 @@ import type { OnFinish } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 
 /**
- * What `createAgent` takes. `Tools` are the names of its tools, `Choices` those that its model may have to call: where a list
- * of tools says them, any other does not compile.
+ * Options of `createAgent`. `Tools` is the union of the tool names; `Choices` the union of the names allowed in
+ * `toolChoice`. With a statically known tool list, other names do not compile.
  */
 export interface AgentOptions<
   Types extends StateTypes,
   Context,
-  Given,
+  ContextInput,
   AnyModel = Model,
   Output = never,
   Tools extends string = string,
@@ -31,47 +31,52 @@ export interface AgentOptions<
     "output" | "maxTurns"
   > {
   readonly name: string;
-  /** Count up when a change of the agent must not be taken for the old one. Default 1. */
+  /** Version of the agent; increment it when pending threads must not continue with the changed agent. Default 1. */
   readonly version?: number;
-  /** Channels of the agent's own, beside `messages`. */
+  /** Channels of the agent in addition to `messages`. */
   readonly state?: StateDefinition<Types>;
-  readonly context?: ContextDefinition<Context, Given>;
-  /** What the agent gives as `output` of its result: a schema, or a schema and how the model is asked for it. */
+  readonly context?: ContextDefinition<Context, ContextInput>;
+  /** Structured output of the agent (`output` of the result): a schema, or a schema with output options. */
   readonly output?: OutputInput<Output> | OutputOptions<Output>;
   /**
-   * How often the model is asked between two words of people, before the agent ends `by` this; Infinity for no limit. Default:
-   * 50, and none where the agent has a `budget` or `turnCountIs`.
+   * Maximum model calls per user input, before the agent ends `by` this limit; Infinity for no limit. Default: 50, or
+   * no limit for agents with a `budget` or `turnCountIs`.
    */
   readonly maxTurns?: number;
-  /** Ends the agent when calls have been answered: a condition, or several of which any does. */
+  /** Condition, or a list of conditions, that ends the agent after tool results; the first match wins. */
   readonly stopWhen?: StopWhen<AgentState<Types>["state"]>;
-  /** Told when the agent ends by itself; see {@link OnFinish} for what holds after a crash. */
+  /**
+   * Callback after the agent has ended; not called for cancelled or failed runs. See {@link OnFinish} for the
+   * guarantee after a crash.
+   */
   readonly onFinish?: OnFinish<
     AgentState<Types>["state"],
     NoInfer<Context>,
     [Output] extends [never] ? undefined : NoInfer<Output> | undefined
   >;
-  /** What becomes of calls that cannot be run. Default: answered, so that the model mends them. */
+  /** Policy for invalid tool calls. Default: an error result, so that the model repairs the call. */
   readonly onInvalidCall?: ToolNodeOptions<unknown, unknown>["onInvalidCall"];
-  /** Where its threads are kept; runs may give another. */
+  /** Store of the agent's threads; the options of a run override it. */
   readonly store?: Store;
-  /** How the calls of one message share time. Default `parallel`. */
+  /** Scheduling of the tool calls of one message. Default `parallel`. */
   readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
-  /** How many calls of one message may run at the same time. Default: no limit. */
+  /** Maximum concurrent tool calls of one message. Default: no limit. */
   readonly maxToolConcurrency?: number;
-  /** How much of a tool's result the model sees. Default: 8 KiB of one block, 50 KiB in all. */
+  /** Maximum size of a tool result in the conversation. Default: 8 KiB per block, 50 KiB in total. */
   readonly limits?: ToolNodeOptions<unknown, unknown>["limits"];
-  /** Where large results are kept, instead of in the store of the run. */
+  /** Artifact store for large tool results. Default: the store of the run. */
   readonly artifacts?: ToolNodeOptions<unknown, unknown>["artifacts"];
-  /** How many calls of one message may run; those after them are refused, each with an answer. Default: no limit. */
+  /** Maximum tool calls of one message; each further call gets an error result. Default: no limit. */
   readonly maxToolCalls?: number;
-  /** What a message that comes while tools are at work does to calls that have not begun. Default `skip-remaining`. */
+  /**
+   * Effect of an inbox message that arrives during tool calls on the calls not yet started. Default `skip-remaining`.
+   */
   readonly steering?: ToolNodeOptions<unknown, unknown>["steering"];
-  /** How many of the messages that wait for a run are taken in at a time. Default `all`. */
+  /** Number of inbox messages delivered at a time. Default `all`. */
   readonly inbox?: "one" | "all";
 }
 
-/** An agent's options without their types: what its graph is built from. */
+/** Untyped options of an agent, from which its graph is built. */
 export type AnyAgentOptions = AnyModelNodeOptions &
   Pick<
     AgentOptions<StateTypes, unknown, unknown>,

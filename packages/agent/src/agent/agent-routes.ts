@@ -1,46 +1,55 @@
-/** Where an agent goes next, read from its conversation: the routes of its graph, for a graph of your own. */
-import { callsOf, END, type Message } from "@statewright/core";
+/** Routes of an agent's graph, computed from the conversation; also usable in user-defined graphs. */
+import { END, listToolCalls, type Message } from "@statewright/core";
 import type { Conversation } from "./agent-state.ts";
-import { isToStop, type StopWhen } from "./stop-when.ts";
+import { type StopWhen, shouldStop } from "./stop-when.ts";
 
-/** After the model: calls go to the tools, an answer ends the agent, and what was said since goes back to the model. */
+/** Route after the model: `tools` for tool calls, END for an answer, `model` when a user message arrived meanwhile. */
 export function afterModel({ messages }: Conversation): "tools" | "model" | typeof END {
-  return callsTools(messages) ? "tools" : afterWords({ messages });
+  return hasOpenCalls(messages) ? "tools" : afterAnswer({ messages });
 }
 
-/** After a model that has no tools. */
-export function afterWords({ messages }: Conversation): "model" | typeof END {
+/** Route after the model in an agent without tools. */
+export function afterAnswer({ messages }: Conversation): "model" | typeof END {
   return isAnswered(messages) ? END : "model";
 }
 
-/** After the tools: back to the model, unless a call or a condition ends the agent. Whoever has spoken since is answered first. */
+/**
+ * Route after the tools: `model`, unless a tool result or `stopWhen` ends the agent. A user message that arrived
+ * meanwhile is answered first.
+ */
 export function afterTools<State extends Conversation>(
   stopWhen?: StopWhen<State>,
 ): (state: State) => "model" | typeof END {
-  return (state) => (endsAfterTools(stopWhen as StopWhen<never> | undefined, state) ? END : "model");
+  return (state) => (shouldEndAfterTools(stopWhen as StopWhen<never> | undefined, state) ? END : "model");
 }
 
-/** Whether the answers of a set of calls are the last of an agent's conversation. */
-export function endsAfterTools(stopWhen: StopWhen<never> | undefined, state: Conversation): boolean {
+/** True when the agent ends after the tool results at the end of its conversation. */
+export function shouldEndAfterTools(stopWhen: StopWhen<never> | undefined, state: Conversation): boolean {
   const { messages } = state;
   if (messages[messages.length - 1]?.role !== "tool") return false;
-  return isToEnd(messages) || isToStop(stopWhen, state);
+  return isEndRequested(messages) || shouldStop(stopWhen, state);
 }
 
-/** Every call gets its answer from the tool node, also one that it refuses because the message was cut off. */
-function callsTools(conversation: readonly Message[]): boolean {
+/**
+ * True when the conversation ends with tool calls. The tool node answers every call, including calls refused because
+ * the model output was truncated.
+ */
+function hasOpenCalls(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
-  return last?.role === "assistant" && callsOf(last).length > 0;
+  return last?.role === "assistant" && listToolCalls(last).length > 0;
 }
 
-/** Whether the model has the last word: a message that came while it spoke is answered next. */
+/**
+ * True when the conversation ends with an answer of the model. False after a user message that arrived during the
+ * model call.
+ */
 export function isAnswered(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
-  return last?.role === "assistant" && callsOf(last).length === 0;
+  return last?.role === "assistant" && listToolCalls(last).length === 0;
 }
 
-/** Whether a call of the last set asked the agent to end. */
-function isToEnd(conversation: readonly Message[]): boolean {
+/** True when a result of the last tool calls requests the end of the agent. */
+function isEndRequested(conversation: readonly Message[]): boolean {
   for (let index = conversation.length - 1; index >= 0; index--) {
     const message = conversation[index];
     if (message?.role !== "tool") return false;

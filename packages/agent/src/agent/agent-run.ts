@@ -1,4 +1,4 @@
-/** A run of an agent at work: the handle of its graph's run, in the words of agents. */
+/** Handle of an agent run: the handle of its graph run with messages instead of state updates. */
 import {
   type AgentEnd,
   type Message,
@@ -9,8 +9,8 @@ import {
   StatewrightError,
   type World,
 } from "@statewright/core";
-import { type PartialOutput, partialOutputs } from "../output/partial-output.ts";
-import { answerText, endedBy } from "./agent-end.ts";
+import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";
+import { getAgentEnd, getAnswerText } from "./agent-end.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 
 type WithEnd<Result> = Result extends { readonly status: "done" }
@@ -19,80 +19,81 @@ type WithEnd<Result> = Result extends { readonly status: "done" }
 
 interface Ended {
   readonly ended: AgentEnd;
-  /** The text of the answer, which is JSON where the agent has an output; empty when it ended without one. */
+  /** Text of the answer; JSON for an agent with structured output; empty when the agent ended without an answer. */
   readonly text: string;
 }
 
-/** How a run of an agent ended for now; where it is done, `text` is its answer, and `ended` says by what it ended. */
+/** Result of an agent run. When `status` is "done", `text` is the answer and `ended` the reason of the end. */
 export type AgentResult<State, Output = unknown> = WithEnd<RunResult<State, Output>>;
 
-/** A run of an agent at work. */
+/** Handle of an agent run. */
 export interface AgentRun<State, Output = unknown> extends RunHandle<State, Output> {
   readonly result: Promise<AgentResult<State, Output>>;
-  /** Say something to the run while it works: it is heard before the next request to the model. */
+  /** Sends a message to the active run; delivered before the next model request. */
   steer(input: AgentInput): Promise<void>;
-  /** Say something that is heard only when the agent would end otherwise: it goes on instead. */
+  /** Sends a message that is delivered only when the agent would otherwise end; the run then continues. */
   followUp(input: AgentInput): Promise<void>;
   /**
-   * The output of an agent that has one, while its model writes it: what there is of it, each time that there is more. The
-   * schema has not seen it; what counts is `output` of the result. Throws `invalid_option` for an agent without an output.
+   * Streams the structured output while the model writes it, as growing partial values. Partial values are not
+   * validated; use `output` of the result for the validated value. Throws `invalid_option` for an agent without
+   * `output`.
    */
   partialOutput(): AsyncIterableIterator<PartialOutput<NonNullable<Output>>>;
 }
 
-/** A run of an agent, and every event of it: `for await (const event of agent.stream({ input }))`. */
+/** Agent run with all its events: `for await (const event of agent.stream({ input }))`. */
 export interface AgentStream<State, Output = unknown>
   extends AgentRun<State, Output>,
     AsyncIterable<RunEvent, undefined, undefined> {}
 
-type Talk = { readonly messages: readonly Message[] };
+type ConversationState = { readonly messages: readonly Message[] };
 
-/** The handle of an agent's run from that of its graph's. */
-export function agentRun<State extends Talk>(
+/** Creates the handle of an agent run from the handle of its graph run. */
+export function createAgentRun<State extends ConversationState>(
   handle: RunHandle<State, unknown>,
   world: World | undefined,
   output: OutputSchema | undefined,
 ): AgentRun<State> {
-  const result = handle.result.then((ended): AgentResult<State> => {
-    if (ended.status !== "done") return ended;
-    const { messages } = ended.state;
-    return { ...ended, ended: endedBy(messages), text: answerText(messages) };
+  const result = handle.result.then((runResult): AgentResult<State> => {
+    if (runResult.status !== "done") return runResult;
+    const { messages } = runResult.state;
+    return { ...runResult, ended: getAgentEnd(messages), text: getAnswerText(messages) };
   });
-  /** Whoever reads the events learns of a failure by them. */
-  const read = <Reader>(reader: Reader): Reader => {
-    result.catch(toldByEvents);
+  /** Marks a rejection of `result` as handled: readers of events receive the failure as an event. */
+  const markHandled = <Reader>(reader: Reader): Reader => {
+    result.catch(ignoreRejection);
     return reader;
   };
   return {
     ...handle,
     result,
-    events: (...options) => read(handle.events(...options)),
-    values: () => read(handle.values()),
-    text: (...options) => read(handle.text(...options)),
-    on: (listener) => read(handle.on(listener)),
+    events: (...options) => markHandled(handle.events(...options)),
+    values: () => markHandled(handle.values()),
+    text: (...options) => markHandled(handle.text(...options)),
+    on: (listener) => markHandled(handle.on(listener)),
     steer: async (input) => handle.steer(toMessages(input, world)),
     followUp: async (input) => handle.followUp(toMessages(input, world)),
     partialOutput: () => {
-      if (output === undefined) throw noOutput();
-      const partial: AsyncIterableIterator<unknown> = partialOutputs(read(handle.events()), output);
+      if (output === undefined) throw createNoOutputError();
+      const partial: AsyncIterableIterator<unknown> = streamPartialOutputs(markHandled(handle.events()), output);
       return partial as AsyncIterableIterator<never>;
     },
   };
 }
 
-function noOutput(): StatewrightError {
+function createNoOutputError(): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: "the output of a run was to be read while it is written, and its agent has none",
-    next: "Give createAgent an output, or read text()",
+    what: "partialOutput: the agent has no output",
+    next: "Add `output` to createAgent, or use text()",
   });
 }
 
-function toldByEvents(): void {
+function ignoreRejection(): void {
   // Awaiting `result` still rejects.
 }
 
-/** The run with all its events from the first on. */
-export function agentStream<State>(run: AgentRun<State>): AgentStream<State> {
+/** Adds an async iterator over all events, from the first event on. */
+export function toAgentStream<State>(run: AgentRun<State>): AgentStream<State> {
   const events = run.events();
   return { ...run, [Symbol.asyncIterator]: () => events };
 }

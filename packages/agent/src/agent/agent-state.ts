@@ -1,33 +1,33 @@
-/** The state of an agent, and the types of its graph. */
-import type { approval, Message, StateTypes, TypesOf, TypesWith } from "@statewright/core";
+/** State of an agent, and the types of its graph. */
+import type { approval, GraphTypesWithNodes, GraphTypesWithoutNodes, Message, StateTypes } from "@statewright/core";
 import type { CountedTurns } from "../turns/agent-turns.ts";
 
-/** The state of an agent: the user's own and the conversation. */
+/** State of an agent: user-defined channels and the conversation. */
 export interface AgentState<Types extends StateTypes> extends StateTypes {
   readonly state: Types["state"] & { readonly messages: readonly Message[] };
   readonly update: Types["update"] & { readonly messages?: readonly Message[] };
   readonly input: Types["input"] & { readonly messages?: readonly Message[] | undefined };
 }
 
-/** The state of an agent that has none of its own. */
+/** State types of an agent without channels of its own. */
 export interface NoState extends StateTypes {
   readonly state: Readonly<Record<never, never>>;
   readonly update: Readonly<Record<never, never>>;
   readonly input: Readonly<Record<never, never>>;
 }
 
-/** The types of an agent's graph; `Output` is `never` for an agent without an output of its own. */
+/** Types of an agent's graph; `Output` is `never` for an agent without structured output. */
 export type AgentTypes<
   Types extends StateTypes,
   Context,
-  Given,
+  ContextInput,
   Output = never,
   Tools extends string = string,
-> = TypesWith<
-  TypesOf<
+> = GraphTypesWithNodes<
+  GraphTypesWithoutNodes<
     AgentState<Types>,
     Context,
-    Given,
+    ContextInput,
     { readonly approve: typeof approval },
     never,
     never,
@@ -38,10 +38,13 @@ export type AgentTypes<
   Tools
 >;
 
-/** What a finished run of an agent gives: its output, where it has one and came to it, or its state. */
+/**
+ * Output of a finished agent run: the structured output (undefined when the agent ended without an answer), or the
+ * state.
+ */
 export type OutputOf<Types extends StateTypes, Output> = [Output] extends [never]
   ? AgentState<Types>["state"]
   : Output | undefined;
 
-/** What the functions of an agent's own read of any state. */
+/** State as read by the functions of this package, independent of user-defined channels. */
 export type Conversation = { readonly messages: readonly Message[] } & Partial<CountedTurns>;

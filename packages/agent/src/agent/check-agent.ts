@@ -1,12 +1,12 @@
-/** What no agent can be made of is refused, with what to give instead. */
+/** Validates the options of agents and model nodes. */
 import {
   asksAboutCalls,
   checkCallPolicy,
+  checkDuplicatePolicy,
   checkOptions,
   isModel,
+  listOptionNames,
   type Middleware,
-  optionNames,
-  refuseSaidTwice,
   type StateTypes,
   StatewrightError,
   type Tool,
@@ -15,10 +15,10 @@ import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import { checkCount, checkFunction } from "./check-option.ts";
 import type { ModelNodeOptions } from "./model-node.ts";
-import { checkToolChoice, meantForSteps, settingNames } from "./prepare-step.ts";
+import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
-const nodeOptions = optionNames<ModelNodeOptions>({
+const nodeOptions = listOptionNames<ModelNodeOptions>({
   model: true,
   instructions: true,
   tools: true,
@@ -34,7 +34,7 @@ const nodeOptions = optionNames<ModelNodeOptions>({
   output: true,
   maxTurns: true,
 });
-const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
+const agentOptions = listOptionNames<AgentOptions<StateTypes, unknown, unknown>>({
   name: true,
   version: true,
   model: true,
@@ -66,10 +66,10 @@ const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
   inbox: true,
 });
 
-/** What the options of agents are called elsewhere. */
-const meantForAgents: Readonly<Record<string, string>> = {
+/** Suggestions for option names of other frameworks. */
+const agentOptionHints: Readonly<Record<string, string>> = {
   ...Object.fromEntries(settingNames.map((name) => [name, `settings: { ${name} }`])),
-  ...meantForSteps,
+  ...stepOptionHints,
   maxTokens: "settings: { maxOutputTokens }",
   maxSteps: "maxTurns",
   maxIterations: "maxTurns",
@@ -82,55 +82,56 @@ const meantForAgents: Readonly<Record<string, string>> = {
   onStepFinish: "middleware with the hook onMessage",
 };
 
-/** Throws `invalid_option` for what no agent can be made of; graph, tools and middleware are checked where they are made. */
+/**
+ * Throws `invalid_option` for invalid agent options. Graph, tool and middleware factories validate their own options.
+ */
 export function checkAgent(options: unknown): void {
-  checkOptions("createAgent", options, agentOptions, "invalid_option", meantForAgents);
-  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...more } = options as Readonly<
-    Record<string, unknown>
-  >;
-  const owner = typeof name === "string" ? `the agent "${name}"` : "an agent";
-  checkAsking(owner, more);
+  checkOptions("createAgent", options, agentOptions, "invalid_option", agentOptionHints);
+  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...modelOptions } =
+    options as Readonly<Record<string, unknown>>;
+  const owner = typeof name === "string" ? `agent "${name}"` : "an agent";
+  checkModelOptions(owner, modelOptions);
   if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
-    throw unfit(`the state of ${owner}`, state, "defineState({ name: schema, … })");
+    throw createOptionError(`\`state\` of ${owner}`, state, "defineState({ name: schema, … })");
   if (store !== undefined && !(typeof store === "object" && store !== null && "claim" in store))
-    throw unfit(`the store of ${owner}`, store, "memoryStore() or sqliteStore(path)");
+    throw createOptionError(`\`store\` of ${owner}`, store, "memoryStore() or sqliteStore(path)");
   checkStopWhen(owner, stopWhen);
   checkFunction(owner, { onFinish });
   checkCount(owner, { maxToolCalls, maxToolConcurrency });
   if (typeof state === "object" && state !== null && hasChannel(state, "agentTurns"))
     throw new StatewrightError("invalid_option", {
-      what: `the state of ${owner} has a channel "agentTurns", in which agents count their turns`,
-      next: "Give the channel another name",
+      what: `\`state\` of ${owner} declares the channel "agentTurns", which is reserved for the turn count of agents`,
+      next: "Rename the channel",
     });
 }
 
 /**
- * Throws `invalid_option` for a tool that wants a person to be asked before each call, where no middleware of the agent could
- * ask. Only middleware that says so, `asks: ["approve"]`, is taken to ask. Calls of tools that come later are denied.
+ * Throws `invalid_option` for a tool with `confirm: "always"` when no middleware of the agent can ask a person. Only
+ * middleware with `asks: ["approve"]` counts. Calls of tools added later are denied.
  */
-export function checkConfirmed(
+export function checkConfirmTools(
   agent: string,
   tools: ReadonlyMap<string, Pick<Tool, "spec">>,
   middleware: readonly Middleware[],
 ): void {
-  // What is no list is refused where the tool node is made.
+  // `toolNode` rejects a middleware option that is not an array.
   if (!Array.isArray(middleware) || middleware.some(asksAboutCalls)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
     throw new StatewrightError("invalid_option", {
-      what: `the tool "${name}" of the agent "${agent}" says confirm: "always", and no middleware of the agent asks anybody`,
-      next: `Add confirmTools() to its middleware, or middleware of your own whose beforeTool asks and that says so, asks: ["approve"], or take confirm away from the tool`,
+      what: `agent "${agent}": the tool "${name}" has confirm: "always", and no middleware of the agent asks for approval`,
+      next: `Add confirmTools() to its middleware, add middleware with asks: ["approve"] and a beforeTool hook that asks, or remove confirm from the tool`,
     });
   }
 }
 
-/** Throws `invalid_option` for what no model node can be made of. */
+/** Throws `invalid_option` for invalid model node options. */
 export function checkModelNode(options: unknown): void {
-  checkOptions("modelNode", options, nodeOptions, "invalid_option", meantForAgents);
-  checkAsking("modelNode", options as Readonly<Record<string, unknown>>);
+  checkOptions("modelNode", options, nodeOptions, "invalid_option", agentOptionHints);
+  checkModelOptions("modelNode", options as Readonly<Record<string, unknown>>);
 }
 
-function checkAsking(
+function checkModelOptions(
   owner: string,
   {
     model,
@@ -146,21 +147,33 @@ function checkAsking(
   }: Readonly<Record<string, unknown>>,
 ): void {
   if (!isModel(model))
-    throw unfit(`the model of ${owner}`, model, "a model, such as scriptedModel([…]) or one of a provider");
+    throw createOptionError(`\`model\` of ${owner}`, model, "a model, such as scriptedModel([…]) or a provider model");
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
-    throw unfit(`the instructions of ${owner}`, instructions, "a text, or a function of state and context");
+    throw createOptionError(
+      `\`instructions\` of ${owner}`,
+      instructions,
+      "a string, or a function of state and context",
+    );
   if (allowedTools !== undefined && !Array.isArray(allowedTools) && typeof allowedTools !== "function")
-    throw unfit(`allowedTools of ${owner}`, allowedTools, "a list of names, or a function of state and context");
-  if (settings !== undefined) checkOptions(`the settings of ${owner}`, settings, settingNames);
+    throw createOptionError(
+      `\`allowedTools\` of ${owner}`,
+      allowedTools,
+      "a list of tool names, or a function of state and context",
+    );
+  if (settings !== undefined) checkOptions(`\`settings\` of ${owner}`, settings, settingNames);
   checkCallPolicy(owner, policy);
-  const around = Array.isArray(middleware) ? (middleware as readonly (Middleware | undefined)[]) : [];
-  const said = around.flatMap((each) =>
-    each?.modelCall === undefined ? [] : [[`the middleware "${each.name}"`, each.modelCall] as const],
+  const middlewareList = Array.isArray(middleware) ? (middleware as readonly (Middleware | undefined)[]) : [];
+  const middlewarePolicies = middlewareList.flatMap((each) =>
+    each?.modelCall === undefined ? [] : [[`middleware "${each.name}"`, each.modelCall] as const],
   );
-  if (said.length > 0) refuseSaidTwice(owner, [["its own options", policy], ...said]);
+  if (middlewarePolicies.length > 0) checkDuplicatePolicy(owner, [["its own options", policy], ...middlewarePolicies]);
   checkToolChoice(owner, toolChoice);
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
-    throw unfit(`providerTools of ${owner}`, providerTools, "a list of tools that providerTool(…) makes");
+    throw createOptionError(
+      `\`providerTools\` of ${owner}`,
+      providerTools,
+      "a list of tools created with providerTool(…)",
+    );
   checkFunction(owner, { prepareStep });
   checkMaxTurns(owner, maxTurns);
 }
@@ -170,10 +183,10 @@ function hasChannel(state: object, name: string): boolean {
   return typeof channels === "object" && channels !== null && Object.hasOwn(channels, name);
 }
 
-function unfit(what: string, given: unknown, wanted: string): StatewrightError {
+function createOptionError(where: string, value: unknown, expected: string): StatewrightError {
   const kind =
-    typeof given === "string" ? JSON.stringify(given) : given === null ? "null" : `a value of the type ${typeof given}`;
-  return new StatewrightError("invalid_option", { what: `${what} is ${kind}`, next: `Give ${wanted}` });
+    typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : `a value of type ${typeof value}`;
+  return new StatewrightError("invalid_option", { what: `${where} is ${kind}`, next: `Give ${expected}` });
 }
 
 function isProviderTool(tool: unknown): boolean {

@@ -1,62 +1,69 @@
-/** Options of ready middleware, looked at where they are given. */
+/** Validators of middleware and agent options. */
 import { StatewrightError } from "@statewright/core";
 
-/** Throws `invalid_option` where one of these is given and is no whole number from `least`. */
-export function checkCount(owner: string, given: Readonly<Record<string, unknown>>, least = 1): void {
-  for (const [option, value] of Object.entries(given))
-    if (value !== undefined && !(typeof value === "number" && Number.isInteger(value) && value >= least))
-      throw unfitOption(owner, option, value, `a whole number from ${least}`);
+/** Throws `invalid_option` when an option is set and not an integer ≥ `min`. */
+export function checkCount(owner: string, options: Readonly<Record<string, unknown>>, min = 1): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !(typeof value === "number" && Number.isInteger(value) && value >= min))
+      throw invalidOption(owner, option, value, `an integer ≥ ${min}`);
 }
 
-/** Throws `invalid_option` where one of these is given and is no time above 0. */
-export function checkTime(owner: string, given: Readonly<Record<string, unknown>>): void {
-  for (const [option, value] of Object.entries(given))
+/** Throws `invalid_option` when an option is set and not a number of milliseconds > 0. */
+export function checkTime(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(typeof value === "number" && value > 0 && value < Infinity))
-      throw unfitOption(owner, option, value, "milliseconds above 0");
+      throw invalidOption(owner, option, value, "a number of milliseconds > 0");
 }
 
-/** Throws `invalid_option` where one of these is neither true nor false. */
-export function checkFlag(owner: string, given: Readonly<Record<string, unknown>>): void {
-  for (const [option, value] of Object.entries(given))
-    if (typeof value !== "boolean") throw unfitOption(owner, option, value, "true or false");
+/** Throws `invalid_option` when an option is not a boolean. */
+export function checkFlag(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (typeof value !== "boolean") throw invalidOption(owner, option, value, "true or false");
 }
 
-/** Throws `invalid_option` where one of these is given and is no list of texts. */
-export function checkTexts(owner: string, given: Readonly<Record<string, unknown>>): void {
-  for (const [option, value] of Object.entries(given))
+/** Throws `invalid_option` when an option is set and not an array of strings. */
+export function checkStrings(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(Array.isArray(value) && value.every((each) => typeof each === "string")))
-      throw unfitOption(owner, option, value, "a list of texts");
+      throw invalidOption(owner, option, value, "a list of strings");
 }
 
-/** Throws `invalid_option` where one of these is given and is no function. */
-export function checkFunction(owner: string, given: Readonly<Record<string, unknown>>): void {
-  for (const [option, value] of Object.entries(given))
-    if (value !== undefined && typeof value !== "function") throw unfitOption(owner, option, value, "a function");
+/** Throws `invalid_option` when an option is set and not a function. */
+export function checkFunction(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && typeof value !== "function") throw invalidOption(owner, option, value, "a function");
 }
 
-/** Throws `invalid_option` where one of these is none of the words for it. */
-export function checkWord(owner: string, given: Readonly<Record<string, unknown>>, words: readonly string[]): void {
-  for (const [option, value] of Object.entries(given))
-    if (!words.some((word) => word === value))
-      throw unfitOption(owner, option, value, words.map((word) => JSON.stringify(word)).join(" or "));
+/** Throws `invalid_option` when an option is none of the allowed strings. */
+export function checkChoice(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  choices: readonly string[],
+): void {
+  for (const [option, value] of Object.entries(options))
+    if (!choices.some((word) => word === value))
+      throw invalidOption(owner, option, value, choices.map((word) => JSON.stringify(word)).join(" or "));
 }
 
-/** Throws `invalid_option` where none of these is given: what was asked for would do nothing. */
-export function needOneOf(owner: string, given: Readonly<Record<string, unknown>>): void {
-  if (Object.values(given).some((value) => value !== undefined)) return;
+/** Throws `invalid_option` when none of the options is set, because the middleware would have no effect. */
+export function requireOneOf(owner: string, options: Readonly<Record<string, unknown>>): void {
+  if (Object.values(options).some((value) => value !== undefined)) return;
   throw new StatewrightError("invalid_option", {
-    what: `${owner} has nothing to go by`,
-    next: `Give one of ${Object.keys(given).join(", ")}`,
+    what: `${owner}: expected at least one of its options, got none`,
+    next: `Set one of ${Object.keys(options).join(", ")}`,
   });
 }
 
-/** An option that cannot be what is meant. */
-export function unfitOption(owner: string, option: string, given: unknown, wanted: string): StatewrightError {
-  const shown =
-    typeof given === "string" ? JSON.stringify(given) : typeof given === "object" ? kindOf(given) : String(given);
-  return new StatewrightError("invalid_option", { what: `${option} of ${owner} is ${shown}`, next: `Give ${wanted}` });
+/** Creates the `invalid_option` error of an option with an invalid value. */
+export function invalidOption(owner: string, option: string, value: unknown, expected: string): StatewrightError {
+  const got =
+    typeof value === "string" ? JSON.stringify(value) : typeof value === "object" ? describeKind(value) : String(value);
+  return new StatewrightError("invalid_option", {
+    what: `${owner}: \`${option}\` must be ${expected}, got ${got}`,
+    next: `Give ${expected}`,
+  });
 }
 
-function kindOf(given: object | null): string {
-  return given === null ? "null" : Array.isArray(given) ? "a list" : "an object";
+function describeKind(value: object | null): string {
+  return value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
 }

@@ -1,4 +1,4 @@
-/** `createAgent`: a model and its tools as an ordinary graph, with methods that take a person's words. */
+/** `createAgent`: a model and its tools as an ordinary graph, with methods for user messages. */
 import {
   type Graph,
   type Message,
@@ -21,19 +21,19 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { agentOutput } from "../output/agent-output.ts";
-import { type AgentListener, type RunsAtWork, runsAtWork } from "./active-runs.ts";
-import { agentGraph } from "./agent-graph.ts";
+import { parseAgentOutput } from "../output/agent-output.ts";
+import { type ActiveRuns, type AgentListener, createActiveRuns } from "./active-runs.ts";
+import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
-import { type AgentRun, type AgentStream, agentRun, agentStream } from "./agent-run.ts";
+import { type AgentRun, type AgentStream, createAgentRun, toAgentStream } from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
-import { checkAgent, checkConfirmed } from "./check-agent.ts";
-import { type ChoicesOf, registryOf } from "./model-node.ts";
+import { checkAgent, checkConfirmTools } from "./check-agent.ts";
+import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
 
-/** What `agent.run` takes: the words, the agent's own channels beside them, and the context it declares. */
-export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<
-  RunOptions<AgentTypes<Types, Context, Given>>,
+/** Options of `agent.run`: the user input, initial values of the agent's channels, and its context. */
+export type AgentRunOptions<Types extends StateTypes, Context, ContextInput> = Omit<
+  RunOptions<AgentTypes<Types, Context, ContextInput>>,
   "input"
 > & {
   readonly input: AgentInput;
@@ -41,193 +41,222 @@ export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<
     ? { readonly state?: Types["input"] }
     : { readonly state: Types["input"] });
 
-/** What `agent.resume` takes. */
-export type AgentResumeOptions<Types extends StateTypes, Context, Given, Keys extends string = string> = Omit<
-  ResumeOptions<AgentTypes<Types, Context, Given>>,
+/** Options of `agent.resume`. */
+export type AgentResumeOptions<Types extends StateTypes, Context, ContextInput, Keys extends string = string> = Omit<
+  ResumeOptions<AgentTypes<Types, Context, ContextInput>>,
   "store" | "answers"
 > & {
   readonly store?: Store;
-  /** By interrupt key or id. What middleware asks is known only when the agent runs: a key that nothing asks is refused then. */
-  readonly answers?: NonNullable<ResumeOptions<AgentTypes<Types, Context, Given>>["answers"]> & {
+  /**
+   * Answers by interrupt key or id. Interrupts of middleware are known only at run time: an unknown key fails then.
+   */
+  readonly answers?: NonNullable<ResumeOptions<AgentTypes<Types, Context, ContextInput>>["answers"]> & {
     readonly [Key in Keys]?: unknown;
   };
 };
 
-/** What `agent.steer` and `agent.followUp` take. */
-export type AgentSpeakOptions = Omit<SteerOptions, "store" | "input" | "kind"> & {
+/** Options of `agent.steer` and `agent.followUp`. */
+export type AgentSteerOptions = Omit<SteerOptions, "store" | "input" | "kind"> & {
   readonly input: AgentInput;
   readonly store?: Store;
 };
 
-/** Which runs `agent.abort` cancels. */
+/** Options of `agent.abort`. */
 export interface AgentAbortOptions {
-  /** All that are at work when absent. */
+  /** Thread whose runs are cancelled. Default: all active runs of the agent in this process. */
   readonly thread?: string;
   readonly reason?: string;
 }
 
-/** An agent: a graph of a model node and a tool node. */
+/** Agent: a graph of a model node and a tool node. */
 export interface Agent<
   Types extends StateTypes = NoState,
   Context = unknown,
-  Given = unknown,
+  ContextInput = unknown,
   Output = never,
   Tools extends string = string,
   Keys extends string = string,
-> extends Graph<AgentTypes<Types, Context, Given, Output, Tools>> {
-  /** The graph's input for a person's words. */
-  readonly inputOf: (input: AgentInput, world?: World) => { readonly messages: readonly Message[] };
-  /** Run the agent on a thread; a thread that has finished before goes on with the new words. Throws `invalid_input` for words that say nothing. */
-  run(options: AgentRunOptions<Types, Context, Given>): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
-  /** {@link run}, read event by event. */
-  stream(
-    options: AgentRunOptions<Types, Context, Given>,
-  ): AgentStream<AgentState<Types>["state"], OutputOf<Types, Output>>;
-  /** Go on with a thread after a crash, a failure, or with the answers of people. */
-  resume(
-    options: AgentResumeOptions<Types, Context, Given, Keys>,
+> extends Graph<AgentTypes<Types, Context, ContextInput, Output, Tools>> {
+  /** Converts user input to the input of the graph. */
+  readonly toInput: (input: AgentInput, world?: World) => { readonly messages: readonly Message[] };
+  /**
+   * Runs the agent on a thread; a finished thread continues with the new messages. Throws `invalid_input` for empty
+   * input.
+   */
+  run(
+    options: AgentRunOptions<Types, Context, ContextInput>,
   ): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
-  /** Cancel the agent's runs that this process has at work, all or those of one thread. */
+  /** As {@link run}, with an async iterator over all events. */
+  stream(
+    options: AgentRunOptions<Types, Context, ContextInput>,
+  ): AgentStream<AgentState<Types>["state"], OutputOf<Types, Output>>;
+  /** Continues a thread after a crash or a failure, or with answers to its interrupts. */
+  resume(
+    options: AgentResumeOptions<Types, Context, ContextInput, Keys>,
+  ): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
+  /** Cancels active runs of the agent in this process: all runs, or the runs of one thread. */
   abort(options?: AgentAbortOptions): void;
-  /** Say something to the run of a thread while it works; kept when the promise resolves. A thread without a run at work keeps it for its next one. */
-  steer(options: AgentSpeakOptions): Promise<void>;
-  /** As {@link steer}, heard only when the run would end otherwise. */
-  followUp(options: AgentSpeakOptions): Promise<void>;
-  /** Put these tools in the place of all others, from the next request to the model on: calls at work go on as they were. */
+  /**
+   * Sends a message to the run of a thread; the message is saved when the promise resolves. Without an active run the
+   * next run receives the message.
+   */
+  steer(options: AgentSteerOptions): Promise<void>;
+  /** As {@link steer}, but delivered only when the run would otherwise end. */
+  followUp(options: AgentSteerOptions): Promise<void>;
+  /**
+   * Replaces all tools of the agent, effective with the next model request. Tool calls in progress continue with the
+   * old tools.
+   */
   setTools(tools: readonly Tool<AgentState<Types>["state"], Context>[]): void;
-  /** Call `listener` with each event of the runs that these methods begin in this process until the returned function is called. An engine tells of its runs by `onRun`. */
+  /**
+   * Subscribes a listener to all events of runs started by these methods in this process; returns the unsubscribe
+   * function. For runs of an engine use its `onRun`.
+   */
   subscribe(listener: AgentListener): () => void;
 }
 
-/** What an agent may be answered by key, beside questions about calls: its tools without a body, what is asked inside, and what its middleware asks. */
-export type KeysOf<Tools, Around> = unknown extends Around ? ToolNamesIn<Tools> | `${string}.${string}` : string;
+/**
+ * Keys of the answers that an agent accepts besides tool approvals: client tools, interrupts of sub-agents, and
+ * interrupts of middleware.
+ */
+export type AnswerKeys<Tools, MiddlewareOption> = unknown extends MiddlewareOption
+  ? ToolNamesIn<Tools> | `${string}.${string}`
+  : string;
 
-/** Create an agent. Throws what `defineGraph`, `toolNode` and `toolRegistry` throw. */
+/**
+ * Creates an agent: a graph of a model node and a tool node, with methods for user messages. Throws the errors of
+ * `defineGraph`, `toolNode` and `toolRegistry`.
+ */
 export function createAgent<
   Types extends StateTypes = NoState,
   Context = unknown,
-  Given = unknown,
+  ContextInput = unknown,
   Output = never,
   Tools = unknown,
-  Provided = unknown,
-  Around = unknown,
+  ProviderTools = unknown,
+  MiddlewareOption = unknown,
 >(
   options: AgentOptions<
     Types,
     Context,
-    Given,
+    ContextInput,
     Model,
     Output,
     NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ChoicesOf<Tools, Provided>>
-  > & { readonly tools?: Tools; readonly providerTools?: Provided; readonly middleware?: Around },
-): Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>> {
+    NoInfer<ToolChoiceNames<Tools, ProviderTools>>
+  > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
+): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
   const untyped = options as AnyAgentOptions;
-  const tools = registryOf(untyped.tools);
+  const tools = toToolRegistry(untyped.tools);
   const { name, store } = options;
-  const output = untyped.output === undefined ? undefined : agentOutput(`the agent "${name}"`, untyped.output);
-  const graph = agentGraph(untyped, tools, output);
+  const output = untyped.output === undefined ? undefined : parseAgentOutput(`agent "${name}"`, untyped.output);
+  const graph = createAgentGraph(untyped, tools, output);
   const middleware = (untyped.middleware ?? []) as readonly Middleware[];
-  const check = (all: ToolRegistry<Conversation>): void => checkConfirmed(name, all.tools(), middleware);
+  const check = (registry: ToolRegistry<Conversation>): void => checkConfirmTools(name, registry.tools(), middleware);
   check(tools);
-  const changeable = untyped.tools === undefined ? undefined : { registry: tools, check };
-  const whole = talking(graph, { name, store, tools: changeable, output: output?.schema });
-  return whole as Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>>;
+  const replaceableTools = untyped.tools === undefined ? undefined : { registry: tools, check };
+  const agent = addAgentMethods(graph, { name, store, tools: replaceableTools, output: output?.schema });
+  return agent as Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>>;
 }
 
-/** What a graph needs besides to be spoken to; without `tools` they cannot be changed. */
-export interface TalkingOptions {
+/** Options of the agent methods of a graph; without `tools`, `setTools` throws. */
+export interface AgentMethodOptions {
   readonly name: string;
   readonly store: Store | undefined;
-  readonly tools: ChangeableTools | undefined;
+  readonly tools: ReplaceableTools | undefined;
   readonly output?: OutputSchema | undefined;
 }
 
-/** Tools that may be changed; `check` throws for those that the agent must not have. */
-interface ChangeableTools {
+/** Replaceable tools; `check` throws for tools that the agent must not have. */
+interface ReplaceableTools {
   readonly registry: ToolRegistry<Conversation>;
   readonly check: (tools: ToolRegistry<Conversation>) => void;
 }
 
-/** A graph whose state is a conversation, with the methods of an agent. */
-export function talking(graph: Graph, { name, store, tools, output }: TalkingOptions): object {
-  const runs = runsAtWork();
-  const atWork = (handle: RunHandle<object>, world: World | undefined): AgentRun<Conversation> => {
-    runs.begun(handle);
-    return agentRun(handle as RunHandle<Conversation>, world, output);
+/** Adds the methods of an agent to a graph whose state is a conversation. */
+export function addAgentMethods(graph: Graph, { name, store, tools, output }: AgentMethodOptions): object {
+  const runs = createActiveRuns();
+  const trackRun = (handle: RunHandle<object>, world: World | undefined): AgentRun<Conversation> => {
+    runs.add(handle);
+    return createAgentRun(handle as RunHandle<Conversation>, world, output);
   };
   type Run = AgentRunOptions<StateTypes, unknown, unknown>;
   const start = (options: Run): AgentRun<Conversation> => {
-    if (options === undefined || !("input" in options)) throw noInput(name, options);
+    if (options === undefined || !("input" in options)) throw createMissingInputError(name, options);
     const { input, state, ...rest } = options;
-    const given = { ...state, messages: toMessages(input, rest.world) };
-    return atWork(run(graph, { ...(store && { store }), ...rest, input: given }), rest.world);
+    const graphInput = { ...state, messages: toMessages(input, rest.world) };
+    return trackRun(run(graph, { ...(store && { store }), ...rest, input: graphInput }), rest.world);
   };
   const agent = {
     inputOf: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
     run: start,
-    stream: (given: Run) => agentStream(start(given)),
-    resume: ({ store: given = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) => {
-      const all = {
+    stream: (options: Run) => toAgentStream(start(options)),
+    resume: ({ store: runStore = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) => {
+      const resumeOptions = {
         ...rest,
         ...(answers !== undefined && { answers: answers as Readonly<Record<string, unknown>> }),
-        store: given ?? noStore(name),
+        store: runStore ?? throwMissingStore(name),
       };
-      return atWork(resume(graph, all), rest.world);
+      return trackRun(resume(graph, resumeOptions), rest.world);
     },
     abort: ({ thread, reason }: AgentAbortOptions = {}) => {
-      for (const each of runs.on(thread)) each.cancel(reason);
+      for (const each of runs.list(thread)) each.cancel(reason);
     },
-    steer: (said: AgentSpeakOptions) => speak(graph, runs, store, "steer", said),
-    followUp: (said: AgentSpeakOptions) => speak(graph, runs, store, "followUp", said),
-    setTools: (all: readonly Tool<never, never>[]) => {
-      if (tools === undefined) throw noTools(name);
-      const given = all as readonly Tool<Conversation>[];
-      tools.check(toolRegistry(given, { names: "provider-safe" }));
-      tools.registry.replaceAll(given);
+    steer: (options: AgentSteerOptions) => sendMessage(graph, runs, store, "steer", options),
+    followUp: (options: AgentSteerOptions) => sendMessage(graph, runs, store, "followUp", options),
+    setTools: (newTools: readonly Tool<never, never>[]) => {
+      if (tools === undefined) throw createMissingToolsError(name);
+      const untypedTools = newTools as readonly Tool<Conversation>[];
+      tools.check(toolRegistry(untypedTools, { names: "provider-safe" }));
+      tools.registry.replaceAll(untypedTools);
     },
     subscribe: runs.subscribe,
   };
   return Object.freeze(Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph)));
 }
 
-/** To the run that this process has at work on the thread, else to whoever has the thread. */
-async function speak(
+/**
+ * Sends a message to the active run of the thread in this process, else through the store to the process that owns
+ * the thread.
+ */
+async function sendMessage(
   graph: Graph,
-  runs: RunsAtWork,
-  own: Store | undefined,
+  runs: ActiveRuns,
+  defaultStore: Store | undefined,
   kind: "steer" | "followUp",
-  { input, store = own, ...rest }: AgentSpeakOptions,
+  { input, store = defaultStore, ...rest }: AgentSteerOptions,
 ): Promise<void> {
   const messages = toMessages(input, rest.world);
-  const [here] = rest.branch === undefined ? runs.on(rest.thread) : [];
-  if (here !== undefined) return here[kind](messages);
-  return steer(graph, { ...rest, input: messages, kind, store: store ?? noStore(graph.name) });
+  const [activeRun] = rest.branch === undefined ? runs.list(rest.thread) : [];
+  if (activeRun !== undefined) return activeRun[kind](messages);
+  return steer(graph, { ...rest, input: messages, kind, store: store ?? throwMissingStore(graph.name) });
 }
 
-function noStore(name: string): never {
+function throwMissingStore(name: string): never {
   throw new StatewrightError("missing_store", {
-    what: `the agent "${name}" was asked about a thread that no run here has, without a store`,
-    next: "Give the agent or the call the store that holds the thread",
+    what: `agent "${name}": the thread has no active run in this process, and no store was given`,
+    next: "Pass the store that holds the thread to createAgent or to the call",
   });
 }
 
-/** Whoever comes from elsewhere has said it under another name. */
-function noInput(name: string, options: object | undefined): StatewrightError {
-  const said = ["prompt", "messages", "message"].find((key) => options !== undefined && Object.hasOwn(options, key));
+/** Creates the error of a missing `input`; suggests a rename for option names of other frameworks. */
+function createMissingInputError(name: string, options: object | undefined): StatewrightError {
+  const foreignName = ["prompt", "messages", "message"].find(
+    (key) => options !== undefined && Object.hasOwn(options, key),
+  );
   return new StatewrightError("invalid_input", {
-    what: `the agent "${name}" was run without an input`,
+    what: `agent "${name}": run expected an input, got undefined`,
     next:
-      said === undefined
-        ? "Give run({ input }): a text, { text, files }, or a list of messages"
-        : `Write input in place of "${said}": a text, { text, files }, or a list of messages`,
+      foreignName === undefined
+        ? "Pass run({ input }): a text, { text, files }, or a list of messages"
+        : `Rename "${foreignName}" to input: a text, { text, files }, or a list of messages`,
   });
 }
 
-function noTools(name: string): StatewrightError {
+function createMissingToolsError(name: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the agent "${name}" was made without tools, and has no node that would run them`,
-    next: "Give createAgent tools, if only an empty list: tools: []",
+    what: `agent "${name}": setTools needs a tool node, and the agent was created without tools`,
+    next: "Pass tools to createAgent, at least an empty list: tools: []",
   });
 }

@@ -1,10 +1,12 @@
-/** Who stands behind a message of the role `user`: a person, or an agent that asks its model to mend an output. */
+/**
+ * Distinguishes user messages of a person from user messages with which an agent asks its model to repair an output.
+ */
 import type { Message, UserMessage } from "@statewright/core";
 
-/** What the id of a message ends with that asks a model to mend its output. */
-export const repairMark = ":repair";
+/** Suffix of the id of a repair message. */
+export const repairSuffix = ":repair";
 
-/** Whether a person said this. */
+/** True for a user message of a person. */
 export function isFromPerson(message: Message | undefined): message is UserMessage {
-  return message?.role === "user" && !message.id.endsWith(repairMark);
+  return message?.role === "user" && !message.id.endsWith(repairSuffix);
 }

@@ -1,29 +1,29 @@
-/** The questions of an agent or a team, laid together: one key is one question, whoever asks it. */
+/** Merges the interrupt declarations of an agent or a team: one key has one schema. */
 import { type InterruptShape, StatewrightError } from "@statewright/core";
 
-/** Who asks, in words, and what. */
-export interface Asking {
+/** Interrupt declarations with a label of their origin for errors. */
+export interface InterruptSource {
   readonly who: string;
   readonly interrupts: InterruptShape | undefined;
 }
 
 /**
- * All their questions. Throws `invalid_option` where two mean different ones by a key: an answer could be read in one way
- * only, and who asked the other one would get what it did not ask for.
+ * Merges interrupt declarations. Throws `invalid_option` when two sources declare different schemas for one key,
+ * because an answer could satisfy only one of them.
  */
-export function questionsOf(owner: string, asking: readonly Asking[]): InterruptShape {
-  const all: Record<string, InterruptShape[string]> = {};
-  const askers = new Map<string, string>();
-  for (const { who, interrupts = {} } of asking)
+export function mergeInterrupts(owner: string, sources: readonly InterruptSource[]): InterruptShape {
+  const merged: Record<string, InterruptShape[string]> = {};
+  const labels = new Map<string, string>();
+  for (const { who, interrupts = {} } of sources)
     for (const [key, declared] of Object.entries(interrupts)) {
-      const first = askers.get(key);
-      if (first !== undefined && all[key] !== declared)
+      const first = labels.get(key);
+      if (first !== undefined && merged[key] !== declared)
         throw new StatewrightError("invalid_option", {
-          what: `${first} and ${who} of ${owner} ask different questions under the key "${key}"`,
-          next: "Rename one of the keys; where both are to ask the same, give both the same middleware, or the same schema",
+          what: `${owner}: ${first} and ${who} declare different interrupts under the key "${key}"`,
+          next: "Rename one of the keys; to share an interrupt, use the same middleware or the same schema in both",
         });
-      if (first === undefined) askers.set(key, who);
-      all[key] = declared;
+      if (first === undefined) labels.set(key, who);
+      merged[key] = declared;
     }
-  return all;
+  return merged;
 }

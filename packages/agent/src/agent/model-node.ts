@@ -1,10 +1,10 @@
-/** The model node of an agent: each time that it runs, it asks the model once. */
+/** Model node of an agent: one model call per execution. */
 import {
   type AgentEnd,
   type AssistantMessage,
-  callsOf,
   finalCallName,
   isRegistry,
+  listToolCalls,
   type Message,
   type Middleware,
   type Model,
@@ -28,22 +28,22 @@ import {
 } from "@statewright/core";
 import {
   type AgentOutput,
-  agentOutput,
-  isOutput,
+  checkRepairLimit,
+  chooseOutputStrategy,
+  createRepairMessages,
+  isOutputSatisfied,
   type OutputOptions,
-  refuseEndless,
-  repairOf,
-  strategyFor,
+  parseAgentOutput,
 } from "../output/agent-output.ts";
-import { type CountedTurns, countTurn, turnOf } from "../turns/agent-turns.ts";
-import { turnLimit } from "../turns/turn-limit.ts";
-import { endedBy } from "./agent-end.ts";
+import { type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turns.ts";
+import { createTurnLimit } from "../turns/turn-limit.ts";
+import { getAgentEnd } from "./agent-end.ts";
 import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
-import { checkPrepared, type ModelSettings, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
+import { checkPreparedStep, type ModelSettings, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
 
-/** What `modelNode` takes: what `createAgent` takes under the same names. */
+/** Options of `modelNode`, equal to the options of `createAgent` with the same names. */
 export interface ModelNodeOptions<
   State = unknown,
   Context = unknown,
@@ -52,40 +52,43 @@ export interface ModelNodeOptions<
   Choices extends string = Tools,
 > {
   readonly model: AnyModel;
-  /** What the model is told before the conversation: a text, or a function of state and context. */
+  /** System prompt: a text, or a function of state and context. */
   readonly instructions?: string | ((state: State, context: Context) => string);
-  /** Tools, or a registry of tools: what is changed in it counts from the next request to the model on. */
+  /** Tools, or a tool registry; changes of a registry take effect with the next model request. */
   readonly tools?: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
-  /** The names of the tools that the model is shown: always these, or in each turn those that the function gives. Default: all. */
+  /** Names of the tools shown to the model: a fixed list, or a function called in each turn. Default: all tools. */
   readonly allowedTools?: readonly Tools[] | ((state: State, context: Context) => readonly Tools[]);
-  /** Tools that the model's provider defines, such as its web search: most of them it runs itself. */
+  /** Tools defined by the model provider, such as its web search; the provider runs most of them itself. */
   readonly providerTools?: readonly ProviderTool[];
-  /** Whether the model may, must or must not call tools, or which one it must. Default: it may. */
+  /** Tool choice of the model: `auto`, `none`, `required`, or a specific tool. Default: `auto`. */
   readonly toolChoice?: ToolChoice<Choices>;
   readonly middleware?: readonly Middleware<Context, State>[];
-  /** Settings of every request. */
+  /** Settings of every model request. */
   readonly settings?: ModelSettings;
-  /** Makes a request again that failed, inside the model call: no hook and no question is repeated. Default: 3 attempts, where that may help. */
+  /**
+   * Retry policy inside the model call; hooks and interrupts do not repeat. Default: 3 attempts for retryable
+   * failures.
+   */
   readonly retry?: ModelRetryPolicy;
-  /** How long a request may take to its first token, between two parts of an answer, and the whole call. Default: no limit. */
+  /** Timeouts: to the first token, between two deltas, and of the whole call. Default: no limit. */
   readonly timeouts?: ModelTimeouts;
-  /** Models that are asked, in their order, when the one before has failed for good. */
+  /** Models called in order after a permanent failure of the previous model. */
   readonly fallback?: readonly AnyModel[] | ModelFallback<AnyModel>;
-  /** Decides before each request how it differs from all others. */
+  /** Customizes each model request. */
   readonly prepareStep?: PrepareStep<State, Context, AnyModel, Tools, Choices>;
-  /** What the agent gives: a schema, or a schema and how the model is asked for it. */
+  /** Structured output of the agent: a schema, or a schema with output options. */
   readonly output?: OutputInput<unknown> | OutputOptions<unknown>;
-  /** How often the model is asked between two words of people, before the agent ends `by` this. Default: no limit. */
+  /** Maximum model calls per user input, before the agent ends `by` this limit. Default: no limit. */
   readonly maxTurns?: number;
 }
 
-/** What a model may have to call: a tool, the output of its agent, and any name where its provider has tools of its own. */
-export type ChoicesOf<Tools, Provided> =
+/** Names allowed in `toolChoice`: tools, the final call, and any name with provider tools. */
+export type ToolChoiceNames<Tools, ProviderTools> =
   | ToolNamesIn<Tools>
   | typeof finalCallName
-  | (unknown extends Provided ? never : string);
+  | (unknown extends ProviderTools ? never : string);
 
-/** The same without the types of state and context. */
+/** Options of a model node without the types of state and context. */
 export type AnyModelNodeOptions = Pick<
   ModelNodeOptions,
   "model" | "providerTools" | "toolChoice" | "settings" | "retry" | "timeouts" | "fallback" | "output" | "maxTurns"
@@ -97,146 +100,168 @@ export type AnyModelNodeOptions = Pick<
   readonly prepareStep?: PrepareStep<never, never>;
 };
 
-type Asking<Context> = Pick<NodeRuntime<Context>, "context" | "model" | "step" | "run">;
-type Turn = { readonly messages: readonly Message[] };
+type ModelNodeRuntime<Context> = Pick<NodeRuntime<Context>, "context" | "model" | "step" | "run">;
+type TurnUpdate = { readonly messages: readonly Message[] };
 
-/** A node that asks the model. */
+/** Node that calls the model. */
 export interface ModelNode<State = unknown, Context = unknown> {
-  readonly run: (state: State, runtime: Asking<Context>) => Promise<Turn>;
+  readonly run: (state: State, runtime: ModelNodeRuntime<Context>) => Promise<TurnUpdate>;
 }
 
-/** The tools of an agent, as the registry that both its nodes read. */
-export function registryOf(tools: AnyModelNodeOptions["tools"] = []): ToolRegistry<Conversation> {
+/** Converts the `tools` option to the registry shared by model node and tool node. */
+export function toToolRegistry(tools: AnyModelNodeOptions["tools"] = []): ToolRegistry<Conversation> {
   return (isRegistry(tools) ? tools : toolRegistry(tools)) as ToolRegistry<Conversation>;
 }
 
 /**
- * The model node of an agent's graph, for a graph of your own. With an `output` its tool node has the final call of the same
- * schema, `toolNode({ tools, final: finalCall(outputSchema(schema)) })`. Throws `invalid_option` for what no request can be
- * made of.
+ * Creates the model node of an agent for a user-defined graph. With `output`, give its tool node the final call of
+ * the same schema: `toolNode({ tools, final: finalCall(outputSchema(schema)) })`. Throws `invalid_option` for invalid
+ * options.
  */
 export function modelNode<
   State extends { readonly messages: readonly Message[] },
   Context = unknown,
   Tools = unknown,
-  Provided = unknown,
+  ProviderTools = unknown,
 >(
-  options: ModelNodeOptions<State, Context, Model, NoInfer<ToolNamesIn<Tools>>, NoInfer<ChoicesOf<Tools, Provided>>> & {
+  options: ModelNodeOptions<
+    State,
+    Context,
+    Model,
+    NoInfer<ToolNamesIn<Tools>>,
+    NoInfer<ToolChoiceNames<Tools, ProviderTools>>
+  > & {
     readonly tools?: Tools;
-    readonly providerTools?: Provided;
+    readonly providerTools?: ProviderTools;
   },
 ): ModelNode<State, Context> {
   checkModelNode(options);
   const untyped = options as AnyModelNodeOptions;
-  const output = untyped.output === undefined ? undefined : agentOutput("modelNode", untyped.output);
-  return nodeOf(untyped, registryOf(untyped.tools), output) as ModelNode<State, Context>;
+  const output = untyped.output === undefined ? undefined : parseAgentOutput("modelNode", untyped.output);
+  return createModelNode(untyped, toToolRegistry(untyped.tools), output) as ModelNode<State, Context>;
 }
 
-/** A model node of parts that are read already. */
-export function nodeOf(
+/** Creates a model node from parsed options. */
+export function createModelNode(
   options: AnyModelNodeOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
-  usualLimit?: TurnLimit,
+  defaultLimit?: TurnLimit,
 ): ModelNode<Conversation> {
   const { model, toolChoice, retry = { attempts: 3 }, timeouts, fallback, prepareStep, allowedTools } = options;
   const { providerTools, maxTurns } = options;
-  const limit = maxTurns === undefined ? usualLimit : turnLimit(maxTurns);
+  const limit = maxTurns === undefined ? defaultLimit : createTurnLimit(maxTurns);
   const policy = { retry, timeouts, fallback };
   const middleware = (options.middleware ?? []) as readonly Middleware[];
   const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
-  const usual = allowedTools === undefined ? middleware : [exposing(tools, allowedTools), ...middleware];
-  const always = typeof allowedTools === "function" ? undefined : allowedTools;
-  /** A tool that the model must call is one that there is and that it is shown, or the provider refuses the request. */
+  const defaultHooks = allowedTools === undefined ? middleware : [createToolFilter(tools, allowedTools), ...middleware];
+  const fixedAllowedTools = typeof allowedTools === "function" ? undefined : allowedTools;
+  /**
+   * Throws when the tool of `toolChoice` does not exist or is hidden from the model: the provider would reject the
+   * request.
+   */
   const checkChoice = (choice: ToolChoice | undefined, allowed: readonly string[] | undefined): void => {
     if (typeof choice !== "object" || (output !== undefined && choice.tool === finalCallName)) return;
     if (providerTools?.some(({ name }) => name === choice.tool)) return;
     tools.forModel([choice.tool]);
-    if (allowed !== undefined && !allowed.includes(choice.tool)) throw notShown(choice.tool);
+    if (allowed !== undefined && !allowed.includes(choice.tool)) throw createToolChoiceError(choice.tool);
   };
-  checkChoice(toolChoice, always);
-  const ends = ({ messages }: Conversation): AgentEnd | undefined =>
-    isAnswered(messages) && (output === undefined || isOutput(output, messages)) ? endedBy(messages) : undefined;
+  checkChoice(toolChoice, fixedAllowedTools);
+  const getEnd = ({ messages }: Conversation): AgentEnd | undefined =>
+    isAnswered(messages) && (output === undefined || isOutputSatisfied(output, messages))
+      ? getAgentEnd(messages)
+      : undefined;
 
-  /** The call as it is for all turns, with what this one changes of it. */
-  const callOf = (state: Conversation, { context }: Asking<unknown>, prepared: PreparedStep | undefined): ModelCall => {
+  /** Creates the model call of a turn: the options of the node, overridden by `prepareStep`. */
+  const createCall = (
+    state: Conversation,
+    { context }: ModelNodeRuntime<unknown>,
+    prepared: PreparedStep | undefined,
+  ): ModelCall => {
     const request: ModelRequest = {
       ...settings,
-      ...(prepared && laidOver(prepared)),
-      instructions: prepared?.instructions ?? told(options, state, context),
+      ...(prepared && toRequestSettings(prepared)),
+      instructions: prepared?.instructions ?? resolveInstructions(options, state, context),
       messages: prepared?.messages ?? state.messages,
       tools: tools.forModel(),
       ...(providerTools && { providerTools }),
     };
     const allowed = prepared?.allowedTools;
-    checkChoice(request.toolChoice, allowed ?? always);
-    const hooks = allowed === undefined ? usual : [exposing(tools, allowed), ...middleware];
+    checkChoice(request.toolChoice, allowed ?? fixedAllowedTools);
+    const hooks = allowed === undefined ? defaultHooks : [createToolFilter(tools, allowed), ...middleware];
     const call = { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
-    return output === undefined ? call : asksFor(output, call);
+    return output === undefined ? call : addOutputRequest(output, call);
   };
-  const ask = async (state: Conversation, runtime: Asking<unknown>): Promise<Turn & Partial<CountedTurns>> => {
-    if (output !== undefined) await refuseEndless(output, state.messages, runtime);
+  const runTurn = async (
+    state: Conversation,
+    runtime: ModelNodeRuntime<unknown>,
+  ): Promise<TurnUpdate & Partial<CountedTurns>> => {
+    if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const asking = (now: Conversation, prepared: PreparedStep | undefined): ModelCall => {
-      const call = callOf(now, runtime, prepared);
-      if (output !== undefined) strategy = strategyFor(output, call);
+    const createTurnCall = (current: Conversation, prepared: PreparedStep | undefined): ModelCall => {
+      const call = createCall(current, runtime, prepared);
+      if (output !== undefined) strategy = chooseOutputStrategy(output, call);
       return call;
     };
     const reply = await runtime.model({
       middleware,
-      prepare: (now: Conversation) =>
+      prepare: (current: Conversation) =>
         prepareStep === undefined
-          ? asking(now, undefined)
-          : preparedFor(prepareStep, now, runtime).then((prepared) => asking(now, prepared)),
-      ends,
+          ? createTurnCall(current, undefined)
+          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createTurnCall(current, prepared)),
+      ends: getEnd,
       limit,
     });
-    const repair = output === undefined ? [] : repairOf(output, strategy, reply);
+    const repair = output === undefined ? [] : createRepairMessages(output, strategy, reply);
     return { messages: [reply, ...repair], ...countTurn(state) };
   };
-  return { run: ask };
+  return { run: runTurn };
 }
 
-function notShown(tool: string): StatewrightError {
+function createToolChoiceError(tool: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the model must call "${tool}", and allowedTools does not have it`,
-    next: `Add "${tool}" to allowedTools, or give another toolChoice`,
+    what: `\`toolChoice\` names the tool "${tool}", which is missing in \`allowedTools\``,
+    next: `Add "${tool}" to allowedTools, or use another toolChoice`,
   });
 }
 
-async function preparedFor(
+async function runPrepareStep(
   prepareStep: PrepareStep<never, never>,
   state: Conversation,
-  { context }: Asking<unknown>,
+  { context }: ModelNodeRuntime<unknown>,
 ): Promise<PreparedStep | undefined> {
   const { messages } = state;
   const prepared = await prepareStep({
     state: state as never,
     context: context as never,
-    turn: turnOf(state),
+    turn: getNextTurn(state),
     messages,
   });
-  if (prepared !== undefined) checkPrepared(prepared);
+  if (prepared !== undefined) checkPreparedStep(prepared);
   return prepared;
 }
 
-function laidOver({ settings, toolChoice }: PreparedStep): Partial<ModelRequest> {
+function toRequestSettings({ settings, toolChoice }: PreparedStep): Partial<ModelRequest> {
   return { ...settings, ...(toolChoice === undefined ? {} : { toolChoice }) };
 }
 
-function told({ instructions }: AnyModelNodeOptions, state: Conversation, context: unknown): string | undefined {
+function resolveInstructions(
+  { instructions }: AnyModelNodeOptions,
+  state: Conversation,
+  context: unknown,
+): string | undefined {
   return typeof instructions === "function" ? instructions(state as never, context as never) : instructions;
 }
 
-/** Shows the model what is allowed in its turn. A name that no tool has fails the turn. */
-function exposing(
+/** Creates middleware that shows only allowed tools. An unknown tool name fails the turn. */
+function createToolFilter(
   tools: ToolRegistry<Conversation>,
   allowed: NonNullable<AnyModelNodeOptions["allowedTools"]>,
 ): Middleware {
   const name = "allowedTools";
   if (typeof allowed !== "function") {
     tools.forModel(allowed);
-    // One that is taken out of the registry later is not missed.
+    // A tool removed from the registry later is ignored.
     return { name, selectTools: (names) => names.filter((each) => allowed.includes(each)) };
   }
   return {
@@ -248,10 +273,14 @@ function exposing(
   };
 }
 
-/** A call that asks for the output: by the provider itself, or by a final call that stands behind whatever tools were chosen. */
-function asksFor(output: AgentOutput, call: ModelCall): ModelCall {
-  if (strategyFor(output, call) === "native") return { ...call, request: { ...call.request, output: output.native } };
-  const showing: Middleware = {
+/**
+ * Adds the output request to a model call: natively by the provider, or as a final call in addition to the selected
+ * tools.
+ */
+function addOutputRequest(output: AgentOutput, call: ModelCall): ModelCall {
+  if (chooseOutputStrategy(output, call) === "native")
+    return { ...call, request: { ...call.request, output: output.native } };
+  const outputMiddleware: Middleware = {
     name: "output",
     beforeModel: (request) => ({
       ...request,
@@ -259,24 +288,27 @@ function asksFor(output: AgentOutput, call: ModelCall): ModelCall {
       toolChoice: request.toolChoice ?? "required",
     }),
   };
-  return { ...call, middleware: [...(call.middleware ?? []), showing] };
+  return { ...call, middleware: [...(call.middleware ?? []), outputMiddleware] };
 }
 
-/** Without tools no node answers calls: one that the model makes up is refused beside it, so that the conversation stays whole. */
-export function refusingCalls({ run }: ModelNode<Conversation>): ModelNode<Conversation> {
+/**
+ * Wraps the model node of an agent without tools: answers invented tool calls with an error result, so that the
+ * conversation stays valid.
+ */
+export function refuseToolCalls({ run }: ModelNode<Conversation>): ModelNode<Conversation> {
   return {
     run: async (state, runtime) => {
       const turn = await run(state, runtime);
       const refusals = turn.messages.flatMap((message) =>
-        message.role === "assistant" ? callsOf(message).map((call) => refusalOf(message, call)) : [],
+        message.role === "assistant" ? listToolCalls(message).map((call) => createRefusal(message, call)) : [],
       );
       return refusals.length === 0 ? turn : { ...turn, messages: [...turn.messages, ...refusals] };
     },
   };
 }
 
-function refusalOf(message: AssistantMessage, { id, name }: ToolCallBlock): ToolMessage {
-  const text = `There is no tool "${name}". There are no tools.`;
+function createRefusal(message: AssistantMessage, { id, name }: ToolCallBlock): ToolMessage {
+  const text = `There is no tool "${name}". No tools are available.`;
   return {
     role: "tool",
     id: `${message.id}:${id}`,

@@ -1,13 +1,13 @@
-/** `onFinish`: told once when an agent ends by itself. */
+/** `onFinish`: callback at the end of an agent. */
 import type { AgentEnd, Message, Middleware, RunIdentity } from "@statewright/core";
-import { type AgentOutput, outputIn } from "../output/agent-output.ts";
-import { answerText } from "./agent-end.ts";
+import { type AgentOutput, parseFinalOutput } from "../output/agent-output.ts";
+import { getAnswerText } from "./agent-end.ts";
 
-/** What `onFinish` is told. */
+/** Argument of `onFinish`. */
 export interface AgentFinish<State = unknown, Context = unknown, Output = unknown> {
-  /** The text of the answer, which is JSON where the agent has an output; empty when it ended without one. */
+  /** Text of the answer; JSON for an agent with structured output; empty when the agent ended without an answer. */
   readonly text: string;
-  /** The output, where the agent has one and came to it. */
+  /** Structured output; undefined for an agent without `output`, or when it ended without an answer. */
   readonly output: Output;
   readonly ended: AgentEnd;
   readonly messages: readonly Message[];
@@ -17,23 +17,27 @@ export interface AgentFinish<State = unknown, Context = unknown, Output = unknow
 }
 
 /**
- * Called when an agent ends by itself, before its end is saved and told: with an answer, by a tool, a condition or a hook; not
- * when it is cancelled, waits or fails. Its call is recorded: once it has returned, no resume calls it again. A process that
- * dies in the middle of it calls it again after the resume, and one that throws fails the run, which a resume ends.
+ * Called when an agent ends, before its end is saved and emitted: after an answer, or by a tool, a condition or a
+ * hook; not when the run is cancelled, waits or fails. The call is recorded: after it has returned, no resume repeats
+ * it. A crash during the call repeats it on resume. An exception fails the run; a resume calls it again and ends the
+ * run.
  */
 export type OnFinish<State = unknown, Context = unknown, Output = unknown> = (
   finish: AgentFinish<State, Context, Output>,
 ) => void | Promise<void>;
 
-/** Middleware that tells it. It stands outermost: hooks that let the agent go on have spoken before. */
-export function tellsFinish(onFinish: OnFinish<never, never, never>, output: AgentOutput | undefined): Middleware {
+/** Creates the middleware that calls `onFinish`. Outermost middleware: hooks that continue the agent run before it. */
+export function createFinishMiddleware(
+  onFinish: OnFinish<never, never, never>,
+  output: AgentOutput | undefined,
+): Middleware {
   return {
     name: "onFinish",
     afterAgent: async ({ messages, ended }, { state, context, run }) => {
-      const text = answerText(messages);
-      const read = output === undefined ? undefined : outputIn(output.schema, messages);
-      const given = read?.ok === true ? read.value : undefined;
-      const finish = { text, output: given, ended, messages, state, context, run };
+      const text = getAnswerText(messages);
+      const parsed = output === undefined ? undefined : parseFinalOutput(output.schema, messages);
+      const value = parsed?.ok === true ? parsed.value : undefined;
+      const finish = { text, output: value, ended, messages, state, context, run };
       await onFinish(finish as AgentFinish<never, never, never>);
     },
   };

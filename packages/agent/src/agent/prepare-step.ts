@@ -1,46 +1,49 @@
-/** What an agent decides anew before each request to its model. */
+/** Per-request customization of model calls. */
 import {
   checkOptions,
   isModel,
+  listOptionNames,
   type Message,
   type Model,
   type ModelRequest,
-  optionNames,
   StatewrightError,
   type ToolChoice,
 } from "@statewright/core";
 
-/** Settings of a request, beside what is said in it. */
+/** Settings of a model request, without its content. */
 export type ModelSettings = Omit<
   ModelRequest,
   "instructions" | "messages" | "tools" | "toolChoice" | "output" | "providerTools"
 >;
 
-/** What `prepareStep` sees. */
-export interface StepMoment<State = unknown, Context = unknown> {
+/** Argument of `prepareStep`. */
+export interface StepInput<State = unknown, Context = unknown> {
   readonly state: State;
   readonly context: Context;
-  /** The number of the turn since the run's input; the first is 1. */
+  /** Number of the turn since the input of the run; the first turn is 1. */
   readonly turn: number;
   readonly messages: readonly Message[];
 }
 
-/** What holds for one request in place of what holds for all. `Tools` are the names of its tools, `Choices` those that it may have to call. */
+/**
+ * Overrides of one model request. `Tools` is the union of the tool names, `Choices` the union of the names allowed in
+ * `toolChoice`.
+ */
 export interface PreparedStep<AnyModel = Model, Tools extends string = string, Choices extends string = Tools> {
   readonly model?: AnyModel | undefined;
   readonly instructions?: string | undefined;
-  /** The conversation as this request shows it; what is saved stays as it is. */
+  /** Messages of this request; the saved conversation stays unchanged. */
   readonly messages?: readonly Message[] | undefined;
-  /** Names of the tools that the model is shown. */
+  /** Names of the tools shown to the model. */
   readonly allowedTools?: readonly Tools[] | undefined;
   readonly toolChoice?: ToolChoice<Choices> | undefined;
-  /** Laid over the agent's settings, one by one. */
+  /** Settings merged over the settings of the agent, property by property. */
   readonly settings?: ModelSettings | undefined;
 }
 
 /**
- * Decide how the next request differs from all others. It is called once for each turn, and again for a turn that a crash
- * repeats: it should give the same for the same state, and do nothing else.
+ * Customizes the next model request. Called once per turn, and again when a crash repeats the turn: it should be a
+ * pure function of the state.
  */
 export type PrepareStep<
   State = unknown,
@@ -49,10 +52,10 @@ export type PrepareStep<
   Tools extends string = string,
   Choices extends string = Tools,
 > = (
-  moment: StepMoment<State, Context>,
+  input: StepInput<State, Context>,
 ) => PreparedStep<AnyModel, Tools, Choices> | undefined | Promise<PreparedStep<AnyModel, Tools, Choices> | undefined>;
 
-const stepNames = optionNames<PreparedStep>({
+const stepOptionNames = listOptionNames<PreparedStep>({
   model: true,
   instructions: true,
   messages: true,
@@ -61,8 +64,8 @@ const stepNames = optionNames<PreparedStep>({
   settings: true,
 });
 
-/** The names of all settings. */
-export const settingNames: readonly string[] = optionNames<ModelSettings>({
+/** Names of all model settings. */
+export const settingNames: readonly string[] = listOptionNames<ModelSettings>({
   reasoning: true,
   temperature: true,
   topP: true,
@@ -76,39 +79,40 @@ export const settingNames: readonly string[] = optionNames<ModelSettings>({
   providerOptions: true,
 });
 
-/** What the parts of a request are called elsewhere. */
-export const meantForSteps: Readonly<Record<string, string>> = {
+/** Suggestions for option names of other frameworks. */
+export const stepOptionHints: Readonly<Record<string, string>> = {
   system: "instructions",
   systemPrompt: "instructions",
   activeTools: "allowedTools",
 };
 
-/** Throws `invalid_option` for an answer of `prepareStep` that no request can be made of. */
-export function checkPrepared(prepared: unknown): void {
-  const owner = "what prepareStep gave";
-  checkOptions(owner, prepared, stepNames, "invalid_option", meantForSteps);
+/** Throws `invalid_option` for an invalid result of `prepareStep`. */
+export function checkPreparedStep(prepared: unknown): void {
+  const owner = "the result of prepareStep";
+  checkOptions(owner, prepared, stepOptionNames, "invalid_option", stepOptionHints);
   const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep<unknown>;
-  if (model !== undefined && !isModel(model)) throw unfit("model", "a model");
-  if (instructions !== undefined && typeof instructions !== "string") throw unfit("instructions", "a text");
-  if (messages !== undefined && !Array.isArray(messages)) throw unfit("messages", "a list of messages");
-  if (allowedTools !== undefined && !Array.isArray(allowedTools)) throw unfit("allowedTools", "a list of names");
+  if (model !== undefined && !isModel(model)) throw createStepError("model", "a model");
+  if (instructions !== undefined && typeof instructions !== "string") throw createStepError("instructions", "a text");
+  if (messages !== undefined && !Array.isArray(messages)) throw createStepError("messages", "a list of messages");
+  if (allowedTools !== undefined && !Array.isArray(allowedTools))
+    throw createStepError("allowedTools", "a list of tool names");
   checkToolChoice(owner, toolChoice);
-  if (settings !== undefined) checkOptions(`the settings in ${owner}`, settings, settingNames);
+  if (settings !== undefined) checkOptions(`\`settings\` in ${owner}`, settings, settingNames);
 }
 
-/** Throws `invalid_option` for what is no choice of tools. */
-export function checkToolChoice(owner: string, given: unknown): void {
-  if (given === undefined || given === "auto" || given === "none" || given === "required") return;
-  if (typeof given === "object" && given !== null && "tool" in given && typeof given.tool === "string") return;
+/** Throws `invalid_option` for an invalid tool choice. */
+export function checkToolChoice(owner: string, choice: unknown): void {
+  if (choice === undefined || choice === "auto" || choice === "none" || choice === "required") return;
+  if (typeof choice === "object" && choice !== null && "tool" in choice && typeof choice.tool === "string") return;
   throw new StatewrightError("invalid_option", {
-    what: `toolChoice of ${owner} is ${typeof given === "string" ? JSON.stringify(given) : `a value of the type ${typeof given}`}`,
-    next: 'Give "auto", "none", "required" or { tool: name }',
+    what: `\`toolChoice\` of ${owner}: expected "auto", "none", "required" or { tool }, got ${typeof choice === "string" ? JSON.stringify(choice) : `a value of type ${typeof choice}`}`,
+    next: 'Use "auto", "none", "required" or { tool: name }',
   });
 }
 
-function unfit(part: string, wanted: string): StatewrightError {
+function createStepError(property: string, expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `${part} in what prepareStep gave is not ${wanted}`,
-    next: `Give ${wanted}, or leave it out`,
+    what: `the result of prepareStep: \`${property}\` must be ${expected}`,
+    next: `Return ${expected}, or omit it`,
   });
 }

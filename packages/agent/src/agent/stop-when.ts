@@ -1,86 +1,94 @@
-/** Conditions that end an agent after the answers of a set of calls, before its model is asked again. */
-import { callsOf, type Message, StatewrightError } from "@statewright/core";
+/** Conditions that end an agent after tool results, before the next model call. */
+import { listToolCalls, type Message, StatewrightError } from "@statewright/core";
 import type { CountedTurns } from "../turns/agent-turns.ts";
 
-/** What a condition sees. */
-export interface StopMoment<State = unknown> {
+/** Argument of a stop condition. */
+export interface StopInput<State = unknown> {
   readonly state: State;
   readonly messages: readonly Message[];
-  /** How often the model was asked since the run's input. */
+  /** Model calls since the input of the run. */
   readonly turns: number;
 }
 
 /**
- * Whether the agent ends here. Asked after each set of calls is answered; it decides from the state alone, at once, so that
- * it says the same after a crash.
+ * Returns true to end the agent. Called after each set of tool results. Must be synchronous and depend only on its
+ * argument, so that the decision is the same after a crash.
  */
-export type StopCondition<State = unknown> = (moment: StopMoment<State>) => boolean;
+export type StopCondition<State = unknown> = (input: StopInput<State>) => boolean;
 
-/** One condition, or several of which any ends the agent. */
+/** One condition, or several; the agent ends when any returns true. */
 export type StopWhen<State = unknown> = StopCondition<State> | readonly StopCondition<State>[];
 
-/** End after so many turns; the calls of the last one are answered. Throws `invalid_option` for what is no whole number from 1. */
+/**
+ * Creates a condition that ends the agent after `count` turns; tool calls of the last turn are answered. Throws
+ * `invalid_option` when `count` is not an integer ≥ 1.
+ */
 export function turnCountIs(count: number): StopCondition {
   if (!(Number.isInteger(count) && count >= 1))
     throw new StatewrightError("invalid_option", {
-      what: `turnCountIs got ${JSON.stringify(count)}`,
-      next: "Give a whole number from 1",
+      what: `turnCountIs: expected an integer ≥ 1, got ${JSON.stringify(count)}`,
+      next: "Pass an integer ≥ 1",
     });
   const isReached: StopCondition = ({ turns }) => turns >= count;
-  counting.add(isReached);
+  turnCountConditions.add(isReached);
   return isReached;
 }
 
-const counting: WeakSet<StopCondition<never>> = new WeakSet();
+const turnCountConditions: WeakSet<StopCondition<never>> = new WeakSet();
 
-/** Whether one of the conditions is {@link turnCountIs}: such an agent has its limit. */
-export function countsTurns(stopWhen: StopWhen<never> | undefined): boolean {
+/** True when a condition is {@link turnCountIs}: such an agent has no default turn limit. */
+export function hasTurnCount(stopWhen: StopWhen<never> | undefined): boolean {
   if (stopWhen === undefined) return false;
-  return (typeof stopWhen === "function" ? [stopWhen] : stopWhen).some((condition) => counting.has(condition));
+  return (typeof stopWhen === "function" ? [stopWhen] : stopWhen).some((condition) =>
+    turnCountConditions.has(condition),
+  );
 }
 
-/** End when the last message of the model called one of these tools, and the call is answered. */
+/**
+ * Creates a condition that ends the agent after the last model message called one of these tools, and the call is
+ * answered.
+ */
 export function hasToolCall(...names: readonly string[]): StopCondition {
   if (names.length === 0)
     throw new StatewrightError("invalid_option", {
-      what: "hasToolCall got no name of a tool",
-      next: 'Give the tools whose call ends the agent: hasToolCall("submit")',
+      what: "hasToolCall: expected at least one tool name, got none",
+      next: 'Pass the tools whose call ends the agent: hasToolCall("submit")',
     });
   return ({ messages }) => {
     const last = messages.findLast(({ role }) => role === "assistant");
-    return last?.role === "assistant" && callsOf(last).some(({ name }) => names.includes(name));
+    return last?.role === "assistant" && listToolCalls(last).some(({ name }) => names.includes(name));
   };
 }
 
-/** Throws `invalid_option` for what is no condition and no list of them. */
-export function checkStopWhen(owner: string, given: unknown): void {
-  const conditions = Array.isArray(given) ? given : [given];
-  if (given === undefined || conditions.every((condition) => typeof condition === "function")) return;
+/** Throws `invalid_option` for a value that is neither a condition nor a list of conditions. */
+export function checkStopWhen(owner: string, value: unknown): void {
+  const conditions = Array.isArray(value) ? value : [value];
+  if (value === undefined || conditions.every((condition) => typeof condition === "function")) return;
   throw new StatewrightError("invalid_option", {
-    what: `stopWhen of ${owner} has something that is no condition`,
-    next: "Give turnCountIs(20), hasToolCall(name), a function of { state, messages, turns } that says true, or a list of them",
+    what: `\`stopWhen\` of ${owner}: expected functions, got another value`,
+    next: "Use turnCountIs(20), hasToolCall(name), a function of { state, messages, turns } that returns a boolean, or a list of them",
   });
 }
 
-/** Whether any of the conditions holds. */
-export function isToStop(
+/** True when any condition returns true. */
+export function shouldStop(
   stopWhen: StopWhen<never> | undefined,
   state: { readonly messages: readonly Message[] } & Partial<CountedTurns>,
 ): boolean {
   if (stopWhen === undefined) return false;
   const conditions = typeof stopWhen === "function" ? [stopWhen] : stopWhen;
-  const moment = { state: state as never, messages: state.messages, turns: state.agentTurns ?? 0 };
+  const input = { state: state as never, messages: state.messages, turns: state.agentTurns ?? 0 };
   return conditions.some((condition) => {
-    const holds: unknown = condition(moment);
-    if (typeof holds === "boolean") return holds;
-    if (holds instanceof Promise) holds.catch(nobodyAwaits);
+    const verdict: unknown = condition(input);
+    if (typeof verdict === "boolean") return verdict;
+    if (verdict instanceof Promise) verdict.catch(ignoreRejection);
     throw new StatewrightError("invalid_option", {
-      what: `a condition of stopWhen answered with ${holds instanceof Promise ? "a promise" : typeof holds}`,
-      next: "Answer true or false at once; what must be looked up belongs in the state",
+      what: `a condition of stopWhen: expected a boolean, got ${verdict instanceof Promise ? "a promise" : typeof verdict}`,
+      next: "Return true or false synchronously; put values to look up into the state",
     });
   });
 }
 
-function nobodyAwaits(): void {
-  // The condition is refused already; its late verdict has no reader.
+function ignoreRejection(): void {
+  // The condition was already rejected as asynchronous; its result is not used.
 }

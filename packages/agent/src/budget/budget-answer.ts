@@ -1,22 +1,22 @@
-/** The question of a budget to a person: what it shows, and what may be answered. */
+/** Interrupt of a budget: the value shown to people, and the schema of the answer. */
 import type { JsonObject, Schema } from "@statewright/core";
 import { type BudgetKind, type BudgetLimits, type BudgetSpent, budgetKinds } from "./budget-spent.ts";
 
-/** A person's answer at a limit: how much more of what, `true` for as much again, `false` to end the agent. */
+/** Answer at a limit: the amounts to add, `true` to add the whole limit again, `false` to end the agent. */
 export type BudgetAnswer = boolean | BudgetLimits;
 
-/** What people are shown at a limit. */
-export interface BudgetQuestion {
+/** Interrupt value shown to people at a budget limit. */
+export interface BudgetInterrupt {
   readonly budget: string;
   readonly per: "run" | "thread";
-  /** What is used up; `unknown` where nobody knows what was spent. */
+  /** Exhausted limit; `unknown` when tokens or cost of a model call are unknown. */
   readonly exceeded: BudgetKind | "unknown";
   readonly reason: string;
   readonly limits: BudgetLimits;
   readonly spent: BudgetSpent;
 }
 
-const shown: JsonObject = {
+const answerJsonSchema: JsonObject = {
   anyOf: [
     { type: "boolean" },
     {
@@ -28,25 +28,25 @@ const shown: JsonObject = {
   ],
 };
 
-/** The schema of that answer. */
+/** Schema of a budget answer. */
 export const budgetAnswer: Schema<BudgetAnswer> = {
   "~standard": {
     version: 1,
     vendor: "statewright",
     validate: (value) => {
       if (typeof value === "boolean") return { value };
-      if (typeof value !== "object" || value === null || Array.isArray(value)) return { issues: [notAnswer] };
-      const given = Object.entries(value);
-      const fits = given.every(
-        ([kind, more]) =>
-          budgetKinds.includes(kind as BudgetKind) && typeof more === "number" && more > 0 && more < Infinity,
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return { issues: [invalidAnswerIssue] };
+      const entries = Object.entries(value);
+      const isValid = entries.every(
+        ([kind, amount]) =>
+          budgetKinds.includes(kind as BudgetKind) && typeof amount === "number" && amount > 0 && amount < Infinity,
       );
-      return fits && given.length > 0 ? { value: value as BudgetLimits } : { issues: [notAnswer] };
+      return isValid && entries.length > 0 ? { value: value as BudgetLimits } : { issues: [invalidAnswerIssue] };
     },
-    ...{ jsonSchema: { input: () => shown } },
+    ...{ jsonSchema: { input: () => answerJsonSchema } },
   },
 };
 
-const notAnswer: { readonly message: string } = {
-  message: `expected true, false, or how much more: ${budgetKinds.join(", ")}`,
+const invalidAnswerIssue: { readonly message: string } = {
+  message: `expected true, false, or an object with the amounts to add: ${budgetKinds.join(", ")}`,
 };

@@ -1,21 +1,24 @@
-/** The channel in which a budget keeps what was spent. */
-import { type Channel, reduce, type Schema, schemaWhere } from "@statewright/core";
-import { type BudgetSpent, budgetKinds, nothingSpent, type Spending, spentOf } from "./budget-spent.ts";
+/** Channel of a budget's spending. */
+import { type Channel, createGuardSchema, reduce, type Schema } from "@statewright/core";
+import { addSpending, type BudgetSpent, budgetKinds, createEmptySpent, type Spending } from "./budget-spent.ts";
 
-/** A channel of its own for each budget: ledgers know it by that. One of a run begins anew with each run. */
-export function budgetChannel(per: "run" | "thread"): Channel<BudgetSpent, Spending> {
-  return reduce(spentSchema, (before, entry: Spending) =>
-    spentOf(per === "run" && before.run !== entry.run ? nothingSpent(entry.run) : before, entry),
+/**
+ * Creates a new channel per budget, because ledgers identify a budget by its channel. A budget per run resets with
+ * each run.
+ */
+export function createBudgetChannel(per: "run" | "thread"): Channel<BudgetSpent, Spending> {
+  return reduce(spentSchema, (spent, entry: Spending) =>
+    addSpending(per === "run" && spent.run !== entry.run ? createEmptySpent(entry.run) : spent, entry),
   ) as Channel<BudgetSpent, Spending>;
 }
 
-const spentSchema: Schema<BudgetSpent | undefined, BudgetSpent> = schemaWhere(
-  "what a budget has spent",
-  isSpent,
-  nothingSpent(""),
+const spentSchema: Schema<BudgetSpent | undefined, BudgetSpent> = createGuardSchema(
+  "the spending of a budget",
+  isBudgetSpent,
+  createEmptySpent(""),
 );
 
-function isSpent(value: unknown): value is BudgetSpent {
+function isBudgetSpent(value: unknown): value is BudgetSpent {
   return (
     typeof value === "object" &&
     value !== null &&

@@ -1,33 +1,39 @@
-/** What `budget` takes, read and looked at. */
-import { checkOptions, optionNames, StatewrightError } from "@statewright/core";
-import { checkCount, checkFlag, checkTime, checkWord, needOneOf, unfitOption } from "../agent/check-option.ts";
+/** Parses and validates the options of `budget`. */
+import { checkOptions, listOptionNames, StatewrightError } from "@statewright/core";
+import { checkChoice, checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
 import { type BudgetLimits, budgetKinds } from "./budget-spent.ts";
-import { type Prices, type PricesInput, readPrices } from "./prices.ts";
+import { type Prices, type PricesInput, parsePrices } from "./prices.ts";
 
-/** What `budget` takes: the limits, and what is done at one. */
+/** Options of `budget`: limits, and the action at a limit. */
 export interface BudgetOptions extends BudgetLimits {
-  /** Tells several budgets of one agent apart. An agent that it ends has ended `by` this name. Default `budget`. */
+  /**
+   * Name of the budget, unique within the agent. An agent ended by this budget has `ended.by` equal to this name.
+   * Default `budget`.
+   */
   readonly name?: string;
-  /** What is counted together: what one run spends (default), or all runs of a thread. */
+  /** Scope of the limits: one run (default), or all runs of a thread. */
   readonly per?: "run" | "thread";
-  /** What tokens cost: needed for a limit of `cost`. */
+  /** Prices of tokens; required for a `cost` limit. */
   readonly prices?: PricesInput;
-  /** From this share of a limit on, such as 0.8, the event `budget.warning` tells of it, and each request says it to the model. */
+  /**
+   * Share of a limit, such as 0.8, from which the event `budget.warning` is emitted and each model request contains a
+   * warning.
+   */
   readonly warnAt?: number;
-  /** At a limit the agent ends (default), or a person is asked to extend it. */
+  /** Action at a limit: end the agent (default), or interrupt the run and ask a person to extend the limit. */
   readonly onExceeded?: "end" | "ask";
-  /** How long that question waits before the agent ends. Default: for ever. */
+  /** Milliseconds after which the interrupt expires and the agent ends. Default: no expiry. */
   readonly expiresMs?: number;
   /**
-   * Under a limit of tokens or cost, an answer whose tokens or price nobody knows counts as the limit (default), or is let
-   * pass. It is never counted as nothing.
+   * Effect of a model call with unknown tokens or price on a token or cost limit: treat the limit as exhausted
+   * (default), or allow. Unknown usage is never counted as 0.
    */
   readonly onUnknown?: "stop" | "allow";
-  /** Whether sub-agents spend from it too. Default true. */
+  /** True when sub-agents spend from this budget too. Default true. */
   readonly tree?: boolean;
 }
 
-const optionList = optionNames<BudgetOptions>({
+const optionList = listOptionNames<BudgetOptions>({
   name: true,
   per: true,
   turns: true,
@@ -43,8 +49,8 @@ const optionList = optionNames<BudgetOptions>({
   tree: true,
 });
 
-/** The same, with its defaults. */
-export interface ReadBudgetOptions
+/** Budget options with defaults applied. */
+export interface ParsedBudgetOptions
   extends Required<Pick<BudgetOptions, "name" | "per" | "onExceeded" | "onUnknown" | "tree">> {
   readonly limits: BudgetLimits;
   readonly prices: Prices | undefined;
@@ -52,33 +58,36 @@ export interface ReadBudgetOptions
   readonly expiresMs: number | undefined;
 }
 
-/** Read the options. Throws `invalid_option` for limits that are none, for a budget without any, and for a limit of cost without prices. */
-export function readBudgetOptions(options: BudgetOptions): ReadBudgetOptions {
+/**
+ * Parses budget options. Throws `invalid_option` for an invalid limit, for a budget without limits, and for a cost
+ * limit without prices.
+ */
+export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions {
   checkOptions("budget", options, optionList);
   const { name = "budget", per = "run", onExceeded = "end", onUnknown = "stop", tree = true } = options;
   const { warnAt, expiresMs, turns, toolCalls, tokens, cost, wallMs } = options;
   if (typeof name !== "string" || !/^[A-Za-z][\w-]{0,60}$/.test(name))
-    throw unfitOption("budget", "name", name, "a short name in letters, digits, _ and -");
-  checkWord("budget", { per }, ["run", "thread"]);
-  checkWord("budget", { onExceeded }, ["end", "ask"]);
-  checkWord("budget", { onUnknown }, ["stop", "allow"]);
+    throw invalidOption("budget", "name", name, "a short name of letters, digits, _ and -");
+  checkChoice("budget", { per }, ["run", "thread"]);
+  checkChoice("budget", { onExceeded }, ["end", "ask"]);
+  checkChoice("budget", { onUnknown }, ["stop", "allow"]);
   checkFlag("budget", { tree });
   checkTime("budget", { expiresMs, wallMs });
   checkCount("budget", { turns, tokens });
   checkCount("budget", { toolCalls }, 0);
   if (cost !== undefined && !(typeof cost === "number" && cost > 0 && cost < Infinity))
-    throw unfitOption("budget", "cost", cost, "a number above 0");
+    throw invalidOption("budget", "cost", cost, "a number > 0");
   if (warnAt !== undefined && !(typeof warnAt === "number" && warnAt > 0 && warnAt < 1))
-    throw unfitOption("budget", "warnAt", warnAt, "a share of the limits between 0 and 1, such as 0.8");
-  needOneOf("budget", { turns, toolCalls, tokens, cost, wallMs });
+    throw invalidOption("budget", "warnAt", warnAt, "a share of the limits between 0 and 1, such as 0.8");
+  requireOneOf("budget", { turns, toolCalls, tokens, cost, wallMs });
   if (cost !== undefined && options.prices === undefined)
     throw new StatewrightError("invalid_option", {
-      what: "budget has a limit of cost and no prices",
-      next: 'Give prices: { "provider/model": { input, output, cacheRead, cacheWrite } }, in money per million tokens',
+      what: "budget: a `cost` limit needs `prices`, got undefined",
+      next: 'Add prices: { "provider/model": { input, output, cacheRead, cacheWrite } }, in currency units per million tokens',
     });
   const limits: BudgetLimits = Object.fromEntries(
     budgetKinds.flatMap((kind) => (options[kind] === undefined ? [] : [[kind, options[kind]]])),
   );
-  const prices = options.prices === undefined ? undefined : readPrices(options.prices);
+  const prices = options.prices === undefined ? undefined : parsePrices(options.prices);
   return { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree };
 }

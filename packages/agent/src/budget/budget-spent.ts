@@ -1,51 +1,54 @@
-/** What a budget has spent, and whether it is more than may be. Pure. */
+/** Spending of a budget, and the check against its limits. Pure. */
 
-/** Limits of a budget; what is absent has none. */
+/** Limits of a budget; an absent limit is unlimited. */
 export interface BudgetLimits {
-  /** Requests to models. */
+  /** Maximum model requests. */
   readonly turns?: number;
   readonly toolCalls?: number;
-  /** Of input and output together. */
+  /** Maximum input and output tokens in total. */
   readonly tokens?: number;
-  /** In the money of the prices. */
+  /** Maximum cost, in the currency of the prices. */
   readonly cost?: number;
-  /** Time at work in milliseconds: requests and calls, side by side counted once; not the time in which people are waited for. */
+  /**
+   * Maximum active time in milliseconds: model requests and tool calls; concurrent work counts once, waiting for
+   * people does not count.
+   */
   readonly wallMs?: number;
 }
 
 export type BudgetKind = keyof BudgetLimits;
 
-/** Every kind, in the order in which a limit is looked for. */
+/** All kinds, in the order in which limits are checked. */
 export const budgetKinds: readonly BudgetKind[] = ["turns", "toolCalls", "tokens", "cost", "wallMs"];
 
-/** What was spent, in a run or on a thread. */
+/** Spending of a run or thread. */
 export interface BudgetSpent {
-  /** The run that spent last. */
+  /** Id of the run that spent last. */
   readonly run: string;
   readonly turns: number;
   readonly toolCalls: number;
-  /** As far as it is known. */
+  /** Known tokens; model calls of unknown usage are counted in `unknownTokens`. */
   readonly tokens: number;
   readonly cost: number;
   readonly wallMs: number;
-  /** Answers whose tokens, or whose price, nobody knows, and lost requests of which nobody knows whether they were paid for. */
+  /** Number of model calls with unknown tokens or unknown price, and of failed attempts with unknown billing. */
   readonly unknownTokens: number;
   readonly unknownCost: number;
-  readonly unknownLost: number;
-  /** Calls that were refused at the limit. */
+  readonly unknownAttempts: number;
+  /** Tool calls refused at the limit. */
   readonly refused: number;
-  /** What people have added to the limits. */
+  /** Amounts added to the limits by people. */
   readonly extended: BudgetLimits;
-  /** Limits that were warned of. */
+  /** Limits with an emitted warning. */
   readonly warned: readonly BudgetKind[];
-  /** Of the answer before: what one that is under way reserves. */
+  /** Usage of the last model call, reserved for each model call in progress. */
   readonly lastTokens: number;
   readonly lastCost: number;
-  /** Up to when the time is counted. */
+  /** End of the counted time, in epoch milliseconds. */
   readonly until: number;
 }
 
-/** One entry: what a request or a call has spent, or what changes the limits. */
+/** One spending entry of a model request or tool call, or a change of the limits. */
 export interface Spending {
   readonly run: string;
   readonly turns?: number;
@@ -54,7 +57,7 @@ export interface Spending {
   readonly cost?: number;
   readonly unknownTokens?: number;
   readonly unknownCost?: number;
-  readonly unknownLost?: number;
+  readonly unknownAttempts?: number;
   readonly refused?: number;
   readonly from?: number;
   readonly to?: number;
@@ -63,8 +66,8 @@ export interface Spending {
   readonly warned?: readonly BudgetKind[];
 }
 
-/** Nothing yet. */
-export function nothingSpent(run: string): BudgetSpent {
+/** Returns zero spending. */
+export function createEmptySpent(run: string): BudgetSpent {
   return {
     run,
     turns: 0,
@@ -74,7 +77,7 @@ export function nothingSpent(run: string): BudgetSpent {
     wallMs: 0,
     unknownTokens: 0,
     unknownCost: 0,
-    unknownLost: 0,
+    unknownAttempts: 0,
     refused: 0,
     extended: {},
     warned: [],
@@ -84,100 +87,110 @@ export function nothingSpent(run: string): BudgetSpent {
   };
 }
 
-/** Time at work for an entry, in whole milliseconds. */
-export function workedFor(from: number, to: number): Pick<Spending, "from" | "to"> {
+/** Returns the active time of an entry, rounded to milliseconds. */
+export function toActiveTime(from: number, to: number): Pick<Spending, "from" | "to"> {
   return { from: Math.round(from), to: Math.round(to) };
 }
 
-/** What was spent, with one entry more. */
-export function spentOf(before: BudgetSpent, entry: Spending): BudgetSpent {
+/** Adds one entry to the spending. */
+export function addSpending(spent: BudgetSpent, entry: Spending): BudgetSpent {
   const { tokens = 0, cost = 0, from, to, extend } = entry;
-  const worked = from === undefined || to === undefined ? 0 : Math.max(0, to - Math.max(from, before.until));
+  const activeMs = from === undefined || to === undefined ? 0 : Math.max(0, to - Math.max(from, spent.until));
   const sum = {
-    ...before,
+    ...spent,
     run: entry.run,
-    turns: before.turns + (entry.turns ?? 0),
-    toolCalls: before.toolCalls + (entry.toolCalls ?? 0),
-    tokens: before.tokens + tokens,
-    cost: before.cost + cost,
-    wallMs: before.wallMs + worked,
-    unknownTokens: before.unknownTokens + (entry.unknownTokens ?? 0),
-    unknownCost: before.unknownCost + (entry.unknownCost ?? 0),
-    unknownLost: before.unknownLost + (entry.unknownLost ?? 0),
-    refused: before.refused + (entry.refused ?? 0),
-    until: Math.max(before.until, to ?? 0),
-    warned: entry.warned === undefined ? before.warned : [...before.warned, ...entry.warned],
+    turns: spent.turns + (entry.turns ?? 0),
+    toolCalls: spent.toolCalls + (entry.toolCalls ?? 0),
+    tokens: spent.tokens + tokens,
+    cost: spent.cost + cost,
+    wallMs: spent.wallMs + activeMs,
+    unknownTokens: spent.unknownTokens + (entry.unknownTokens ?? 0),
+    unknownCost: spent.unknownCost + (entry.unknownCost ?? 0),
+    unknownLost: spent.unknownAttempts + (entry.unknownAttempts ?? 0),
+    refused: spent.refused + (entry.refused ?? 0),
+    until: Math.max(spent.until, to ?? 0),
+    warned: entry.warned === undefined ? spent.warned : [...spent.warned, ...entry.warned],
     ...(entry.isLast === true ? { lastTokens: tokens, lastCost: cost } : {}),
   };
   if (extend === undefined) return sum;
-  // A person has seen what is unknown and what was refused: it counts no more.
-  return { ...sum, refused: 0, unknownTokens: 0, unknownCost: 0, warned: [], extended: added(before.extended, extend) };
+  // The person who extends the budget has seen unknown usage and refused calls: both reset.
+  return {
+    ...sum,
+    refused: 0,
+    unknownTokens: 0,
+    unknownCost: 0,
+    warned: [],
+    extended: addLimits(spent.extended, extend),
+  };
 }
 
-function added(before: BudgetLimits, more: BudgetLimits): BudgetLimits {
+function addLimits(limits: BudgetLimits, extension: BudgetLimits): BudgetLimits {
   return Object.fromEntries(
     budgetKinds.flatMap((kind) => {
-      const sum = (before[kind] ?? 0) + (more[kind] ?? 0);
+      const sum = (limits[kind] ?? 0) + (extension[kind] ?? 0);
       return sum === 0 ? [] : [[kind, sum]];
     }),
   ) as BudgetLimits;
 }
 
-/** What is used up, in words. */
+/** Exhausted limit with a reason as text. */
 export interface Exceeded {
   readonly kind: BudgetKind | "unknown";
   readonly reason: string;
 }
 
-/** The first limit that leaves nothing for another request. A limit of calls does so when a call was refused. */
-export function exceededBy(
+/**
+ * Returns the first limit that allows no further model request. A tool call limit is exceeded after a refused call.
+ */
+export function findExceeded(
   limits: BudgetLimits,
   spent: BudgetSpent,
   onUnknown: "stop" | "allow",
 ): Exceeded | undefined {
   for (const kind of budgetKinds) {
-    const isOver = kind === "toolCalls" ? spent.refused > 0 : shareUsed(limits, spent, kind) >= 1;
-    if (isOver) return { kind, reason: `the budget of ${amount(kind, limitOf(limits, spent, kind))} is used up` };
+    const isExceeded = kind === "toolCalls" ? spent.refused > 0 : getUsedShare(limits, spent, kind) >= 1;
+    if (isExceeded)
+      return { kind, reason: `the budget of ${formatAmount(kind, getLimit(limits, spent, kind))} is exhausted` };
   }
   if (onUnknown === "allow") return undefined;
   if (limits.tokens !== undefined && spent.unknownTokens > 0)
-    return { kind: "unknown", reason: "a model did not say how many tokens it used, and the budget limits them" };
+    return { kind: "unknown", reason: "a model reported no token usage, and the budget limits tokens" };
   if (limits.cost !== undefined && spent.unknownCost > 0)
-    return { kind: "unknown", reason: "nobody knows what an answer has cost, and the budget limits that" };
+    return { kind: "unknown", reason: "the cost of a model call is unknown, and the budget limits cost" };
   return undefined;
 }
 
-/** How much of a limit is used, from 0; 0 where there is none. */
-export function shareUsed(limits: BudgetLimits, spent: BudgetSpent, kind: BudgetKind): number {
-  const limit = limitOf(limits, spent, kind);
+/** Returns the used share of a limit, from 0; 0 without a limit. */
+export function getUsedShare(limits: BudgetLimits, spent: BudgetSpent, kind: BudgetKind): number {
+  const limit = getLimit(limits, spent, kind);
   if (limit === undefined) return 0;
-  // Ten times 0.1 is all of 1, whatever the sum of the fractions says.
+  // Rounds floating-point sums: ten times 0.1 uses 1 completely.
   return limit === 0 ? 1 : Number((spent[kind] / limit).toPrecision(12));
 }
 
-/** As `8 of 10 turns`. */
-export function wordsFor(limits: BudgetLimits, spent: BudgetSpent, kind: BudgetKind): string {
-  return `${rounded(spent[kind])} of ${amount(kind, limitOf(limits, spent, kind))}`;
+/** Formats usage as `8 of 10 turns`. */
+export function formatUsage(limits: BudgetLimits, spent: BudgetSpent, kind: BudgetKind): string {
+  return `${formatNumber(spent[kind])} of ${formatAmount(kind, getLimit(limits, spent, kind))}`;
 }
 
-function limitOf(limits: BudgetLimits, { extended }: BudgetSpent, kind: BudgetKind): number | undefined {
+function getLimit(limits: BudgetLimits, { extended }: BudgetSpent, kind: BudgetKind): number | undefined {
   const limit = limits[kind];
   return limit === undefined ? undefined : limit + (extended[kind] ?? 0);
 }
 
-const units: Readonly<Record<BudgetKind, (limit: string) => string>> = {
+const unitFormatters: Readonly<Record<BudgetKind, (limit: string) => string>> = {
   turns: (limit) => `${limit} turns`,
   toolCalls: (limit) => `${limit} tool calls`,
   tokens: (limit) => `${limit} tokens`,
   cost: (limit) => `a cost of ${limit}`,
-  wallMs: (limit) => `${limit} ms at work`,
+  wallMs: (limit) => `${limit} ms of active time`,
 };
 
-function amount(kind: BudgetKind, limit: number | undefined): string {
-  return units[kind](rounded(limit ?? 0));
+function formatAmount(kind: BudgetKind, limit: number | undefined): string {
+  return unitFormatters[kind](formatNumber(limit ?? 0));
 }
 
-/** Sums of fractions, as people write them. */
-function rounded(value: number): string {
+/** Formats a number without floating-point noise. */
+function formatNumber(value: number): string {
   return String(Number(value.toPrecision(12)));
 }

@@ -1,15 +1,15 @@
-/** Which middleware is a budget: an agent that has one says by itself how much it may spend. */
+/** Marks budget middleware: an agent with a budget has no default turn limit. */
 import type { Middleware } from "@statewright/core";
 
 const budgets: WeakSet<Middleware> = new WeakSet();
 
-/** Remember that this is a budget. */
-export function asBudget(middleware: Middleware): Middleware {
+/** Marks middleware as a budget. */
+export function markAsBudget(middleware: Middleware): Middleware {
   budgets.add(middleware);
   return middleware;
 }
 
-/** Whether it limits what an agent spends. */
-export function limitsSpending(middleware: Middleware): boolean {
+/** True for middleware marked as a budget. */
+export function isBudget(middleware: Middleware): boolean {
   return typeof middleware === "object" && middleware !== null && budgets.has(middleware);
 }

@@ -1,16 +1,16 @@
-/** How many tokens a request is about: an estimate without a tokenizer, or the count of a real one. */
+/** Counts the tokens of model requests: an estimate without a tokenizer, or an exact count with a tokenizer. */
 import { type Message, type ModelRequest, type ModelTool, StatewrightError } from "@statewright/core";
 
-/** Tokens of a text, by the tokenizer of the model. */
+/** Counts the tokens of a text with the tokenizer of the model. */
 export type CountTokens = (text: string) => number;
 
-/** What each message costs beside its text, and an image or a file whatever it shows. */
-const perMessage = 4;
-const perMedia = 1_000;
+/** Overhead in tokens per message, and tokens per image or file. */
+const tokensPerMessage = 4;
+const tokensPerMedia = 1_000;
 
 /**
- * Estimate the tokens of a text: four characters of ASCII a token, two of other alphabets, one of Chinese, Japanese, Korean
- * and of pictures. Models differ, and so do prose, code and numbers: leave room below a hard limit.
+ * Estimates the tokens of a text: four ASCII characters per token, two characters of other alphabets, one of Chinese,
+ * Japanese, Korean or emoji. Tokenizers and texts differ: keep a margin below a hard limit.
  */
 export function estimateTokens(text: string): number {
   let quarters = 0;
@@ -21,45 +21,47 @@ export function estimateTokens(text: string): number {
   return Math.ceil(quarters / 4);
 }
 
-/** Counts the parts of requests. A message and a tool are counted once, however many requests hold them. */
+/** Counts tokens of request parts. Caches the count per message and per tool across requests. */
 export interface TokenMeter {
-  readonly text: (text: string) => number;
-  readonly message: (message: Message) => number;
-  readonly messages: (messages: readonly Message[]) => number;
-  /** What a request holds beside its messages. */
-  readonly frame: (request: Pick<ModelRequest, "instructions" | "tools">) => number;
+  readonly countText: (text: string) => number;
+  readonly countMessage: (message: Message) => number;
+  readonly countMessages: (messages: readonly Message[]) => number;
+  /** Counts instructions and tools of a request. */
+  readonly countFrame: (request: Pick<ModelRequest, "instructions" | "tools">) => number;
 }
 
-/** A meter by a tokenizer. Throws `invalid_option` for a count that is none. */
-export function tokenMeter(owner: string, count: CountTokens = estimateTokens): TokenMeter {
-  if (typeof count !== "function") throw noCount(owner, count);
-  const known: WeakMap<Message | ModelTool, number> = new WeakMap();
-  const text = (given: string): number => {
-    const tokens = count(given);
-    if (!(typeof tokens === "number" && tokens >= 0 && tokens < Infinity)) throw noCount(owner, tokens);
+/** Creates a token meter from a tokenizer. Throws `invalid_option` for an invalid count. */
+export function createTokenMeter(owner: string, count: CountTokens = estimateTokens): TokenMeter {
+  if (typeof count !== "function") throw createCountError(owner, count);
+  const cache: WeakMap<Message | ModelTool, number> = new WeakMap();
+  const countText = (input: string): number => {
+    const tokens = count(input);
+    if (!(typeof tokens === "number" && tokens >= 0 && tokens < Infinity)) throw createCountError(owner, tokens);
     return tokens;
   };
-  const once = <Counted extends Message | ModelTool>(
+  const countOnce = <Counted extends Message | ModelTool>(
     counted: Counted,
-    tokens: (counted: Counted) => number,
+    countTokens: (counted: Counted) => number,
   ): number => {
-    const before = known.get(counted);
-    if (before !== undefined) return before;
-    const made = tokens(counted);
-    known.set(counted, made);
-    return made;
+    const cached = cache.get(counted);
+    if (cached !== undefined) return cached;
+    const total = countTokens(counted);
+    cache.set(counted, total);
+    return total;
   };
-  const message = (given: Message): number => once(given, () => perMessage + contentTokens(given, text));
+  const countMessage = (input: Message): number =>
+    countOnce(input, () => tokensPerMessage + countContentTokens(input, countText));
   return {
-    text,
-    message,
-    messages: (given) => given.reduce((sum, each) => sum + message(each), 0),
-    frame: ({ instructions = "", tools }) =>
-      text(instructions) + tools.reduce((sum, tool) => sum + once(tool, () => text(JSON.stringify(tool))), 0),
+    countText,
+    countMessage,
+    countMessages: (given) => given.reduce((sum, each) => sum + countMessage(each), 0),
+    countFrame: ({ instructions = "", tools }) =>
+      countText(instructions) +
+      tools.reduce((sum, tool) => sum + countOnce(tool, () => countText(JSON.stringify(tool))), 0),
   };
 }
 
-function contentTokens({ content }: Message, count: CountTokens): number {
+function countContentTokens({ content }: Message, count: CountTokens): number {
   if (typeof content === "string") return count(content);
   return content.reduce((sum, block) => {
     switch (block.type) {
@@ -73,14 +75,14 @@ function contentTokens({ content }: Message, count: CountTokens): number {
       case "artifact":
         return sum + count(block.preview);
       default:
-        return sum + perMedia;
+        return sum + tokensPerMedia;
     }
   }, 0);
 }
 
-function noCount(owner: string, given: unknown): StatewrightError {
+function createCountError(owner: string, value: unknown): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `countTokens of ${owner} is, or gives, ${typeof given === "number" ? given : `a value of the type ${typeof given}`}`,
-    next: "Give a function of a text that returns a number from 0",
+    what: `countTokens of ${owner}: expected a function that returns a number ≥ 0, got ${typeof value === "number" ? value : `a value of type ${typeof value}`}`,
+    next: "Pass a function from a text to a number ≥ 0",
   });
 }

@@ -1,63 +1,70 @@
-/** Tokens of a conversation as it grows: each turn adds what is new, and looks at the rest only to see that it is the same. */
+/** Token sums of a growing conversation: each turn counts only new messages, and compares the others by identity. */
 import type { Message } from "@statewright/core";
 import type { TokenMeter } from "./count-tokens.ts";
 
-/** The sums of one conversation. */
+/** Token sums of one conversation. */
 export interface TokenSums {
   readonly total: number;
-  /** Tokens before a place. */
-  readonly before: (index: number) => number;
-  /** The first place with so many tokens before it; those of system messages do not count, since they stay. */
-  readonly placeAfter: (tokens: number) => number;
+  /** Returns the tokens before an index. */
+  readonly getTokensBefore: (index: number) => number;
+  /**
+   * Returns the first index with at least this many tokens before it; system messages do not count, because they
+   * always remain.
+   */
+  readonly findIndexAfter: (tokens: number) => number;
 }
 
-interface Account {
+interface TokenAccount {
   readonly messages: Message[];
-  /** Tokens before each message and behind the last one; in `movable` without those of system messages. */
+  /** Prefix sums of tokens: before each message, and after the last message. `movable` excludes system messages. */
   readonly sums: number[];
   readonly movable: number[];
 }
 
-/** Sums by a meter. A conversation is known again by its first message. */
-export function tokenLedger(meter: TokenMeter): (messages: readonly Message[]) => TokenSums {
-  const accounts: WeakMap<Message, Account> = new WeakMap();
+/** Creates a token ledger. Identifies a conversation by its first message object. */
+export function createTokenLedger(meter: TokenMeter): (messages: readonly Message[]) => TokenSums {
+  const accounts: WeakMap<Message, TokenAccount> = new WeakMap();
   return (messages) => {
     const [first] = messages;
     const account = (first && accounts.get(first)) ?? { messages: [], sums: [0], movable: [0] };
     if (first !== undefined) accounts.set(first, account);
-    bring(account, messages, meter);
+    updateAccount(account, messages, meter);
     return {
       total: account.sums[messages.length] ?? 0,
-      before: (index) => account.sums[index] ?? 0,
-      placeAfter: (tokens) => firstFrom(account.movable, tokens, messages.length),
+      getTokensBefore: (index) => account.sums[index] ?? 0,
+      findIndexAfter: (tokens) => findFirstAtLeast(account.movable, tokens, messages.length),
     };
   };
 }
 
-/** Bring an account to these messages: what it holds of others goes, what is new is counted. */
-function bring({ messages: known, sums, movable }: Account, messages: readonly Message[], meter: TokenMeter): void {
-  let same = 0;
-  while (same < known.length && known[same] === messages[same]) same += 1;
-  known.length = same;
-  sums.length = same + 1;
-  movable.length = same + 1;
-  for (let index = same; index < messages.length; index++) {
+/** Updates an account to these messages: drops changed messages, counts new messages. */
+function updateAccount(
+  { messages: counted, sums, movable }: TokenAccount,
+  messages: readonly Message[],
+  meter: TokenMeter,
+): void {
+  let commonLength = 0;
+  while (commonLength < counted.length && counted[commonLength] === messages[commonLength]) commonLength += 1;
+  counted.length = commonLength;
+  sums.length = commonLength + 1;
+  movable.length = commonLength + 1;
+  for (let index = commonLength; index < messages.length; index++) {
     const message = messages[index];
     if (message === undefined) continue;
-    const tokens = meter.message(message);
-    known.push(message);
+    const tokens = meter.countMessage(message);
+    counted.push(message);
     sums.push((sums[index] ?? 0) + tokens);
     movable.push((movable[index] ?? 0) + (message.role === "system" ? 0 : tokens));
   }
 }
 
-/** The first index whose sum is at least so much; `end` where none is. */
-function firstFrom(sums: readonly number[], least: number, end: number): number {
+/** Binary search: returns the first index whose sum is at least `min`; `end` without a match. */
+function findFirstAtLeast(sums: readonly number[], min: number, end: number): number {
   let low = 0;
   let high = end;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((sums[middle] ?? 0) >= least) high = middle;
+    if ((sums[middle] ?? 0) >= min) high = middle;
     else low = middle + 1;
   }
   return low;

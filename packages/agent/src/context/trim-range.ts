@@ -1,42 +1,48 @@
 /**
- * What may stay of a conversation when its beginning goes. Calls are never parted from their answers, what the model has
- * yet to react to stays whole, and what stays begins with a person's message where there is one: so providers take it.
+ * Computes the messages that remain when the beginning of a conversation is trimmed. Tool calls stay with their
+ * results, messages that the model has not answered yet stay complete, and the rest begins with a user message if
+ * there is one, as providers require.
  */
 import type { Message } from "@statewright/core";
 import { isFromPerson } from "../agent/is-from-person.ts";
 
-/** A conversation that was cut: the places of what stays, each before the one after it. */
-export interface Cut {
-  /** Everything from here on stays. */
+/** Ranges of the messages that remain after trimming, as indices in ascending order. */
+export interface TrimRange {
+  /** All messages from this index on remain. */
   readonly start: number;
-  /** What a person said last, where it stands before `start`: from here, up to `userEnd`. */
+  /** The last user messages, from `user` to `userEnd` (exclusive), remain when they lie before `start`. */
   readonly user: number;
   readonly userEnd: number;
 }
 
-/** Where the messages begin that a person said last and nobody has spoken between; -1 where nobody has. */
-export function lastUserStart(messages: readonly Message[]): number {
+/**
+ * Returns the index of the first message of the last user turn (consecutive user messages); -1 without user messages.
+ */
+export function findLastUserTurn(messages: readonly Message[]): number {
   let index = messages.findLastIndex(isFromPerson);
   while (index > 0 && isFromPerson(messages[index - 1])) index -= 1;
   return index;
 }
 
-/** Where the exchange begins that the message at `index` is of: the message with the calls that it answers, or itself. */
-export function exchangeStart(messages: readonly Message[], index: number): number {
+/**
+ * Returns the start of the exchange of the message at `index`: the message with the tool calls that it answers, or
+ * the message itself.
+ */
+export function findExchangeStart(messages: readonly Message[], index: number): number {
   let start = index;
   while (start > 0 && messages[start]?.role === "tool") start -= 1;
   return start;
 }
 
-/** The cut that lets go of at least what stands before `from`, as far as it may go. */
-export function cutFrom(messages: readonly Message[], from: number): Cut {
-  const user = lastUserStart(messages);
+/** Returns the range that removes at least the messages before `from`, as far as trimming is allowed. */
+export function computeTrimRange(messages: readonly Message[], from: number): TrimRange {
+  const user = findLastUserTurn(messages);
   if (user >= 0 && from <= user) {
     let start = Math.max(0, from);
-    while (start < user && !beginsTurn(messages, start)) start += 1;
+    while (start < user && !isUserTurnStart(messages, start)) start += 1;
     return { start, user: start, userEnd: start };
   }
-  const last = exchangeStart(messages, messages.length - 1);
+  const last = findExchangeStart(messages, messages.length - 1);
   let start = Math.min(Math.max(from, 0), last);
   while (start < last && messages[start]?.role === "tool") start += 1;
   if (user < 0) return { start, user: start, userEnd: start };
@@ -45,32 +51,38 @@ export function cutFrom(messages: readonly Message[], from: number): Cut {
   return { start: Math.max(start, userEnd), user, userEnd };
 }
 
-/** Whether a person begins to speak here: what was said at one time, in several messages, is not torn. */
-function beginsTurn(messages: readonly Message[], index: number): boolean {
+/** True for the first message of a user turn; consecutive user messages are never separated. */
+function isUserTurnStart(messages: readonly Message[], index: number): boolean {
   return isFromPerson(messages[index]) && !isFromPerson(messages[index - 1]);
 }
 
-/** Where the last `count` turns of a person begin; 0 where there are not so many. */
-export function userTurnsStart(messages: readonly Message[], count: number): number {
-  let left = count;
+/** Returns the start of the last `count` user turns; 0 when the conversation has fewer. */
+export function findUserTurnsStart(messages: readonly Message[], count: number): number {
+  let remaining = count;
   for (let index = messages.length - 1; index > 0; index--)
-    if (beginsTurn(messages, index) && --left === 0) return index;
+    if (isUserTurnStart(messages, index) && --remaining === 0) return index;
   return 0;
 }
 
-/** What a cut leaves. System messages are instructions: they stay, in front; so does the first message of a person when asked. */
-export function keptMessages(messages: readonly Message[], cut: Cut, keepFirst: boolean): readonly Message[] {
-  const kept: Message[] = [];
-  for (let index = 0; index < cut.start; index++) {
+/**
+ * Returns the messages that remain. System messages remain in front, and with `keepFirst` the first user message too.
+ */
+export function trimToRange(messages: readonly Message[], range: TrimRange, keepFirst: boolean): readonly Message[] {
+  const retained: Message[] = [];
+  for (let index = 0; index < range.start; index++) {
     const message = messages[index];
-    if (message?.role === "system") kept.push(message);
+    if (message?.role === "system") retained.push(message);
   }
-  return kept.concat(frontOf(messages, cut, keepFirst), messages.slice(cut.start));
+  return retained.concat(getRetainedFront(messages, range, keepFirst), messages.slice(range.start));
 }
 
-/** What stays of what stands before the cut, system messages aside. */
-export function frontOf(messages: readonly Message[], { user, userEnd }: Cut, keepFirst: boolean): readonly Message[] {
-  const said = messages.slice(user, userEnd);
+/** Returns the messages before the range start that remain, without system messages. */
+export function getRetainedFront(
+  messages: readonly Message[],
+  { user, userEnd }: TrimRange,
+  keepFirst: boolean,
+): readonly Message[] {
+  const userMessages = messages.slice(user, userEnd);
   const first = keepFirst ? messages.findIndex(isFromPerson) : -1;
-  return first < 0 || first >= user ? said : [...messages.slice(first, first + 1), ...said];
+  return first < 0 || first >= user ? userMessages : [...messages.slice(first, first + 1), ...userMessages];
 }

@@ -1,40 +1,43 @@
-/** The events of bitop-dev/agent, from those of a run. */
+/** Translates run events to the events of bitop-dev/agent. */
 import type { RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { lifecycle, type Moment } from "./lifecycle.ts";
-import { inSnakeCase, type SnakeCaseEvent } from "./snake-case.ts";
+import { createLifecycleTranslator, type LifecycleEvent } from "./lifecycle.ts";
+import { type SnakeCaseEvent, toSnakeCaseEvent } from "./snake-case.ts";
 
-interface OfCall {
+interface CallRef {
   readonly callId: string;
   readonly tool: string;
 }
 
-/** An event by the names of bitop-dev/agent. */
+/** Event in the format of bitop-dev/agent. */
 export type BitopEvent =
   | SnakeCaseEvent
-  | ({ readonly type: "tool_start"; readonly args: unknown } & OfCall)
-  | ({ readonly type: "tool_update"; readonly partial: ToolOutput } & OfCall)
-  | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & OfCall);
+  | ({ readonly type: "tool_start"; readonly args: unknown } & CallRef)
+  | ({ readonly type: "tool_update"; readonly partial: ToolOutput } & CallRef)
+  | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & CallRef);
 
-/** A translator for one run: give it each event, in order. It has no word for progress; a call that was denied ends as `tool_denied`. */
+/**
+ * Creates a translator for the events of one run, called with each event in order. Drops progress events; a denied
+ * call ends as `tool_denied`.
+ */
 export function bitopDialect(): (event: RunEvent) => readonly BitopEvent[] {
-  const moments = lifecycle();
-  return (event) => moments(event).flatMap(inBitop);
+  const toLifecycleEvents = createLifecycleTranslator();
+  return (event) => toLifecycleEvents(event).flatMap(toBitopEvents);
 }
 
-function inBitop(moment: Moment): BitopEvent | readonly BitopEvent[] {
-  switch (moment.kind) {
+function toBitopEvents(event: LifecycleEvent): BitopEvent | readonly BitopEvent[] {
+  switch (event.kind) {
     case "call.start":
-      return { type: "tool_start", callId: moment.callId, tool: moment.tool, args: moment.args };
+      return { type: "tool_start", callId: event.callId, tool: event.tool, args: event.args };
     case "call.update":
-      return { type: "tool_update", callId: moment.callId, tool: moment.tool, partial: moment.partial };
+      return { type: "tool_update", callId: event.callId, tool: event.tool, partial: event.partial };
     case "call.progress":
       return [];
     case "call.end": {
-      const { callId, tool, result } = moment;
+      const { callId, tool, result } = event;
       const type = result.error?.kind === "denied" ? "tool_denied" : "tool_end";
       return { type, callId, tool, result, isError: result.isError };
     }
     default:
-      return inSnakeCase(moment);
+      return toSnakeCaseEvent(event);
   }
 }

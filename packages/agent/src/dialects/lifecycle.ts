@@ -1,66 +1,69 @@
 /**
- * The life of an agent as other systems tell it: agent, turn, message and call, each with a beginning and an end. A call
- * that was refused before it started begins and ends too, so that a reader pairs what it sees.
+ * Lifecycle of an agent as in other frameworks: agent, turn, message and tool call, each with a start and an end
+ * event. A call refused before its start gets a start event too, so that readers can pair events.
  */
 import {
   type AssistantMessage,
-  callsOf,
+  listToolCalls,
   type OpenInterrupt,
   type RunEvent,
   type ToolOutput,
   type ToolResult,
 } from "@statewright/core";
 
-/** How an agent stopped, for good or for now. */
+/** Final or intermediate status of an agent run. */
 export type AgentStop =
   | { readonly status: "completed" }
   | { readonly status: "failed"; readonly error: string }
   | { readonly status: "cancelled" | "paused"; readonly reason: string }
   | { readonly status: "waiting"; readonly interrupts: readonly OpenInterrupt[] };
 
-interface OfCall {
+interface CallRef {
   readonly callId: string;
   readonly tool: string;
 }
 
-/** One moment of an agent's life. */
-export type Moment =
+/** Lifecycle event of an agent. */
+export type LifecycleEvent =
   | { readonly kind: "agent.start" }
   | { readonly kind: "turn.start" }
   | { readonly kind: "message.start" }
   | { readonly kind: "message.delta"; readonly part: "text" | "reasoning"; readonly text: string }
   | { readonly kind: "message.end"; readonly message: AssistantMessage }
-  | ({ readonly kind: "call.start"; readonly args: unknown } & OfCall)
-  | ({ readonly kind: "call.update"; readonly partial: ToolOutput } & OfCall)
-  | ({ readonly kind: "call.progress"; readonly text: string } & OfCall)
-  | ({ readonly kind: "call.end"; readonly result: ToolResult } & OfCall)
+  | ({ readonly kind: "call.start"; readonly args: unknown } & CallRef)
+  | ({ readonly kind: "call.update"; readonly partial: ToolOutput } & CallRef)
+  | ({ readonly kind: "call.progress"; readonly text: string } & CallRef)
+  | ({ readonly kind: "call.end"; readonly result: ToolResult } & CallRef)
   | { readonly kind: "turn.end" }
   | ({ readonly kind: "agent.end" } & AgentStop);
 
-/** Translate the events of one run, in their order, into moments; what happens inside inner graphs is left out. */
-export function lifecycle(): (event: RunEvent) => readonly Moment[] {
-  /** The arguments of the calls that wait for their end, by id: a call that is refused has no event that tells them. */
-  const asked = new Map<string, unknown>();
-  const begun = new Set<string>();
+/** Creates a translator from the events of one run, in order, to lifecycle events; skips events of inner graphs. */
+export function createLifecycleTranslator(): (event: RunEvent) => readonly LifecycleEvent[] {
+  /**
+   * Arguments of tool calls not yet finished, by call id; a refused call has no `tool.started` event with its
+   * arguments.
+   */
+  const pendingArgs = new Map<string, unknown>();
+  const startedCalls = new Set<string>();
   let inTurn = false;
   let inMessage = false;
 
-  function closeTurn(): Moment[] {
-    const ended: Moment[] = inTurn ? [{ kind: "turn.end" }] : [];
+  function closeTurn(): LifecycleEvent[] {
+    const ended: LifecycleEvent[] = inTurn ? [{ kind: "turn.end" }] : [];
     inTurn = false;
     inMessage = false;
     return ended;
   }
 
-  function openMessage(): Moment[] {
-    const started: Moment[] = inMessage ? [] : [{ kind: "message.start" }];
+  function openMessage(): LifecycleEvent[] {
+    const started: LifecycleEvent[] = inMessage ? [] : [{ kind: "message.start" }];
     inMessage = true;
     return started;
   }
 
-  function openCall({ callId, tool }: OfCall, args: unknown): Moment[] {
-    if (begun.has(callId)) return [];
-    begun.add(callId);
+  function openCall({ callId, tool }: CallRef, args: unknown): LifecycleEvent[] {
+    if (startedCalls.has(callId)) return [];
+    startedCalls.add(callId);
     return [{ kind: "call.start", callId, tool, args }];
   }
 
@@ -77,12 +80,12 @@ export function lifecycle(): (event: RunEvent) => readonly Moment[] {
       case "message.delta":
         return [...openMessage(), { kind: "message.delta", part: event.kind, text: event.text }];
       case "message.voided":
-        // The message begins anew: a reader that keeps the deltas since the last beginning keeps no void ones.
+        // The message restarts: readers that collect deltas since the last `message.start` drop the retracted deltas.
         inMessage = false;
         return [];
       case "message.completed": {
-        for (const { id, args } of callsOf(event.message)) asked.set(id, args);
-        const moments: Moment[] = [...openMessage(), { kind: "message.end", message: event.message }];
+        for (const { id, args } of listToolCalls(event.message)) pendingArgs.set(id, args);
+        const moments: LifecycleEvent[] = [...openMessage(), { kind: "message.end", message: event.message }];
         inMessage = false;
         return moments;
       }
@@ -95,9 +98,12 @@ export function lifecycle(): (event: RunEvent) => readonly Moment[] {
       case "tool.completed":
       case "tool.failed": {
         const { callId, tool, result } = event;
-        const moments: Moment[] = [...openCall(event, asked.get(callId)), { kind: "call.end", callId, tool, result }];
-        asked.delete(callId);
-        begun.delete(callId);
+        const moments: LifecycleEvent[] = [
+          ...openCall(event, pendingArgs.get(callId)),
+          { kind: "call.end", callId, tool, result },
+        ];
+        pendingArgs.delete(callId);
+        startedCalls.delete(callId);
         return moments;
       }
       case "run.completed":
@@ -116,13 +122,13 @@ export function lifecycle(): (event: RunEvent) => readonly Moment[] {
   };
 }
 
-/** How yoagent and pi name a call. */
+/** Names of a tool call in yoagent and pi. */
 export interface CallNames {
   readonly toolCallId: string;
   readonly toolName: string;
 }
 
-/** A call by those names. */
-export function namesOf({ callId, tool }: OfCall): CallNames {
+/** Converts a call reference to the names of yoagent and pi. */
+export function toCallNames({ callId, tool }: CallRef): CallNames {
   return { toolCallId: callId, toolName: tool };
 }

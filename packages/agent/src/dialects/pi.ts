@@ -1,34 +1,37 @@
-/** The events of pi-agent-core, from those of a run. */
+/** Translates run events to the events of pi-agent-core. */
 import type { RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { type CallNames, lifecycle, type Moment, namesOf } from "./lifecycle.ts";
-import { inSnakeCase, type SnakeCaseEvent } from "./snake-case.ts";
+import { type CallNames, createLifecycleTranslator, type LifecycleEvent, toCallNames } from "./lifecycle.ts";
+import { type SnakeCaseEvent, toSnakeCaseEvent } from "./snake-case.ts";
 
-/** An event by pi's names. */
+/** Event in the format of pi. */
 export type PiEvent =
   | SnakeCaseEvent
   | ({ readonly type: "tool_execution_start"; readonly args: unknown } & CallNames)
   | ({ readonly type: "tool_execution_update"; readonly partialResult: ToolOutput } & CallNames)
   | ({ readonly type: "tool_execution_end"; readonly result: ToolResult; readonly isError: boolean } & CallNames);
 
-/** A translator for one run: give it each event, in order. Progress is an update with text, since pi has no other word for it. */
+/**
+ * Creates a translator for the events of one run, called with each event in order. Progress becomes an update with
+ * text, because pi has no progress event.
+ */
 export function piDialect(): (event: RunEvent) => readonly PiEvent[] {
-  const moments = lifecycle();
-  return (event) => moments(event).map(inPi);
+  const toLifecycleEvents = createLifecycleTranslator();
+  return (event) => toLifecycleEvents(event).map(toPiEvent);
 }
 
-function inPi(moment: Moment): PiEvent {
-  switch (moment.kind) {
+function toPiEvent(event: LifecycleEvent): PiEvent {
+  switch (event.kind) {
     case "call.start":
-      return { type: "tool_execution_start", ...namesOf(moment), args: moment.args };
+      return { type: "tool_execution_start", ...toCallNames(event), args: event.args };
     case "call.update":
-      return { type: "tool_execution_update", ...namesOf(moment), partialResult: moment.partial };
+      return { type: "tool_execution_update", ...toCallNames(event), partialResult: event.partial };
     case "call.progress":
-      return { type: "tool_execution_update", ...namesOf(moment), partialResult: { content: moment.text } };
+      return { type: "tool_execution_update", ...toCallNames(event), partialResult: { content: event.text } };
     case "call.end": {
-      const { result } = moment;
-      return { type: "tool_execution_end", ...namesOf(moment), result, isError: result.isError };
+      const { result } = event;
+      return { type: "tool_execution_end", ...toCallNames(event), result, isError: result.isError };
     }
     default:
-      return inSnakeCase(moment);
+      return toSnakeCaseEvent(event);
   }
 }

@@ -1,20 +1,20 @@
-/** What pi and bitop-dev/agent call alike: the agent, its turns and its messages. */
+/** Events with the same names in pi and bitop-dev/agent: agent, turns and messages. */
 import type { AssistantMessage } from "@statewright/core";
-import type { AgentStop, Moment } from "./lifecycle.ts";
+import type { AgentStop, LifecycleEvent } from "./lifecycle.ts";
 
-/** An event that is about no call. */
+/** Event other than a tool call event. */
 export type SnakeCaseEvent =
   | { readonly type: "agent_start" | "turn_start" | "turn_end" | "message_start" }
   | { readonly type: "message_update"; readonly kind: "text" | "reasoning"; readonly delta: string }
   | { readonly type: "message_end"; readonly message: AssistantMessage }
   | ({ readonly type: "agent_end" } & AgentStop);
 
-/** A moment that is about no call. */
-type OutsideCalls = Exclude<Moment, { readonly kind: `call.${string}` }>;
+/** Lifecycle event other than a tool call event. */
+type NonCallEvent = Exclude<LifecycleEvent, { readonly kind: `call.${string}` }>;
 
-/** Such a moment by its name there. */
-export function inSnakeCase(moment: OutsideCalls): SnakeCaseEvent {
-  switch (moment.kind) {
+/** Converts a lifecycle event to its snake_case format. */
+export function toSnakeCaseEvent(event: NonCallEvent): SnakeCaseEvent {
+  switch (event.kind) {
     case "agent.start":
       return { type: "agent_start" };
     case "turn.start":
@@ -24,11 +24,11 @@ export function inSnakeCase(moment: OutsideCalls): SnakeCaseEvent {
     case "message.start":
       return { type: "message_start" };
     case "message.delta":
-      return { type: "message_update", kind: moment.part, delta: moment.text };
+      return { type: "message_update", kind: event.part, delta: event.text };
     case "message.end":
-      return { type: "message_end", message: moment.message };
+      return { type: "message_end", message: event.message };
     case "agent.end": {
-      const { kind: _, ...end } = moment;
+      const { kind: _, ...end } = event;
       return { type: "agent_end", ...end };
     }
   }

@@ -1,8 +1,14 @@
-/** The events of yoagent and phi-core, which share their names, from those of a run. */
+/** Translates run events to the events of yoagent and phi-core, which share their event names. */
 import type { AssistantMessage, RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { type AgentStop, type CallNames, lifecycle, type Moment, namesOf } from "./lifecycle.ts";
+import {
+  type AgentStop,
+  type CallNames,
+  createLifecycleTranslator,
+  type LifecycleEvent,
+  toCallNames,
+} from "./lifecycle.ts";
 
-/** An event by the names of yoagent. */
+/** Event in the format of yoagent. */
 export type YoagentEvent =
   | { readonly type: "AgentStart" | "TurnStart" | "TurnEnd" | "MessageStart" }
   | { readonly type: "MessageUpdate"; readonly kind: "text" | "reasoning"; readonly delta: string }
@@ -13,14 +19,14 @@ export type YoagentEvent =
   | ({ readonly type: "ToolExecutionEnd"; readonly result: ToolResult; readonly isError: boolean } & CallNames)
   | ({ readonly type: "AgentEnd" } & AgentStop);
 
-/** A translator for one run: give it each event, in order. */
+/** Creates a translator for the events of one run, called with each event in order. */
 export function yoagentDialect(): (event: RunEvent) => readonly YoagentEvent[] {
-  const moments = lifecycle();
-  return (event) => moments(event).map(inYoagent);
+  const toLifecycleEvents = createLifecycleTranslator();
+  return (event) => toLifecycleEvents(event).map(toYoagentEvent);
 }
 
-function inYoagent(moment: Moment): YoagentEvent {
-  switch (moment.kind) {
+function toYoagentEvent(event: LifecycleEvent): YoagentEvent {
+  switch (event.kind) {
     case "agent.start":
       return { type: "AgentStart" };
     case "turn.start":
@@ -30,19 +36,19 @@ function inYoagent(moment: Moment): YoagentEvent {
     case "message.start":
       return { type: "MessageStart" };
     case "message.delta":
-      return { type: "MessageUpdate", kind: moment.part, delta: moment.text };
+      return { type: "MessageUpdate", kind: event.part, delta: event.text };
     case "message.end":
-      return { type: "MessageEnd", message: moment.message };
+      return { type: "MessageEnd", message: event.message };
     case "call.start":
-      return { type: "ToolExecutionStart", ...namesOf(moment), args: moment.args };
+      return { type: "ToolExecutionStart", ...toCallNames(event), args: event.args };
     case "call.update":
-      return { type: "ToolExecutionUpdate", ...namesOf(moment), partialResult: moment.partial };
+      return { type: "ToolExecutionUpdate", ...toCallNames(event), partialResult: event.partial };
     case "call.progress":
-      return { type: "ProgressMessage", ...namesOf(moment), text: moment.text };
+      return { type: "ProgressMessage", ...toCallNames(event), text: event.text };
     case "call.end":
-      return { type: "ToolExecutionEnd", ...namesOf(moment), result: moment.result, isError: moment.result.isError };
+      return { type: "ToolExecutionEnd", ...toCallNames(event), result: event.result, isError: event.result.isError };
     case "agent.end": {
-      const { kind: _, ...end } = moment;
+      const { kind: _, ...end } = event;
       return { type: "AgentEnd", ...end };
     }
   }

@@ -1,20 +1,20 @@
-/** Memories that have to do with a text: those that share the most of its rarer words, or mean most nearly the same. */
+/** Finds memories related to a text: by shared words, weighted by rarity, or by vector similarity. */
 import type { LongTerm, LongTermItem } from "@statewright/core";
 
-/** How memories are found: by the words that they share with a text, or by their meaning, in a store that has vectors. */
+/** Search method: shared words, or vector similarity (`nearness`) in a store with vectors. */
 export type MemorySearch = "words" | "nearness";
 
-/** How many words of a text are looked for, and how many items each may find. */
-const mostWords = 16;
-const mostHits = 50;
-/** How many items the newest are chosen from. */
-const mostLooked = 200;
-/** How much of a text is looked at. */
-const mostCharacters = 4_000;
+/** Maximum words of a text to search for, and maximum hits per word. */
+const maxWords = 16;
+const maxHitsPerWord = 50;
+/** Maximum items from which the newest are chosen. */
+const maxCandidates = 200;
+/** Maximum characters of the text to search for. */
+const maxCharacters = 4_000;
 
-/** What has to do with `text`, the best first; with `fill` the newest of the others behind, up to the limit. */
+/** Finds items related to `text`, best match first; with `fill`, appends the newest other items up to `limit`. */
 export async function findMemories(
-  place: LongTerm,
+  memories: LongTerm,
   text: string,
   {
     limit,
@@ -22,47 +22,49 @@ export async function findMemories(
     by = "words",
   }: { readonly limit: number; readonly fill: boolean; readonly by?: MemorySearch | undefined },
 ): Promise<readonly LongTermItem[]> {
-  const found = by === "words" ? await byWords(place, text, limit) : await byNearness(place, text, limit);
+  const found = by === "words" ? await findByWords(memories, text, limit) : await findByNearness(memories, text, limit);
   if (!fill || found.length === limit) return found;
-  const known = new Set(found.map(idOf));
-  const all = await place.search({ limit: mostLooked });
-  const others = all.filter((item) => !known.has(idOf(item))).toSorted((one, other) => other.updatedAt - one.updatedAt);
+  const foundIds = new Set(found.map(getItemId));
+  const candidates = await memories.search({ limit: maxCandidates });
+  const others = candidates
+    .filter((item) => !foundIds.has(getItemId(item)))
+    .toSorted((left, right) => right.updatedAt - left.updatedAt);
   return [...found, ...others].slice(0, limit);
 }
 
-async function byNearness(place: LongTerm, text: string, limit: number): Promise<readonly LongTermItem[]> {
-  return text.trim() === "" ? [] : place.search({ near: text.slice(0, mostCharacters), limit });
+async function findByNearness(memories: LongTerm, text: string, limit: number): Promise<readonly LongTermItem[]> {
+  return text.trim() === "" ? [] : memories.search({ near: text.slice(0, maxCharacters), limit });
 }
 
-async function byWords(place: LongTerm, text: string, limit: number): Promise<readonly LongTermItem[]> {
+async function findByWords(memories: LongTerm, text: string, limit: number): Promise<readonly LongTermItem[]> {
   const weights = new Map<string, { readonly item: LongTermItem; weight: number }>();
-  for (const word of wordsOf(text)) {
-    const hits = await place.search({ text: word.length > 3 ? `${word}*` : word, limit: mostHits });
+  for (const word of listWords(text)) {
+    const hits = await memories.search({ text: word.length > 3 ? `${word}*` : word, limit: maxHitsPerWord });
     for (const item of hits) {
-      const id = idOf(item);
-      const known = weights.get(id) ?? { item, weight: 0 };
-      // A word that few memories have says more than one that all have.
-      known.weight += 1 / hits.length;
-      weights.set(id, known);
+      const id = getItemId(item);
+      const entry = weights.get(id) ?? { item, weight: 0 };
+      // A rare word weighs more than a word that occurs in all memories.
+      entry.weight += 1 / hits.length;
+      weights.set(id, entry);
     }
   }
   return [...weights.values()]
-    .toSorted((one, other) => other.weight - one.weight || other.item.updatedAt - one.item.updatedAt)
+    .toSorted((left, right) => right.weight - left.weight || right.item.updatedAt - left.item.updatedAt)
     .map(({ item }) => item)
     .slice(0, limit);
 }
 
-function idOf({ namespace, key }: LongTermItem): string {
+function getItemId({ namespace, key }: LongTermItem): string {
   return [...namespace, key].join("/");
 }
 
-/** Words of a text, the longest first: they tell more. */
-function wordsOf(text: string): readonly string[] {
+/** Lists the words of a text, longest first: long words are more specific. */
+function listWords(text: string): readonly string[] {
   const words = new Set(
     text
-      .slice(0, mostCharacters)
+      .slice(0, maxCharacters)
       .toLowerCase()
       .match(/[\p{L}\p{N}]+/gu),
   );
-  return [...words].toSorted((one, other) => other.length - one.length).slice(0, mostWords);
+  return [...words].toSorted((left, right) => right.length - left.length).slice(0, maxWords);
 }

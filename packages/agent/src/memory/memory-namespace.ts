@@ -1,47 +1,47 @@
-/** Where memories are kept: a namespace of the long-term store, found from the context of a run and never from a model. */
+/** Namespace of memories in the long-term store, computed from the context of a run and never chosen by a model. */
 import { fingerprint, type LongTerm, type LongTermItem, type OpenLongTerm, type RunIdentity } from "@statewright/core";
 import { checkFunction } from "../agent/check-option.ts";
 
-/** Gives the ids of the namespace, such as `["users", context.user]`. */
-export type MemoryNamespace<Context> = (at: {
+/** Returns the namespace, such as `["users", context.user]`. */
+export type MemoryNamespace<Context> = (source: {
   readonly context: Context;
   readonly run: RunIdentity;
 }) => readonly string[];
 
-/** Something that is remembered. */
+/** Memory: a text under a key. */
 export interface Memory {
   readonly key: string;
   readonly text: string;
 }
 
-/** Opens the namespace of a run. */
-export function memoriesOf<Context>(
+/** Opens the memory namespace of a run. */
+export function openMemories<Context>(
   namespace: MemoryNamespace<Context>,
-  at: { readonly context: Context; readonly run: RunIdentity },
+  source: { readonly context: Context; readonly run: RunIdentity },
   open: OpenLongTerm,
 ): LongTerm {
-  return open(...namespace(at));
+  return open(...namespace(source));
 }
 
-/** Throws `invalid_option` for a namespace that no function gives: a fixed one would be everybody's. */
+/** Throws `invalid_option` when the namespace is not a function: a constant namespace would be shared by all users. */
 export function checkNamespace(owner: string, namespace: unknown): void {
   checkFunction(owner, { namespace: namespace ?? null });
 }
 
-/** Ids that are none: objects have these names by themselves. */
+/** Keys that are never used, because they are built-in property names of objects. */
 const reserved: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** The key of what is remembered about a topic: the topic as an id, or a name made of it. */
-export function memoryKey(topic: string): string {
-  const plain = topic
+/** Converts a topic to a memory key: a slug of the topic, or its fingerprint. */
+export function toMemoryKey(topic: string): string {
+  const slug = topic
     .toLowerCase()
     .replaceAll(/[^a-z0-9_.:-]+/g, "-")
     .slice(0, 64);
-  return /[a-z0-9]/.test(plain) && !reserved.has(plain) ? plain : fingerprint(topic);
+  return /[a-z0-9]/.test(slug) && !reserved.has(slug) ? slug : fingerprint(topic);
 }
 
-/** An item as a memory: its text, or what it holds as JSON. */
-export function memoryOf({ key, value }: LongTermItem): Memory {
+/** Converts a long-term item to a memory: its text, or its value as JSON. */
+export function toMemory({ key, value }: LongTermItem): Memory {
   if (typeof value === "string") return { key, text: value };
   const text = typeof value === "object" && value !== null && "text" in value ? value.text : undefined;
   return { key, text: typeof text === "string" ? text : (JSON.stringify(value) ?? "") };

@@ -1,4 +1,4 @@
-/** Memory as tools: the model remembers, recalls and forgets across conversations. */
+/** Memory tools: the model remembers, recalls and forgets across conversations. */
 import {
   checkOptions,
   defineTool,
@@ -6,23 +6,23 @@ import {
   type InjectionSource,
   jsonSchemaInput,
   type LongTerm,
+  listOptionNames,
   longTerm,
-  optionNames,
   type Tool,
 } from "@statewright/core";
-import { checkCount, checkTime, checkWord } from "../agent/check-option.ts";
+import { checkChoice, checkCount, checkTime } from "../agent/check-option.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
-import { checkNamespace, type MemoryNamespace, memoryKey, memoryOf } from "./memory-namespace.ts";
+import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
 
-/** What `memoryTools` takes. */
+/** Options of `memoryTools`. */
 export interface MemoryToolsOptions<Context = unknown> {
-  /** Where the memories of a run are, such as `({ context }) => ["users", context.user]`. */
+  /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;
-  /** How memories are found: by words (default), or by `nearness`, in a store with an embedding function. */
+  /** Search method: shared words (default), or `nearness`, which needs a store with an embedding function. */
   readonly by?: MemorySearch;
-  /** How many memories are recalled at a time. Default 10. */
+  /** Maximum memories per recall. Default 10. */
   readonly limit?: number;
-  /** How long a memory lives after it was written, in milliseconds; for ever when absent. */
+  /** Lifetime of a memory in milliseconds after the last write. Default: no expiry. */
   readonly ttlMs?: number;
 }
 
@@ -32,8 +32,8 @@ interface RememberArgs {
 }
 
 /**
- * The tools `remember`, `recall` and `forget`. Memories are items of the long-term store, under a key made of their topic: what
- * is remembered about a topic takes the place of what was. The model sees no namespace and cannot choose one.
+ * Creates the tools `remember`, `recall` and `forget`. Memories are items of the long-term store, keyed by topic: a
+ * new memory replaces the previous memory of the same topic. The model neither sees nor chooses the namespace.
  */
 export function memoryTools<Context = unknown>(
   options: MemoryToolsOptions<Context>,
@@ -41,14 +41,14 @@ export function memoryTools<Context = unknown>(
   checkOptions(
     "memoryTools",
     options,
-    optionNames<MemoryToolsOptions>({ namespace: true, by: true, limit: true, ttlMs: true }),
+    listOptionNames<MemoryToolsOptions>({ namespace: true, by: true, limit: true, ttlMs: true }),
   );
   const { namespace, by = "words", limit = 10, ttlMs } = options;
   checkNamespace("memoryTools", namespace);
-  checkWord("memoryTools", { by }, ["words", "nearness"]);
+  checkChoice("memoryTools", { by }, ["words", "nearness"]);
   checkCount("memoryTools", { limit });
   checkTime("memoryTools", { ttlMs });
-  const memories = placeFor(namespace);
+  const memories = createMemoryInjection(namespace);
   const remember = defineTool({
     name: "remember",
     description:
@@ -60,7 +60,7 @@ export function memoryTools<Context = unknown>(
           type: "string",
           minLength: 1,
           maxLength: 100,
-          description: "What it is about, in one to three words.",
+          description: "Topic of the memory, in one to three words.",
         },
         text: {
           type: "string",
@@ -76,17 +76,19 @@ export function memoryTools<Context = unknown>(
     effect: "idempotent",
     safety: { access: "write", filesystem: "none" },
     run: async ({ topic, text }, { injected }) => {
-      const key = memoryKey(topic);
+      const key = toMemoryKey(topic);
       await injected.memories.put(key, { text, topic }, ttlMs === undefined ? {} : { ttlMs });
       return `Remembered as ${key}.`;
     },
   });
   const recall = defineTool({
     name: "recall",
-    description: "Look up what was remembered in earlier conversations.",
+    description: "Look up memories from earlier conversations.",
     input: jsonSchemaInput<{ readonly query: string }>({
       type: "object",
-      properties: { query: { type: "string", maxLength: 500, description: "Words to look for; none for the newest." } },
+      properties: {
+        query: { type: "string", maxLength: 500, description: "Words to search for; empty for the newest memories." },
+      },
       required: ["query"],
       additionalProperties: false,
     }),
@@ -95,8 +97,8 @@ export function memoryTools<Context = unknown>(
     safety: { access: "read", filesystem: "none" },
     run: async ({ query }, { injected }) => {
       const fill = query.trim() === "";
-      const found = (await findMemories(injected.memories, query, { limit, fill, by })).map(memoryOf);
-      return found.length === 0 ? "Nothing was found." : found.map(({ key, text }) => `${key}: ${text}`).join("\n");
+      const found = (await findMemories(injected.memories, query, { limit, fill, by })).map(toMemory);
+      return found.length === 0 ? "No memory was found." : found.map(({ key, text }) => `${key}: ${text}`).join("\n");
     },
   });
   const forget = defineTool({
@@ -105,7 +107,7 @@ export function memoryTools<Context = unknown>(
     input: jsonSchemaInput<{ readonly key: string }>({
       type: "object",
       properties: {
-        key: { type: "string", minLength: 1, maxLength: 128, description: "Its key, as recall shows it." },
+        key: { type: "string", minLength: 1, maxLength: 128, description: "Key of the memory, as shown by recall." },
       },
       required: ["key"],
       additionalProperties: false,
@@ -114,17 +116,17 @@ export function memoryTools<Context = unknown>(
     effect: "idempotent",
     safety: { access: "write", filesystem: "none" },
     run: async ({ key }, { injected }) => {
-      const known = await injected.memories.get(memoryKey(key));
-      if (known === undefined) return `There is nothing under ${key}.`;
-      await injected.memories.delete(known.key);
-      return `Forgotten: ${known.key}.`;
+      const item = await injected.memories.get(toMemoryKey(key));
+      if (item === undefined) return `There is no memory under ${key}.`;
+      await injected.memories.delete(item.key);
+      return `Forgotten: ${item.key}.`;
     },
   });
   return [remember, recall, forget];
 }
 
-/** The namespace as a hidden argument of the kind `store`. */
-function placeFor<Context>(namespace: MemoryNamespace<Context>): Injection<LongTerm, Context> {
+/** Creates the injection of the memory namespace, a hidden tool argument of kind `store`. */
+function createMemoryInjection<Context>(namespace: MemoryNamespace<Context>): Injection<LongTerm, Context> {
   const root = longTerm();
   return {
     kind: "store",

@@ -1,41 +1,41 @@
-/** A list of the tools that may be called. */
+/** Middleware that allows only listed tools. */
 import {
   checkOptions,
   defineMiddleware,
   deny,
+  listOptionNames,
   type Middleware,
-  optionNames,
   StatewrightError,
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
 
-/** What `allowTools` takes besides the list. */
+/** Options of `allowTools`. */
 export interface AllowOptions {
-  /** Whether the model reads that the tool is not allowed and goes on (default), or the run fails. */
+  /** `repair` (default): the model receives an error result and continues. `fail`: the run fails. */
   readonly onViolation?: "repair" | "fail";
 }
 
-/** Refuse every call that is not of one of these tools, or that the function does not allow; each is told by `tool.denied`. */
+/** Denies every call of a tool outside the list, or rejected by the function; each denial emits `tool.denied`. */
 export function allowTools(
   allowed: readonly string[] | ((call: ToolCall, tool: ToolSpec) => boolean),
   options: AllowOptions = {},
 ): Middleware {
-  checkOptions("allowTools", options, optionNames<AllowOptions>({ onViolation: true }));
+  checkOptions("allowTools", options, listOptionNames<AllowOptions>({ onViolation: true }));
   const { onViolation = "repair" } = options;
   const isList = Array.isArray(allowed) && allowed.every((name) => typeof name === "string");
   if (!isList && typeof allowed !== "function")
     throw new StatewrightError("invalid_option", {
-      what: "allowTools got neither a list of names nor a function",
+      what: "allowTools: expected a list of tool names or a function",
       next: 'Give allowTools(["search", …])',
     });
   if (onViolation !== "repair" && onViolation !== "fail")
     throw new StatewrightError("invalid_option", {
-      what: "the onViolation of allowTools is not known",
-      next: 'Give "repair" or "fail"',
+      what: "allowTools: `onViolation` has an unknown value",
+      next: 'Use "repair" or "fail"',
     });
-  const list: ReadonlySet<string> = new Set(typeof allowed === "function" ? [] : allowed);
-  const mayCall = typeof allowed === "function" ? allowed : (call: ToolCall) => list.has(call.name);
+  const allowedNames: ReadonlySet<string> = new Set(typeof allowed === "function" ? [] : allowed);
+  const mayCall = typeof allowed === "function" ? allowed : (call: ToolCall) => allowedNames.has(call.name);
   return defineMiddleware({
     name: "allowTools",
     required: true,

@@ -1,9 +1,12 @@
-/** Budgets: turns, tool calls, tokens, cost and time of an agent and its sub-agents. What is spent stands in the state. */
+/**
+ * Budget middleware: limits turns, tool calls, tokens, cost and time of an agent and its sub-agents. Spending is
+ * stored in state.
+ */
 import {
   type Channel,
   defineMiddleware,
+  type FailedAttempt,
   type Ledger,
-  type LostAttempt,
   type Middleware,
   type ModelHookRuntime,
   type ModelRequest,
@@ -12,24 +15,24 @@ import {
   ToolError,
   type Usage,
 } from "@statewright/core";
-import { type BudgetAnswer, type BudgetQuestion, budgetAnswer } from "../budget/budget-answer.ts";
-import { budgetChannel } from "../budget/budget-channel.ts";
-import { type BudgetOptions, type ReadBudgetOptions, readBudgetOptions } from "../budget/budget-options.ts";
+import { type BudgetAnswer, type BudgetInterrupt, budgetAnswer } from "../budget/budget-answer.ts";
+import { createBudgetChannel } from "../budget/budget-channel.ts";
+import { type BudgetOptions, type ParsedBudgetOptions, parseBudgetOptions } from "../budget/budget-options.ts";
 import {
   type BudgetSpent,
   budgetKinds,
+  createEmptySpent,
   type Exceeded,
-  exceededBy,
-  nothingSpent,
+  findExceeded,
+  formatUsage,
+  getUsedShare,
   type Spending,
-  shareUsed,
-  wordsFor,
-  workedFor,
+  toActiveTime,
 } from "../budget/budget-spent.ts";
-import { asBudget } from "../budget/is-budget.ts";
-import { costOf, type Prices, priceOf, tokensOf } from "../budget/prices.ts";
+import { markAsBudget } from "../budget/is-budget.ts";
+import { estimateCost, getPrice, type Prices, sumTokens } from "../budget/prices.ts";
 
-/** A budget, and the channel in which it keeps what was spent, for the state of a graph of your own. */
+/** Budget middleware, with its spending channel and interrupt for the state of a user-defined graph. */
 export type Budget<Name extends string = string> = Middleware & {
   readonly channels: { readonly [Key in `${Name}Spent`]: Channel<BudgetSpent, never, undefined> };
   readonly interrupts: { readonly [Key in Name]: Schema<BudgetAnswer> };
@@ -38,36 +41,45 @@ export type Budget<Name extends string = string> = Middleware & {
 type BudgetLedger = Ledger<BudgetSpent, Spending>;
 
 /**
- * A budget. A request is sent while something is left: turns and tool calls are never more than the limit, tokens, cost and time
- * are more by one request at most, and requests that are sent side by side reserve what the last one took. Throws
- * `invalid_option` for limits that are none, and for a limit of cost without prices.
+ * Creates budget middleware. A model request is sent while all limits have a remainder: turns and tool calls never
+ * exceed their limit; tokens, cost and time exceed theirs by at most one request. Concurrent requests reserve the
+ * usage of the last request. Throws `invalid_option` for invalid limits, and for a cost limit without prices.
  */
 export function budget<const Name extends string = "budget">(
   options: BudgetOptions & { readonly name?: Name },
 ): Budget<Name> {
-  const read = readBudgetOptions(options);
-  const { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree } = read;
-  const channel = budgetChannel(per);
+  const parsedOptions = parseBudgetOptions(options);
+  const { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree } = parsedOptions;
+  const channel = createBudgetChannel(per);
 
-  /** What was spent in the run, or on the thread, by now. */
-  const spentIn = (ledger: BudgetLedger, run: string, reserved: boolean): BudgetSpent => {
-    // What this very request or call has entered or reserved, when it was asked about before, does not count against it.
-    const spent = ledger.value({ reserved, without: ["turn", "usage", "call"] });
-    return per === "run" && spent.run !== run ? nothingSpent(run) : spent;
+  /** Returns the spending of the run or thread. */
+  const getSpent = (ledger: BudgetLedger, run: string, reserved: boolean): BudgetSpent => {
+    // Excludes entries and reservations of this same request or call, made before an interrupt.
+    const spent = ledger.getValue({ reserved, excludedKeys: ["turn", "usage", "call"] });
+    return per === "run" && spent.run !== run ? createEmptySpent(run) : spent;
   };
 
-  /** What is used up, and what to do about it: nothing, wait for what is under way, or end. */
-  const exceededNow = (ledger: BudgetLedger, run: string): Exceeded | "crowded" | undefined => {
-    const spent = spentIn(ledger, run, false);
-    const exceeded = exceededBy(limits, spent, onUnknown);
+  /**
+   * Checks the limits: undefined when nothing is exceeded, "crowded" when only reservations of requests in progress
+   * exceed a limit.
+   */
+  const checkLimits = (ledger: BudgetLedger, run: string): Exceeded | "crowded" | undefined => {
+    const spent = getSpent(ledger, run, false);
+    const exceeded = findExceeded(limits, spent, onUnknown);
     if (exceeded !== undefined) return exceeded;
-    const all = spentIn(ledger, run, true);
-    return exceededBy(limits, { ...all, toolCalls: 0, refused: 0 }, onUnknown) === undefined ? undefined : "crowded";
+    const spentWithReservations = getSpent(ledger, run, true);
+    return findExceeded(limits, { ...spentWithReservations, toolCalls: 0, refused: 0 }, onUnknown) === undefined
+      ? undefined
+      : "crowded";
   };
 
-  const askFor = async (runtime: ModelHookRuntime, ledger: BudgetLedger, exceeded: Exceeded): Promise<BudgetAnswer> => {
-    const spent = spentIn(ledger, runtime.run.run, false);
-    const payload: BudgetQuestion = {
+  const askForExtension = async (
+    runtime: ModelHookRuntime,
+    ledger: BudgetLedger,
+    exceeded: Exceeded,
+  ): Promise<BudgetAnswer> => {
+    const spent = getSpent(ledger, runtime.run.run, false);
+    const payload: BudgetInterrupt = {
       budget: name,
       per,
       exceeded: exceeded.kind,
@@ -75,8 +87,8 @@ export function budget<const Name extends string = "budget">(
       limits,
       spent,
     };
-    const time = expiresMs === undefined ? {} : { expiresMs, onExpire: false };
-    return (await runtime.interrupt(name, { payload, ...time })) as BudgetAnswer;
+    const expiry = expiresMs === undefined ? {} : { expiresMs, onExpire: false };
+    return (await runtime.interrupt(name, { payload, ...expiry })) as BudgetAnswer;
   };
 
   const middleware = defineMiddleware({
@@ -89,29 +101,33 @@ export function budget<const Name extends string = "budget">(
     beforeModel: async (request, runtime) => {
       const { run } = runtime.run;
       const ledger = runtime.ledger(channel);
-      refuseUnpriced(read, runtime.model);
-      for (let asked = 1; ; ) {
-        const exceeded = exceededNow(ledger, run);
+      checkPriced(parsedOptions, runtime.model);
+      for (let extensionCount = 1; ; ) {
+        const exceeded = checkLimits(ledger, run);
         if (exceeded === undefined) break;
         if (exceeded === "crowded") {
-          await changedOrOver(ledger, runtime.signal);
+          await waitForChange(ledger, runtime.signal);
           continue;
         }
-        const answer = onExceeded === "ask" ? await askFor(runtime, ledger, exceeded) : false;
+        const answer = onExceeded === "ask" ? await askForExtension(runtime, ledger, exceeded) : false;
         if (answer === false)
           return runtime.end(`I stop here: ${exceeded.reason}.`, { by: name, reason: exceeded.reason });
-        // Sub-agents beside each other have asked the same question: its answer counts once.
-        ledger.enter(`extended ${asked}`, { run, extend: answer === true ? limits : answer }, { shared: tree });
-        asked += 1;
+        // Concurrent sub-agents raise the same interrupt: its answer counts once.
+        ledger.enter(
+          `extended ${extensionCount}`,
+          { run, extend: answer === true ? limits : answer },
+          { shared: tree },
+        );
+        extensionCount += 1;
       }
-      const { lastTokens, lastCost } = spentIn(ledger, run, false);
+      const { lastTokens, lastCost } = getSpent(ledger, run, false);
       ledger.reserve("turn", { run, turns: 1 });
       ledger.reserve("usage", {
         run,
         tokens: Math.max(lastTokens, request.maxOutputTokens ?? 0),
         cost: lastCost,
       });
-      return warnAt === undefined ? undefined : warned(request, runtime, ledger);
+      return warnAt === undefined ? undefined : addWarning(request, runtime, ledger);
     },
     aroundModel: async (request, next, runtime) => {
       const from = runtime.clock.now();
@@ -119,81 +135,89 @@ export function budget<const Name extends string = "budget">(
         return await next(request);
       } finally {
         const ledger = runtime.ledger(channel);
-        ledger.enter(freeKey(ledger, "time"), { run: runtime.run.run, ...workedFor(from, runtime.clock.now()) });
+        ledger.enter(findFreeKey(ledger, "time"), { run: runtime.run.run, ...toActiveTime(from, runtime.clock.now()) });
       }
     },
     onMessage: ({ message, model, key }, runtime) => {
       if (model === undefined) return;
       const { run } = runtime.run;
       const ledger = runtime.ledger(channel);
-      // The cost first: a process that dies between the two has forgotten no money.
-      ledger.enter(freeKey(ledger, key), { run, ...usageIn(message.usage, model, prices), isLast: true });
+      // Enters the cost first: a crash between the two entries loses no cost.
+      ledger.enter(findFreeKey(ledger, key), { run, ...toReplySpending(message.usage, model, prices), isLast: true });
       ledger.release("usage");
       ledger.enter("turn", { run, turns: 1 });
     },
-    // Entered when it is known and not with the message: a call may fail for good, and the ends of a run have no message.
-    onLostAttempt: ({ attempt, key }, runtime) => {
+    // Entered immediately and not with a message: a model call can fail permanently, and a failed run has no further
+    // message.
+    onFailedAttempt: ({ attempt, key }, runtime) => {
       const ledger = runtime.ledger(channel);
-      const isOfEarlierPass = attempt.kind === "unrecorded" || attempt.kind === "cancelled";
-      if (isOfEarlierPass && ledger.has(key)) return;
-      const place = attempt.kind === "beside" ? key : freeKey(ledger, key);
-      ledger.enter(place, { run: runtime.run.run, ...lostIn(attempt, prices) });
+      const isFromEarlierPass = attempt.kind === "unrecorded" || attempt.kind === "cancelled";
+      if (isFromEarlierPass && ledger.has(key)) return;
+      const entryKey = attempt.kind === "beside" ? key : findFreeKey(ledger, key);
+      ledger.enter(entryKey, { run: runtime.run.run, ...toAttemptSpending(attempt, prices) });
     },
     beforeTool: (_, runtime) => {
       const { run } = runtime.run;
       const ledger = runtime.ledger(channel);
-      // It was counted before a crash lost its result.
+      // Already counted before a crash lost the result of the call.
       if (ledger.has("call")) return undefined;
-      const spent = spentIn(ledger, run, true);
-      const most = limits.toolCalls === undefined ? undefined : limits.toolCalls + (spent.extended.toolCalls ?? 0);
-      if (most === undefined || spent.toolCalls < most) {
+      const spent = getSpent(ledger, run, true);
+      const maxToolCalls =
+        limits.toolCalls === undefined ? undefined : limits.toolCalls + (spent.extended.toolCalls ?? 0);
+      if (maxToolCalls === undefined || spent.toolCalls < maxToolCalls) {
         ledger.reserve("call", { run, toolCalls: 1 });
         return undefined;
       }
       ledger.enter("refused", { run, refused: 1 });
-      throw new ToolError("limit", `Not run: the budget of ${most} tool calls is used up.`, { disposition: "repair" });
+      throw new ToolError("limit", `Not run: the budget of ${maxToolCalls} tool calls is exhausted.`, {
+        disposition: "repair",
+      });
     },
     afterTool: ({ result }, runtime) => {
       const ledger = runtime.ledger(channel);
       const to = runtime.clock.now();
       if (result.attempts === 0) ledger.release("call");
-      else ledger.enter("call", { run: runtime.run.run, toolCalls: 1, ...workedFor(to - result.elapsedMs, to) });
+      else ledger.enter("call", { run: runtime.run.run, toolCalls: 1, ...toActiveTime(to - result.elapsedMs, to) });
       return undefined;
     },
   });
-  return asBudget(middleware) as Budget<Name>;
+  return markAsBudget(middleware) as Budget<Name>;
 
-  /** Tells once of a limit that is near, and says it to the model in each request. */
-  function warned(request: ModelRequest, runtime: ModelHookRuntime, ledger: BudgetLedger): ModelRequest | undefined {
+  /** Emits one warning per limit near exhaustion, and adds a warning to each model request. */
+  function addWarning(
+    request: ModelRequest,
+    runtime: ModelHookRuntime,
+    ledger: BudgetLedger,
+  ): ModelRequest | undefined {
     const { run, task } = runtime.run;
-    const spent = spentIn(ledger, run, false);
-    const near = budgetKinds.filter((kind) => shareUsed(limits, spent, kind) >= (warnAt ?? 1));
-    if (near.length === 0) return undefined;
-    const told = near.map((kind) => wordsFor(limits, spent, kind)).join(", ");
-    const news = near.filter((kind) => !spent.warned.includes(kind));
-    if (news.length > 0) {
-      ledger.enter("warned", { run, warned: news });
-      runtime.emit("budget.warning", { budget: name, per, near: [...near], told });
+    const spent = getSpent(ledger, run, false);
+    const nearLimits = budgetKinds.filter((kind) => getUsedShare(limits, spent, kind) >= (warnAt ?? 1));
+    if (nearLimits.length === 0) return undefined;
+    const usageText = nearLimits.map((kind) => formatUsage(limits, spent, kind)).join(", ");
+    const newlyNear = nearLimits.filter((kind) => !spent.warned.includes(kind));
+    if (newlyNear.length > 0) {
+      ledger.enter("warned", { run, warned: newlyNear });
+      runtime.emit("budget.warning", { budget: name, per, near: [...nearLimits], told: usageText });
     }
-    const text = `[Budget: ${told} used. Come to an end soon.]`;
+    const text = `[Budget: ${usageText} used. Finish soon.]`;
     const note = { role: "user", id: `${task}:${name}`, content: [{ type: "text", text }] } as const;
     return { ...request, messages: [...request.messages, note] };
   }
 }
 
-/** What is entered beside what earlier passes have entered under such a key. */
-function freeKey(ledger: BudgetLedger, key: string): string {
+/** Returns a ledger key not used by earlier passes: the key itself, or the key with a number. */
+function findFreeKey(ledger: BudgetLedger, key: string): string {
   if (!ledger.has(key)) return key;
-  let nth = 2;
-  while (ledger.has(`${key} ${nth}`)) nth++;
-  return `${key} ${nth}`;
+  let suffix = 2;
+  while (ledger.has(`${key} ${suffix}`)) suffix++;
+  return `${key} ${suffix}`;
 }
 
-/** What an answer has cost. */
-function usageIn(usage: Usage | undefined, model: string, prices: Prices | undefined): Omit<Spending, "run"> {
-  const price = prices === undefined ? undefined : priceOf(prices, model);
-  const used = tokensOf(usage);
-  const spent = price === undefined ? undefined : costOf(price, usage);
+/** Returns the spending of a model reply. */
+function toReplySpending(usage: Usage | undefined, model: string, prices: Prices | undefined): Omit<Spending, "run"> {
+  const price = prices === undefined ? undefined : getPrice(prices, model);
+  const used = sumTokens(usage);
+  const spent = price === undefined ? undefined : estimateCost(price, usage);
   return {
     tokens: used ?? 0,
     cost: spent ?? 0,
@@ -202,31 +226,32 @@ function usageIn(usage: Usage | undefined, model: string, prices: Prices | undef
   };
 }
 
-/** What a request has cost that gave no message. One that was answered all the same counts as an answer does. */
-function lostIn({ kind, model, usage }: LostAttempt, prices: Prices | undefined): Omit<Spending, "run"> {
-  if (kind === "beside" || kind === "replaced" || tokensOf(usage) !== undefined) return usageIn(usage, model, prices);
-  return { unknownLost: 1 };
+/** Returns the spending of a failed attempt. Attempts with a reply count as a reply. */
+function toAttemptSpending({ kind, model, usage }: FailedAttempt, prices: Prices | undefined): Omit<Spending, "run"> {
+  if (kind === "beside" || kind === "replaced" || sumTokens(usage) !== undefined)
+    return toReplySpending(usage, model, prices);
+  return { unknownAttempts: 1 };
 }
 
-/** Resolves when something that is under way has come to its end. */
-function changedOrOver(ledger: BudgetLedger, signal: AbortSignal): Promise<void> {
+/** Resolves when the ledger changes, such as at the end of a concurrent request; rejects with the abort reason. */
+function waitForChange(ledger: BudgetLedger, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    void ledger.changed().then(() => {
-      signal.removeEventListener("abort", stop);
+    const rejectOnAbort = (): void => reject(signal.reason);
+    if (signal.aborted) rejectOnAbort();
+    signal.addEventListener("abort", rejectOnAbort, { once: true });
+    void ledger.waitForChange().then(() => {
+      signal.removeEventListener("abort", rejectOnAbort);
       resolve();
     });
   });
 }
 
-/** A limit of cost that cannot be counted is found before anything is paid. */
-function refuseUnpriced({ name, limits, prices, onUnknown }: ReadBudgetOptions, model: string | undefined): void {
+/** Rejects a cost limit without a price of the model before the first paid request. */
+function checkPriced({ name, limits, prices, onUnknown }: ParsedBudgetOptions, model: string | undefined): void {
   if (limits.cost === undefined || onUnknown === "allow" || model === undefined || prices === undefined) return;
-  if (priceOf(prices, model) !== undefined) return;
+  if (getPrice(prices, model) !== undefined) return;
   throw new StatewrightError("invalid_option", {
-    what: `the middleware "${name}" has a limit of cost and no price of the model "${model}"`,
-    next: `Give its price, prices: { "${model}": { input, output } }, or onUnknown: "allow"; then resume the thread`,
+    what: `middleware "${name}": the cost limit needs a price of the model "${model}"`,
+    next: `Add prices: { "${model}": { input, output } }, or use onUnknown: "allow"; then resume the thread`,
   });
 }

@@ -1,47 +1,53 @@
-/** Old results of tools are taken out of requests: what a model has read and used is what fills its window. */
+/**
+ * Middleware that removes old tool results from model requests, because results already used fill the context window.
+ */
 import {
   type AssistantMessage,
-  callsOf,
   checkOptions,
   defineMiddleware,
   finalCallName,
+  listOptionNames,
+  listToolCalls,
   type Message,
   type Middleware,
-  optionNames,
   type ToolMessage,
 } from "@statewright/core";
-import { checkCount, checkFlag, checkTexts, unfitOption } from "../agent/check-option.ts";
-import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
-import { tokenLedger } from "../context/token-ledger.ts";
-import { exchangeStart } from "../context/trim-range.ts";
+import { checkCount, checkFlag, checkStrings, invalidOption } from "../agent/check-option.ts";
+import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
+import { createTokenLedger } from "../context/token-ledger.ts";
+import { findExchangeStart } from "../context/trim-range.ts";
 
-/** What `clearToolResults` takes. */
+/** Options of `clearToolResults`. */
 export interface ClearToolResultsOptions {
-  /** Nothing is cleared while a request has fewer tokens. Default 100,000. */
+  /** Request size in tokens above which results are cleared. Default 100,000. */
   readonly triggerTokens?: number;
-  /** How many of the last results stay. Default 3. */
+  /** Number of the newest results that are never cleared. Default 3. */
   readonly keep?: number;
-  /** So many results are cleared at a time: with more, requests begin alike for longer, and prompt caches hold. Default 1. */
+  /**
+   * Number of results cleared at a time. A larger batch keeps the prefix of requests stable for longer, which helps
+   * prompt caches. Default 1.
+   */
   readonly batch?: number;
   /** Tools whose results are never cleared. */
   readonly exclude?: readonly string[];
-  /** Take out the arguments of calls too when all results of their message are cleared. Default false. */
+  /** Removes the arguments of tool calls too, once all results of their message are cleared. Default false. */
   readonly clearArgs?: boolean;
-  /** What the model reads in place of a result. Default `[cleared]`. */
+  /** Text that replaces a result. Default `[cleared]`. */
   readonly placeholder?: string;
-  /** Tokens of a text, by the model's own tokenizer. Default {@link estimateTokens}. */
+  /** Counts the tokens of a text with the tokenizer of the model. Default {@link estimateTokens}. */
   readonly countTokens?: CountTokens;
 }
 
 /**
- * Put a placeholder in the place of old results once a request is over the trigger. What is saved stays whole. Results that
- * the model has not read yet always stay; of one that is kept as an artifact the placeholder names the handle.
+ * Replaces old tool results by a placeholder in requests above the trigger. The saved conversation stays complete.
+ * Results that the model has not read yet are never cleared; the placeholder of a result stored as an artifact
+ * contains the artifact handle.
  */
 export function clearToolResults(options: ClearToolResultsOptions = {}): Middleware {
   checkOptions(
     "clearToolResults",
     options,
-    optionNames<ClearToolResultsOptions>({
+    listOptionNames<ClearToolResultsOptions>({
       triggerTokens: true,
       keep: true,
       batch: true,
@@ -55,43 +61,45 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
   const { placeholder = "[cleared]" } = options;
   checkCount("clearToolResults", { triggerTokens, keep }, 0);
   checkCount("clearToolResults", { batch });
-  checkTexts("clearToolResults", { exclude });
+  checkStrings("clearToolResults", { exclude });
   checkFlag("clearToolResults", { clearArgs });
   if (typeof placeholder !== "string" || placeholder === "")
-    throw unfitOption("clearToolResults", "placeholder", placeholder, "a text");
-  // What the final call gave is an answer of the agent, no result of a tool.
+    throw invalidOption("clearToolResults", "placeholder", placeholder, "a text");
+  // The result of the final call is the answer of the agent, not a tool result.
   const excluded = new Set([finalCallName, ...(exclude ?? [])]);
-  const meter = tokenMeter("clearToolResults", countTokens);
-  const sumsOf = tokenLedger(meter);
-  // Messages that were cleared stay the same objects, so that whoever counts them counts them once.
-  const cleared: WeakMap<Message, Message> = new WeakMap();
-  const once = <Kind extends Message>(message: Kind, make: (message: Kind) => Message): Message => {
-    const before = cleared.get(message);
-    if (before !== undefined) return before;
-    const made = make(message);
-    cleared.set(message, made);
-    return made;
+  const meter = createTokenMeter("clearToolResults", countTokens);
+  const getTokenSums = createTokenLedger(meter);
+  // Cleared messages keep their object identity across requests, so that token meters count each once.
+  const clearedMessages: WeakMap<Message, Message> = new WeakMap();
+  const clearOnce = <Kind extends Message>(message: Kind, clear: (message: Kind) => Message): Message => {
+    const cached = clearedMessages.get(message);
+    if (cached !== undefined) return cached;
+    const result = clear(message);
+    clearedMessages.set(message, result);
+    return result;
   };
   return defineMiddleware({
     name: "clearToolResults",
     required: true,
     beforeModel: (request) => {
       const { messages } = request;
-      if (meter.frame(request) + sumsOf(messages).total <= triggerTokens) return undefined;
-      const unread = exchangeStart(messages, messages.length - 1);
-      const all = messages.flatMap((message, index) =>
+      if (meter.countFrame(request) + getTokenSums(messages).total <= triggerTokens) return undefined;
+      const unreadStart = findExchangeStart(messages, messages.length - 1);
+      const resultIndexes = messages.flatMap((message, index) =>
         message.role === "tool" && !excluded.has(message.name) ? [index] : [],
       );
-      const goes = Math.floor(Math.max(0, all.length - keep) / batch) * batch;
-      const going = new Set(all.slice(0, goes).filter((index) => index < unread));
-      if (going.size === 0) return undefined;
+      const clearCount = Math.floor(Math.max(0, resultIndexes.length - keep) / batch) * batch;
+      const clearedIndexes = new Set(resultIndexes.slice(0, clearCount).filter((index) => index < unreadStart));
+      if (clearedIndexes.size === 0) return undefined;
       return {
         ...request,
         messages: messages.map((message, index) => {
           if (message.role === "tool")
-            return going.has(index) ? once(message, (result) => clearedResult(result, placeholder)) : message;
-          return clearArgs && message.role === "assistant" && allGo(message, index, going)
-            ? once(message, withoutArgs)
+            return clearedIndexes.has(index)
+              ? clearOnce(message, (result) => clearResult(result, placeholder))
+              : message;
+          return clearArgs && message.role === "assistant" && isFullyCleared(message, index, clearedIndexes)
+            ? clearOnce(message, omitArgs)
             : message;
         }),
       };
@@ -99,18 +107,21 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
   });
 }
 
-function clearedResult(result: ToolMessage, placeholder: string): ToolMessage {
+function clearResult(result: ToolMessage, placeholder: string): ToolMessage {
   const handles = result.content.flatMap((block) => (block.type === "artifact" ? block.ref.handle : []));
-  const text = handles.length === 0 ? placeholder : `${placeholder} Kept as artifact ${handles.join(", ")}.`;
+  const text = handles.length === 0 ? placeholder : `${placeholder} Stored as artifact ${handles.join(", ")}.`;
   return { ...result, content: [{ type: "text", text }] };
 }
 
-function allGo(message: AssistantMessage, index: number, going: ReadonlySet<number>): boolean {
-  const calls = callsOf(message).length;
-  return calls > 0 && Array.from({ length: calls }, (_, call) => index + 1 + call).every((answer) => going.has(answer));
+function isFullyCleared(message: AssistantMessage, index: number, clearedIndexes: ReadonlySet<number>): boolean {
+  const calls = listToolCalls(message).length;
+  return (
+    calls > 0 &&
+    Array.from({ length: calls }, (_, call) => index + 1 + call).every((answer) => clearedIndexes.has(answer))
+  );
 }
 
-function withoutArgs(message: AssistantMessage): AssistantMessage {
+function omitArgs(message: AssistantMessage): AssistantMessage {
   return {
     ...message,
     content: message.content.map((block) => {

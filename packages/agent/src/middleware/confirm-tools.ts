@@ -1,35 +1,35 @@
-/** Confirmation by what tools say of themselves: a person is asked before a call of those that want it. */
+/** Middleware that asks a person before tool calls, based on the safety metadata of tools. */
 import {
   type AskOptions,
   checkOptions,
   defineMiddleware,
   interruptFor,
+  listOptionNames,
   type Middleware,
-  optionNames,
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
-import { checkAsking } from "./check-ask-options.ts";
+import { checkAskOptions } from "./check-ask-options.ts";
 
-/** What `confirmTools` takes. */
+/** Options of `confirmTools`. */
 export interface ConfirmOptions extends AskOptions {
   /**
-   * Whether to ask about a call of a tool whose `safety.confirm` is `policy` or absent: a reason, true, or false. Default:
-   * tools that destroy, spend or start processes.
+   * Decides for tools with `safety.confirm` `policy` or absent: a reason or true to ask, false to run. Default: asks
+   * for tools that are destructive, spend money or start processes.
    */
   readonly policy?: (call: ToolCall, tool: ToolSpec) => boolean | string;
 }
 
-const names = optionNames<ConfirmOptions>({ policy: true, expiresMs: true, onExpire: true });
+const optionList = listOptionNames<ConfirmOptions>({ policy: true, expiresMs: true, onExpire: true });
 
 /**
- * Ask a person under the key `approve` before a call: always for tools with `safety.confirm: "always"`, never for those with
- * `"never"`, by `policy` for all others.
+ * Interrupts the run under the key `approve` before a tool call: always for `safety.confirm: "always"`, never for
+ * `"never"`, by `policy` for all other tools.
  */
 export function confirmTools(options: ConfirmOptions = {}): Middleware {
-  checkOptions("confirmTools", options, names);
-  const { policy = isDangerous, ...asking } = options;
-  checkAsking("confirmTools", asking);
+  checkOptions("confirmTools", options, optionList);
+  const { policy = isDangerous, ...askOptions } = options;
+  checkAskOptions("confirmTools", askOptions);
   return defineMiddleware({
     name: "confirmTools",
     required: true,
@@ -37,9 +37,9 @@ export function confirmTools(options: ConfirmOptions = {}): Middleware {
     beforeTool: ({ call, tool }) => {
       const { confirm } = tool.safety;
       if (confirm === "never") return undefined;
-      const wanted = confirm === "always" || policy(call, tool);
-      if (wanted === false) return undefined;
-      return interruptFor(call, wanted === true ? `${tool.label} needs a yes` : wanted, asking);
+      const decision = confirm === "always" || policy(call, tool);
+      if (decision === false) return undefined;
+      return interruptFor(call, decision === true ? `${tool.label} needs a yes` : decision, askOptions);
     },
   });
 }

@@ -1,22 +1,25 @@
-/** Nothing is written: calls of tools that could are answered in their place. */
+/** Middleware that runs no tool with side effects, and answers its calls instead. */
 import {
   checkOptions,
   defineMiddleware,
+  listOptionNames,
   type Middleware,
-  optionNames,
   respond,
   type ToolSpec,
 } from "@statewright/core";
 
-/** What `dryRun` takes. */
+/** Options of `dryRun`. */
 export interface DryRunOptions {
-  /** Whether a tool may run all the same. Default: those with the access `read`, and pure ones that say nothing. */
+  /**
+   * Returns true for tools that run nevertheless. Default: tools with `read` access, and unclassified tools with the
+   * effect `pure`.
+   */
   readonly mayRun?: (tool: ToolSpec) => boolean;
 }
 
-/** Answer calls of tools that may change something with what would have been done, and run none of them, those of sub-agents neither. */
+/** Answers calls of tools with side effects without running them, also in sub-agents. */
 export function dryRun(options: DryRunOptions = {}): Middleware {
-  checkOptions("dryRun", options, optionNames<DryRunOptions>({ mayRun: true }));
+  checkOptions("dryRun", options, listOptionNames<DryRunOptions>({ mayRun: true }));
   const { mayRun = isHarmless } = options;
   return defineMiddleware({
     name: "dryRun",
@@ -25,7 +28,9 @@ export function dryRun(options: DryRunOptions = {}): Middleware {
     beforeTool: ({ tool }) =>
       mayRun(tool) === true
         ? undefined
-        : respond(`This is a dry run: "${tool.name}" was not called. It would have been called with these arguments.`),
+        : respond(
+            `This is a dry run: "${tool.name}" was not called. Otherwise the call would have run with these arguments.`,
+          ),
   });
 }
 

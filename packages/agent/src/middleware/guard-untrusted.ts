@@ -1,4 +1,6 @@
-/** Once content from outside has entered a thread, what could carry out its orders needs a yes, or is off. */
+/**
+ * Middleware that asks for approval of harmful tools, or denies them, after untrusted content has entered a thread.
+ */
 import {
   type AskOptions,
   type Channel,
@@ -6,55 +8,74 @@ import {
   defineMiddleware,
   deny,
   interruptFor,
+  listOptionNames,
   type Middleware,
-  optionNames,
   reduce,
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
 import { checkFlag } from "../agent/check-option.ts";
-import { textsSchema } from "../output/strings-schema.ts";
-import { checkAsking } from "./check-ask-options.ts";
+import { createStringsSchema } from "../output/strings-schema.ts";
+import { checkAskOptions } from "./check-ask-options.ts";
 
-/** What `guardUntrusted` takes. */
+/** Options of `guardUntrusted`. */
 export interface GuardOptions extends AskOptions {
-  /** Whether what a tool gives may hold the words of strangers. Default: tools that use the network. */
-  readonly brings?: (tool: ToolSpec) => boolean;
-  /** Whether a tool could do harm with them. Default: tools that may write, spend, use the network or start processes. */
-  readonly harms?: (tool: ToolSpec) => boolean;
-  /** What happens to calls of those tools then: a person is asked (default), or they are refused. */
+  /** Returns true for tools whose results may contain untrusted content. Default: tools with network access. */
+  readonly isUntrusted?: (tool: ToolSpec) => boolean;
+  /**
+   * Returns true for tools that prompt injection could misuse. Default: tools that write, spend money, use the
+   * network or start processes.
+   */
+  readonly isHarmful?: (tool: ToolSpec) => boolean;
+  /** Action for calls of harmful tools: ask a person (default), or deny the call. */
   readonly action?: "ask" | "refuse";
-  /** Whether it stands around sub-agents too: what they bring, and what they could do. Default true. */
+  /** True when the middleware applies to sub-agents too. Default true. */
   readonly tree?: boolean;
 }
 
-/** The channel that holds which tools brought content from outside: a graph of your own declares it, `defineState({ …, ...untrustedFrom })`. */
+/**
+ * Channel of the names of tools that returned untrusted content; add it to a user-defined graph: `defineState({ …,
+ * ...untrustedFrom })`.
+ */
 export const untrustedFrom: {
   readonly untrustedFrom: Channel<readonly string[], string, readonly string[] | undefined>;
 } = {
-  untrustedFrom: reduce(textsSchema("names of tools"), (before, tool: string) =>
-    before.includes(tool) ? before : [...before, tool],
+  untrustedFrom: reduce(createStringsSchema("names of tools"), (names, tool: string) =>
+    names.includes(tool) ? names : [...names, tool],
   ) as Channel<readonly string[], string, readonly string[] | undefined>,
 };
 
 /**
- * Remember in the state when a tool brings content from outside, a sub-agent's too; from the next message on, calls of tools
- * that could do harm with it are asked about or refused, those of sub-agents among them. No compaction of the conversation and
- * no restart forgets it.
+ * Records in state when a tool returns untrusted content, also in a sub-agent. From the next message on, calls of
+ * harmful tools need approval or are denied, also in sub-agents. The record survives compaction of the conversation
+ * and restarts.
  */
 export function guardUntrusted(options: GuardOptions = {}): Middleware {
   checkOptions(
     "guardUntrusted",
     options,
-    optionNames<GuardOptions>({ brings: true, harms: true, action: true, expiresMs: true, onExpire: true, tree: true }),
+    listOptionNames<GuardOptions>({
+      isUntrusted: true,
+      isHarmful: true,
+      action: true,
+      expiresMs: true,
+      onExpire: true,
+      tree: true,
+    }),
   );
-  const { brings = usesNetwork, harms = couldHarm, action = "ask", tree = true, ...asking } = options;
-  checkAsking("guardUntrusted", asking);
+  const {
+    isUntrusted = hasNetworkAccess,
+    isHarmful = isHarmfulTool,
+    action = "ask",
+    tree = true,
+    ...askOptions
+  } = options;
+  checkAskOptions("guardUntrusted", askOptions);
   checkFlag("guardUntrusted", { tree });
   if (action !== "ask" && action !== "refuse")
     throw new StatewrightError("invalid_option", {
-      what: "the action of guardUntrusted is not known",
-      next: 'Give "ask" or "refuse"',
+      what: "guardUntrusted: `action` has an unknown value",
+      next: 'Use "ask" or "refuse"',
     });
   return defineMiddleware({
     name: "guardUntrusted",
@@ -63,19 +84,20 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
     channels: untrustedFrom,
     asks: action === "ask" ? ["approve"] : [],
     beforeTool: ({ call, tool }, { ledger }) => {
-      // The model that made the calls of this message has not read what the others of them bring.
-      const from = ledger(untrustedFrom.untrustedFrom).value({ beside: "none" });
-      if (from.length === 0 || harms(tool) === false) return undefined;
-      const why = `content from outside has entered by ${from.map((name) => `"${name}"`).join(", ")}`;
+      // Ignores results of concurrent calls of the same message: the model had not read them when it made this call.
+      const sources = ledger(untrustedFrom.untrustedFrom).getValue({ siblings: "none" });
+      if (sources.length === 0 || isHarmful(tool) === false) return undefined;
+      const reason = `untrusted content has entered through ${sources.map((name) => `"${name}"`).join(", ")}`;
       return action === "ask"
-        ? interruptFor(call, `${tool.label}: ${why}`, asking)
-        : deny(`The tool "${tool.name}" is off: ${why}.`);
+        ? interruptFor(call, `${tool.label}: ${reason}`, askOptions)
+        : deny(`The tool "${tool.name}" is disabled: ${reason}.`);
     },
     afterTool: ({ tool, result }, { ledger, state }) => {
-      const given = !result.isError || result.attempts > 0;
-      if (tool === undefined || !given || brings(tool) === false) return undefined;
+      const hasRun = !result.isError || result.attempts > 0;
+      if (tool === undefined || !hasRun || isUntrusted(tool) === false) return undefined;
       ledger(untrustedFrom.untrustedFrom).enter("brought", tool.name);
-      // In the result too, where the graph itself remembers it: a branch that takes the result over takes this with it.
+      // Also part of the result when the graph has the channel: a branch that reuses the result applies this update
+      // too.
       if (!Object.hasOwn(state as object, "untrustedFrom")) return undefined;
       const { command } = result;
       return { ...result, command: { ...command, update: { ...command?.update, untrustedFrom: tool.name } } };
@@ -83,11 +105,11 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
   });
 }
 
-function usesNetwork({ safety: { network = false } }: ToolSpec): boolean {
+function hasNetworkAccess({ safety: { network = false } }: ToolSpec): boolean {
   return network !== false && !(Array.isArray(network) && network.length === 0);
 }
 
-function couldHarm(tool: ToolSpec): boolean {
+function isHarmfulTool(tool: ToolSpec): boolean {
   const { access, spend = false, process = false, filesystem } = tool.safety;
-  return access !== "read" || spend !== false || process || filesystem === "write" || usesNetwork(tool);
+  return access !== "read" || spend !== false || process || filesystem === "write" || hasNetworkAccess(tool);
 }

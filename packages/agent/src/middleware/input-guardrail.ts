@@ -1,106 +1,106 @@
-/** What people say is looked at before a model reads it. */
+/** Middleware that checks user messages before a model reads them. */
 import {
   type Channel,
   checkOptions,
   defineMiddleware,
+  getMessageText,
+  listOptionNames,
   type Message,
   type Middleware,
   type ModelHookRuntime,
-  optionNames,
   reduce,
-  textOf,
   type UserMessage,
 } from "@statewright/core";
-import { checkFunction, unfitOption } from "../agent/check-option.ts";
+import { checkFunction, invalidOption } from "../agent/check-option.ts";
 import { isFromPerson } from "../agent/is-from-person.ts";
-import { textsSchema } from "../output/strings-schema.ts";
-import { messagesIn } from "./conversation-calls.ts";
+import { createStringsSchema } from "../output/strings-schema.ts";
+import { getMessages } from "./conversation-calls.ts";
 
-/** What an input guardrail looks at. */
+/** Input of an input guardrail. */
 export interface GuardedInput {
-  /** What was said since the model spoke last. */
+  /** User messages since the last model message. */
   readonly messages: readonly UserMessage[];
-  /** Its text. */
+  /** Text of these messages. */
   readonly text: string;
-  /** Everything that was said until now. */
+  /** The whole conversation. */
   readonly conversation: readonly Message[];
 }
 
-/** That the agent answers with this text instead of its model's. */
+/** Verdict: the agent ends with this text instead of an answer of the model. */
 export interface Refusal {
   readonly refuse: string;
-  /** Why, for whoever runs the agent; a model that called it as a tool reads it too. */
+  /** Reason for the operator of the agent; visible to a parent model when the agent runs as a tool. */
   readonly reason?: string;
 }
 
-/** What `inputGuardrail` takes. */
+/** Options of `inputGuardrail`. */
 export interface InputGuardrailOptions<Context = unknown, State = unknown> {
-  /** Looks at what was said: nothing lets it pass. */
+  /** Checks user messages; undefined accepts them. */
   readonly check: (
     input: GuardedInput,
     runtime: ModelHookRuntime<Context, State>,
   ) => Refusal | undefined | Promise<Refusal | undefined>;
-  /** Tells several guardrails apart. Default `inputGuardrail`. */
+  /** Name, unique among the guardrails of an agent. Default `inputGuardrail`. */
   readonly name?: string;
 }
 
 type RefusedChannel = Channel<readonly string[], readonly string[], readonly string[] | undefined>;
 
-/** The channel that holds the ids of messages that were refused: a graph of your own declares it, `defineState({ …, ...refusedInput })`. */
+/** Channel of the ids of refused messages; add it to a user-defined graph: `defineState({ …, ...refusedInput })`. */
 export const refusedInput: { readonly refusedInput: RefusedChannel } = {
-  refusedInput: reduce(textsSchema("ids of messages"), (before, refused: readonly string[]) => [
-    ...before,
+  refusedInput: reduce(createStringsSchema("ids of messages"), (ids, refused: readonly string[]) => [
+    ...ids,
     ...refused,
   ]) as RefusedChannel,
 };
 
 /**
- * Look at what people say before the model is asked, also at what they say while the agent is at work. What is refused ends
- * the agent with the text of the refusal, and no later request holds it.
+ * Checks user messages before each model request, including messages sent during the run. A refusal ends the agent
+ * with the refusal text, and removes the refused messages from all later model requests.
  */
 export function inputGuardrail<Context = unknown, State = unknown>(
   options: InputGuardrailOptions<Context, State>,
 ): Middleware<Context, State> {
-  checkOptions("inputGuardrail", options, optionNames<InputGuardrailOptions>({ check: true, name: true }));
+  checkOptions("inputGuardrail", options, listOptionNames<InputGuardrailOptions>({ check: true, name: true }));
   const { check, name = "inputGuardrail" } = options;
   checkFunction("inputGuardrail", { check: check ?? null });
   return defineMiddleware<Context, State>({
     name,
     required: true,
     channels: refusedInput,
-    showMessages: (messages, { state }) => withoutRefused(messages, refusedIn(state)),
+    showMessages: (messages, { state }) => removeRefused(messages, getRefusedIds(state)),
     beforeModel: async (request, runtime) => {
-      const conversation = messagesIn(runtime.state);
+      const conversation = getMessages(runtime.state);
       const messages = conversation
         .slice(conversation.findLastIndex(({ role }) => role === "assistant") + 1)
         .filter(isFromPerson);
       if (messages.length > 0) {
-        const input = { messages, text: messages.map(textOf).join("\n"), conversation };
+        const input = { messages, text: messages.map(getMessageText).join("\n"), conversation };
         const refusal = await check(input, runtime);
         if (refusal !== undefined) {
           if (typeof refusal?.refuse !== "string")
-            throw unfitOption(name, "what check gives", refusal, "{ refuse: text }, or nothing");
+            throw invalidOption(name, "the result of `check`", refusal, "{ refuse: text } or undefined");
           runtime.write({ refusedInput: messages.map(({ id }) => id) });
           return runtime.end(refusal.refuse, { by: "guardrail", reason: refusal.reason ?? name });
         }
       }
-      const refused = refusedIn(runtime.state);
-      return refused.length === 0 ? undefined : { ...request, messages: withoutRefused(request.messages, refused) };
+      const refused = getRefusedIds(runtime.state);
+      return refused.length === 0 ? undefined : { ...request, messages: removeRefused(request.messages, refused) };
     },
   });
 }
 
-function refusedIn(state: unknown): readonly string[] {
+function getRefusedIds(state: unknown): readonly string[] {
   return (state as { readonly refusedInput?: readonly string[] }).refusedInput ?? [];
 }
 
-/** The conversation without what was refused, and without the refusals. */
-function withoutRefused(messages: readonly Message[], refused: readonly string[]): readonly Message[] {
-  const gone = new Set(refused);
+/** Removes refused messages and their refusals from the conversation. */
+function removeRefused(messages: readonly Message[], refused: readonly string[]): readonly Message[] {
+  const refusedIds = new Set(refused);
   return messages.filter((message, index) => {
-    if (message.role === "user") return !gone.has(message.id);
-    const before = messages[index - 1];
-    const answersRefused = before?.role === "user" && gone.has(before.id);
+    if (message.role === "user") return !refusedIds.has(message.id);
+    const previous = messages[index - 1];
+    const answersRefused = previous?.role === "user" && refusedIds.has(previous.id);
     return !(answersRefused && message.role === "assistant" && message.ended?.by === "guardrail");
   });
 }

@@ -1,75 +1,84 @@
-/** Not more than so many requests to a model, or so many tokens, in so much time: providers refuse what is more. */
+/** Middleware that limits the rate of model requests or tokens, to stay below the limits of a provider. */
 import {
   checkOptions,
   defineMiddleware,
+  listOptionNames,
   type Middleware,
   type ModelRequest,
   type OutgoingRequest,
-  optionNames,
 } from "@statewright/core";
-import { checkCount, checkFlag, checkTime, needOneOf, unfitOption } from "../agent/check-option.ts";
-import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
-import { tokenLedger } from "../context/token-ledger.ts";
-import { type Pass, passTogether, rateGate } from "../rate-gate.ts";
+import { checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
+import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
+import { createTokenLedger } from "../context/token-ledger.ts";
+import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
 
-/** What `limitModelRate` takes. */
+/** Options of `limitModelRate`. */
 export interface LimitModelRateOptions {
-  /** How many requests may begin within `perMs`. */
+  /** Maximum requests started within `perMs`. */
   readonly requests?: number;
-  /** How many tokens requests and replies may have within `perMs`. A request counts by its estimate until its usage is known. */
+  /**
+   * Maximum tokens of requests and replies within `perMs`. A request counts with its estimate until its usage is
+   * known.
+   */
   readonly tokens?: number;
-  /** Default a minute. */
+  /** Length of the window in milliseconds. Default 60,000. */
   readonly perMs?: number;
-  /** Tokens of a text, by the model's own tokenizer. Default {@link estimateTokens}. */
+  /** Counts the tokens of a text with the tokenizer of the model. Default {@link estimateTokens}. */
   readonly countTokens?: CountTokens;
-  /** Whether requests of sub-agents count too, and wait. Default true. */
+  /** True when requests of sub-agents count and wait too. Default true. */
   readonly tree?: boolean;
 }
 
-/** The limits that a request has passed on its way out. */
-const passedBy: WeakMap<OutgoingRequest, Pass[]> = new WeakMap();
+/** Passes of each outgoing request at the rate limits on its way. */
+const passesByRequest: WeakMap<OutgoingRequest, Pass[]> = new WeakMap();
 
 /**
- * Let requests wait for their turn, over all runs that have this middleware in this process, sub-agents included. Every request
- * that goes out takes one: retries, fallbacks, and what hooks ask of other models too. What is answered without a request takes
- * none. A request under several limits goes out when all of them have a turn for it. A cancel ends the wait, and the turn is
- * another's. The wait is no time of the model: no timeout of the call counts it.
+ * Delays model requests to respect the rate limit, over all runs with this middleware in this process, including
+ * sub-agents. Each outgoing request counts: retries, fallbacks and auxiliary model calls of hooks too; a reply
+ * without a request (such as from a cache) does not. A request under several limits starts when all allow it. A
+ * cancel ends the wait and releases the slot. Waiting time does not count towards timeouts of the model call.
  */
 export function limitModelRate(options: LimitModelRateOptions): Middleware {
   checkOptions(
     "limitModelRate",
     options,
-    optionNames<LimitModelRateOptions>({ requests: true, tokens: true, perMs: true, countTokens: true, tree: true }),
+    listOptionNames<LimitModelRateOptions>({
+      requests: true,
+      tokens: true,
+      perMs: true,
+      countTokens: true,
+      tree: true,
+    }),
   );
   const { requests, tokens, perMs = 60_000, countTokens, tree = true } = options;
-  needOneOf("limitModelRate", { requests, tokens });
+  requireOneOf("limitModelRate", { requests, tokens });
   checkCount("limitModelRate", { requests, tokens });
   checkTime("limitModelRate", { perMs });
   checkFlag("limitModelRate", { tree });
-  if (perMs > 86_400_000) throw unfitOption("limitModelRate", "perMs", perMs, "a day at most");
-  const meter = tokenMeter("limitModelRate", countTokens);
-  const sumsOf = tokenLedger(meter);
-  const weigh = (request: ModelRequest): number =>
-    tokens === undefined ? 0 : Math.min(tokens, meter.frame(request) + sumsOf(request.messages).total);
-  const gate = rateGate({ calls: requests, tokens, perMs });
+  if (perMs > 86_400_000) throw invalidOption("limitModelRate", "perMs", perMs, "at most one day (86,400,000 ms)");
+  const meter = createTokenMeter("limitModelRate", countTokens);
+  const getTokenSums = createTokenLedger(meter);
+  const estimateRequestTokens = (request: ModelRequest): number =>
+    tokens === undefined ? 0 : Math.min(tokens, meter.countFrame(request) + getTokenSums(request.messages).total);
+  const gate = createRateGate({ calls: requests, tokens, perMs });
   return defineMiddleware({
     name: "limitModelRate",
     required: true,
     inherited: tree,
     beforeRequest: async (outgoing, runtime) => {
-      const passed = passedBy.get(outgoing) ?? [];
-      if (passed.some((pass) => pass.gate === gate)) return undefined;
-      const pass: Pass = { gate, tokens: weigh(outgoing.request), turn: undefined };
-      passed.push(pass);
-      passedBy.set(outgoing, passed);
-      await passTogether(passed, runtime);
-      if (runtime.signal.aborted && pass.turn !== undefined) gate.giveBack(pass.turn);
+      const passes = passesByRequest.get(outgoing) ?? [];
+      if (passes.some((pass) => pass.gate === gate)) return undefined;
+      const pass: Pass = { gate, tokens: estimateRequestTokens(outgoing.request), slot: undefined };
+      passes.push(pass);
+      passesByRequest.set(outgoing, passes);
+      await acquireAll(passes, runtime);
+      if (runtime.signal.aborted && pass.slot !== undefined) gate.release(pass.slot);
       runtime.signal.throwIfAborted();
-      return (usage, wentOut) => {
+      return (usage, wasSent) => {
         const { inputTokens, outputTokens = 0 } = usage ?? {};
-        if (pass.turn !== undefined && !wentOut) gate.giveBack(pass.turn);
-        else if (pass.turn !== undefined && tokens !== undefined && inputTokens !== undefined)
-          pass.turn.tokens = inputTokens + outputTokens;
+        if (pass.slot !== undefined && !wasSent) gate.release(pass.slot);
+        else if (pass.slot !== undefined && tokens !== undefined && inputTokens !== undefined)
+          pass.slot.tokens = inputTokens + outputTokens;
       };
     },
   });

@@ -1,82 +1,88 @@
-/** Not more than so many calls in so much time, for the sake of the other side. */
+/** Middleware that limits the rate of tool calls, to protect external services. */
 import {
   checkOptions,
   defineMiddleware,
+  listOptionNames,
   type Middleware,
-  optionNames,
   StatewrightError,
   ToolError,
 } from "@statewright/core";
 import { checkFlag } from "../agent/check-option.ts";
-import { type Pass, passTogether, rateGate } from "../rate-gate.ts";
+import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
 
-/** What `limitRate` takes. */
+/** Options of `limitRate`. */
 export interface LimitRateOptions {
-  /** How many calls may begin within `perMs`. */
+  /** Maximum calls started within `perMs` milliseconds. */
   readonly calls: number;
   readonly perMs: number;
-  /** The tools that share the limit; all when absent. */
+  /** Tools that share the limit. Default: all tools. */
   readonly tools?: readonly string[];
-  /** Calls over the limit wait for their turn (default), or the model reads when to try again. */
-  readonly over?: "wait" | "refuse";
-  /** Whether calls of sub-agents count too, and wait. Default true. */
+  /**
+   * Action above the limit: `wait` delays the call (default), `refuse` answers with an error that tells the model
+   * when to retry.
+   */
+  readonly atLimit?: "wait" | "refuse";
+  /** True when calls of sub-agents count and wait too. Default true. */
   readonly tree?: boolean;
 }
 
-/** The limits that a call has passed, by the signal of its task and its id: one whose arguments change is asked about again. */
-const passed: WeakMap<AbortSignal, Map<string, Pass[]>> = new WeakMap();
+/**
+ * Passes by the signal of the task and the call id: a call with changed arguments runs the hook again, but needs no
+ * second slot.
+ */
+const passesByTask: WeakMap<AbortSignal, Map<string, Pass[]>> = new WeakMap();
 
 /**
- * Let so many calls begin in any `perMs`, over all runs that have this middleware in this process, sub-agents included.
- * Register it last: a call that a later hook refuses has used its turn. A call under several limits begins when all of them
- * have a turn for it. A call that waits holds no lock; a cancel ends its wait, and the turn is another's.
+ * Limits tool calls started within any `perMs`, over all runs with this middleware in this process, including
+ * sub-agents. Register it last: a call denied by a later hook has used its slot. A call under several limits starts
+ * when all allow it. A waiting call holds no lock; a cancel ends the wait and releases the slot.
  */
 export function limitRate(options: LimitRateOptions): Middleware {
   checkOptions(
     "limitRate",
     options,
-    optionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, over: true, tree: true }),
+    listOptionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, atLimit: true, tree: true }),
   );
-  const { calls, perMs, tools, over = "wait", tree = true } = options;
+  const { calls, perMs, tools, atLimit = "wait", tree = true } = options;
   if (!Number.isInteger(calls) || calls < 1 || !(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
     throw new StatewrightError("invalid_option", {
-      what: "limitRate needs a number of calls from 1 and a time above 0",
+      what: "limitRate: expected `calls` as an integer ≥ 1 and `perMs` > 0",
       next: "Give limitRate({ calls: 10, perMs: 60_000 })",
     });
-  if (over !== "wait" && over !== "refuse")
+  if (atLimit !== "wait" && atLimit !== "refuse")
     throw new StatewrightError("invalid_option", {
-      what: "the over of limitRate is not known",
-      next: 'Give "wait" or "refuse"',
+      what: "limitRate: `atLimit` has an unknown value",
+      next: 'Use "wait" or "refuse"',
     });
   checkFlag("limitRate", { tree });
-  const limited = tools === undefined ? undefined : new Set(tools);
-  const gate = rateGate({ calls, perMs });
+  const limitedTools = tools === undefined ? undefined : new Set(tools);
+  const gate = createRateGate({ calls, perMs });
   return defineMiddleware({
     name: "limitRate",
     required: true,
     asks: [],
     inherited: tree,
     beforeTool: async ({ call }, runtime) => {
-      if (limited?.has(call.name) === false) return undefined;
-      const passes = passesOf(runtime.signal, call.id);
+      if (limitedTools?.has(call.name) === false) return undefined;
+      const passes = getPasses(runtime.signal, call.id);
       if (passes.some((pass) => pass.gate === gate)) return undefined;
-      const turn = over === "refuse" ? gate.take(runtime.clock.now()) : undefined;
-      if (typeof turn === "number")
-        throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn} ms.`, {
+      const slot = atLimit === "refuse" ? gate.tryAcquire(runtime.clock.now()) : undefined;
+      if (typeof slot === "number")
+        throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${slot} ms.`, {
           disposition: "repair",
-          retryAfterMs: turn,
+          retryAfterMs: slot,
         });
-      passes.push({ gate, tokens: 0, turn });
-      if (turn === undefined) await passTogether(passes, runtime);
+      passes.push({ gate, tokens: 0, slot });
+      if (slot === undefined) await acquireAll(passes, runtime);
       return undefined;
     },
   });
 }
 
-function passesOf(task: AbortSignal, call: string): Pass[] {
-  const ofTask = passed.get(task) ?? new Map<string, Pass[]>();
-  passed.set(task, ofTask);
-  const passes = ofTask.get(call) ?? [];
-  ofTask.set(call, passes);
+function getPasses(task: AbortSignal, call: string): Pass[] {
+  const taskPasses = passesByTask.get(task) ?? new Map<string, Pass[]>();
+  passesByTask.set(task, taskPasses);
+  const passes = taskPasses.get(call) ?? [];
+  taskPasses.set(call, passes);
   return passes;
 }

@@ -1,72 +1,75 @@
-/** One line for each call of a model or a tool, and for the end of the agent. */
+/** Middleware that logs one line per model call, per tool call, and for the end of the agent. */
 import {
-  callsOf,
   checkOptions,
   defineMiddleware,
+  escapeControlChars,
   isStatewrightError,
+  listOptionNames,
+  listToolCalls,
   type Middleware,
   type MiddlewareRuntime,
   type ModelReply,
-  optionNames,
-  printable,
 } from "@statewright/core";
 import { checkFlag, checkFunction } from "../agent/check-option.ts";
 
-/** What `logCalls` takes. */
+/** Options of `logCalls`. */
 export interface LogCallsOptions {
-  /** Gets each line, such as `console.log`. */
+  /** Receives each line, such as `console.log`. */
   readonly log: (line: string) => void;
-  /** Show the arguments of calls, cut to 200 characters: they may hold what no log should. Default false. */
+  /** Logs call arguments, truncated to 200 characters; arguments may contain sensitive data. Default false. */
   readonly args?: boolean;
 }
 
 /**
- * Log what is called, how long it took and how it ended; no texts, no results, and no arguments unless asked for. Register it
- * last: then it sees what is sent and what comes back.
+ * Logs the name, duration and outcome of each call; no texts, no results, and no arguments by default. Register it
+ * last, so that it sees the final request and the raw reply.
  */
 export function logCalls(options: LogCallsOptions): Middleware {
-  checkOptions("logCalls", options, optionNames<LogCallsOptions>({ log: true, args: true }));
+  checkOptions("logCalls", options, listOptionNames<LogCallsOptions>({ log: true, args: true }));
   const { log, args = false } = options;
   checkFunction("logCalls", { log: log ?? null });
   checkFlag("logCalls", { args });
-  const line = ({ run }: MiddlewareRuntime, text: string): void => void log(`${plain(run.thread)} ${text}`);
+  const writeLine = ({ run }: MiddlewareRuntime, text: string): void => void log(`${quoteName(run.thread)} ${text}`);
   return defineMiddleware({
     name: "logCalls",
     aroundModel: async (request, next, runtime) => {
       const { clock, model } = runtime;
-      const began = clock.now();
-      const asked = `model ${plain(model ?? "")}: ${request.messages.length} messages, ${request.tools.length} tools`;
+      const startedAt = clock.now();
+      const requestText = `model ${quoteName(model ?? "")}: ${request.messages.length} messages, ${request.tools.length} tools`;
       try {
         const reply = await next(request);
-        line(runtime, `${asked}, ${said(reply)}, ${Math.round(clock.now() - began)} ms`);
+        writeLine(runtime, `${requestText}, ${describeReply(reply)}, ${Math.round(clock.now() - startedAt)} ms`);
         return reply;
       } catch (thrown) {
-        line(runtime, `${asked}, failed: ${codeOf(thrown)}, ${Math.round(clock.now() - began)} ms`);
+        writeLine(
+          runtime,
+          `${requestText}, failed: ${getErrorCode(thrown)}, ${Math.round(clock.now() - startedAt)} ms`,
+        );
         throw thrown;
       }
     },
     afterTool: ({ call, result }, runtime) => {
-      const shown = args ? ` ${printable(`${JSON.stringify(call.args)?.slice(0, 200)}`)}` : "";
-      const end = result.isError ? `failed: ${result.error?.kind ?? "error"}` : "ok";
-      line(runtime, `tool ${plain(call.name)}${shown}, ${end}, ${Math.round(result.elapsedMs)} ms`);
+      const argsText = args ? ` ${escapeControlChars(`${JSON.stringify(call.args)?.slice(0, 200)}`)}` : "";
+      const outcome = result.isError ? `failed: ${result.error?.kind ?? "error"}` : "ok";
+      writeLine(runtime, `tool ${quoteName(call.name)}${argsText}, ${outcome}, ${Math.round(result.elapsedMs)} ms`);
       return undefined;
     },
-    afterAgent: ({ ended }, runtime) => line(runtime, `ended by ${plain(ended.by)}`),
+    afterAgent: ({ ended }, runtime) => writeLine(runtime, `ended by ${quoteName(ended.by)}`),
   });
 }
 
-function said(reply: ModelReply): string {
-  const calls = callsOf({ ...reply, role: "assistant", id: "" }).map(({ name }) => plain(name));
+function describeReply(reply: ModelReply): string {
+  const calls = listToolCalls({ ...reply, role: "assistant", id: "" }).map(({ name }) => quoteName(name));
   const { inputTokens = "?", outputTokens = "?" } = reply.usage ?? {};
-  return `${calls.length === 0 ? plain(reply.finish) : `calls ${calls.join(", ")}`}, ${inputTokens} + ${outputTokens} tokens`;
+  return `${calls.length === 0 ? quoteName(reply.finish) : `calls ${calls.join(", ")}`}, ${inputTokens} + ${outputTokens} tokens`;
 }
 
-function codeOf(thrown: unknown): string {
+function getErrorCode(thrown: unknown): string {
   if (isStatewrightError(thrown)) return thrown.code;
-  return thrown instanceof Error ? plain(thrown.name) : typeof thrown;
+  return thrown instanceof Error ? quoteName(thrown.name) : typeof thrown;
 }
 
-/** A name as one word of the line: models make names up, and a name could be a line of its own. */
-function plain(name: string): string {
-  return /^[\w./:@-]{1,128}$/.test(name) ? name : printable(JSON.stringify(name.slice(0, 128)));
+/** Quotes unsafe names: models invent tool names, and a name with a line break could forge a log line. */
+function quoteName(name: string): string {
+  return /^[\w./:@-]{1,128}$/.test(name) ? name : escapeControlChars(JSON.stringify(name.slice(0, 128)));
 }

@@ -1,15 +1,15 @@
-/** Other models answer where one has failed for good. */
+/** Middleware that falls back to other models after a permanent failure. */
 import { defineMiddleware, type Middleware, type Model, type ModelFallback } from "@statewright/core";
 
 /**
- * Ask these models, in their order, when the one before has failed for good: once each, and more often only where attempts
- * of a retry are left. The message says who answered (`answeredBy`).
+ * Calls these models in order after a permanent failure of the previous model: once each, or more often while retry
+ * attempts remain. `answeredBy` of the message names the model that answered.
  *
  * ```ts
  * modelFallback([second, third], { on: ["rate_limit", "overloaded", "server_error"] })
  * ```
  *
- * Throws `invalid_option` for what is no model and for an unknown kind of failure.
+ * Throws `invalid_option` for an invalid model and for an unknown failure kind.
  */
 export function modelFallback(models: readonly Model[], options: Omit<ModelFallback, "models"> = {}): Middleware {
   return defineMiddleware({ name: "modelFallback", modelCall: { fallback: { ...options, models } } });

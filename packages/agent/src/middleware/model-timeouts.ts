@@ -1,15 +1,15 @@
-/** Models that do not answer in time are given up. */
+/** Middleware that limits the duration of model calls. */
 import { defineMiddleware, type Middleware, type ModelTimeouts } from "@statewright/core";
 
 /**
- * Limit how long models may take: to the first token, between two parts of an answer, and the whole call. What is over a
- * limit of the first two is tried again, or asked of another model, where a retry or a fallback says so.
+ * Limits the time to the first token, the time between two deltas, and the time of the whole call. After the first
+ * two timeouts the call is retried, or falls back to another model, when a retry or fallback is configured.
  *
  * ```ts
  * modelTimeouts({ firstTokenMs: 20_000, idleMs: 10_000, totalMs: 120_000 })
  * ```
  *
- * Throws `invalid_option` for a limit that there is not.
+ * Throws `invalid_option` for an unknown timeout.
  */
 export function modelTimeouts(timeouts: ModelTimeouts): Middleware {
   return defineMiddleware({ name: "modelTimeouts", modelCall: { timeouts } });

@@ -1,98 +1,110 @@
-/** Requests that begin alike are read from the provider's prompt cache: cheaper, and sooner answered. */
+/** Middleware that enables prompt caches of providers: requests with a common prefix cost less and answer sooner. */
 import {
   checkOptions,
   defineMiddleware,
   fingerprint,
+  listOptionNames,
   type Message,
   type Middleware,
   type ModelRequest,
-  optionNames,
   type ProviderData,
   type RunIdentity,
 } from "@statewright/core";
-import { checkFunction, checkWord } from "../agent/check-option.ts";
-import { exchangeStart } from "../context/trim-range.ts";
-import { messagesIn } from "./conversation-calls.ts";
+import { checkChoice, checkFunction } from "../agent/check-option.ts";
+import { findExchangeStart } from "../context/trim-range.ts";
+import { getMessages } from "./conversation-calls.ts";
 
-/** What `promptCache` takes. */
+/** Options of `promptCache`. */
 export interface PromptCacheOptions {
-  /** How long Anthropic keeps what is cached. Default `5m`. */
+  /** Lifetime of the cache at Anthropic. Default `5m`. */
   readonly ttl?: "5m" | "1h";
-  /** What OpenAI finds a cache by: requests of one key go to the same machines. Default: a fingerprint of the thread. */
+  /**
+   * Cache key for OpenAI: requests with the same key reach the same machines. Default: a fingerprint of the thread
+   * id.
+   */
   readonly key?: (run: RunIdentity) => string;
 }
 
 /**
- * Mark for Anthropic what can be cached: instructions and tools, the conversation up to the end of the request before, and up
- * to the end of this one. OpenAI is given a key. Tools stand in the order of their names, so that a tool that comes or goes
- * moves no other. Register it behind whatever shortens the conversation; other providers are told nothing.
+ * Adds cache marks for Anthropic: after instructions and tools, at the end of the previous request, and at the end of
+ * this request. Adds a cache key for OpenAI. Sorts tools by name, so that an added or removed tool moves no other.
+ * Register it after middleware that shortens the conversation. Has no effect on other providers.
  */
 export function promptCache(options: PromptCacheOptions = {}): Middleware {
-  checkOptions("promptCache", options, optionNames<PromptCacheOptions>({ ttl: true, key: true }));
+  checkOptions("promptCache", options, listOptionNames<PromptCacheOptions>({ ttl: true, key: true }));
   const { ttl = "5m", key = ({ thread }) => fingerprint(thread) } = options;
-  checkWord("promptCache", { ttl }, ["5m", "1h"]);
+  checkChoice("promptCache", { ttl }, ["5m", "1h"]);
   checkFunction("promptCache", { key });
   const mark: ProviderData = { cacheControl: { type: "ephemeral", ...(ttl === "5m" ? {} : { ttl }) } };
   return defineMiddleware({
     name: "promptCache",
     beforeModel: (request, { run, state }) => {
       const { instructions, providerOptions } = request;
-      const tools = request.tools.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+      const tools = request.tools.toSorted((left, right) => (left.name < right.name ? -1 : 1));
       const hasInstructions = instructions !== undefined && instructions !== "";
       const lastTool = tools.at(-1);
-      if (!hasInstructions && lastTool !== undefined) tools[tools.length - 1] = marked(lastTool, mark);
-      const messages = markedEnds(request.messages, messagesIn(state).at(-1)?.id, mark);
+      if (!hasInstructions && lastTool !== undefined) tools[tools.length - 1] = addMark(lastTool, mark);
+      const messages = markRequestEnds(request.messages, getMessages(state).at(-1)?.id, mark);
       return {
-        ...withoutInstructions(request),
+        ...omitInstructions(request),
         tools,
-        messages: hasInstructions ? [instructionsMessage(instructions, mark), ...messages] : messages,
+        messages: hasInstructions ? [createInstructionsMessage(instructions, mark), ...messages] : messages,
         providerOptions: {
           ...providerOptions,
-          openai: { promptCacheKey: key(run), ...optionsOf(providerOptions, "openai") },
+          openai: { promptCacheKey: key(run), ...getProviderOptions(providerOptions, "openai") },
         },
       };
     },
   });
 }
 
-function withoutInstructions({ instructions: _instructions, ...request }: ModelRequest): ModelRequest {
+function omitInstructions({ instructions: _instructions, ...request }: ModelRequest): ModelRequest {
   return request;
 }
 
-/** Instructions as a message: it can be marked. */
-function instructionsMessage(instructions: string, mark: ProviderData): Message {
+/** Converts instructions to a system message, which can carry a cache mark. */
+function createInstructionsMessage(instructions: string, mark: ProviderData): Message {
   return { role: "system", id: "instructions", content: instructions, provider: { anthropic: mark } };
 }
 
 /**
- * The messages with which this request ends, and the one before it has ended, marked. What a hook says behind the last
- * message that is saved stands in no further request, so it is no end.
+ * Marks the last messages of this request and of the previous request. Ignores messages that a hook adds after the
+ * last saved message, because they are absent from later requests.
  */
-function markedEnds(messages: readonly Message[], saved: string | undefined, mark: ProviderData): readonly Message[] {
+function markRequestEnds(
+  messages: readonly Message[],
+  saved: string | undefined,
+  mark: ProviderData,
+): readonly Message[] {
   const end = messages.findLastIndex(({ id }) => id === saved);
   const last = end < 0 ? messages.length - 1 : end;
-  const before = messages.findLastIndex(({ role }, index) => role === "assistant" && index < last) - 1;
-  const ends = new Set([last, before < 0 ? last : endBefore(messages, before)]);
-  return messages.map((message, index) => (ends.has(index) ? markedEnd(message, mark) : message));
+  const previousEnd = messages.findLastIndex(({ role }, index) => role === "assistant" && index < last) - 1;
+  const ends = new Set([last, previousEnd < 0 ? last : findRequestEnd(messages, previousEnd)]);
+  return messages.map((message, index) => (ends.has(index) ? markMessage(message, mark) : message));
 }
 
-/** What the model that spoke behind `index` was asked with ended here. */
-function endBefore(messages: readonly Message[], index: number): number {
-  return messages[index]?.role === "assistant" ? exchangeStart(messages, index) : index;
+/** Returns the index of the last message of the request that produced the model message after `index`. */
+function findRequestEnd(messages: readonly Message[], index: number): number {
+  return messages[index]?.role === "assistant" ? findExchangeStart(messages, index) : index;
 }
 
-function markedEnd(message: Message, mark: ProviderData): Message {
-  if (message.role === "tool") return marked(message, mark);
+function markMessage(message: Message, mark: ProviderData): Message {
+  if (message.role === "tool") return addMark(message, mark);
   if (message.role !== "user") return message;
   const last = message.content.at(-1);
-  return last === undefined ? message : { ...message, content: [...message.content.slice(0, -1), marked(last, mark)] };
+  return last === undefined ? message : { ...message, content: [...message.content.slice(0, -1), addMark(last, mark)] };
 }
 
-function marked<Part extends { readonly provider?: ProviderData | undefined }>(part: Part, mark: ProviderData): Part {
-  return { ...part, provider: { ...part.provider, anthropic: { ...optionsOf(part.provider, "anthropic"), ...mark } } };
+function addMark<Part extends { readonly provider?: ProviderData | undefined }>(part: Part, mark: ProviderData): Part {
+  return {
+    ...part,
+    provider: { ...part.provider, anthropic: { ...getProviderOptions(part.provider, "anthropic"), ...mark } },
+  };
 }
 
-function optionsOf(options: ProviderData | undefined, provider: string): ProviderData {
-  const own = options?.[provider];
-  return typeof own === "object" && own !== null && !Array.isArray(own) ? (own as ProviderData) : {};
+function getProviderOptions(options: ProviderData | undefined, provider: string): ProviderData {
+  const providerOptions = options?.[provider];
+  return typeof providerOptions === "object" && providerOptions !== null && !Array.isArray(providerOptions)
+    ? (providerOptions as ProviderData)
+    : {};
 }

@@ -1,65 +1,73 @@
-/** What looks like a secret is blotted out of results, text that is kept of them, partial results, progress, and arguments as events and questions show them. */
+/**
+ * Middleware that redacts secrets in tool results, artifact texts, partial results, progress, and in arguments shown
+ * by events and interrupts.
+ */
 import {
   checkOptions,
   defineMiddleware,
   type Json,
+  listOptionNames,
   type Middleware,
-  optionNames,
   StatewrightError,
 } from "@statewright/core";
-import { type Clean, cleanData, cleanOutput, cleanResult } from "../output/clean-result.ts";
+import { cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 
-/** A secret by its looks: what it begins with, and how many letters, digits and `_-.+/=~` follow at least. */
+/** Pattern of a secret: a prefix, followed by at least `minLength` letters, digits or characters of `_-.+/=~`. */
 export interface SecretPattern {
   readonly prefix: string;
-  readonly atLeast: number;
+  readonly minLength: number;
 }
 
-/** What `redactSecrets` takes. */
+/** Options of `redactSecrets`. */
 export interface RedactOptions {
-  /** Texts that are secret as they stand, 4 characters or more. */
+  /** Literal secrets of at least 4 characters. */
   readonly texts?: readonly string[];
-  /** Secrets by their looks, beside {@link knownSecrets}. */
+  /** Patterns in addition to {@link knownSecrets}. */
   readonly patterns?: readonly SecretPattern[];
-  /** What stands in their place. Default `[redacted]`. */
-  readonly blot?: string;
+  /** Text that replaces a secret. Default `[redacted]`. */
+  readonly replacement?: string;
 }
 
-/** Looks of keys that many services give out. */
+/** Patterns of keys and tokens of well-known services. */
 export const knownSecrets: readonly SecretPattern[] = [
-  { prefix: "sk-", atLeast: 16 },
-  { prefix: "sk_live_", atLeast: 16 },
-  { prefix: "rk_live_", atLeast: 16 },
-  { prefix: "ghp_", atLeast: 20 },
-  { prefix: "gho_", atLeast: 20 },
-  { prefix: "ghs_", atLeast: 20 },
-  { prefix: "github_pat_", atLeast: 20 },
-  { prefix: "glpat-", atLeast: 16 },
-  { prefix: "xoxb-", atLeast: 16 },
-  { prefix: "xoxp-", atLeast: 16 },
-  { prefix: "AKIA", atLeast: 16 },
-  { prefix: "AIza", atLeast: 30 },
-  { prefix: "npm_", atLeast: 30 },
-  { prefix: "Bearer ", atLeast: 16 },
-  { prefix: "eyJ", atLeast: 24 },
+  { prefix: "sk-", minLength: 16 },
+  { prefix: "sk_live_", minLength: 16 },
+  { prefix: "rk_live_", minLength: 16 },
+  { prefix: "ghp_", minLength: 20 },
+  { prefix: "gho_", minLength: 20 },
+  { prefix: "ghs_", minLength: 20 },
+  { prefix: "github_pat_", minLength: 20 },
+  { prefix: "glpat-", minLength: 16 },
+  { prefix: "xoxb-", minLength: 16 },
+  { prefix: "xoxp-", minLength: 16 },
+  { prefix: "AKIA", minLength: 16 },
+  { prefix: "AIza", minLength: 30 },
+  { prefix: "npm_", minLength: 30 },
+  { prefix: "Bearer ", minLength: 16 },
+  { prefix: "eyJ", minLength: 24 },
 ];
 
 /**
- * Blot secrets out. Each text is walked once, from its start to its end, so no text takes long to look at. The model's own
- * messages stay as they are: a provider must get back what its model wrote. It stands around sub-agents too.
+ * Redacts secrets. Scans each text once, in linear time. Messages of the model stay unchanged, because a provider
+ * must receive exactly what its model wrote. Applies to sub-agents too.
  */
 export function redactSecrets(options: RedactOptions = {}): Middleware {
-  checkOptions("redactSecrets", options, optionNames<RedactOptions>({ texts: true, patterns: true, blot: true }));
-  const { texts = [], patterns = [], blot = "[redacted]" } = options;
+  checkOptions(
+    "redactSecrets",
+    options,
+    listOptionNames<RedactOptions>({ texts: true, patterns: true, replacement: true }),
+  );
+  const { texts = [], patterns = [], replacement = "[redacted]" } = options;
   for (const text of texts)
-    if (typeof text !== "string" || text.length < 4) throw unfit("a text of 4 characters or more");
+    if (typeof text !== "string" || text.length < 4)
+      throw createOptionError("strings of at least 4 characters in `texts`");
   for (const pattern of patterns)
-    if (!(typeof pattern?.prefix === "string" && pattern.prefix.length >= 2 && isLength(pattern.atLeast)))
-      throw unfit("{ prefix: 2 characters or more, atLeast: a whole number from 1 to 256 }");
-  const clean = cleaner(
-    texts.toSorted((one, other) => other.length - one.length),
+    if (!(typeof pattern?.prefix === "string" && pattern.prefix.length >= 2 && isValidMinLength(pattern.minLength)))
+      throw createOptionError("patterns { prefix: at least 2 characters, minLength: an integer from 1 to 256 }");
+  const clean = createRedactor(
+    texts.toSorted((left, right) => right.length - left.length),
     [...knownSecrets, ...patterns],
-    blot,
+    replacement,
   );
   return defineMiddleware({
     name: "redactSecrets",
@@ -71,29 +79,33 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
   });
 }
 
-/** A bound to how often one place is looked at. */
-function isLength(atLeast: number): boolean {
-  return Number.isInteger(atLeast) && atLeast >= 1 && atLeast <= 256;
+/** Bounds the rescans of one position. */
+function isValidMinLength(minLength: number): boolean {
+  return Number.isInteger(minLength) && minLength >= 1 && minLength <= 256;
 }
 
-/** One walk over a text: at each place the longest secret text, or the looks of one, is looked for. */
-function cleaner(texts: readonly string[], patterns: readonly SecretPattern[], blot: string): Clean {
-  const begins = new Map<string, { readonly texts: string[]; readonly patterns: SecretPattern[] }>();
-  const at = (first: string) => {
-    const known = begins.get(first) ?? { texts: [], patterns: [] };
-    begins.set(first, known);
-    return known;
+/** Creates a single-pass redactor: at each position it tries the longest literal secret first, then the patterns. */
+function createRedactor(
+  texts: readonly string[],
+  patterns: readonly SecretPattern[],
+  replacement: string,
+): TextTransform {
+  const secretsByFirstCharacter = new Map<string, { readonly texts: string[]; readonly patterns: SecretPattern[] }>();
+  const getEntry = (first: string) => {
+    const entry = secretsByFirstCharacter.get(first) ?? { texts: [], patterns: [] };
+    secretsByFirstCharacter.set(first, entry);
+    return entry;
   };
-  for (const text of texts) at(text.charAt(0)).texts.push(text);
-  for (const pattern of patterns) at(pattern.prefix.charAt(0)).patterns.push(pattern);
+  for (const text of texts) getEntry(text.charAt(0)).texts.push(text);
+  for (const pattern of patterns) getEntry(pattern.prefix.charAt(0)).patterns.push(pattern);
   return (text) => {
     let cleaned = "";
     let from = 0;
     for (let index = 0; index < text.length; index++) {
-      const known = begins.get(text.charAt(index));
-      const end = known === undefined ? index : endOfSecret(text, index, known.texts, known.patterns);
+      const known = secretsByFirstCharacter.get(text.charAt(index));
+      const end = known === undefined ? index : findSecretEnd(text, index, known.texts, known.patterns);
       if (end === index) continue;
-      cleaned += text.slice(from, index) + blot;
+      cleaned += text.slice(from, index) + replacement;
       from = end;
       index = end - 1;
     }
@@ -101,35 +113,35 @@ function cleaner(texts: readonly string[], patterns: readonly SecretPattern[], b
   };
 }
 
-function endOfSecret(
+function findSecretEnd(
   text: string,
   start: number,
   texts: readonly string[],
   patterns: readonly SecretPattern[],
 ): number {
   for (const secret of texts) if (text.startsWith(secret, start)) return start + secret.length;
-  for (const { prefix, atLeast } of patterns) {
+  for (const { prefix, minLength } of patterns) {
     if (!text.startsWith(prefix, start)) continue;
     const from = start + prefix.length;
     let end = from;
-    // A run that is too short is walked again from the next prefix in it: it is shorter than the pattern wants.
-    while (end < text.length && isOfSecret(text.charCodeAt(end))) end += 1;
-    if (end - from >= atLeast) return end;
+    // Text after a too short match is scanned again from the next prefix; the rescan is bounded by `minLength`.
+    while (end < text.length && isSecretCharacter(text.charCodeAt(end))) end += 1;
+    if (end - from >= minLength) return end;
   }
   return start;
 }
 
-const alsoInSecrets: ReadonlySet<number> = new Set([..."_-.+/=~"].map((character) => character.charCodeAt(0)));
+const secretPunctuation: ReadonlySet<number> = new Set([..."_-.+/=~"].map((character) => character.charCodeAt(0)));
 
-/** Letters, digits and what stands between them in keys, tokens and base64. */
-function isOfSecret(code: number): boolean {
+/** True for characters of keys, tokens and base64. */
+function isSecretCharacter(code: number): boolean {
   const isDigit = code >= 48 && code <= 57;
-  return isDigit || (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || alsoInSecrets.has(code);
+  return isDigit || (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || secretPunctuation.has(code);
 }
 
-function unfit(wanted: string): StatewrightError {
+function createOptionError(expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: "redactSecrets got what is no secret",
-    next: `Give ${wanted}`,
+    what: "redactSecrets: invalid secret text or pattern",
+    next: `Give ${expected}`,
   });
 }

@@ -1,7 +1,7 @@
-/** No call of a tool that says nothing of what it touches. */
+/** Middleware that denies tools without safety metadata. */
 import { defineMiddleware, deny, type Middleware } from "@statewright/core";
 
-/** Refuse calls of tools without safety metadata: their `safety.access` is `unclassified`. The model reads why. */
+/** Denies calls of tools with `safety.access` "unclassified"; the model receives the reason. */
 export function refuseUnclassified(): Middleware {
   return defineMiddleware({
     name: "refuseUnclassified",
@@ -10,7 +10,9 @@ export function refuseUnclassified(): Middleware {
     inherited: true,
     beforeTool: ({ tool }) =>
       tool.safety.access === "unclassified"
-        ? deny(`The tool "${tool.name}" does not say what it touches, and such tools are off here. Use another tool.`)
+        ? deny(
+            `The tool "${tool.name}" declares no safety metadata, and such tools are disabled here. Use another tool.`,
+          )
         : undefined,
   });
 }

@@ -1,25 +1,31 @@
-/** Arguments as one text, whatever the order of their keys: by it calls are told apart. */
+/** Serializes arguments with sorted keys, for comparison of tool calls. */
 
-/** A text that two values share when they hold the same data; undefined for what is no JSON. */
-export function textOfArgs(args: unknown): string | undefined {
+/**
+ * Serializes a value as JSON with sorted keys, so that equal data gives equal text; undefined for a value that is not
+ * JSON.
+ */
+export function stringifyArgs(args: unknown): string | undefined {
   try {
-    return JSON.stringify(args, (_key, value: unknown) => inOneOrder(value));
+    return JSON.stringify(args, (_key, value: unknown) => sortKeys(value));
   } catch {
     return undefined;
   }
 }
 
-const texts: WeakMap<object, string | undefined> = new WeakMap();
+const stringifiedArgs: WeakMap<object, string | undefined> = new WeakMap();
 
-/** The same of arguments in a conversation, which never change: asked for with each further call, they are written once. */
-export function textOfSavedArgs(args: unknown): string | undefined {
-  if (typeof args !== "object" || args === null) return textOfArgs(args);
-  if (!texts.has(args)) texts.set(args, textOfArgs(args));
-  return texts.get(args);
+/**
+ * As {@link stringifyArgs}, cached: arguments in a conversation are immutable, and each further call compares with
+ * them.
+ */
+export function stringifySavedArgs(args: unknown): string | undefined {
+  if (typeof args !== "object" || args === null) return stringifyArgs(args);
+  if (!stringifiedArgs.has(args)) stringifiedArgs.set(args, stringifyArgs(args));
+  return stringifiedArgs.get(args);
 }
 
-function inOneOrder(value: unknown): unknown {
+function sortKeys(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const entries = Object.entries(value);
-  return Object.fromEntries(entries.toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  return Object.fromEntries(entries.toSorted(([left], [right]) => (left < right ? -1 : 1)));
 }

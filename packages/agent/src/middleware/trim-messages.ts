@@ -1,34 +1,34 @@
-/** Requests that stay within a limit: the beginning of a long conversation is not sent. */
-import { checkOptions, defineMiddleware, type Message, type Middleware, optionNames } from "@statewright/core";
-import { checkCount, checkFlag, needOneOf } from "../agent/check-option.ts";
-import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
-import { tokenLedger } from "../context/token-ledger.ts";
-import { cutFrom, frontOf, keptMessages, userTurnsStart } from "../context/trim-range.ts";
+/** Middleware that trims the beginning of a long conversation in model requests. */
+import { checkOptions, defineMiddleware, listOptionNames, type Message, type Middleware } from "@statewright/core";
+import { checkCount, checkFlag, requireOneOf } from "../agent/check-option.ts";
+import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
+import { createTokenLedger } from "../context/token-ledger.ts";
+import { computeTrimRange, findUserTurnsStart, getRetainedFront, trimToRange } from "../context/trim-range.ts";
 
-/** What `trimMessages` takes: one limit or more. */
+/** Options of `trimMessages`: at least one limit. */
 export interface TrimMessagesOptions {
-  /** How many tokens a request may have, with its instructions and tools. */
+  /** Maximum tokens of a request, including instructions and tools. */
   readonly maxTokens?: number;
-  /** How many messages it may have. */
+  /** Maximum messages of a request. */
   readonly maxMessages?: number;
-  /** How many times a person may have spoken in it. */
+  /** Maximum user turns of a request. */
   readonly maxUserTurns?: number;
-  /** Keep the first message of a person, such as the task, whatever goes. Default false. */
+  /** Always retains the first user message, such as the task description. Default false. */
   readonly keepFirst?: boolean;
-  /** Tokens of a text, by the model's own tokenizer. Default {@link estimateTokens}. */
+  /** Counts the tokens of a text with the tokenizer of the model. Default {@link estimateTokens}. */
   readonly countTokens?: CountTokens;
 }
 
 /**
- * Send the end of a conversation that is over a limit. What is saved stays whole: only requests are shorter. System messages,
- * what a person said last, and the last calls with their answers always stay, even over the limit. By tokens the conversation
- * is cut a quarter of the limit at a time, so that requests begin alike for some turns and a provider's prompt cache holds.
+ * Trims model requests above a limit; the saved conversation stays complete. System messages, the last user turn, and
+ * the last tool calls with their results always remain, even above the limit. With `maxTokens` the start moves in
+ * steps of a quarter of the limit, so that the request prefix stays stable for several turns and prompt caches work.
  */
 export function trimMessages(options: TrimMessagesOptions): Middleware {
   checkOptions(
     "trimMessages",
     options,
-    optionNames<TrimMessagesOptions>({
+    listOptionNames<TrimMessagesOptions>({
       maxTokens: true,
       maxMessages: true,
       maxUserTurns: true,
@@ -37,11 +37,11 @@ export function trimMessages(options: TrimMessagesOptions): Middleware {
     }),
   );
   const { maxTokens, maxMessages, maxUserTurns, keepFirst = false, countTokens } = options;
-  needOneOf("trimMessages", { maxTokens, maxMessages, maxUserTurns });
+  requireOneOf("trimMessages", { maxTokens, maxMessages, maxUserTurns });
   checkCount("trimMessages", { maxTokens, maxMessages, maxUserTurns });
   checkFlag("trimMessages", { keepFirst });
-  const meter = tokenMeter("trimMessages", countTokens);
-  const sumsOf = tokenLedger(meter);
+  const meter = createTokenMeter("trimMessages", countTokens);
+  const getTokenSums = createTokenLedger(meter);
   return defineMiddleware({
     name: "trimMessages",
     required: true,
@@ -49,54 +49,69 @@ export function trimMessages(options: TrimMessagesOptions): Middleware {
       const { messages } = request;
       if (messages.length === 0) return undefined;
       let from = 0;
-      if (maxUserTurns !== undefined) from = userTurnsStart(messages, maxUserTurns);
+      if (maxUserTurns !== undefined) from = findUserTurnsStart(messages, maxUserTurns);
       if (maxMessages !== undefined) {
         const over = messages.length - maxMessages;
-        const placeAfter = (count: number): number => placeAfterMessages(messages, count);
-        from = Math.max(from, lighter(messages, { over, step: 1, keepFirst, weigh: () => 1, placeAfter }));
+        const findIndexAfter = (count: number): number => findIndexAfterMessages(messages, count);
+        from = Math.max(
+          from,
+          findTrimStart(messages, { over, step: 1, keepFirst, getWeight: () => 1, findIndexAfter }),
+        );
       }
       if (maxTokens !== undefined) {
-        const { total, placeAfter } = sumsOf(messages);
-        const over = meter.frame(request) + total - maxTokens;
+        const { total, findIndexAfter } = getTokenSums(messages);
+        const over = meter.countFrame(request) + total - maxTokens;
         const step = Math.ceil(maxTokens / 4);
-        from = Math.max(from, lighter(messages, { over, step, keepFirst, weigh: meter.message, placeAfter }));
+        from = Math.max(
+          from,
+          findTrimStart(messages, { over, step, keepFirst, getWeight: meter.countMessage, findIndexAfter }),
+        );
       }
       return from === 0
         ? undefined
-        : { ...request, messages: keptMessages(messages, cutFrom(messages, from), keepFirst) };
+        : { ...request, messages: trimToRange(messages, computeTrimRange(messages, from), keepFirst) };
     },
   });
 }
 
-/** What of a conversation has to go, and how it is weighed. */
-interface Load {
+/** Amount to trim, and its measure (messages or tokens). */
+interface TrimTarget {
   readonly over: number;
-  /** The cut moves by as much at a time. */
+  /** Granularity of the trimmed amount. */
   readonly step: number;
   readonly keepFirst: boolean;
-  readonly weigh: (message: Message) => number;
-  /** The first place with so much before it that may go. */
-  readonly placeAfter: (weight: number) => number;
+  readonly getWeight: (message: Message) => number;
+  /** Returns the first index with at least this weight of removable messages before it. */
+  readonly findIndexAfter: (weight: number) => number;
 }
 
-/** From where on to keep messages, so that what is left is `over` lighter. */
-function lighter(messages: readonly Message[], { over, step, keepFirst, weigh, placeAfter }: Load): number {
+/** Returns the index from which messages remain, so that the request becomes lighter by at least `over`. */
+function findTrimStart(
+  messages: readonly Message[],
+  { over, step, keepFirst, getWeight, findIndexAfter }: TrimTarget,
+): number {
   if (over <= 0) return 0;
   let from = 0;
-  // What stays in front of the cut weighs too: the first message, then also what was said last.
+  // Adds the weight of messages retained before the start: the first message, and from the second round also the last
+  // user turn.
   for (let round = 0; round < 3; round++) {
-    const front = frontOf(messages, cutFrom(messages, from), keepFirst).reduce((sum, each) => sum + weigh(each), 0);
-    from = placeAfter(Math.ceil((over + front) / step) * step);
+    const frontWeight = getRetainedFront(messages, computeTrimRange(messages, from), keepFirst).reduce(
+      (sum, each) => sum + getWeight(each),
+      0,
+    );
+    from = findIndexAfter(Math.ceil((over + frontWeight) / step) * step);
   }
   return from;
 }
 
-/** The first place with so many messages before it; system messages do not count, since they stay. */
-function placeAfterMessages(messages: readonly Message[], count: number): number {
-  let before = 0;
+/**
+ * Returns the first index with `count` messages before it; system messages do not count, because they always remain.
+ */
+function findIndexAfterMessages(messages: readonly Message[], count: number): number {
+  let seen = 0;
   for (const [index, { role }] of messages.entries()) {
-    if (before >= count) return index;
-    if (role !== "system") before += 1;
+    if (seen >= count) return index;
+    if (role !== "system") seen += 1;
   }
   return messages.length;
 }

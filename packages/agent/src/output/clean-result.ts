@@ -1,8 +1,10 @@
-/** Results of tools with every text in them cleaned: what the model reads, values, details, errors, and what is kept of them. */
+/**
+ * Applies a text transformation to all texts of a tool result: content, values, details, errors and artifact drafts.
+ */
 import type { ArtifactDraft, ContentBlock, Json, ToolOutput, ToolResult } from "@statewright/core";
 
-/** A result, cleaned whole. */
-export function cleanResult(clean: Clean, result: ToolResult): ToolResult {
+/** Cleans a whole tool result. */
+export function cleanResult(clean: TextTransform, result: ToolResult): ToolResult {
   const { error, drafts } = result;
   return {
     ...result,
@@ -13,12 +15,12 @@ export function cleanResult(clean: Clean, result: ToolResult): ToolResult {
   };
 }
 
-/** What is left of a text. */
-export type Clean = (text: string) => string;
+/** Transformation of a text, such as redaction. */
+export type TextTransform = (text: string) => string;
 
-/** What a tool gave, with every text that is shown of it cleaned. */
+/** Cleans content, value and details of a tool output. */
 export function cleanOutput<Output extends Pick<ToolOutput, "content" | "value" | "details">>(
-  clean: Clean,
+  clean: TextTransform,
   output: Output,
 ): Output {
   const { content, value, details } = output;
@@ -30,8 +32,8 @@ export function cleanOutput<Output extends Pick<ToolOutput, "content" | "value" 
   };
 }
 
-/** A block with its text cleaned. */
-export function cleanBlock(clean: Clean, block: ContentBlock): ContentBlock {
+/** Cleans the text of a content block. */
+export function cleanBlock(clean: TextTransform, block: ContentBlock): ContentBlock {
   switch (block.type) {
     case "text":
       return { ...block, text: clean(block.text) };
@@ -44,14 +46,14 @@ export function cleanBlock(clean: Clean, block: ContentBlock): ContentBlock {
   }
 }
 
-/** Bytes stay as they are, and text of which the tool says so. */
-function cleanDraft(clean: Clean, draft: ArtifactDraft): ArtifactDraft {
+/** Cleans an artifact draft. Binary bodies, and text bodies with `redact: false`, stay unchanged. */
+function cleanDraft(clean: TextTransform, draft: ArtifactDraft): ArtifactDraft {
   const { name, body, redact } = draft;
   return { ...draft, name: clean(name), body: typeof body === "string" && redact !== false ? clean(body) : body };
 }
 
-/** Data with every text in it cleaned, names of keys too. What is no plain data stays as it is. */
-export function cleanData(clean: Clean, value: unknown): unknown {
+/** Cleans all strings in plain data, including object keys. Other values, such as class instances, stay unchanged. */
+export function cleanData(clean: TextTransform, value: unknown): unknown {
   if (typeof value === "string") return clean(value);
   if (Array.isArray(value)) return value.map((item) => cleanData(clean, item));
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
@@ -59,19 +61,19 @@ export function cleanData(clean: Clean, value: unknown): unknown {
   return Object.fromEntries(Object.values(value).map((item, index) => [names[index], cleanData(clean, item)]));
 }
 
-/** Names that become the same are numbered, so that no entry is lost. */
-function cleanNames(clean: Clean, names: readonly string[]): readonly string[] {
-  const taken = new Set(names.filter((name) => clean(name) === name));
-  /** By name the number that is tried next: of thousands that become the same, none tries all before it. */
-  const numbers = new Map<string, number>();
+/** Cleans object keys. Numbers keys that become equal, so that no entry is lost. */
+function cleanNames(clean: TextTransform, names: readonly string[]): readonly string[] {
+  const usedNames = new Set(names.filter((name) => clean(name) === name));
+  /** Next number to try per cleaned name; avoids quadratic search over thousands of equal names. */
+  const nextNumbers = new Map<string, number>();
   return names.map((name) => {
     const cleaned = clean(name);
     if (cleaned === name) return name;
-    let free = cleaned;
-    let nth = numbers.get(cleaned) ?? 2;
-    while (taken.has(free)) free = `${cleaned} (${nth++})`;
-    numbers.set(cleaned, nth);
-    taken.add(free);
-    return free;
+    let uniqueName = cleaned;
+    let suffix = nextNumbers.get(cleaned) ?? 2;
+    while (usedNames.has(uniqueName)) uniqueName = `${cleaned} (${suffix++})`;
+    nextNumbers.set(cleaned, suffix);
+    usedNames.add(uniqueName);
+    return uniqueName;
   });
 }

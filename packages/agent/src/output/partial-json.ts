@@ -1,223 +1,229 @@
-/** JSON that is still being written: what is whole of it, and what of a text is there. Each character is looked at once. */
+/**
+ * Incremental JSON parser: reads the complete part of a growing JSON text. Linear time: visits each character once.
+ */
 
-/** A JSON text that grows. */
-export interface GrowingJson {
-  /** Take the next characters; tells whether there is more to read than before. */
+/** Incremental parser of one JSON text. */
+export interface PartialJson {
+  /** Appends characters; returns true when the readable value has grown. */
   readonly add: (characters: string) => boolean;
   /**
-   * What there is: undefined when nothing of an object or a list is there, or when it is no JSON. A text is there as far as it
-   * has come; what may still change (a number, a word, a key) is not. Readings are frozen, and share what is whole.
+   * Returns the value read so far; undefined before the first object or array, and for invalid JSON. Includes
+   * incomplete strings, but no incomplete number, literal or key. Values are frozen and share complete members.
    */
   readonly read: () => unknown;
-  /** How many members a reading copies now: those of all objects and lists that are open. */
-  readonly copied: () => number;
+  /** Returns the number of members that `read` copies: the members of all open objects and arrays. */
+  readonly countCopies: () => number;
 }
 
 type Holder = unknown[] | Record<string, unknown>;
 
-/** An object or a list that is open, and the key of the value that comes. */
-interface Open {
+/** Open object or array, with the key of the next value. */
+interface OpenContainer {
   readonly holder: Holder;
   key: string;
   members: number;
 }
 
-/** What may come next, beside spaces. */
-type Next = "start" | "value" | "first item" | "key" | "first key" | "colon" | "comma" | "nothing";
+/** Expected next token, after whitespace. */
+type ExpectedToken = "start" | "value" | "first item" | "key" | "first key" | "colon" | "comma" | "nothing";
 
-/** A text that is open. */
-interface OpenText {
+/** Open string. */
+interface OpenString {
   readonly isKey: boolean;
-  said: string;
-  /** An escape that is not whole yet. */
+  content: string;
+  /** Incomplete escape sequence. */
   escape: string;
 }
 
-const nothing: unique symbol = Symbol("nothing");
+const absent: unique symbol = Symbol("nothing");
 
-/** What may stand before JSON, and what may still become that. */
-const fence = /^(?:`{3}(?:json)?\s*\n)?$/;
-const fenceToBe = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
+/** A complete Markdown code fence before JSON, and a prefix of one. */
+const completeFence = /^(?:`{3}(?:json)?\s*\n)?$/;
+const partialFence = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
 
-/** What is nested deeper cannot be saved either. */
-const deepest = 500;
+/** Maximum nesting depth, equal to the limit of persisted JSON. */
+const maxDepth = 500;
 
-/** A JSON text, from its first character on. Models put JSON between fences where nobody keeps them from it. */
-export function growingJson(): GrowingJson {
-  const open: Open[] = [];
-  let next: Next = "start";
-  let lead = "";
-  let word = "";
-  let text: OpenText | undefined;
-  let whole: unknown;
-  let isBroken = false;
-  let isMore = false;
-  let copied = 0;
+/**
+ * Creates an incremental JSON parser. Skips a leading Markdown code fence, which models add without schema
+ * enforcement.
+ */
+export function createPartialJson(): PartialJson {
+  const open: OpenContainer[] = [];
+  let next: ExpectedToken = "start";
+  let prefix = "";
+  let literal = "";
+  let openString: OpenString | undefined;
+  let root: unknown;
+  let isInvalid = false;
+  let hasGrown = false;
+  let openMembers = 0;
 
   const refuse = (): void => {
-    isBroken = true;
+    isInvalid = true;
     next = "nothing";
   };
 
-  const put = (value: unknown): void => {
-    const around = open.at(-1);
-    if (around === undefined) whole = value;
+  const addValue = (value: unknown): void => {
+    const parent = open.at(-1);
+    if (parent === undefined) root = value;
     else {
-      putInto(around, value);
-      around.members += 1;
-      copied += 1;
+      setMember(parent, value);
+      parent.members += 1;
+      openMembers += 1;
     }
-    next = around === undefined ? "nothing" : "comma";
+    next = parent === undefined ? "nothing" : "comma";
   };
 
-  const begin = (holder: Holder): void => {
-    if (open.length === deepest) {
+  const openContainer = (holder: Holder): void => {
+    if (open.length === maxDepth) {
       refuse();
       return;
     }
     open.push({ holder, key: "", members: 0 });
     next = Array.isArray(holder) ? "first item" : "first key";
-    isMore = true;
+    hasGrown = true;
   };
 
-  const end = (isList: boolean): void => {
+  const closeContainer = (isList: boolean): void => {
     const closed = open.at(-1);
-    const mayEnd = next === "comma" || next === (isList ? "first item" : "first key");
-    if (closed === undefined || !mayEnd || Array.isArray(closed.holder) !== isList) refuse();
+    const canClose = next === "comma" || next === (isList ? "first item" : "first key");
+    if (closed === undefined || !canClose || Array.isArray(closed.holder) !== isList) refuse();
     else {
       open.pop();
-      copied -= closed.members;
-      put(Object.freeze(closed.holder));
+      openMembers -= closed.members;
+      addValue(Object.freeze(closed.holder));
     }
   };
 
-  const endText = ({ said, isKey }: OpenText): void => {
-    text = undefined;
-    const around = open.at(-1);
-    if (!isKey) put(said);
-    else if (around !== undefined) {
-      around.key = said;
+  const closeString = ({ content, isKey }: OpenString): void => {
+    openString = undefined;
+    const parent = open.at(-1);
+    if (!isKey) addValue(content);
+    else if (parent !== undefined) {
+      parent.key = content;
       next = "colon";
     }
   };
 
-  const endEscape = (current: OpenText): void => {
-    const begun = current.escape;
-    if (begun.length < (begun[1] === "u" ? 6 : 2)) return;
-    const meant = parsed(`"${begun}"`);
-    if (typeof meant !== "string") refuse();
+  const finishEscape = (current: OpenString): void => {
+    const sequence = current.escape;
+    if (sequence.length < (sequence[1] === "u" ? 6 : 2)) return;
+    const decoded = tryParse(`"${sequence}"`);
+    if (typeof decoded !== "string") refuse();
     else {
-      current.said += meant;
+      current.content += decoded;
       current.escape = "";
-      isMore ||= !current.isKey;
+      hasGrown ||= !current.isKey;
     }
   };
 
-  /** Take what is of the text; gives the place behind that. */
-  const takeText = (current: OpenText, characters: string, from: number): number => {
+  /** Consumes characters of the open string; returns the index after them. */
+  const consumeString = (current: OpenString, characters: string, from: number): number => {
     if (current.escape !== "") {
       current.escape += characters[from];
-      endEscape(current);
+      finishEscape(current);
       return from + 1;
     }
-    const to = endOfPlain(characters, from);
+    const to = findPlainEnd(characters, from);
     if (to > from) {
-      current.said += characters.slice(from, to);
-      isMore ||= !current.isKey;
+      current.content += characters.slice(from, to);
+      hasGrown ||= !current.isKey;
     }
-    const sign = characters[to];
-    if (sign === '"') endText(current);
-    else if (sign === "\\") current.escape = sign;
-    else if (sign !== undefined) refuse();
+    const character = characters[to];
+    if (character === '"') closeString(current);
+    else if (character === "\\") current.escape = character;
+    else if (character !== undefined) refuse();
     return to + 1;
   };
 
-  const endWord = (): void => {
-    const value = parsed(word);
-    word = "";
+  const finishLiteral = (): void => {
+    const value = tryParse(literal);
+    literal = "";
     if (value === undefined) refuse();
     else {
-      put(value);
-      isMore = true;
+      addValue(value);
+      hasGrown = true;
     }
   };
 
-  const takeSign = (sign: string): void => {
-    const mayBegin = next === "value" || next === "first item";
-    if (isSpace(sign)) return;
-    if (sign === '"' && (mayBegin || next === "key" || next === "first key")) {
-      text = { isKey: !mayBegin, said: "", escape: "" };
-      isMore ||= mayBegin;
-    } else if (sign === "{" && mayBegin) begin({});
-    else if (sign === "[" && mayBegin) begin([]);
-    else if (sign === "}" || sign === "]") end(sign === "]");
-    else if (sign === ":" && next === "colon") next = "value";
-    else if (sign === "," && next === "comma") next = Array.isArray(open.at(-1)?.holder) ? "value" : "key";
-    else if (mayBegin && sign !== "," && sign !== ":") word = sign;
+  const consumeToken = (character: string): void => {
+    const expectsValue = next === "value" || next === "first item";
+    if (isSpace(character)) return;
+    if (character === '"' && (expectsValue || next === "key" || next === "first key")) {
+      openString = { isKey: !expectsValue, content: "", escape: "" };
+      hasGrown ||= expectsValue;
+    } else if (character === "{" && expectsValue) openContainer({});
+    else if (character === "[" && expectsValue) openContainer([]);
+    else if (character === "}" || character === "]") closeContainer(character === "]");
+    else if (character === ":" && next === "colon") next = "value";
+    else if (character === "," && next === "comma") next = Array.isArray(open.at(-1)?.holder) ? "value" : "key";
+    else if (expectsValue && character !== "," && character !== ":") literal = character;
     else refuse();
   };
 
-  const takeLead = (sign: string): void => {
-    if (sign === "{" || sign === "[") {
-      if (fence.test(lead)) begin(sign === "{" ? {} : []);
+  const consumePrefix = (character: string): void => {
+    if (character === "{" || character === "[") {
+      if (completeFence.test(prefix)) openContainer(character === "{" ? {} : []);
       else refuse();
       return;
     }
-    // Of spaces one is enough to know, or the break of the line that they hold.
-    const isBlank = sign.trim() === "";
-    if (isBlank && (lead === "" || lead.endsWith("\n"))) return;
-    lead = isBlank ? lead.trimEnd() + sign : lead + sign;
-    if (!fenceToBe.test(lead)) refuse();
+    // Stores at most one whitespace character in a row, or a line break: a fence is recognized by them, and memory
+    // stays bounded.
+    const isBlank = character.trim() === "";
+    if (isBlank && (prefix === "" || prefix.endsWith("\n"))) return;
+    prefix = isBlank ? prefix.trimEnd() + character : prefix + character;
+    if (!partialFence.test(prefix)) refuse();
   };
 
-  const takeOutside = (sign: string): void => {
-    if (word !== "") endWord();
-    if (next === "start") takeLead(sign);
-    else if (next !== "nothing") takeSign(sign);
+  const consumeOutsideString = (character: string): void => {
+    if (literal !== "") finishLiteral();
+    if (next === "start") consumePrefix(character);
+    else if (next !== "nothing") consumeToken(character);
   };
 
   return {
     add: (characters) => {
-      isMore = false;
-      for (let at = 0; at < characters.length && next !== "nothing"; ) {
-        const sign = characters.charAt(at);
-        if (text !== undefined) at = takeText(text, characters, at);
-        else if (word !== "" && !endsWord(sign)) {
-          word += sign;
-          at += 1;
+      hasGrown = false;
+      for (let position = 0; position < characters.length && next !== "nothing"; ) {
+        const character = characters.charAt(position);
+        if (openString !== undefined) position = consumeString(openString, characters, position);
+        else if (literal !== "" && !isLiteralEnd(character)) {
+          literal += character;
+          position += 1;
         } else {
-          takeOutside(sign);
-          at += 1;
+          consumeOutsideString(character);
+          position += 1;
         }
       }
-      return isMore && !isBroken;
+      return hasGrown && !isInvalid;
     },
     read: () => {
-      if (isBroken) return undefined;
-      if (open.length === 0) return whole;
-      let inner: unknown = text === undefined || text.isKey ? nothing : text.said;
+      if (isInvalid) return undefined;
+      if (open.length === 0) return root;
+      let inner: unknown = openString === undefined || openString.isKey ? absent : openString.content;
       for (const { holder, key } of open.toReversed()) {
         const copy: Holder = Array.isArray(holder) ? [...holder] : { ...holder };
-        if (inner !== nothing) putInto({ holder: copy, key }, inner);
+        if (inner !== absent) setMember({ holder: copy, key }, inner);
         inner = Object.freeze(copy);
       }
       return inner;
     },
-    copied: () => copied,
+    countCopies: () => openMembers,
   };
 }
 
-function putInto({ holder, key }: Pick<Open, "holder" | "key">, value: unknown): void {
+function setMember({ holder, key }: Pick<OpenContainer, "holder" | "key">, value: unknown): void {
   if (Array.isArray(holder)) holder.push(value);
-  // A key may be one that leads to the prototype.
+  // Defines the property: assignment to the key `__proto__` would change the prototype.
   else Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** The place of the next character that ends a text, begins an escape or may stand in no text. */
-function endOfPlain(characters: string, from: number): number {
-  for (let at = from; at < characters.length; at++) {
-    const code = characters.charCodeAt(at);
-    if (code === quote || code === backslash || code < space) return at;
+/** Returns the index of the next character that ends the string, starts an escape, or is invalid in a string. */
+function findPlainEnd(characters: string, from: number): number {
+  for (let position = from; position < characters.length; position++) {
+    const code = characters.charCodeAt(position);
+    if (code === quote || code === backslash || code < space) return position;
   }
   return characters.length;
 }
@@ -226,15 +232,15 @@ const quote = 0x22;
 const backslash = 0x5c;
 const space = 0x20;
 
-function isSpace(sign: string): boolean {
-  return sign === " " || sign === "\n" || sign === "\r" || sign === "\t";
+function isSpace(character: string): boolean {
+  return character === " " || character === "\n" || character === "\r" || character === "\t";
 }
 
-function endsWord(sign: string): boolean {
-  return isSpace(sign) || sign === "," || sign === "]" || sign === "}";
+function isLiteralEnd(character: string): boolean {
+  return isSpace(character) || character === "," || character === "]" || character === "}";
 }
 
-function parsed(text: string): unknown {
+function tryParse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

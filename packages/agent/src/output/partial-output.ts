@@ -1,65 +1,65 @@
-/** The output of an agent while its model writes it. */
+/** Streams the structured output of an agent while its model writes it. */
 import { finalCallName, type OutputSchema, type RunEvent } from "@statewright/core";
-import { growingJson } from "./partial-json.ts";
+import { createPartialJson } from "./partial-json.ts";
 
-/** What there is of an output: each part of it may be missing. */
+/** Incomplete output: each property may be missing. */
 export type PartialOutput<Output> = Output extends readonly (infer Item)[]
   ? readonly PartialOutput<Item>[]
   : Output extends object
     ? { readonly [Part in keyof Output]?: PartialOutput<Output[Part]> }
     : Output;
 
-/** So many members a reading may copy for each character since the one before. Small outputs are read at every piece. */
-const copiedPerCharacter = 32;
+/** Maximum members copied by a read per new character. Small outputs are read at every delta. */
+const maxCopiesPerCharacter = 32;
 
 /**
- * What there is of the output, each time that more of it is there, from the events of a run. It is what the model writes: not
- * looked at by the schema, and begun anew when an answer is void or must be mended. Of an output with very many members a
- * reading waits until enough has come to be worth its copies, so that all readings together cost what came, not its square.
+ * Streams partial outputs from the events of a run. Values are not validated, and restart when the answer is
+ * retracted or repaired. A read of an output with many members waits for enough new characters, so that the total
+ * cost is linear instead of quadratic.
  */
-export async function* partialOutputs(
+export async function* streamPartialOutputs(
   events: AsyncIterable<RunEvent>,
   { isWrapped }: Pick<OutputSchema, "isWrapped">,
 ): AsyncGenerator<unknown, undefined, undefined> {
   let message = "";
-  let json = growingJson();
-  let came = 0;
+  let json = createPartialJson();
+  let newCharacters = 0;
   let isUnread = false;
   for await (const event of events) {
     if (event.within !== undefined) continue;
-    const piece = pieceOf(event);
+    const piece = toAnswerPiece(event);
     if (piece !== undefined) {
-      if (piece.of !== message) {
-        message = piece.of;
-        json = growingJson();
-        came = 0;
+      if (piece.answerId !== message) {
+        message = piece.answerId;
+        json = createPartialJson();
+        newCharacters = 0;
         isUnread = false;
       }
-      came += piece.text.length;
+      newCharacters += piece.text.length;
       if (json.add(piece.text)) isUnread = true;
     }
-    const isDue = event.type === "message.completed" || came * copiedPerCharacter >= json.copied();
+    const isDue = event.type === "message.completed" || newCharacters * maxCopiesPerCharacter >= json.countCopies();
     if (!isUnread || !isDue) continue;
-    came = 0;
+    newCharacters = 0;
     isUnread = false;
-    const whole = json.read();
-    const partial = isWrapped ? (whole as { readonly value?: unknown } | undefined)?.value : whole;
+    const value = json.read();
+    const partial = isWrapped ? (value as { readonly value?: unknown } | undefined)?.value : value;
     if (partial !== undefined) yield partial;
   }
   return undefined;
 }
 
-/** A piece of an answer, and what tells the answers apart. */
-function pieceOf(event: RunEvent): { readonly of: string; readonly text: string } | undefined {
+/** Returns the text of an answer delta, with an id of the answer. */
+function toAnswerPiece(event: RunEvent): { readonly answerId: string; readonly text: string } | undefined {
   switch (event.type) {
     case "message.delta":
-      return event.kind === "text" ? { of: event.messageId, text: event.text } : undefined;
+      return event.kind === "text" ? { answerId: event.messageId, text: event.text } : undefined;
     case "message.call_delta":
       return event.tool === finalCallName
-        ? { of: `${event.messageId} ${event.callId}`, text: event.argsText }
+        ? { answerId: `${event.messageId} ${event.callId}`, text: event.argsText }
         : undefined;
     case "message.voided":
-      return { of: `${event.messageId} void`, text: "" };
+      return { answerId: `${event.messageId} void`, text: "" };
     default:
       return undefined;
   }

@@ -1,11 +1,11 @@
-/** The schema of a list of names or ids. */
-import { type Schema, schemaWhere } from "@statewright/core";
+/** Schema of a list of names or ids. */
+import { createGuardSchema, type Schema } from "@statewright/core";
 
-/** Lists of texts, `expected` saying of what; empty where nothing was given. */
-export function textsSchema(expected: string): Schema<readonly string[] | undefined, readonly string[]> {
-  return schemaWhere(expected, areTexts, []);
+/** Creates a schema of string lists, default empty; `expected` describes the strings in errors. */
+export function createStringsSchema(expected: string): Schema<readonly string[] | undefined, readonly string[]> {
+  return createGuardSchema(expected, isStringList, []);
 }
 
-function areTexts(value: unknown): value is readonly string[] {
+function isStringList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((each) => typeof each === "string");
 }

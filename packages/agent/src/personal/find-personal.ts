@@ -1,28 +1,28 @@
 /**
- * Personal data in texts: e-mail addresses, card numbers, IBANs, phone numbers and IP addresses. A text is walked once, and
- * each find stands within a run of words that `chainsOf` does not part, so that a text may come in pieces.
+ * Finds personal data in texts: e-mail addresses, card numbers, IBANs, phone numbers and IP addresses. Scans a text
+ * once. Each match lies within one chain of words (see `streamChains`), so that a text can be processed in pieces.
  */
 
-/** What is looked for. */
+/** Kind of personal data. */
 export type PersonalKind = "email" | "card" | "iban" | "phone" | "ip";
 
-/** The kinds, in the order in which one of them claims a place. */
+/** All kinds, in order of precedence for overlapping matches. */
 export const personalKinds: readonly PersonalKind[] = ["email", "iban", "card", "ip", "phone"];
 
-/** A place in a text. */
-export interface Found<Kind extends string = PersonalKind> {
+/** Match in a text. */
+export interface PersonalMatch<Kind extends string = PersonalKind> {
   readonly kind: Kind;
   readonly start: number;
   readonly end: number;
 }
 
-/** Find personal data of these kinds, in the order of the text; no two places overlap. */
-export function findPersonal(text: string, kinds: ReadonlySet<PersonalKind>): readonly Found[] {
-  const found: Found[] = [];
-  for (const [start, end] of chainsIn(text)) {
+/** Finds personal data of the given kinds, in text order, without overlaps. */
+export function findPersonal(text: string, kinds: ReadonlySet<PersonalKind>): readonly PersonalMatch[] {
+  const found: PersonalMatch[] = [];
+  for (const [start, end] of streamChains(text)) {
     let from = start;
     while (from < end) {
-      const next = nextIn(text, from, end, kinds);
+      const next = findNext(text, from, end, kinds);
       if (next === undefined) break;
       found.push(next);
       from = next.end;
@@ -31,8 +31,10 @@ export function findPersonal(text: string, kinds: ReadonlySet<PersonalKind>): re
   return found;
 }
 
-/** The runs of words of a text that can hold a find: words with a digit or an `@`, and what may stand between such. */
-function* chainsIn(text: string): Generator<readonly [number, number]> {
+/**
+ * Streams the chains of a text that can contain a match: words with a digit or an `@`, joined by single separators.
+ */
+function* streamChains(text: string): Generator<readonly [number, number]> {
   let start = -1;
   let end = 0;
   let index = 0;
@@ -42,10 +44,10 @@ function* chainsIn(text: string): Generator<readonly [number, number]> {
       continue;
     }
     const wordStart = index;
-    const shape = wordShape();
+    const shape = createWordShape();
     for (; index < text.length && !isSpace(text.charCodeAt(index)); index++) shape.add(text.charCodeAt(index));
-    const kind = shape.kind();
-    const isNext = start >= 0 && wordStart === end + 1 && isJoint(text.charCodeAt(end));
+    const kind = shape.classify();
+    const isNext = start >= 0 && wordStart === end + 1 && isWordSeparator(text.charCodeAt(end));
     if (start >= 0 && !(isNext && kind === "chain")) {
       yield [start, end];
       start = -1;
@@ -61,59 +63,67 @@ function* chainsIn(text: string): Generator<readonly [number, number]> {
   if (start >= 0) yield [start, end];
 }
 
-/** What is known of a word by its characters: whether a find may reach from it to others, be in it alone, or is not in it. */
+/**
+ * Classification of a word by its characters: a match may span to the next word (`chain`), lie in the word (`alone`),
+ * or not exist (`plain`).
+ */
 export interface WordShape {
   readonly add: (code: number) => void;
-  readonly kind: () => "chain" | "alone" | "plain";
+  readonly classify: () => "chain" | "alone" | "plain";
 }
 
-/** A word of which nothing is known yet. */
-export function wordShape(): WordShape {
+/** Creates the shape of an empty word. */
+export function createWordShape(): WordShape {
   let length = 0;
   let uppers = 0;
   let hasDigit = false;
-  let hasSign = false;
+  let hasAtSign = false;
   return {
     add: (code) => {
       length += 1;
       if (code >= 0x41 && code <= 0x5a) uppers += 1;
       else if (isDigit(code)) hasDigit = true;
-      else if (code === at) hasSign = true;
+      else if (code === atSign) hasAtSign = true;
     },
-    // The letters of a bank stand by themselves in an IBAN that is written in groups.
-    kind: () => (hasDigit || (length === 4 && uppers === 4) ? "chain" : hasSign ? "alone" : "plain"),
+    // Four capital letters can be the bank code of a grouped IBAN.
+    classify: () => (hasDigit || (length === 4 && uppers === 4) ? "chain" : hasAtSign ? "alone" : "plain"),
   };
 }
 
-/** What one word of a chain is told from the next by. */
-export function isJoint(code: number): boolean {
-  return code === space || code === noBreak;
+/** True for a separator between words of a chain. */
+export function isWordSeparator(code: number): boolean {
+  return code === space || code === noBreakSpace;
 }
 
 export function isSpace(code: number): boolean {
-  return code <= space || code === noBreak || code === 0x2028 || code === 0x2029 || code === 0x3000;
+  return code <= space || code === noBreakSpace || code === 0x2028 || code === 0x2029 || code === 0x3000;
 }
 
-function nextIn(text: string, start: number, end: number, kinds: ReadonlySet<PersonalKind>): Found | undefined {
+function findNext(
+  text: string,
+  start: number,
+  end: number,
+  kinds: ReadonlySet<PersonalKind>,
+): PersonalMatch | undefined {
   for (let index = start; index < end; index++) {
     const code = text.charCodeAt(index);
     const before = index === start ? -1 : text.charCodeAt(index - 1);
-    if (kinds.has("email") && code === at) {
-      const email = emailAround(text, start, index, end);
+    if (kinds.has("email") && code === atSign) {
+      const email = findEmail(text, start, index, end);
       if (email !== undefined) return email;
     }
     if (isAlphanumeric(code) && !isAlphanumeric(before)) {
-      // An address that begins here is found at its `@`, and claims what stands before it.
+      // An e-mail address that begins here is found at its `@` and takes precedence.
       if (kinds.has("email") && isInEmail(text, index, end)) continue;
-      const ibanEnd = kinds.has("iban") ? endOfIban(text, index, end) : index;
+      const ibanEnd = kinds.has("iban") ? findIbanEnd(text, index, end) : index;
       if (ibanEnd > index) return { kind: "iban", start: index, end: ibanEnd };
     }
     if (isNumberStart(text, index, end, before)) {
-      const number = numberAt(text, index, end, before, kinds);
+      const number = findNumber(text, index, end, before, kinds);
       if (number !== undefined) return number;
     }
-    if (kinds.has("ip") && (isHex(code) || code === colon) && !isOfAddress(before) && !isWord(before)) {
-      const ipEnd = endOfIp6(text, index, end);
+    if (kinds.has("ip") && (isHex(code) || code === colon) && !isIpCharacter(before) && !isWordCharacter(before)) {
+      const ipEnd = findIp6End(text, index, end);
       if (ipEnd > index) return { kind: "ip", start: index, end: ipEnd };
     }
   }
@@ -122,62 +132,65 @@ function nextIn(text: string, start: number, end: number, kinds: ReadonlySet<Per
 
 // E-mail addresses.
 
-function emailAround(text: string, from: number, sign: number, end: number): Found | undefined {
-  let start = sign;
-  while (start > from && isLocal(text.charCodeAt(start - 1))) start -= 1;
-  while (start < sign && !isWord(text.charCodeAt(start))) start += 1;
-  let stop = sign + 1;
-  while (stop < end && isDomain(text.charCodeAt(stop))) stop += 1;
-  while (stop > sign && !isWord(text.charCodeAt(stop - 1))) stop -= 1;
-  const domain = text.slice(sign + 1, stop);
+function findEmail(text: string, from: number, atIndex: number, end: number): PersonalMatch | undefined {
+  let start = atIndex;
+  while (start > from && isLocalPartCharacter(text.charCodeAt(start - 1))) start -= 1;
+  while (start < atIndex && !isWordCharacter(text.charCodeAt(start))) start += 1;
+  let stop = atIndex + 1;
+  while (stop < end && isDomainCharacter(text.charCodeAt(stop))) stop += 1;
+  while (stop > atIndex && !isWordCharacter(text.charCodeAt(stop - 1))) stop -= 1;
+  const domain = text.slice(atIndex + 1, stop);
   const lastDot = domain.lastIndexOf(".");
-  const isTop = lastDot > 0 && domain.length - lastDot > 2 && !isDigit(domain.charCodeAt(lastDot + 1));
-  return start < sign && isTop ? { kind: "email", start, end: stop } : undefined;
+  const hasTopLevelDomain = lastDot > 0 && domain.length - lastDot > 2 && !isDigit(domain.charCodeAt(lastDot + 1));
+  return start < atIndex && hasTopLevelDomain ? { kind: "email", start, end: stop } : undefined;
 }
 
-/** Whether the local part of an address goes on from here up to an `@`. Each place of a text is walked once or twice. */
+/** True when the local part of an e-mail address continues from here to an `@`. Scans each position at most twice. */
 function isInEmail(text: string, index: number, end: number): boolean {
   const stop = Math.min(end, index + 64);
   for (let next = index; next < stop; next++) {
     const code = text.charCodeAt(next);
-    if (code === at) return next > index && emailAround(text, index, next, end) !== undefined;
-    if (!isLocal(code)) return false;
+    if (code === atSign) return next > index && findEmail(text, index, next, end) !== undefined;
+    if (!isLocalPartCharacter(code)) return false;
   }
   return false;
 }
 
 // IBANs.
 
-/** Two letters, two digits, then 11 to 30 letters and digits, in groups or not, whose rest by 97 is 1. */
-function endOfIban(text: string, start: number, end: number): number {
+/**
+ * Returns the end of an IBAN: two letters, two digits, and 11 to 30 letters or digits, optionally grouped, with
+ * remainder 1 modulo 97.
+ */
+function findIbanEnd(text: string, start: number, end: number): number {
   if (!isLetter(text.charCodeAt(start)) || !isLetter(text.charCodeAt(start + 1))) return start;
   if (!isDigit(text.charCodeAt(start + 2)) || !isDigit(text.charCodeAt(start + 3))) return start;
   const head = text.slice(start, start + 4);
-  let rest = 0;
+  let remainder = 0;
   let length = 4;
-  let found = start;
+  let matchEnd = start;
   for (let index = start + 4; index < end && length < 34; index++) {
     const code = text.charCodeAt(index);
-    if (isJoint(code) && length % 4 === 0) continue;
+    if (isWordSeparator(code) && length % 4 === 0) continue;
     if (!isAlphanumeric(code)) break;
-    rest = restBy97(rest, code);
+    remainder = appendModulo97(remainder, code);
     length += 1;
-    const isWhole = length >= 15 && !isAlphanumeric(text.charCodeAt(index + 1));
-    if (isWhole && [...head].reduce((sum, letter) => restBy97(sum, letter.charCodeAt(0)), rest) === 1)
-      found = index + 1;
+    const isComplete = length >= 15 && !isAlphanumeric(text.charCodeAt(index + 1));
+    if (isComplete && [...head].reduce((sum, letter) => appendModulo97(sum, letter.charCodeAt(0)), remainder) === 1)
+      matchEnd = index + 1;
   }
-  return found;
+  return matchEnd;
 }
 
-/** The rest of a number by 97 with one more character behind it; a letter counts from 10 on. */
-function restBy97(rest: number, code: number): number {
-  if (isDigit(code)) return (rest * 10 + code - zero) % 97;
-  return (rest * 100 + (code | 0x20) - 0x61 + 10) % 97;
+/** Appends a character to a number modulo 97; letters count from 10. */
+function appendModulo97(remainder: number, code: number): number {
+  if (isDigit(code)) return (remainder * 10 + code - zero) % 97;
+  return (remainder * 100 + (code | 0x20) - 0x61 + 10) % 97;
 }
 
 // Numbers: cards, phones, IPv4 addresses.
 
-interface Group {
+interface DigitGroup {
   readonly start: number;
   readonly end: number;
 }
@@ -187,64 +200,71 @@ function isNumberStart(text: string, index: number, end: number, before: number)
   if (isDigit(code)) return !isDigit(before) && !isLetter(before);
   const next = index + 1 < end ? text.charCodeAt(index + 1) : -1;
   if (code === plus) return isDigit(next);
-  return code === openBracket && (isDigit(next) || next === plus);
+  return code === openParenthesis && (isDigit(next) || next === plus);
 }
 
-function numberAt(
+function findNumber(
   text: string,
   index: number,
   end: number,
   before: number,
   kinds: ReadonlySet<PersonalKind>,
-): Found | undefined {
-  const groups = groupsFrom(text, index, end);
+): PersonalMatch | undefined {
+  const groups = parseDigitGroups(text, index, end);
   if (isDigit(text.charCodeAt(index))) {
-    const card = kinds.has("card") ? endOfCard(text, groups) : index;
+    const card = kinds.has("card") ? findCardEnd(text, groups) : index;
     if (card > index) return { kind: "card", start: index, end: card };
-    const ip = kinds.has("ip") && before !== dot ? endOfIp4(text, groups) : index;
+    const ip = kinds.has("ip") && before !== dot ? findIp4End(text, groups) : index;
     if (ip > index) return { kind: "ip", start: index, end: ip };
   }
-  const phone = kinds.has("phone") && !isOfNumber(before) ? endOfPhone(text, index, groups) : index;
+  const phone = kinds.has("phone") && !isNumberCharacter(before) ? findPhoneEnd(text, index, groups) : index;
   return phone > index ? { kind: "phone", start: index, end: phone } : undefined;
 }
 
-/** Groups of digits with one or two signs between them: at most as many as the longest number has digits. */
-function groupsFrom(text: string, index: number, end: number): readonly Group[] {
-  const groups: Group[] = [];
-  let place = index;
-  while (place < end && groups.length < 19) {
-    let signs = 0;
-    while (place < end && isBetween(text.charCodeAt(place)) && signs < (groups.length === 0 ? 2 : 3)) {
-      place += 1;
-      signs += 1;
+/** Parses groups of digits, separated by at most a few separators; limited to the length of the longest number. */
+function parseDigitGroups(text: string, index: number, end: number): readonly DigitGroup[] {
+  const groups: DigitGroup[] = [];
+  let position = index;
+  while (position < end && groups.length < 19) {
+    let separators = 0;
+    while (
+      position < end &&
+      isNumberSeparator(text.charCodeAt(position)) &&
+      separators < (groups.length === 0 ? 2 : 3)
+    ) {
+      position += 1;
+      separators += 1;
     }
-    const start = place;
-    while (place < end && isDigit(text.charCodeAt(place)) && place - start < 20) place += 1;
-    if (place === start) break;
-    groups.push({ start, end: place });
+    const start = position;
+    while (position < end && isDigit(text.charCodeAt(position)) && position - start < 20) position += 1;
+    if (position === start) break;
+    groups.push({ start, end: position });
   }
   return groups;
 }
 
-/** 13 to 19 digits that pass Luhn's check, in one piece or in groups of 3 to 7 of which the first has 4. */
-function endOfCard(text: string, groups: readonly Group[]): number {
+/**
+ * Returns the end of a card number: 13 to 19 digits with a valid Luhn checksum, in one group, or in groups of 3 to 7
+ * digits after a first group of 4.
+ */
+function findCardEnd(text: string, groups: readonly DigitGroup[]): number {
   const [first] = groups;
   if (first === undefined || !/[2-6]/.test(text.charAt(first.start))) return first?.start ?? 0;
   let digits = "";
-  let found = first.start;
+  let matchEnd = first.start;
   for (const [index, { start, end }] of groups.entries()) {
     const before = groups[index - 1];
-    if (before !== undefined && !(start - before.end === 1 && isCardJoint(text.charCodeAt(before.end)))) break;
+    if (before !== undefined && !(start - before.end === 1 && isCardSeparator(text.charCodeAt(before.end)))) break;
     if (index > 0 && !(first.end - first.start === 4 && end - start >= 3 && end - start <= 7)) break;
     digits += text.slice(start, end);
     if (digits.length > 19) break;
-    const isOver = !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
-    if (digits.length >= 13 && isOver && passesLuhn(digits)) found = end;
+    const isComplete = !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
+    if (digits.length >= 13 && isComplete && isLuhnValid(digits)) matchEnd = end;
   }
-  return found;
+  return matchEnd;
 }
 
-function passesLuhn(digits: string): boolean {
+function isLuhnValid(digits: string): boolean {
   let sum = 0;
   for (let index = 0; index < digits.length; index++) {
     const digit = digits.charCodeAt(digits.length - 1 - index) - zero;
@@ -254,34 +274,35 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0;
 }
 
-/** Four numbers up to 255 with dots between them, and no fifth. */
-function endOfIp4(text: string, groups: readonly Group[]): number {
-  const four = groups.slice(0, 4);
-  const [first] = four;
-  const last = four[3];
+/** Returns the end of an IPv4 address: exactly four dot-separated numbers up to 255. */
+function findIp4End(text: string, groups: readonly DigitGroup[]): number {
+  const octets = groups.slice(0, 4);
+  const [first] = octets;
+  const last = octets[3];
   if (first === undefined || last === undefined) return first?.start ?? 0;
-  const isAddress = four.every(({ start, end }, index) => {
-    const before = four[index - 1];
+  const isAddress = octets.every(({ start, end }, index) => {
+    const before = octets[index - 1];
     const isJoined = before === undefined || (start - before.end === 1 && text.charCodeAt(before.end) === dot);
     return isJoined && end - start <= 3 && Number(text.slice(start, end)) <= 255;
   });
-  const isFifth = text.charCodeAt(last.end) === dot && isDigit(text.charCodeAt(last.end + 1));
-  return isAddress && !isFifth && !isLetter(text.charCodeAt(last.end)) ? last.end : first.start;
+  const hasFifth = text.charCodeAt(last.end) === dot && isDigit(text.charCodeAt(last.end + 1));
+  return isAddress && !hasFifth && !isLetter(text.charCodeAt(last.end)) ? last.end : first.start;
 }
 
 /**
- * With `+`: 8 to 15 digits. Beginning with 0, in a group of three or in pairs: 9 to 13 digits, or 10 or 11 in one piece.
- * Otherwise three, three and four digits, as in North America. Dates and plain numbers are none.
+ * Returns the end of a phone number. With `+`: 8 to 15 digits. With a leading 0, in a first group of three or more
+ * digits or in pairs: 9 to 13 digits, or 10 or 11 ungrouped digits. Otherwise groups of 3, 3 and 4 digits, as in
+ * North America. Dates and plain numbers do not match.
  */
-function endOfPhone(text: string, index: number, groups: readonly Group[]): number {
+function findPhoneEnd(text: string, index: number, groups: readonly DigitGroup[]): number {
   const isInternational = text.charCodeAt(index) === plus || text.charCodeAt(index + 1) === plus;
   const [first, second, third] = groups;
   if (first === undefined) return index;
   const isPairs = groups.length >= 5 && groups.slice(0, 5).every(({ start, end }) => end - start === 2);
   if (isInternational || (text.charCodeAt(first.start) === zero && (first.end - first.start > 2 || isPairs)))
-    return endOfGroups(text, index, groups, isInternational ? [8, 15] : [9, 13], isInternational);
-  const country = first.end - first.start === 1 && text.charAt(first.start) === "1" ? 1 : 0;
-  const parts = country === 1 ? groups.slice(1, 4) : [first, second, third];
+    return findGroupsEnd(text, index, groups, isInternational ? [8, 15] : [9, 13], isInternational);
+  const countryGroups = first.end - first.start === 1 && text.charAt(first.start) === "1" ? 1 : 0;
+  const parts = countryGroups === 1 ? groups.slice(1, 4) : [first, second, third];
   const sizes = parts.map((part) => (part === undefined ? 0 : part.end - part.start));
   const last = parts[2];
   return sizes.join() === "3,3,4" &&
@@ -292,32 +313,32 @@ function endOfPhone(text: string, index: number, groups: readonly Group[]): numb
     : index;
 }
 
-/** The longest run of groups that has so many digits. */
-function endOfGroups(
+/** Returns the end of the longest run of groups with an allowed digit count. */
+function findGroupsEnd(
   text: string,
   index: number,
-  groups: readonly Group[],
-  [least, most]: readonly [number, number],
+  groups: readonly DigitGroup[],
+  [min, max]: readonly [number, number],
   isInternational: boolean,
 ): number {
   let digits = 0;
-  let found = index;
-  for (const [nth, { start, end }] of groups.entries()) {
+  let matchEnd = index;
+  for (const [groupIndex, { start, end }] of groups.entries()) {
     digits += end - start;
-    if (digits > most) break;
-    const isWhole = digits >= least && !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
-    const isInOnePiece = nth === 0 && text.charCodeAt(index) !== openBracket;
-    if (isWhole && (isInternational || !isInOnePiece || digits === 10 || digits === 11)) found = end;
+    if (digits > max) break;
+    const isComplete = digits >= min && !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
+    const isUngrouped = groupIndex === 0 && text.charCodeAt(index) !== openParenthesis;
+    if (isComplete && (isInternational || !isUngrouped || digits === 10 || digits === 11)) matchEnd = end;
   }
-  return found;
+  return matchEnd;
 }
 
 // IPv6 addresses.
 
-function endOfIp6(text: string, start: number, end: number): number {
+function findIp6End(text: string, start: number, end: number): number {
   let stop = start;
   let hasDigit = false;
-  while (stop < end && stop - start < 46 && isOfAddress(text.charCodeAt(stop))) {
+  while (stop < end && stop - start < 46 && isIpCharacter(text.charCodeAt(stop))) {
     hasDigit ||= isDigit(text.charCodeAt(stop));
     stop += 1;
   }
@@ -340,20 +361,20 @@ function isIp6(text: string): boolean {
 
 // Characters.
 
-const at = 0x40;
+const atSign = 0x40;
 const colon = 0x3a;
 const dot = 0x2e;
 const plus = 0x2b;
 const zero = 0x30;
 const space = 0x20;
-const noBreak = 0xa0;
-const openBracket = 0x28;
+const noBreakSpace = 0xa0;
+const openParenthesis = 0x28;
 
 function isDigit(code: number): boolean {
   return code >= zero && code <= 0x39;
 }
 
-/** Letters of the Latin alphabets, with accents. */
+/** Latin letters, including accented letters. */
 function isLetter(code: number): boolean {
   const lower = code | 0x20;
   return (lower >= 0x61 && lower <= 0x7a) || (code >= 0xc0 && code <= 0x24f);
@@ -364,18 +385,24 @@ function isAlphanumeric(code: number): boolean {
   return isDigit(code) || (lower >= 0x61 && lower <= 0x7a);
 }
 
-function isWord(code: number): boolean {
+function isWordCharacter(code: number): boolean {
   return isDigit(code) || isLetter(code);
 }
 
-function isLocal(code: number): boolean {
+function isLocalPartCharacter(code: number): boolean {
   return (
-    isWord(code) || code === dot || code === plus || code === 0x2d || code === 0x5f || code === 0x25 || code === 0x27
+    isWordCharacter(code) ||
+    code === dot ||
+    code === plus ||
+    code === 0x2d ||
+    code === 0x5f ||
+    code === 0x25 ||
+    code === 0x27
   );
 }
 
-function isDomain(code: number): boolean {
-  return isWord(code) || code === dot || code === 0x2d;
+function isDomainCharacter(code: number): boolean {
+  return isWordCharacter(code) || code === dot || code === 0x2d;
 }
 
 function isHex(code: number): boolean {
@@ -383,28 +410,28 @@ function isHex(code: number): boolean {
   return isDigit(code) || (lower >= 0x61 && lower <= 0x66);
 }
 
-function isOfAddress(code: number): boolean {
+function isIpCharacter(code: number): boolean {
   return isHex(code) || code === colon || code === dot;
 }
 
-/** What may stand between the digits of a number. */
-function isBetween(code: number): boolean {
+/** True for a separator between digits of a number. */
+function isNumberSeparator(code: number): boolean {
   return (
-    isJoint(code) ||
+    isWordSeparator(code) ||
     code === dot ||
     code === plus ||
     code === 0x2d ||
     code === 0x2f ||
-    code === openBracket ||
+    code === openParenthesis ||
     code === 0x29
   );
 }
 
-function isCardJoint(code: number): boolean {
-  return isJoint(code) || code === 0x2d;
+function isCardSeparator(code: number): boolean {
+  return isWordSeparator(code) || code === 0x2d;
 }
 
-/** What a number goes on from: a piece of a longer one is none by itself. */
-function isOfNumber(code: number): boolean {
-  return isWord(code) || code === dot || code === 0x2d || code === 0x2f || code === plus;
+/** True for a character that continues a number: a part of a longer number is no match. */
+function isNumberCharacter(code: number): boolean {
+  return isWordCharacter(code) || code === dot || code === 0x2d || code === 0x2f || code === plus;
 }

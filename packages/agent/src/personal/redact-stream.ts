@@ -1,50 +1,53 @@
-/** A text that comes in pieces, cleaned as if it had come whole: what may still become a find is held back. */
-import { isJoint, isSpace, type WordShape, wordShape } from "./find-personal.ts";
+/**
+ * Redacts a streaming text with the same result as for the whole text: holds back characters that may still become a
+ * match.
+ */
+import { createWordShape, isSpace, isWordSeparator, type WordShape } from "./find-personal.ts";
 
-/** Takes the next piece of a text; gives what may be told by now, cleaned. */
-export type CleanStream = (piece: string) => string;
+/** Takes the next piece of a text; returns the redacted text that is safe to emit. */
+export type StreamRedactor = (piece: string) => string;
 
-/** A stream of one text, cleaned by `clean`. Each character is looked at once, and cleaned once. */
-export function cleanStream(clean: (text: string) => string): CleanStream {
-  let held: string[] = [];
-  /** Places are counted from the start of what is held. */
+/** Creates the redactor of one streaming text. Scans and cleans each character once. */
+export function createStreamRedactor(clean: (text: string) => string): StreamRedactor {
+  let buffer: string[] = [];
+  /** Length of the buffer; all indices are relative to its start. */
   let length = 0;
-  /** Up to here nothing that comes can change what is found. */
-  let safe = 0;
+  /** Length of the buffer prefix whose matches no further character can change. */
+  let safeLength = 0;
   let word: { readonly start: number; readonly shape: WordShape } | undefined;
-  /** The last word, when a find may reach from it into the next one. */
-  let open: { readonly end: number; readonly joint: boolean } | undefined;
+  /** End of the last word, when a match may span from it to the next word. */
+  let openChain: { readonly end: number; readonly hasSeparator: boolean } | undefined;
 
-  const endWord = (start: number, shape: WordShape, code: number): void => {
-    const isChain = shape.kind() === "chain";
-    const isJoined = isChain && open?.joint === true && start === open.end + 1;
-    if (!isJoined) safe = start;
-    if (!isChain) safe = length;
-    open = isChain ? { end: length, joint: isJoint(code) } : undefined;
+  const finishWord = (start: number, shape: WordShape, code: number): void => {
+    const isChain = shape.classify() === "chain";
+    const isJoined = isChain && openChain?.hasSeparator === true && start === openChain.end + 1;
+    if (!isJoined) safeLength = start;
+    if (!isChain) safeLength = length;
+    openChain = isChain ? { end: length, hasSeparator: isWordSeparator(code) } : undefined;
   };
 
-  const take = (code: number): void => {
+  const consume = (code: number): void => {
     if (isSpace(code)) {
-      if (word !== undefined) endWord(word.start, word.shape, code);
+      if (word !== undefined) finishWord(word.start, word.shape, code);
       word = undefined;
     } else {
-      word ??= { start: length, shape: wordShape() };
+      word ??= { start: length, shape: createWordShape() };
       word.shape.add(code);
     }
     length += 1;
   };
 
   return (piece) => {
-    for (let index = 0; index < piece.length; index++) take(piece.charCodeAt(index));
-    held.push(piece);
-    if (safe === 0) return "";
-    const text = held.join("");
-    const told = clean(text.slice(0, safe));
-    held = [text.slice(safe)];
-    length -= safe;
-    if (word !== undefined) word = { ...word, start: word.start - safe };
-    if (open !== undefined) open = { ...open, end: open.end - safe };
-    safe = 0;
-    return told;
+    for (let index = 0; index < piece.length; index++) consume(piece.charCodeAt(index));
+    buffer.push(piece);
+    if (safeLength === 0) return "";
+    const text = buffer.join("");
+    const redacted = clean(text.slice(0, safeLength));
+    buffer = [text.slice(safeLength)];
+    length -= safeLength;
+    if (word !== undefined) word = { ...word, start: word.start - safeLength };
+    if (openChain !== undefined) openChain = { ...openChain, end: openChain.end - safeLength };
+    safeLength = 0;
+    return redacted;
   };
 }

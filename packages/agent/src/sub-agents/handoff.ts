@@ -1,4 +1,4 @@
-/** Hand-offs: tools by which an agent of a team passes the conversation to another. */
+/** Handoffs: tools with which an agent of a team passes the conversation to another agent. */
 import {
   type ArgsOf,
   checkOptions,
@@ -7,95 +7,101 @@ import {
   defineTool,
   type JsonSchemaInput,
   jsonSchemaInput,
+  listOptionNames,
   type Message,
-  optionNames,
   StatewrightError,
-  snakeCaseOf,
   ToolError,
   type ToolInput,
   type ToolSpec,
+  toSnakeCase,
 } from "@statewright/core";
 import { checkFunction } from "../agent/check-option.ts";
 
-/** What passes from one agent to another, as an input filter sees it. */
-export interface HandoffFacts {
+/** Handoff between two agents, as seen by a filter. */
+export interface HandoffInfo {
   readonly from: string;
   readonly to: string;
-  /** The arguments of the call. */
+  /** Arguments of the handoff call. */
   readonly args: unknown;
 }
 
 /**
- * What the next agent's model is shown of the conversation up to the hand-off, the call and its answer included. What stays
- * must be whole: a call with its answer, or neither.
+ * Filters the conversation shown to the next agent's model, up to and including the handoff call and its result. Must
+ * keep or remove each call together with its result.
  */
-export type HandoffFilter = (messages: readonly Message[], handoff: HandoffFacts) => readonly Message[];
+export type HandoffFilter = (messages: readonly Message[], handoff: HandoffInfo) => readonly Message[];
 
-/** What `handoff` takes beside the agent. */
+/** Options of `handoff`. */
 export interface HandoffOptions<Name extends string, Input extends ToolInput> {
-  /** Default: `transfer_to_` and the agent's name. */
+  /** Name of the tool. Default: `transfer_to_` and the agent's name in snake case. */
   readonly name?: Name;
-  /** When the model is to hand over, in words for it. */
+  /** Tells the model when to hand over. */
   readonly description?: string;
-  /** Arguments that the model gives along, such as a reason: the next agent reads them in the call. Default: none. */
+  /** Arguments of the handoff, such as a reason; visible to the next agent in the call. Default: none. */
   readonly input?: Input;
-  /** Changes what the next agent's model is shown; the state keeps the whole conversation. Default: all of it. */
+  /**
+   * Filters the conversation shown to the next agent's model; the state keeps the whole conversation. Default: no
+   * filter.
+   */
   readonly filter?: HandoffFilter;
 }
 
-/** A hand-off, as the team that it happens in knows it. */
+/** Handoff as registered for the team. */
 export interface Handoff {
   readonly to: string;
   readonly filter: HandoffFilter | undefined;
 }
 
-/** The arguments of a hand-off that declares none. */
+/** Arguments of a handoff without `input`. */
 export type NoArgs = Readonly<Record<never, never>>;
 
 const handoffs: WeakMap<ToolSpec, Handoff> = new WeakMap();
 
-/** The hand-off that a tool is; undefined for any other tool. */
-export function handoffOf({ spec }: { readonly spec: ToolSpec }): Handoff | undefined {
+/** Returns the handoff behind a tool; undefined for other tools. */
+export function getHandoff({ spec }: { readonly spec: ToolSpec }): Handoff | undefined {
   return handoffs.get(spec);
 }
 
 /**
- * A tool by which the agent that has it passes the conversation to another agent of its `team`. The call is answered like any
- * other, and the next request is the other agent's. Throws `invalid_option` for what is no agent, and what `defineTool` throws.
+ * Creates a tool that passes the conversation to another agent of the `team`. The call gets a result like any tool
+ * call, and the next model request is made by the other agent. Throws `invalid_option` for an invalid agent, and the
+ * errors of `defineTool`.
  */
 export function handoff<const Name extends string = string, Input extends ToolInput = JsonSchemaInput<NoArgs>>(
   to: string | { readonly name: string },
   options: HandoffOptions<Name, Input> = {},
 ): DefinedTool<Name, ArgsOf<Input>> {
-  checkOptions("handoff", options, names);
+  checkOptions("handoff", options, optionList);
   const agent = typeof to === "string" ? to : to?.name;
   if (typeof agent !== "string" || agent === "")
     throw new StatewrightError("invalid_option", {
-      what: "handoff got something that is neither an agent nor the name of one",
-      next: 'Give an agent of the team or its name: handoff("billing")',
+      what: "handoff: expected an agent or the name of an agent",
+      next: 'Pass an agent of the team or its name: handoff("billing")',
     });
-  const { name = `transfer_to_${snakeCaseOf(agent)}`, description = `Hand the conversation over to ${agent}.` } =
+  const { name = `transfer_to_${toSnakeCase(agent)}`, description = `Hand the conversation over to ${agent}.` } =
     options;
-  checkFunction(`the hand-off "${name}"`, { filter: options.filter });
+  checkFunction(`handoff "${name}"`, { filter: options.filter });
   const tool = defineTool({
     name: name as string,
     description,
     input: (options.input ?? noArgs) as ToolInput,
     effect: "pure",
     safety: { access: "read" },
-    // Nothing of the same message is skipped for what somebody says meanwhile: who is to answer is decided already.
+    // An inbox message during the handoff does not skip the other calls of the message: the answering agent is
+    // already decided.
     execution: { onSteer: "run" },
     inject: { isTeam: custom(({ state }) => typeof state === "object" && state !== null && "activeAgent" in state) },
     run: (_args, { injected }) => {
-      if (!injected.isTeam) throw ToolError.failed(`Not handed over: ${agent} is not there. Answer yourself.`);
-      return { content: `The conversation is with ${agent} now.`, command: { update: { activeAgent: agent } } };
+      if (!injected.isTeam)
+        throw ToolError.failed(`Not handed over: the agent ${agent} does not exist here. Answer yourself.`);
+      return { content: `The conversation is now with ${agent}.`, command: { update: { activeAgent: agent } } };
     },
   });
   handoffs.set(tool.spec, { to: agent, filter: options.filter });
   return tool as DefinedTool<never, never> as DefinedTool<Name, ArgsOf<Input>>;
 }
 
-const names = optionNames<HandoffOptions<string, ToolInput>>({
+const optionList = listOptionNames<HandoffOptions<string, ToolInput>>({
   name: true,
   description: true,
   input: true,
@@ -108,14 +114,17 @@ const noArgs: JsonSchemaInput<NoArgs> = jsonSchemaInput<NoArgs>({
   additionalProperties: false,
 });
 
-/** An input filter: no calls of tools and no results, and nothing that an agent said last, so that a person's words come last. */
-export function withoutToolCalls(messages: readonly Message[]): readonly Message[] {
-  const kept = messages.flatMap((message): readonly Message[] => {
+/**
+ * Handoff filter: removes tool calls, tool results, reasoning and trailing assistant messages, so that a user message
+ * comes last.
+ */
+export function removeToolCalls(messages: readonly Message[]): readonly Message[] {
+  const retained = messages.flatMap((message): readonly Message[] => {
     if (message.role === "tool") return [];
     if (message.role !== "assistant") return [message];
     const content = message.content.filter(({ type }) => type !== "call" && type !== "reasoning");
     return content.length === 0 ? [] : [{ ...message, content, finish: "stop" }];
   });
-  const end = kept.findLastIndex(({ role }) => role !== "assistant");
-  return kept.slice(0, end + 1);
+  const end = retained.findLastIndex(({ role }) => role !== "assistant");
+  return retained.slice(0, end + 1);
 }

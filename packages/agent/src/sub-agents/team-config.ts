@@ -1,4 +1,4 @@
-/** What a team goes by, and how the conversation passes between its agents. */
+/** Configuration of a team, and the middleware for handoffs between its agents. */
 import {
   defineMiddleware,
   deny,
@@ -8,13 +8,13 @@ import {
   type ToolNode,
 } from "@statewright/core";
 import { isFromPerson } from "../agent/is-from-person.ts";
-import { earlierSiblings } from "../middleware/conversation-calls.ts";
-import { type Handoff, type HandoffFacts, type HandoffFilter, handoffOf } from "./handoff.ts";
+import { listEarlierSiblings } from "../middleware/conversation-calls.ts";
+import { getHandoff, type Handoff, type HandoffFilter, type HandoffInfo } from "./handoff.ts";
 
-/** A node as a graph has it. */
+/** Node in a graph definition. */
 export type NodeRecord = NonNullable<ReturnType<GraphDefinition["nodes"]["get"]>>;
 
-/** An agent as a team runs it. */
+/** Agent of a team, with its nodes. */
 export interface Member {
   readonly name: string;
   readonly graph: GraphDefinition;
@@ -22,8 +22,8 @@ export interface Member {
   readonly tools: ToolNode<never, never> | undefined;
 }
 
-/** What a team goes by. */
-export interface TeamRules {
+/** Validated configuration of a team. */
+export interface TeamConfig {
   readonly name: string;
   readonly members: ReadonlyMap<string, Member>;
   readonly start: string;
@@ -31,65 +31,68 @@ export interface TeamRules {
   readonly maxHandoffs: number;
 }
 
-/** What the functions of a team read of its state. */
-export interface TeamTalk {
+/** State of a team, as read by its functions. */
+export interface TeamConversation {
   readonly messages: readonly Message[];
   readonly activeAgent: string;
 }
 
-/** Keeps the conversation from being passed on twice at once, to whom it is with, and for ever. */
-export function handingOver(rules: TeamRules, member: Member): Middleware {
-  const { maxHandoffs } = rules;
+/**
+ * Creates middleware that denies a handoff to the active agent, a second handoff in one message, and handoffs above
+ * `maxHandoffs`.
+ */
+export function createHandoffGuard(config: TeamConfig, member: Member): Middleware {
+  const { maxHandoffs } = config;
   const { name } = member;
-  const toOf = (tool: string): string | undefined => handoffBy(member, tool)?.to;
-  return defineMiddleware<unknown, TeamTalk>({
+  const getTarget = (tool: string): string | undefined => findHandoff(member, tool)?.to;
+  return defineMiddleware<unknown, TeamConversation>({
     name: "team",
     required: true,
     asks: [],
     beforeTool: ({ call }, { state }) => {
-      const to = toOf(call.name);
+      const to = getTarget(call.name);
       if (to === undefined) return undefined;
       if (to === name) return deny(`Not handed over: you are ${name}.`);
-      const first = earlierSiblings(state.messages, call.id).find((each) => toOf(each.name) !== undefined);
-      if (first !== undefined) return deny(`Not handed over: ${toOf(first.name)} has the conversation already.`);
-      if (passedOn(rules, state.messages) < maxHandoffs) return undefined;
+      const first = listEarlierSiblings(state.messages, call.id).find((each) => getTarget(each.name) !== undefined);
+      if (first !== undefined) return deny(`Not handed over: ${getTarget(first.name)} has the conversation already.`);
+      if (countHandoffs(config, state.messages) < maxHandoffs) return undefined;
       return deny(
-        `Not handed over: the conversation was passed on ${maxHandoffs} times since a person spoke. Answer yourself.`,
+        `Not handed over: the conversation was already handed over ${maxHandoffs} times since the last user message. Answer yourself.`,
       );
     },
   }) as Middleware;
 }
 
-/** How often the conversation was passed on since a person spoke last. */
-function passedOn({ members }: TeamRules, conversation: readonly Message[]): number {
-  const since = conversation.findLastIndex(isFromPerson) + 1;
-  const isPassing = (message: Message): boolean =>
+/** Counts the handoffs since the last user message. */
+function countHandoffs({ members }: TeamConfig, conversation: readonly Message[]): number {
+  const turnStart = conversation.findLastIndex(isFromPerson) + 1;
+  const isHandoff = (message: Message): boolean =>
     message.role === "tool" &&
     !message.isError &&
-    [...members.values()].some((member) => handoffBy(member, message.name) !== undefined);
-  return conversation.slice(since).filter(isPassing).length;
+    [...members.values()].some((member) => findHandoff(member, message.name) !== undefined);
+  return conversation.slice(turnStart).filter(isHandoff).length;
 }
 
-/** The hand-off that a tool of a member is. */
-function handoffBy({ tools }: Member, tool: string): Handoff | undefined {
+/** Finds the handoff behind a tool of a member. */
+function findHandoff({ tools }: Member, tool: string): Handoff | undefined {
   const defined = tools?.registry.get(tool);
-  return defined === undefined ? undefined : handoffOf(defined);
+  return defined === undefined ? undefined : getHandoff(defined);
 }
 
-/** What is shown of a conversation. */
-export type Seen = (messages: readonly Message[]) => readonly Message[];
+/** View of a conversation. */
+export type ConversationView = (messages: readonly Message[]) => readonly Message[];
 
-/** What a member's model is shown of a conversation; undefined where no hand-off to it has a filter. */
-export function viewOf(rules: TeamRules, { name }: Member): Seen | undefined {
+/** Creates the view of a member's model on the conversation; undefined when no handoff to the member has a filter. */
+export function createView(config: TeamConfig, { name }: Member): ConversationView | undefined {
   const filters = new Map<string, HandoffFilter>();
-  for (const { name: from, tools } of rules.members.values())
-    for (const [tool, defined] of tools?.defined ?? []) {
-      const { to, filter } = handoffOf(defined) ?? {};
+  for (const { name: from, tools } of config.members.values())
+    for (const [tool, defined] of tools?.initialTools ?? []) {
+      const { to, filter } = getHandoff(defined) ?? {};
       if (to === name && filter !== undefined) filters.set(`${from}/${tool}`, filter);
     }
   if (filters.size === 0) return undefined;
   return (conversation) => {
-    const last = lastHandoff(rules, conversation);
+    const last = findLastHandoff(config, conversation);
     const filter = last?.to === name ? filters.get(`${last.from}/${last.tool}`) : undefined;
     if (last === undefined || filter === undefined) return conversation;
     const { from, to, args, end } = last;
@@ -97,31 +100,34 @@ export function viewOf(rules: TeamRules, { name }: Member): Seen | undefined {
   };
 }
 
-interface HandedOver extends HandoffFacts {
+interface HandoffRecord extends HandoffInfo {
   readonly tool: string;
-  /** Where the answers of its message end. */
+  /** End index of the tool results of the handoff message. */
   readonly end: number;
 }
 
-/** The last time that the conversation was passed on. */
-function lastHandoff({ members, start, inputTo }: TeamRules, conversation: readonly Message[]): HandedOver | undefined {
+/** Finds the last handoff of the conversation. */
+function findLastHandoff(
+  { members, start, inputTo }: TeamConfig,
+  conversation: readonly Message[],
+): HandoffRecord | undefined {
   let active = start;
-  let last: HandedOver | undefined;
+  let last: HandoffRecord | undefined;
   for (const [index, message] of conversation.entries()) {
     if (isFromPerson(message) && inputTo === "start") active = start;
     const member = members.get(active);
     if (message.role !== "tool" || message.isError || member === undefined) continue;
-    const to = handoffBy(member, message.name)?.to;
+    const to = findHandoff(member, message.name)?.to;
     if (to === undefined) continue;
-    const rest = conversation.slice(index).findIndex(({ role }) => role !== "tool");
-    const end = rest < 0 ? conversation.length : index + rest;
-    last = { from: active, to, tool: message.name, args: argsOf(conversation, message.callId), end };
+    const offset = conversation.slice(index).findIndex(({ role }) => role !== "tool");
+    const end = offset < 0 ? conversation.length : index + offset;
+    last = { from: active, to, tool: message.name, args: findCallArgs(conversation, message.callId), end };
     active = to;
   }
   return last;
 }
 
-function argsOf(conversation: readonly Message[], callId: string): unknown {
+function findCallArgs(conversation: readonly Message[], callId: string): unknown {
   for (const message of conversation.toReversed()) {
     if (message.role !== "assistant") continue;
     for (const block of message.content) if (block.type === "call" && block.id === callId) return block.args;
@@ -129,33 +135,36 @@ function argsOf(conversation: readonly Message[], callId: string): unknown {
   return {};
 }
 
-/** Shows a model a conversation as `view` has it. */
-export function showing(view: Seen): Middleware {
+/** Creates middleware that applies a view to model requests. */
+export function createViewMiddleware(view: ConversationView): Middleware {
   return defineMiddleware({
     name: "handoff",
     beforeModel: (request) => ({ ...request, messages: view(request.messages) }),
   });
 }
 
-/** A model node with more middleware around it. */
-export function within(middleware: readonly Middleware[], body: NodeRecord["body"]): NodeRecord["body"] {
+/** Wraps the body of a model node with additional middleware. */
+export function wrapModelNode(middleware: readonly Middleware[], body: NodeRecord["body"]): NodeRecord["body"] {
   if (middleware.length === 0) return body;
-  const around = (call: object): object => {
-    const { middleware: own = [] } = call as { readonly middleware?: readonly Middleware[] };
-    return { ...call, middleware: [...middleware.filter((each) => !own.includes(each)), ...own] };
+  const addMiddleware = (call: object): object => {
+    const { middleware: existing = [] } = call as { readonly middleware?: readonly Middleware[] };
+    return { ...call, middleware: [...middleware.filter((each) => !existing.includes(each)), ...existing] };
   };
   return (state: never, runtime: never) => {
-    const asking: AskingRuntime = runtime;
-    const model = (turn: Turn, key?: string): unknown =>
-      asking.model({ ...around(turn), prepare: async (now: never) => around(await turn.prepare(now)) }, key);
-    return body(state, Object.create(runtime, { model: { value: model, enumerable: true } }) as never);
+    const modelRuntime: ModelRuntime = runtime;
+    const callModel = (turn: TurnOptions, key?: string): unknown =>
+      modelRuntime.model(
+        { ...addMiddleware(turn), prepare: async (current: never) => addMiddleware(await turn.prepare(current)) },
+        key,
+      );
+    return body(state, Object.create(runtime, { model: { value: callModel, enumerable: true } }) as never);
   };
 }
 
-interface Turn {
+interface TurnOptions {
   readonly prepare: (state: never) => object | Promise<object>;
 }
 
-interface AskingRuntime {
-  readonly model: (turn: Turn, key?: string) => unknown;
+interface ModelRuntime {
+  readonly model: (turn: TurnOptions, key?: string) => unknown;
 }

@@ -1,4 +1,4 @@
-/** What the agents of a team declare, together: their channels, their context, what an input begins, and the output. */
+/** Merges the declarations of a team's agents: channels, context, input and output. */
 import {
   type Channel,
   type ContextDefinition,
@@ -6,44 +6,50 @@ import {
   type Schema,
   StatewrightError,
 } from "@statewright/core";
-import type { TeamRules, TeamTalk } from "./team-config.ts";
+import type { TeamConfig, TeamConversation } from "./team-config.ts";
 
 type Channels = { readonly [name: string]: Channel };
 
-/** The channels of all agents. Throws `invalid_option` for two of one name that fold differently, of which only one could be kept. */
-export function channelsOf(team: string, parts: readonly { readonly channels?: Channels }[]): Channels {
-  const all: Record<string, Channel> = {};
+/**
+ * Merges the channels of all agents. Throws `invalid_option` for channels with the same name and different reducers.
+ */
+export function mergeChannels(team: string, parts: readonly { readonly channels?: Channels }[]): Channels {
+  const merged: Record<string, Channel> = {};
   for (const { channels = {} } of parts)
     for (const [name, channel] of Object.entries(channels)) {
-      const known = Object.hasOwn(all, name) ? all[name] : undefined;
-      if (known !== undefined && known !== channel && (known.kind !== channel.kind || channel.kind === "reduce"))
+      const existing = Object.hasOwn(merged, name) ? merged[name] : undefined;
+      if (
+        existing !== undefined &&
+        existing !== channel &&
+        (existing.kind !== channel.kind || channel.kind === "reduce")
+      )
         throw new StatewrightError("invalid_option", {
-          what: `two agents of the team "${team}" have a channel "${name}", and fold what is written to it differently`,
-          next: 'Give both the same channel or the same middleware, or one of them another name, such as budget({ name: "…" })',
+          what: `team "${team}": two agents declare the channel "${name}" with different reducers`,
+          next: 'Use the same channel or the same middleware in both, or rename one, such as budget({ name: "…" })',
         });
-      all[name] = channel;
+      merged[name] = channel;
     }
-  return all;
+  return merged;
 }
 
-/** The context that all agents need. */
-export function contextOf(graphs: readonly GraphDefinition[]): ContextDefinition | undefined {
+/** Merges the context schemas of all agents; undefined without a context. */
+export function mergeContexts(graphs: readonly GraphDefinition[]): ContextDefinition | undefined {
   const schemas = [...new Set(graphs.flatMap(({ context }) => context?.schema ?? []))] as readonly Schema[];
-  const [only] = schemas;
-  if (only === undefined) return undefined;
-  return { schema: schemas.length === 1 ? only : allOf(schemas) } as ContextDefinition;
+  const [first] = schemas;
+  if (first === undefined) return undefined;
+  return { schema: schemas.length === 1 ? first : combineSchemas(schemas) } as ContextDefinition;
 }
 
-/** Parsed by each schema; what they give is laid together. */
-function allOf(schemas: readonly Schema[]): Schema {
+/** Creates a schema that validates with each schema and merges the results. */
+function combineSchemas(schemas: readonly Schema[]): Schema {
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
       validate: (value) => {
         const parsed = schemas.map((schema) => schema["~standard"].validate(value));
-        const later = parsed.find((each) => each instanceof Promise);
-        if (later !== undefined) return later;
+        const asyncResult = parsed.find((each) => each instanceof Promise);
+        if (asyncResult !== undefined) return asyncResult;
         const issues = parsed.flatMap((each) => (each instanceof Promise ? [] : (each.issues ?? [])));
         if (issues.length > 0) return { issues };
         return { value: Object.assign({}, ...parsed.map((each) => ("value" in each ? each.value : {}))) as unknown };
@@ -52,35 +58,40 @@ function allOf(schemas: readonly Schema[]): Schema {
   };
 }
 
-/** What an input begins: the counts of the agents, and with `inputTo` the agent of the start. */
-export function inputOf(
-  { inputTo, start }: TeamRules,
+/**
+ * Creates the input schema of a team: resets the turn counts of agents, and with `inputTo: "start"` the active agent.
+ */
+export function createTeamInput(
+  { inputTo, start }: TeamConfig,
   graphs: readonly GraphDefinition[],
 ): Schema<never, never> | undefined {
   const schemas = [...new Set(graphs.flatMap(({ input }) => input ?? []))];
   if (schemas.length === 0 && inputTo === "active") return undefined;
-  const whole = schemas.length === 0 ? undefined : allOf(schemas);
+  const combined = schemas.length === 0 ? undefined : combineSchemas(schemas);
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
-      validate: (given) => {
-        const input = inputTo === "start" ? { activeAgent: start, ...(given as object) } : given;
-        return (whole === undefined ? { value: input } : whole["~standard"].validate(input)) as never;
+      validate: (value) => {
+        const input = inputTo === "start" ? { activeAgent: start, ...(value as object) } : value;
+        return (combined === undefined ? { value: input } : combined["~standard"].validate(input)) as never;
       },
     },
   };
 }
 
-/** The output of a team is that of the agent that has the conversation at the end, where agents have outputs of their own. */
-export function outputOf({ members }: TeamRules): Schema<unknown, never> | undefined {
+/**
+ * Creates the output schema of a team: the output of the agent that is active at the end; undefined without
+ * structured output.
+ */
+export function createTeamOutput({ members }: TeamConfig): Schema<unknown, never> | undefined {
   if (![...members.values()].some(({ graph }) => graph.output !== undefined)) return undefined;
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
       validate: (state) => {
-        const { graph } = members.get((state as TeamTalk).activeAgent) ?? {};
+        const { graph } = members.get((state as TeamConversation).activeAgent) ?? {};
         return (graph?.output?.["~standard"].validate(state) ?? { value: undefined }) as never;
       },
     },

@@ -1,4 +1,7 @@
-/** A team: agents that share one conversation and pass it to each other. One graph, with a model node and a tool node for each. */
+/**
+ * Team: agents that share one conversation and hand it over to each other; one graph with a model node and a tool
+ * node per agent.
+ */
 import {
   checkOptions,
   defineGraph,
@@ -7,9 +10,9 @@ import {
   type Graph,
   type GraphDefinition,
   type GraphTypes,
+  listOptionNames,
   type Middleware,
   messages,
-  optionNames,
   route,
   type Schema,
   START,
@@ -17,74 +20,84 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkCount, checkWord } from "../agent/check-option.ts";
-import { type Agent, talking } from "../agent/create-agent.ts";
-import { questionsOf } from "../agent/merge-interrupts.ts";
-import { handoffOf } from "./handoff.ts";
-import { handingOver, type Member, showing, type TeamRules, type TeamTalk, viewOf, within } from "./team-config.ts";
-import { channelsOf, contextOf, inputOf, outputOf } from "./team-parts.ts";
+import { checkChoice, checkCount } from "../agent/check-option.ts";
+import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
+import { mergeInterrupts } from "../agent/merge-interrupts.ts";
+import { getHandoff } from "./handoff.ts";
+import {
+  createHandoffGuard,
+  createView,
+  createViewMiddleware,
+  type Member,
+  type TeamConfig,
+  type TeamConversation,
+  wrapModelNode,
+} from "./team-config.ts";
+import { createTeamInput, createTeamOutput, mergeChannels, mergeContexts } from "./team-parts.ts";
 
-/** An agent that may be one of a team: what `createAgent` gives. */
+/** Agent of a team, created with `createAgent`. */
 export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "state" | "context" | "given"> };
 
-/** What `team` takes. */
+/** Options of `team`. */
 export interface TeamOptions<Members extends readonly TeamMember[]> {
   readonly name: string;
-  /** Count up when a change of the team must not be taken for the old one. Default 1. */
+  /** Version of the team; increment it when pending threads must not continue with the changed team. Default 1. */
   readonly version?: number;
-  /** Those that have `handoff` tools pass the conversation to those that the tools name. */
+  /** Agents of the team; an agent with `handoff` tools can hand the conversation over to the named agents. */
   readonly agents: Members;
-  /** The name of the agent that a conversation begins with. Default: the first. */
+  /** Name of the agent that starts a conversation. Default: the first agent. */
   readonly start?: NoInfer<Members[number]["name"]>;
-  /** Who hears the next input of a thread: the agent that the conversation is with (`active`, the default), or that of the start. */
+  /** Agent that receives the next input of a thread: the active agent (default), or the start agent. */
   readonly inputTo?: "active" | "start";
-  /** How often the conversation may be passed on between two words of people; after that the model reads that it may not. Default 10. */
+  /** Maximum handoffs per user input; further handoffs are denied with an error result for the model. Default 10. */
   readonly maxHandoffs?: number;
-  /** Middleware around every tool call and model call of all agents, outside their own. */
+  /** Middleware for all model and tool calls, outside the middleware of the agents. */
   readonly middleware?: readonly Middleware[];
-  /** Where its threads are kept; runs may give another. */
+  /** Store of the team's threads; the options of a run override it. */
   readonly store?: Store;
-  /** How many of the messages that wait for a run are taken in at a time. Default `all`. */
+  /** Number of inbox messages delivered at a time. Default `all`. */
   readonly inbox?: "one" | "all";
 }
 
-/** The state of a team, beside the conversation and the channels of its agents. */
+/** State of a team, in addition to the conversation and the channels of its agents. */
 export interface TeamState extends StateTypes {
-  /** Who the conversation is with. */
+  /** Name of the active agent. */
   readonly state: { readonly activeAgent: string };
   readonly update: { readonly activeAgent?: string };
   readonly input: { readonly activeAgent?: string | undefined };
 }
 
-type GivenOf<Members> = Members extends readonly (infer Member)[]
-  ? AllOf<Member extends { readonly types?: infer Types } ? NonNullable<Types> : never>
+type MembersContextInput<Members> = Members extends readonly (infer Member)[]
+  ? ContextIntersection<Member extends { readonly types?: infer Types } ? NonNullable<Types> : never>
   : unknown;
-type AllOf<Types> = (Types extends { readonly given: infer Given } ? (given: Given) => void : never) extends (
-  given: infer All,
-) => void
+type ContextIntersection<Types> = (
+  Types extends { readonly given: infer Given }
+    ? (given: Given) => void
+    : never
+) extends (given: infer All) => void
   ? All
   : unknown;
 
-/** A team: it is run, resumed and spoken to like an agent, and is a graph like one. */
-export type Team<Given = unknown> = Omit<Agent<TeamState, unknown, Given>, "setTools">;
+/** Team: a graph with the methods of an agent, except `setTools`. */
+export type Team<ContextInput = unknown> = Omit<Agent<TeamState, unknown, ContextInput>, "setTools">;
 
 /**
- * Make a team. The whole conversation is one list of messages: each hand-off is a call that is answered, and the next request
- * is the other agent's. Events name the agent as their node; `state.activeAgent` says who it is with. Throws `invalid_option`
- * for agents that are none, two of one name, and hand-offs to nobody of the team.
+ * Creates a team. The conversation is one list of messages: a handoff is a tool call with a result, and the next
+ * model request is made by the other agent. Events carry the agent's name as node; `state.activeAgent` is the active
+ * agent. Throws `invalid_option` for invalid agents, duplicate names, and handoffs to an agent outside the team.
  */
 export function team<const Members extends readonly TeamMember[]>(
   options: TeamOptions<Members>,
-): Team<GivenOf<Members>> {
-  checkOptions("team", options, names);
+): Team<MembersContextInput<Members>> {
+  checkOptions("team", options, optionList);
   const { name, store } = options;
-  const whole = talking(teamGraph(options as AnyTeamOptions), { name, store, tools: undefined });
-  return whole as Team<GivenOf<Members>>;
+  const agent = addAgentMethods(createTeamGraph(options as AnyTeamOptions), { name, store, tools: undefined });
+  return agent as Team<MembersContextInput<Members>>;
 }
 
 type AnyTeamOptions = Omit<TeamOptions<readonly TeamMember[]>, "start"> & { readonly start?: string };
 
-const names = optionNames<TeamOptions<readonly TeamMember[]>>({
+const optionList = listOptionNames<TeamOptions<readonly TeamMember[]>>({
   name: true,
   version: true,
   agents: true,
@@ -96,21 +109,21 @@ const names = optionNames<TeamOptions<readonly TeamMember[]>>({
   inbox: true,
 });
 
-function teamGraph(options: AnyTeamOptions): Graph {
+function createTeamGraph(options: AnyTeamOptions): Graph {
   const { name, version = 1, inbox, middleware } = options;
-  const rules = rulesOf(options);
-  const members = [...rules.members.values()];
+  const config = parseTeamConfig(options);
+  const members = [...config.members.values()];
   const graphs = members.map(({ graph }) => graph);
-  const around = middleware ?? [];
-  const context = contextOf(graphs);
-  const input = inputOf(rules, graphs);
-  const output = outputOf(rules);
-  const start = defineGraph({
+  const teamMiddleware = middleware ?? [];
+  const context = mergeContexts(graphs);
+  const input = createTeamInput(config, graphs);
+  const output = createTeamOutput(config);
+  const definition = defineGraph({
     name,
     version,
     state: defineState({
-      ...(channelsOf(name, [...graphs.map(({ state }) => state), ...around]) as Record<never, never>),
-      activeAgent: activeAgent(rules),
+      ...(mergeChannels(name, [...graphs.map(({ state }) => state), ...teamMiddleware]) as Record<never, never>),
+      activeAgent: createActiveAgentSchema(config),
       messages: messages(),
     }),
     ...(context && { context }),
@@ -119,75 +132,83 @@ function teamGraph(options: AnyTeamOptions): Graph {
     ...(inbox !== undefined && { inbox }),
     ...(middleware && { middleware }),
     private: [...new Set(graphs.flatMap((graph) => [...graph.private]))] as never[],
-    interrupts: questionsOf(`the team "${name}"`, [
-      ...graphs.map((graph) => ({ who: `the agent "${graph.name}"`, interrupts: graph.interrupts })),
-      ...around.map((each) => ({ who: `the middleware "${each?.name}"`, interrupts: each?.interrupts })),
+    interrupts: mergeInterrupts(`team "${name}"`, [
+      ...graphs.map((graph) => ({ who: `agent "${graph.name}"`, interrupts: graph.interrupts })),
+      ...teamMiddleware.map((each) => ({ who: `middleware "${each?.name}"`, interrupts: each?.interrupts })),
     ]) as Record<never, never>,
   });
-  const nodes = members.flatMap((member) => nodesOf(rules, member));
-  const edges = members.flatMap((member) => edgesOf(rules, member));
-  const first = route([...rules.members.keys()], (state: TeamTalk) => state.activeAgent);
-  return start
+  const nodes = members.flatMap((member) => createNodes(config, member));
+  const edges = members.flatMap((member) => createEdges(config, member));
+  const first = route([...config.members.keys()], (state: TeamConversation) => state.activeAgent);
+  return definition
     .nodes(Object.fromEntries(nodes) as never)
     .edges({ [START]: first, ...Object.fromEntries(edges) } as never) as Graph;
 }
 
-function rulesOf({ name, agents, start, inputTo = "active", maxHandoffs = 10 }: AnyTeamOptions): TeamRules {
-  const owner = `the team "${name}"`;
+function parseTeamConfig({ name, agents, start, inputTo = "active", maxHandoffs = 10 }: AnyTeamOptions): TeamConfig {
+  const owner = `team "${name}"`;
   if (!Array.isArray(agents) || agents.length === 0)
-    throw unfit(`${owner} has no agents`, "Give agents: [triage, billing, …]");
-  checkWord(owner, { inputTo }, ["active", "start"]);
+    throw createTeamError(`${owner}: expected at least one agent in \`agents\``, "Give agents: [triage, billing, …]");
+  checkChoice(owner, { inputTo }, ["active", "start"]);
   checkCount(owner, { maxHandoffs });
   const members = new Map<string, Member>();
   for (const agent of agents as readonly TeamMember[]) {
-    const member = memberOf(owner, agent);
-    if (members.has(member.name)) throw unfit(`${owner} has two agents named "${member.name}"`, "Rename one of them");
+    const member = parseMember(owner, agent);
+    if (members.has(member.name))
+      throw createTeamError(`${owner}: two agents are named "${member.name}"`, "Rename one of them");
     members.set(member.name, member);
   }
   const [first] = members.keys();
-  const begins = start ?? first ?? "";
-  if (!members.has(begins)) throw unknownMember(owner, `begins with "${begins}"`, members);
+  const startAgent = start ?? first ?? "";
+  if (!members.has(startAgent)) throw createUnknownMemberError(owner, `\`start\` names "${startAgent}"`, members);
   for (const { name: from, tools } of members.values())
-    for (const [tool, defined] of tools?.defined ?? []) {
-      const to = handoffOf(defined)?.to;
+    for (const [tool, defined] of tools?.initialTools ?? []) {
+      const to = getHandoff(defined)?.to;
       if (to !== undefined && !members.has(to))
-        throw unknownMember(owner, `would be handed over to "${to}" by "${tool}" of "${from}"`, members);
+        throw createUnknownMemberError(owner, `tool "${tool}" of agent "${from}" hands over to "${to}"`, members);
     }
   for (const member of members.keys())
-    if (members.has(toolsOf(member)))
-      throw unfit(`${owner} has agents named "${member}" and "${toolsOf(member)}"`, "Rename one of them");
-  return { name, members, start: begins, inputTo, maxHandoffs };
+    if (members.has(getToolNodeName(member)))
+      throw createTeamError(
+        `${owner}: the agent names "${member}" and "${getToolNodeName(member)}" conflict`,
+        "Rename one of them",
+      );
+  return { name, members, start: startAgent, inputTo, maxHandoffs };
 }
 
-function memberOf(owner: string, agent: TeamMember): Member {
+function parseMember(owner: string, agent: TeamMember): Member {
   const model = agent?.nodes instanceof Map ? agent.nodes.get("model") : undefined;
   if (model === undefined || [...agent.nodes.keys()].some((node) => node !== "model" && node !== "tools"))
-    throw unfit(
-      `${owner} has an agent that is none`,
-      "Give what createAgent gives; put any other graph into one as a tool",
+    throw createTeamError(
+      `${owner}: \`agents\` contains a value that is not an agent`,
+      "Use agents created with createAgent; add any other graph to an agent as a tool",
     );
   return { name: agent.name, graph: agent, model, tools: agent.nodes.get("tools")?.tools as Member["tools"] };
 }
 
-function unfit(what: string, next: string): StatewrightError {
+function createTeamError(what: string, next: string): StatewrightError {
   return new StatewrightError("invalid_option", { what, next });
 }
 
-function unknownMember(owner: string, said: string, members: ReadonlyMap<string, Member>): StatewrightError {
-  return unfit(
-    `${owner} ${said}, which is none of its agents`,
-    `Its agents are ${[...members.keys()].map((each) => `"${each}"`).join(", ")}`,
+function createUnknownMemberError(
+  owner: string,
+  problem: string,
+  members: ReadonlyMap<string, Member>,
+): StatewrightError {
+  return createTeamError(
+    `${owner}: ${problem}, which is not an agent of the team`,
+    `Use one of ${[...members.keys()].map((each) => `"${each}"`).join(", ")}`,
   );
 }
 
-/** The name of an agent's tool node. */
-function toolsOf(agent: string): string {
+/** Returns the name of an agent's tool node. */
+function getToolNodeName(agent: string): string {
   return `${agent}_tools`;
 }
 
-// Who speaks.
+// Active agent.
 
-function activeAgent({ members, start }: TeamRules): Schema<string | undefined, string> {
+function createActiveAgentSchema({ members, start }: TeamConfig): Schema<string | undefined, string> {
   return {
     "~standard": {
       version: 1,
@@ -200,37 +221,44 @@ function activeAgent({ members, start }: TeamRules): Schema<string | undefined, 
   };
 }
 
-function nodesOf(rules: TeamRules, member: Member): readonly (readonly [string, unknown])[] {
+function createNodes(config: TeamConfig, member: Member): readonly (readonly [string, unknown])[] {
   const { name, graph, model, tools } = member;
-  const view = viewOf(rules, member);
-  const around = view === undefined ? graph.middleware : [...graph.middleware, showing(view)];
-  const ask = { ...model.policy, run: within(around, model.body) };
-  if (tools === undefined) return [[name, ask]];
-  const own = tools.middleware as readonly Middleware[];
-  const all = [handingOver(rules, member), ...graph.middleware.filter((each) => !own.includes(each)), ...own];
+  const view = createView(config, member);
+  const hooks = view === undefined ? graph.middleware : [...graph.middleware, createViewMiddleware(view)];
+  const modelNode = { ...model.policy, run: wrapModelNode(hooks, model.body) };
+  if (tools === undefined) return [[name, modelNode]];
+  const toolMiddleware = tools.middleware as readonly Middleware[];
+  const allMiddleware = [
+    createHandoffGuard(config, member),
+    ...graph.middleware.filter((each) => !toolMiddleware.includes(each)),
+    ...toolMiddleware,
+  ];
   return [
-    [name, ask],
-    [toolsOf(name), { ...tools, middleware: all }],
+    [name, modelNode],
+    [getToolNodeName(name), { ...tools, middleware: allMiddleware }],
   ];
 }
 
-function edgesOf({ members }: TeamRules, { name, graph, tools }: Member): readonly (readonly [string, unknown])[] {
-  const places: Readonly<Record<string, string>> = { model: name, tools: toolsOf(name), [END]: END };
-  const next = (source: string) => {
+function createEdges({ members }: TeamConfig, { name, graph, tools }: Member): readonly (readonly [string, unknown])[] {
+  const targets: Readonly<Record<string, string>> = { model: name, tools: getToolNodeName(name), [END]: END };
+  const createChooser = (source: string) => {
     const edge = graph.edges.get(source);
     if (edge?.kind !== "route")
-      throw unfit(`the agent "${name}" has no route from "${source}"`, "Give what createAgent gives");
-    return (state: TeamTalk): string => places[String(edge.choose(state as never))] ?? END;
+      throw createTeamError(
+        `agent "${name}": the node "${source}" has no route`,
+        "Use an agent created with createAgent",
+      );
+    return (state: TeamConversation): string => targets[String(edge.choose(state as never))] ?? END;
   };
-  const after = next("model");
-  if (tools === undefined) return [[name, route([name, END], after)]];
-  const afterTools = next("tools");
+  const chooseAfterModel = createChooser("model");
+  if (tools === undefined) return [[name, route([name, END], chooseAfterModel)]];
+  const chooseAfterTools = createChooser("tools");
   return [
-    [name, route([toolsOf(name), name, END], after)],
+    [name, route([getToolNodeName(name), name, END], chooseAfterModel)],
     [
-      toolsOf(name),
-      route([...members.keys(), END], (state: TeamTalk) =>
-        state.activeAgent === name ? afterTools(state) : state.activeAgent,
+      getToolNodeName(name),
+      route([...members.keys(), END], (state: TeamConversation) =>
+        state.activeAgent === name ? chooseAfterTools(state) : state.activeAgent,
       ),
     ],
   ];

@@ -1,48 +1,48 @@
 /**
- * A run as spans, for any tracer: one for the agent, one for each model call and each tool call, named by the OpenTelemetry
- * conventions for generative AI (version 1.41.0, in development). They are made of the run's events: no text, no argument and
- * no result stands in them.
+ * Traces a run as spans of any tracer: one span for the agent, and one per model call and tool call, named by the
+ * OpenTelemetry semantic conventions for generative AI (version 1.41.0, in development). Created from run events;
+ * spans contain no texts, arguments or results.
  */
 import { type RunEvent, StatewrightError, type Usage } from "@statewright/core";
 
-/** The version of the conventions that names follow. */
+/** Version of the OpenTelemetry generative AI conventions. */
 export const genAiConventions = "1.41.0";
 
-/** What a span may say. */
+/** Attributes of a span. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** A span that has begun. */
+/** Started span. */
 export interface TracedSpan {
   readonly set: (attributes: SpanAttributes) => void;
-  /** It failed: the type of the error. */
+  /** Marks the span as failed, with the error type. */
   readonly fail: (type: string) => void;
-  /** It ends, in milliseconds since the epoch. */
+  /** Ends the span; `at` is in epoch milliseconds. */
   readonly end: (at: number) => void;
 }
 
-/** A span about to begin. */
+/** Start options of a span. */
 export interface SpanStart<Span extends TracedSpan = TracedSpan> {
   readonly name: string;
   readonly kind: "client" | "internal";
   readonly attributes: SpanAttributes;
-  /** When it begins, in milliseconds since the epoch. */
+  /** Start time in epoch milliseconds. */
   readonly at: number;
   readonly parent: Span | undefined;
 }
 
-/** Where spans go: an adapter of OpenTelemetry, or of a tracer of your own. */
+/** Receiver of spans: an OpenTelemetry adapter, or a user-defined tracer. */
 export interface Tracer<Span extends TracedSpan = TracedSpan> {
   readonly startSpan: (start: SpanStart<Span>) => Span;
 }
 
-/** What can be traced: the handle of a run. */
+/** Source of run events, such as a run handle. */
 export interface Traceable {
   on(reader: (event: RunEvent) => void): () => void;
 }
 
 /**
- * Trace a run, from its start to where it ends, fails or waits; a resume is a trace of its own. Gives the handle back, so that
- * it stands around the call: `traceRun(agent.run({ … }), tracer)`. What is handed back after a crash makes no span.
+ * Traces a run from its start until it ends, fails or waits; a resumed run is a new trace. Returns the handle, so
+ * that the call can be wrapped: `traceRun(agent.run({ … }), tracer)`. Results replayed after a crash create no span.
  */
 export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
   handle: Handle,
@@ -50,26 +50,26 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
 ): Handle {
   if (typeof tracer?.startSpan !== "function")
     throw new StatewrightError("invalid_option", {
-      what: "traceRun got no tracer",
-      next: "Give { startSpan: ({ name, kind, attributes, at, parent }) => span }",
+      what: "traceRun: expected a tracer with startSpan",
+      next: "Pass { startSpan: ({ name, kind, attributes, at, parent }) => span }",
     });
-  const open = new Map<string, Span>();
+  const openSpans = new Map<string, Span>();
   let root: Span | undefined;
-  const begin = (id: string, start: Omit<SpanStart<Span>, "parent">): Span => {
+  const startChildSpan = (id: string, start: Omit<SpanStart<Span>, "parent">): Span => {
     const span = tracer.startSpan({ ...start, parent: root });
-    open.set(id, span);
+    openSpans.set(id, span);
     return span;
   };
   const finish = (id: string, at: number, attributes: SpanAttributes, failure?: string): void => {
-    const span = open.get(id);
-    open.delete(id);
+    const span = openSpans.get(id);
+    openSpans.delete(id);
     if (span === undefined) return;
     span.set(attributes);
     if (failure !== undefined) span.fail(failure);
     span.end(at);
   };
   const finishAll = (at: number, failure?: string): void => {
-    for (const id of open.keys()) finish(id, at, {}, failure);
+    for (const id of openSpans.keys()) finish(id, at, {}, failure);
     if (failure !== undefined) root?.fail(failure);
     root?.end(at);
     root = undefined;
@@ -82,30 +82,44 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
         root = tracer.startSpan({
           name: `invoke_agent ${event.graph}`,
           kind: "internal",
-          attributes: agentOf(event),
+          attributes: toAgentAttributes(event),
           at,
           parent: undefined,
         });
         return;
       case "model.started":
-        begin(modelId(event), { name: `chat ${event.model}`, kind: "client", attributes: modelOf(event), at });
+        startChildSpan(toModelSpanId(event), {
+          name: `chat ${event.model}`,
+          kind: "client",
+          attributes: toModelAttributes(event),
+          at,
+        });
         return;
       case "message.completed": {
         const { finish: reason, usage, answeredBy } = event.message;
-        const by = answeredBy === undefined ? {} : { "gen_ai.response.model": answeredBy };
-        finish(modelId(event), at, { "gen_ai.response.finish_reasons": [reason], ...usageOf(usage), ...by });
+        const modelAttributes = answeredBy === undefined ? {} : { "gen_ai.response.model": answeredBy };
+        finish(toModelSpanId(event), at, {
+          "gen_ai.response.finish_reasons": [reason],
+          ...toUsageAttributes(usage),
+          ...modelAttributes,
+        });
         return;
       }
       case "task.failed":
       case "task.retried":
-        finish(modelId(event), at, {}, event.error.code);
+        finish(toModelSpanId(event), at, {}, event.error.code);
         return;
       case "tool.started":
-        begin(callId(event), { name: `execute_tool ${event.tool}`, kind: "internal", attributes: toolOf(event), at });
+        startChildSpan(toCallSpanId(event), {
+          name: `execute_tool ${event.tool}`,
+          kind: "internal",
+          attributes: toToolAttributes(event),
+          at,
+        });
         return;
       case "tool.completed":
       case "tool.failed":
-        finish(callId(event), at, usageOf(event.result.usage), event.result.error?.kind);
+        finish(toCallSpanId(event), at, toUsageAttributes(event.result.usage), event.result.error?.kind);
         return;
       case "run.completed":
       case "run.waiting":
@@ -124,9 +138,9 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
   return handle;
 }
 
-type Of<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
+type EventOfType<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
 
-function modelId({
+function toModelSpanId({
   withinId = "",
   within = "",
   task,
@@ -138,16 +152,16 @@ function modelId({
   return `model ${withinId}/${within}/${task}`;
 }
 
-function callId({
+function toCallSpanId({
   withinId = "",
   within = "",
   task,
   callId: id,
-}: Of<"tool.started" | "tool.completed" | "tool.failed">): string {
+}: EventOfType<"tool.started" | "tool.completed" | "tool.failed">): string {
   return `tool ${withinId}/${within}/${task}/${id}`;
 }
 
-function agentOf({ graph, thread, run }: Of<"run.started">): SpanAttributes {
+function toAgentAttributes({ graph, thread, run }: EventOfType<"run.started">): SpanAttributes {
   return {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": graph,
@@ -156,7 +170,7 @@ function agentOf({ graph, thread, run }: Of<"run.started">): SpanAttributes {
   };
 }
 
-function modelOf({ model, within, messages }: Of<"model.started">): SpanAttributes {
+function toModelAttributes({ model, within, messages }: EventOfType<"model.started">): SpanAttributes {
   const slash = model.indexOf("/");
   return {
     "gen_ai.operation.name": "chat",
@@ -167,7 +181,7 @@ function modelOf({ model, within, messages }: Of<"model.started">): SpanAttribut
   };
 }
 
-function toolOf({ tool, callId: id, within }: Of<"tool.started">): SpanAttributes {
+function toToolAttributes({ tool, callId: id, within }: EventOfType<"tool.started">): SpanAttributes {
   return {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": tool,
@@ -177,11 +191,11 @@ function toolOf({ tool, callId: id, within }: Of<"tool.started">): SpanAttribute
   };
 }
 
-function usageOf({ inputTokens, outputTokens, cachedTokens, cacheWriteTokens }: Usage = {}): SpanAttributes {
-  const known: Record<string, number> = {};
-  if (inputTokens !== undefined) known["gen_ai.usage.input_tokens"] = inputTokens;
-  if (outputTokens !== undefined) known["gen_ai.usage.output_tokens"] = outputTokens;
-  if (cachedTokens !== undefined) known["gen_ai.usage.cache_read.input_tokens"] = cachedTokens;
-  if (cacheWriteTokens !== undefined) known["gen_ai.usage.cache_creation.input_tokens"] = cacheWriteTokens;
-  return known;
+function toUsageAttributes({ inputTokens, outputTokens, cachedTokens, cacheWriteTokens }: Usage = {}): SpanAttributes {
+  const attributes: Record<string, number> = {};
+  if (inputTokens !== undefined) attributes["gen_ai.usage.input_tokens"] = inputTokens;
+  if (outputTokens !== undefined) attributes["gen_ai.usage.output_tokens"] = outputTokens;
+  if (cachedTokens !== undefined) attributes["gen_ai.usage.cache_read.input_tokens"] = cachedTokens;
+  if (cacheWriteTokens !== undefined) attributes["gen_ai.usage.cache_creation.input_tokens"] = cacheWriteTokens;
+  return attributes;
 }

@@ -1,13 +1,16 @@
-/** Turns of an agent: how often its model was asked since the run's input. Counted only for agents that look at it. */
+/**
+ * Counts the turns (model calls) of an agent since the input of its run. Active only for agents with `stopWhen` or
+ * `prepareStep`.
+ */
 import type { Message, Schema } from "@statewright/core";
 
-/** What an agent that counts its turns has in its state, beside the conversation. Private: no input and no result shows it. */
+/** Private state of an agent that counts turns; never part of an input or result. */
 export interface CountedTurns {
-  /** Turns since the run's input. */
+  /** Model calls since the input of the run. */
   readonly agentTurns: number;
 }
 
-/** The channel that counts turns: a graph of your own declares it, `defineState({ …, ...agentTurns })`. */
+/** Channel that counts turns; add it to a user-defined graph: `defineState({ …, ...agentTurns })`. */
 export const agentTurns: { readonly agentTurns: Schema<number | undefined, number> } = {
   agentTurns: {
     "~standard": {
@@ -16,13 +19,13 @@ export const agentTurns: { readonly agentTurns: Schema<number | undefined, numbe
       validate: (value = 0) =>
         Number.isInteger(value) && (value as number) >= 0
           ? { value: value as number }
-          : { issues: [{ message: "expected a count of turns" }] },
+          : { issues: [{ message: "expected an integer ≥ 0 as count of turns" }] },
     },
   },
 };
 
-/** The input of a graph that counts turns: each input begins the count anew. */
-export const beginsTurns: Schema<never, never> = {
+/** Input schema of a graph that counts turns: each input resets the count. */
+export const agentTurnsInput: Schema<never, never> = {
   "~standard": {
     version: 1,
     vendor: "statewright",
@@ -30,14 +33,14 @@ export const beginsTurns: Schema<never, never> = {
   },
 };
 
-type Counting = { readonly messages: readonly Message[] } & Partial<CountedTurns>;
+type CountingState = { readonly messages: readonly Message[] } & Partial<CountedTurns>;
 
-/** The number of the turn that begins now; 1 is the first after the run's input. */
-export function turnOf({ agentTurns: before = 0 }: Counting): number {
-  return before + 1;
+/** Returns the number of the next turn; the first turn after the input is 1. */
+export function getNextTurn({ agentTurns: previousTurns = 0 }: CountingState): number {
+  return previousTurns + 1;
 }
 
-/** What a turn writes of itself: nothing, where the state counts none. */
-export function countTurn(state: Counting): Partial<CountedTurns> {
+/** Returns the state update of one turn; empty when the state has no turn channel. */
+export function countTurn(state: CountingState): Partial<CountedTurns> {
   return state.agentTurns === undefined ? {} : { agentTurns: state.agentTurns + 1 };
 }

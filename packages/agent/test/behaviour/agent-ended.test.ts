@@ -15,20 +15,20 @@ import {
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type AgentFinish, createAgent, endedBy } from "../../src/index.ts";
+import { type AgentFinish, createAgent, getAgentEnd } from "../../src/index.ts";
 
 function answering(text: string, finish: "stop" | "length" | "filter" | "other"): Model {
   return { id: "m", structuredOutput: true, respond: async () => ({ content: [{ type: "text", text }], finish }) };
 }
 
-describe("an answer that is not whole", () => {
+describe("incomplete answers", () => {
   test.each([
     ["length", "length"],
     ["filter", "filter"],
     ["stop", "answer"],
     ["other", "answer"],
   ] as const)(
-    "with the finish %s ends the agent by %s, in the result, in onFinish and on reading it again",
+    "an answer with finish reason %s ends the agent by %s in the result, in onFinish and on a later read",
     async (finish, by) => {
       const told: AgentFinish[] = [];
       const agent = createAgent({
@@ -40,11 +40,11 @@ describe("an answer that is not whole", () => {
       const end = await agent.run({ thread: "t", input: "Go" }).result;
       expect(end).toMatchObject({ status: "done", text: "Half of", ended: { by } });
       expect(told).toMatchObject([{ text: "Half of", ended: { by } }]);
-      expect(endedBy((await agent.resume({ thread: "t" }).result).state.messages)).toEqual({ by });
+      expect(getAgentEnd((await agent.resume({ thread: "t" }).result).state.messages)).toEqual({ by });
     },
   );
 
-  test("of an agent with an output is told by its end, while an output that fits is given", async () => {
+  test("an agent with an output reports the end of a truncated reply and still returns an output that fits", async () => {
     const agent = createAgent({
       name: "a",
       model: answering('{"n":1}', "length"),
@@ -54,7 +54,7 @@ describe("an answer that is not whole", () => {
   });
 });
 
-describe("an agent that comes to no end", () => {
+describe("an agent that never ends", () => {
   const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "nothing" });
   const endless = () => createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
   const messageOf = (result: Promise<unknown>): Promise<string> =>
@@ -63,7 +63,7 @@ describe("an agent that comes to no end", () => {
       (error: unknown) => (isStatewrightError(error, "step_limit") ? error.message : String(error)),
     );
 
-  test("fails with how often its model was asked, and with what ends agents", async () => {
+  test("an agent at its step limit fails with its number of model requests and the options that end agents", async () => {
     const said = await messageOf(endless().run({ input: "Go", maxSteps: 6 }).result);
     expect(said).toContain(
       "took 6 supersteps without coming to an end: its model was asked 3 times since a user spoke last",
@@ -72,7 +72,7 @@ describe("an agent that comes to no end", () => {
     expect(said).not.toContain("cycle");
   });
 
-  test("is told so on a thread that has been talked on before, and inside a graph", async () => {
+  test("the step limit error counts model requests since the last input, also for an agent inside a graph", async () => {
     const store = memoryStore();
     const agent = createAgent({
       name: "a",
@@ -85,12 +85,12 @@ describe("an agent that comes to no end", () => {
     expect(said).toContain("asked once since");
     const inner = endless();
     const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
-      .nodes({ a: subgraph(inner, { input: () => inner.inputOf("Go"), output: () => ({ n: 1 }) }) })
+      .nodes({ a: subgraph(inner, { input: () => inner.toInput("Go"), output: () => ({ n: 1 }) }) })
       .edges({ [START]: "a", a: END });
     expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("asked 2 times since");
   });
 
-  test("a graph without tools is told of its cycle", async () => {
+  test("the step limit error of a graph without tools names a cycle and no model", async () => {
     const graph = defineGraph({ name: "g", state: defineState({ n: z.number().default(0) }) })
       .nodes({ a: ({ n }) => ({ n: n + 1 }) })
       .edges({ [START]: "a", a: route(["a", END], () => "a") });

@@ -1,5 +1,5 @@
 /** Hooks at the two ends of an agent's run: once each, recorded, without a checkpoint of their own. */
-import { afterModel, afterTools, createAgent, endedBy, modelNode } from "@statewright/agent";
+import { afterModel, afterTools, createAgent, getAgentEnd, modelNode } from "@statewright/agent";
 import {
   type AgentEnding,
   defineGraph,
@@ -7,6 +7,7 @@ import {
   defineState,
   defineTool,
   END,
+  getMessageText,
   type Message,
   type Middleware,
   memoryStore,
@@ -16,7 +17,6 @@ import {
   run,
   START,
   type Store,
-  textOf,
   toolNode,
   type UserMessage,
 } from "@statewright/core";
@@ -42,7 +42,7 @@ const finish = defineTool({
 
 const user = (id: string, text: string): UserMessage => ({ role: "user", id, content: [{ type: "text", text }] });
 const texts = (messages: readonly Message[]): readonly string[] =>
-  messages.map((message) => `${message.role} ${textOf(message)}`);
+  messages.map((message) => `${message.role} ${getMessageText(message)}`);
 
 /** Writes down when its agent begins and how it ends. */
 function watching(log: unknown[], name = "watching"): Middleware {
@@ -54,7 +54,7 @@ function watching(log: unknown[], name = "watching"): Middleware {
 }
 
 describe("beforeAgent", () => {
-  test("is called once in a run, before its first request, and what it writes is in what the request is made from", async () => {
+  test("beforeAgent runs once per run, before the first request, and the request is built from the writes of the hook", async () => {
     const log: unknown[] = [];
     const model = scriptedModel([call("work", {}), say("done"), say("again")]);
     const agent = createAgent({
@@ -89,7 +89,7 @@ describe("beforeAgent", () => {
     expect(log).toHaveLength(2);
   });
 
-  test("may end the agent before its model is asked, and afterAgent is told by whom", async () => {
+  test("beforeAgent can end the agent before the model request, and afterAgent receives the reason", async () => {
     const log: unknown[] = [];
     const model = scriptedModel([]);
     const agent = createAgent({
@@ -113,7 +113,7 @@ describe("beforeAgent", () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  test("may ask a person, and is called again from the first hook with the answer", async () => {
+  test("beforeAgent can interrupt, and after the answer all beforeAgent hooks run again from the first", async () => {
     const log: unknown[] = [];
     const agent = createAgent({
       name: "a",
@@ -140,7 +140,7 @@ describe("afterAgent", () => {
   test.each([
     ["an answer", [call("work", {}), say("done")], "answer", 4],
     ["a tool that ends the agent", [[call("work", {}), call("finish", {})]], "tool", 4],
-  ] as const)("is called once when %s ends it, last to first", async (_, script, by, length) => {
+  ] as const)("afterAgent hooks run once, last to first, when %s ends the agent", async (_, script, by, length) => {
     const log: unknown[] = [];
     const agent = createAgent({
       name: "a",
@@ -153,7 +153,7 @@ describe("afterAgent", () => {
     expect(result).toMatchObject({ ended: { by } });
   });
 
-  test("is called when stopWhen ends it", async () => {
+  test("afterAgent runs when stopWhen ends the agent", async () => {
     const log: unknown[] = [];
     const agent = createAgent({
       name: "a",
@@ -175,7 +175,7 @@ describe("afterAgent", () => {
       ["user go", "assistant ", "tool finished", "user Say yes.", "assistant yes"],
     ],
   ] as const)(
-    "gives messages that the agent goes on with after %s, and sees its end once more",
+    "afterAgent can return messages that continue the agent after %s, and runs again at the next end",
     async (_, script, expected) => {
       const log: unknown[] = [];
       const agent = createAgent({
@@ -189,7 +189,7 @@ describe("afterAgent", () => {
             afterAgent: ({ messages }, { state }) => {
               expect(state.messages).toEqual(messages);
               const last = messages.at(-1);
-              if (last !== undefined && textOf(last) === "yes") return undefined;
+              if (last !== undefined && getMessageText(last) === "yes") return undefined;
               return { messages: [user("repair", "Say yes.")] };
             },
           }) as Middleware,
@@ -201,7 +201,7 @@ describe("afterAgent", () => {
     },
   );
 
-  test("may write the answer anew, and what it writes comes after what its node returns", async () => {
+  test("afterAgent can rewrite the answer, and its writes apply after the result of its node", async () => {
     const agent = createAgent({
       name: "a",
       model: scriptedModel([say("a secret")]),
@@ -222,7 +222,7 @@ describe("afterAgent", () => {
     expect(state).toMatchObject({ ends: 1 });
   });
 
-  test("is not called while a message waits that the agent goes on with", async () => {
+  test("afterAgent does not run while a queued message continues the agent", async () => {
     const log: unknown[] = [];
     const store = memoryStore();
     const world = virtualClock();
@@ -240,7 +240,7 @@ describe("afterAgent", () => {
   });
 
   test.each(["tools:afterAgent", "call:tools:afterAgent", "tools:afterAgent:asks:what", ""])(
-    "is called behind a call with the id %j, which a model has made up",
+    "afterAgent runs after a tool call with the model-made id %j",
     async (id) => {
       const log: unknown[] = [];
       const asks = defineMiddleware({
@@ -264,7 +264,7 @@ describe("afterAgent", () => {
     },
   );
 
-  test("that returns what is no list of messages fails by name, and the model is not asked again", async () => {
+  test("afterAgent fails with its middleware name for a result without a message list, and no second model request is made", async () => {
     const model = scriptedModel([say("one")]);
     const store = memoryStore();
     let answer: unknown = { message: "x" };
@@ -283,7 +283,7 @@ describe("afterAgent", () => {
   });
 });
 
-test("a graph of one's own begins its agent at its first turn, and says when its tools end it", async () => {
+test("a custom graph starts its agent at the first turn and reports an end by tools", async () => {
   const log: unknown[] = [];
   const middleware = [watching(log)];
   const tools = [work, finish];
@@ -295,7 +295,7 @@ test("a graph of one's own begins its agent at its first turn, and says when its
         tools,
         middleware,
         ends: (state: { readonly messages: readonly Message[] }) =>
-          afterTools()(state) === END ? endedBy(state.messages) : undefined,
+          afterTools()(state) === END ? getAgentEnd(state.messages) : undefined,
       }),
     })
     .edges({
@@ -309,7 +309,7 @@ test("a graph of one's own begins its agent at its first turn, and says when its
   expect(log).toEqual(["watching begins", ["watching", "tool", 5]]);
 });
 
-test("six middleware with hooks at both ends and around the model make no checkpoint and no commit more", async () => {
+test("six middleware with agent and model hooks add no checkpoint and no commit", async () => {
   const hooked = (name: string): Middleware =>
     defineMiddleware({
       name,

@@ -4,7 +4,7 @@ import {
   agentTool,
   budget,
   createAgent,
-  endedBy,
+  getAgentEnd,
   limitCalls,
   type NoState,
   stopLoops,
@@ -15,6 +15,7 @@ import {
   defineState,
   defineTool,
   END,
+  getMessageText,
   interruptFor,
   type Message,
   type Middleware,
@@ -23,7 +24,6 @@ import {
   run,
   START,
   subgraph,
-  textOf,
 } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
@@ -34,7 +34,7 @@ const paid: number[] = [];
 const pay = payingInto(paid);
 const askFirst = defineMiddleware({ name: "ask first", beforeTool: ({ call: made }) => interruptFor(made, "it pays") });
 
-test("an agent inside a graph asks through it, survives a crash, calls its tool once, and answers with its text", async () => {
+test("an agent inside a graph interrupts through the graph, survives a crash, calls its tool once, and returns its text", async () => {
   const clerk = createAgent({
     name: "clerk",
     model: scriptedModel([call("pay", { cents: 7 }), say("It is paid.")]),
@@ -44,8 +44,8 @@ test("an agent inside a graph asks through it, survives a crash, calls its tool 
   const desk = defineGraph({ name: "desk", state: defineState({ task: z.string(), answer: z.string().default("") }) })
     .nodes({
       clerk: subgraph(clerk, {
-        input: (state) => clerk.inputOf(state.task),
-        output: ({ messages }) => ({ answer: textOf(messages.at(-1) as Message) }),
+        input: (state) => clerk.toInput(state.task),
+        output: ({ messages }) => ({ answer: getMessageText(messages.at(-1) as Message) }),
       }),
     })
     .edges({ [START]: "clerk", clerk: END });
@@ -76,8 +76,8 @@ describe("an agent inside a graph", () => {
     const desk = defineGraph({ name: "desk", state: defineState({ answer: z.string().default("") }) })
       .nodes({
         clerk: subgraph(clerk, {
-          input: () => clerk.inputOf("Look."),
-          output: ({ messages }) => ({ answer: textOf(messages.at(-1) as Message) }),
+          input: () => clerk.toInput("Look."),
+          output: ({ messages }) => ({ answer: getMessageText(messages.at(-1) as Message) }),
         }),
         file: ({ answer }) => {
           filed.push(answer);
@@ -97,12 +97,12 @@ describe("an agent inside a graph", () => {
     ["a loop", { middleware: [stopLoops({ same: 1, warnings: 0 })] }, "cancelled"],
     ["a limit to its calls", { middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }, "cancelled"],
     ["a limit to its steps", { maxSteps: 6 }, "step_limit"],
-  ] as const)("T55 that was stopped by %s is never taken for one that has answered", async (_what, options, status) => {
+  ] as const)("an inner agent stopped by %s is never treated as answered [T55]", async (_what, options, status) => {
     expect(await stopped(options)).toMatchObject({ status, answer: "" });
   });
 });
 
-describe("an agent inside that reaches a limit", () => {
+describe("an inner agent at a limit", () => {
   const usage = { inputTokens: 500_000, outputTokens: 0 };
   const prices = { scripted: { input: 1, output: 1 } };
   /** Works for 400 ms a call, and comes to no answer before any limit. */
@@ -139,33 +139,36 @@ describe("an agent inside that reaches a limit", () => {
     ["a budget of time", { middleware: [budget({ wallMs: 700 })] }, "budget", /budget of 700 ms at work/],
   ] as const;
 
-  test.each(limits)("T55 by %s gives an error to the agent whose tool it is", async (_what, limit, _by, why) => {
-    for (const hasOutput of [false, true]) {
-      const boss = createAgent({
-        name: "boss",
-        model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
-        tools: [agentTool(clerk(limit, hasOutput), { description: "Looks." })],
-      });
-      const world = virtualClock();
-      const { result } = boss.run({ input: "go", world });
-      await world.advance(10_000);
-      const { state, ended } = await result;
-      const answer = state.messages.find((message) => message.role === "tool");
-      expect([ended, answer?.isError]).toEqual([{ by: "answer" }, true]);
-      expect(textOf(answer as Message)).toMatch(/^clerk was stopped before it had an answer: /);
-      expect(textOf(answer as Message)).toMatch(why);
-      expect(textOf(answer as Message)).toMatch(/What it had found so far: Still looking\.$/);
-    }
-  });
+  test.each(limits)(
+    "a sub-agent tool stopped by %s returns an error to the calling agent [T55]",
+    async (_what, limit, _by, why) => {
+      for (const hasOutput of [false, true]) {
+        const boss = createAgent({
+          name: "boss",
+          model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
+          tools: [agentTool(clerk(limit, hasOutput), { description: "Looks." })],
+        });
+        const world = virtualClock();
+        const { result } = boss.run({ input: "go", world });
+        await world.advance(10_000);
+        const { state, ended } = await result;
+        const answer = state.messages.find((message) => message.role === "tool");
+        expect([ended, answer?.isError]).toEqual([{ by: "answer" }, true]);
+        expect(getMessageText(answer as Message)).toMatch(/^clerk was stopped before it had an answer: /);
+        expect(getMessageText(answer as Message)).toMatch(why);
+        expect(getMessageText(answer as Message)).toMatch(/What it had found so far: Still looking\.$/);
+      }
+    },
+  );
 
-  test.each(limits)("by %s is told from one that has answered where it is a node", async (_, limit, by) => {
+  test.each(limits)("an agent node ended by %s is distinguishable from an answered one", async (_, limit, by) => {
     for (const hasOutput of [false, true]) {
       const inner = clerk(limit, hasOutput);
       const desk = defineGraph({ name: "desk", state: defineState({ given: z.unknown(), by: z.string().default("") }) })
         .nodes({
           clerk: subgraph(inner, {
-            input: () => inner.inputOf("look"),
-            output: (given, { ended }) => ({ given, by: endedBy(ended.messages).by }),
+            input: () => inner.toInput("look"),
+            output: (given, { ended }) => ({ given, by: getAgentEnd(ended.messages).by }),
           }),
         })
         .edges({ [START]: "clerk", clerk: END });
@@ -178,7 +181,7 @@ describe("an agent inside that reaches a limit", () => {
     }
   });
 
-  test("T55 by the time of its call gives an error too", async () => {
+  test("a sub-agent tool call that exceeds its timeout returns an error [T55]", async () => {
     const boss = createAgent({
       name: "boss",
       model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
@@ -189,7 +192,7 @@ describe("an agent inside that reaches a limit", () => {
     await world.advance(10_000);
     const { state } = await result;
     const answer = state.messages.find((message) => message.role === "tool");
-    expect([answer?.isError, textOf(answer as Message)]).toEqual([true, expect.stringContaining("1000 ms")]);
-    expect(textOf(answer as Message)).toContain("Still looking.");
+    expect([answer?.isError, getMessageText(answer as Message)]).toEqual([true, expect.stringContaining("1000 ms")]);
+    expect(getMessageText(answer as Message)).toContain("Still looking.");
   });
 });

@@ -1,5 +1,5 @@
 /** The methods of an agent beside `run`: stream, abort, steer, followUp, setTools, subscribe. */
-import { defineTool, memoryStore, type RunEvent, textOf, toolRegistry } from "@statewright/core";
+import { defineTool, getMessageText, memoryStore, type RunEvent, toolRegistry } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
@@ -30,8 +30,8 @@ function toldIn(events: readonly RunEvent[]): readonly YoagentEvent[] {
   return events.flatMap(yoagentDialect());
 }
 
-describe("a run", () => {
-  test("S0.52 S2.52 streams the model's text as deltas, is handed out before it ends, and tells the end of the agent last", async () => {
+describe("agent runs", () => {
+  test("an agent stream is returned before the run ends, emits text deltas, and emits the agent end last [S0.52, S2.52]", async () => {
     const model = scriptedModel([say("one two three")]);
     const agent = createAgent({ name: "a", model });
     const run = agent.stream({ input: "Go" });
@@ -56,7 +56,7 @@ describe("a run", () => {
     expect(events.at(-1)?.type).toBe("run.completed");
   });
 
-  test("S2.68 has text deltas and tool events in its stream while it runs, up to the end of the agent", async () => {
+  test("an agent stream emits text deltas and tool events during the run, up to the agent end [S2.68]", async () => {
     const work = slow();
     const model = scriptedModel([[say("I look it up."), call("slow", {})], say("There it is.")]);
     const agent = createAgent({ name: "a", model, tools: [work.tool] });
@@ -81,14 +81,14 @@ describe("a run", () => {
     expect(text).toBe("I look it up.There it is.");
   });
 
-  test("a loop over its stream that is left goes on without a reader", async () => {
+  test("a run continues after its stream loop is left", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([say("one two")]) });
     const run = agent.stream({ input: "Go" });
     for await (const event of run) if (event.type === "message.delta") break;
     expect(await run.result).toMatchObject({ status: "done" });
   });
 
-  test("a reader of events is told of a failure by them; awaiting the result still rejects", async () => {
+  test("a failed run emits run.failed to its stream, and its result promise still rejects", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([failWith(new Error("no"))]), retry: { attempts: 1 } });
     const run = agent.stream({ input: "Go" });
     const types: string[] = [];
@@ -97,7 +97,7 @@ describe("a run", () => {
     await expect(run.result).rejects.toThrow(/no/);
   });
 
-  test("gives the state as output where the agent has none of its own", async () => {
+  test("an agent without an output schema returns its state as output", async () => {
     const result = await createAgent({ name: "a", model: scriptedModel([say("Hi")]) }).run({ input: "Go" }).result;
     if (result.status !== "done") throw new Error(result.status);
     expectTypeOf(result.output).toEqualTypeOf(result.state);
@@ -107,7 +107,7 @@ describe("a run", () => {
 });
 
 describe("abort", () => {
-  test("cancels the run of a thread, or all of them, each with its calls answered", async () => {
+  test("abort cancels the run of one thread or all runs, and every tool call is answered", async () => {
     const waits = defineTool({
       name: "waits",
       description: "Waits until it is told to stop.",
@@ -142,7 +142,7 @@ describe("abort", () => {
 });
 
 describe("steer and followUp", () => {
-  test("reach the run of a thread without its handle, here and through the store", async () => {
+  test("steer and followUp reach the run of a thread without its handle, in process and through the store", async () => {
     const store = memoryStore();
     const work = slow();
     const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
@@ -153,27 +153,27 @@ describe("steer and followUp", () => {
     await agent.followUp({ thread: "t", input: { text: "And then?" } });
     work.letGo();
     const { state } = await run.result;
-    expect(state.messages.map(textOf)).toEqual(["Go", "", "finished", "Faster", "one", "And then?", "two"]);
+    expect(state.messages.map(getMessageText)).toEqual(["Go", "", "finished", "Faster", "one", "And then?", "two"]);
     await agent.steer({ thread: "t", input: "Before you begin" });
     const next = await agent.run({ thread: "t", input: "Go on" }).result;
-    expect(next.state.messages.slice(-3).map(textOf)).toEqual(["Before you begin", "Go on", "three"]);
+    expect(next.state.messages.slice(-3).map(getMessageText)).toEqual(["Before you begin", "Go on", "three"]);
   });
 
-  test("reach a run without a store, and say so where there is neither", async () => {
+  test("steer reaches an active run without a store, and fails with missing_store when no run is active", async () => {
     const work = slow();
     const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
     const run = agent.run({ thread: "t", input: "Go" });
     await work.isAtWork;
     await agent.steer({ thread: "t", input: "Faster" });
     work.letGo();
-    expect((await run.result).state.messages.map(textOf)).toContain("Faster");
+    expect((await run.result).state.messages.map(getMessageText)).toContain("Faster");
     await expect(agent.steer({ thread: "t", input: "Too late" })).rejects.toMatchObject({ code: "missing_store" });
     await expect(agent.followUp({ thread: "t", input: "" })).rejects.toMatchObject({ code: "invalid_input" });
   });
 });
 
 describe("setTools", () => {
-  test("S4.24 S4.25 an agent begins with the tools that it was made with; another set counts from the next request on, and calls at work finish", async () => {
+  test("setTools applies from the next model request, and active tool calls finish with the previous tools [S4.24, S4.25]", async () => {
     const work = slow();
     const model = scriptedModel([call("slow", {}), call("quick", {}), say("Done"), say("Done")]);
     const agent = createAgent({ name: "a", model, tools: [work.tool, made("other")] });
@@ -188,21 +188,21 @@ describe("setTools", () => {
       ["quick"],
     ]);
     const answers = state.messages.filter(({ role }) => role === "tool");
-    expect(answers.map(textOf)).toEqual(["finished", "quick done"]);
+    expect(answers.map(getMessageText)).toEqual(["finished", "quick done"]);
     await createAgent({ name: "b", model, tools: [] }).run({ input: "Go" }).result;
     expect(model.requests.at(-1)?.tools).toEqual([]);
   });
 
-  test("an agent that begins without any gets them later; one that was given none at all says so", async () => {
+  test("setTools works on an agent made with an empty tool list and fails on an agent made without tools", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), tools: [] });
     agent.setTools([made("quick")]);
     const { state } = await agent.run({ input: "Go" }).result;
-    expect(state.messages.map(textOf)).toContain("quick done");
+    expect(state.messages.map(getMessageText)).toContain("quick done");
     const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
     expect(() => without.setTools([made("quick")])).toThrow(/"b" was made without tools.+tools: \[\]/);
   });
 
-  test("refuses what no registry takes, and changes nothing then", async () => {
+  test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {
     const registry = toolRegistry([made("quick")]);
     const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
     expect(() => agent.setTools([made("a_tool"), made("a_tool")])).toThrow(/two tools/);
@@ -211,7 +211,7 @@ describe("setTools", () => {
 });
 
 describe("resume", () => {
-  test("refuses an answer that stands under no key or id: it would be lost without a word", async () => {
+  test("resume refuses an answer without an interrupt key or id", async () => {
     const agent = createAgent({
       name: "a",
       model: scriptedModel([call("pay", {}), say("Done")]),
@@ -227,7 +227,7 @@ describe("resume", () => {
 });
 
 describe("subscribe", () => {
-  test("hears every run of the agent, those at work too, until it is taken back", async () => {
+  test("subscribe receives the events of every run of the agent, also active ones, until unsubscribed", async () => {
     const work = slow();
     const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
     const agent = createAgent({ name: "a", model, tools: [work.tool] });
@@ -249,7 +249,7 @@ describe("subscribe", () => {
     expect(heard).toEqual([]);
   });
 
-  test("taken back in the middle of a run hears nothing more, and others go on hearing", async () => {
+  test("a listener unsubscribed during a run receives no further event, and other listeners still do", async () => {
     const work = slow();
     const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
     const first: string[] = [];
@@ -267,7 +267,7 @@ describe("subscribe", () => {
     expect(second.at(-1)).toBe("run.completed");
   });
 
-  test("a listener that throws harms neither the run nor the others", async () => {
+  test("a subscribed listener that throws affects neither the run nor other listeners", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([say("one")]) });
     const heard: string[] = [];
     agent.subscribe(() => {
@@ -279,7 +279,7 @@ describe("subscribe", () => {
   });
 });
 
-test("a dialect reads a subscription", async () => {
+test("a dialect translates the events of a subscription", async () => {
   const agent = createAgent({
     name: "a",
     model: scriptedModel([call("quick", {}), say("one")]),

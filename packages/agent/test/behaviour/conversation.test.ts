@@ -5,6 +5,7 @@ import {
   defineTool,
   deny,
   env,
+  getMessageText,
   interruptFor,
   type Model,
   type ModelRequest,
@@ -12,7 +13,6 @@ import {
   type RunEvent,
   StatewrightError,
   secret,
-  textOf,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -47,7 +47,7 @@ function shopWith(calls: { count: number }) {
 
 const given = { context: { customerId: "c1" }, secrets: { get: () => "sk-live-1" } };
 
-test("an agent answers after its tool has: model, tools, model", async () => {
+test("an agent with a tool call runs model, tools, model in order", async () => {
   const calls = { count: 0 };
   const model = scriptedModel([
     [say("I look."), call("refund", { orderId: "7", cents: 900 })],
@@ -77,7 +77,7 @@ test("an agent answers after its tool has: model, tools, model", async () => {
   ]);
 });
 
-test("hidden arguments and secrets reach the tool and stand in no request, message, event or row", async () => {
+test("hidden arguments and secrets reach the tool and appear in no request, message, event or row", async () => {
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
   const shop = createAgent({ name: "shop", model, context: Shop, state: Orders, tools: [shopWith({ count: 0 })] });
   const seen: string[] = [];
@@ -96,20 +96,23 @@ test("hidden arguments and secrets reach the tool and stand in no request, messa
   expect(JSON.stringify(state)).not.toContain("customer-sentinel");
 });
 
-test("a thread goes on with new words and the whole conversation", async () => {
+test("a thread continues with a new input and its full conversation", async () => {
   const store = memoryStore();
-  const model = scriptedModel([say("Hello Ada."), (request) => say(`You said: ${textOf(request.messages[0]!)}`)]);
+  const model = scriptedModel([
+    say("Hello Ada."),
+    (request) => say(`You said: ${getMessageText(request.messages[0]!)}`),
+  ]);
   const agent = createAgent({ name: "chat", model, store });
   await agent.run({ thread: "t1", input: "I am Ada." }).result;
   const { state } = await agent.run({ thread: "t1", input: "Who am I?" }).result;
-  expect(state.messages.map(textOf)).toEqual(["I am Ada.", "Hello Ada.", "Who am I?", "You said: I am Ada."]);
+  expect(state.messages.map(getMessageText)).toEqual(["I am Ada.", "Hello Ada.", "Who am I?", "You said: I am Ada."]);
 });
 
-test("a call that middleware asks about waits for a person, in another call of resume", async () => {
+test("a tool call interrupted by middleware waits for an approval in a later resume", async () => {
   const calls = { count: 0 };
   const audit = defineMiddleware({
     name: "audit",
-    beforeTool: ({ call: asked, tool }) => (tool.safety.spend ? interruptFor(asked, "it spends money") : undefined),
+    beforeTool: ({ call, tool }) => (tool.safety.spend ? interruptFor(call, "it spends money") : undefined),
   });
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
   const store = memoryStore();
@@ -131,8 +134,8 @@ test("a call that middleware asks about waits for a person, in another call of r
   expect(model.requests).toHaveLength(2);
 });
 
-test("a refused call is answered with the reason, and the model reads it", async () => {
-  const audit = defineMiddleware({ name: "audit", beforeTool: ({ call: asked }) => interruptFor(asked, "ask first") });
+test("a refused tool call is answered with the reason, and the model receives the answer", async () => {
+  const audit = defineMiddleware({ name: "audit", beforeTool: ({ call }) => interruptFor(call, "ask first") });
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Understood")]);
   const shop = createAgent({
     name: "shop",
@@ -149,10 +152,10 @@ test("a refused call is answered with the reason, and the model reads it", async
     answers: { approve: { approved: false, reason: "not this one" } },
     ...given,
   }).result;
-  expect(textOf(state.messages[2]!)).toBe("A person refused this call: not this one");
+  expect(getMessageText(state.messages[2]!)).toBe("A person refused this call: not this one");
 });
 
-test("model middleware stands around the call, in order, and sees usage", async () => {
+test("model middleware wraps the model call in order and receives usage", async () => {
   const marks: string[] = [];
   const named = (name: string) =>
     defineMiddleware({
@@ -171,7 +174,7 @@ test("model middleware stands around the call, in order, and sees usage", async 
   expect(marks).toEqual(["before a", "before b", "in a", "in b", "out b", "out a", "after b", "after a"]);
 });
 
-test("a model call that may succeed later is tried again, on the run's clock", async () => {
+test("a model call with a retryable error is retried on the run's clock", async () => {
   const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: true } });
   const model = scriptedModel([failWith(busy), say("Here I am")]);
   const agent = createAgent({ name: "chat", model });
@@ -184,10 +187,10 @@ test("a model call that may succeed later is tried again, on the run's clock", a
   await world.runAll();
   const { state } = await handle.result;
   expect(retried).toHaveLength(1);
-  expect(state.messages.map(textOf)).toEqual(["Hello", "Here I am"]);
+  expect(state.messages.map(getMessageText)).toEqual(["Hello", "Here I am"]);
 });
 
-test("a model call that cannot succeed fails the run at once and keeps the question", async () => {
+test("a model call with a non-retryable error fails the run at once and keeps the user message", async () => {
   const refused = new StatewrightError("model_failed", {
     what: "no such model",
     next: "Name another",
@@ -198,10 +201,10 @@ test("a model call that cannot succeed fails the run at once and keeps the quest
   await expect(agent.run({ thread: "t1", input: "Hello" }).result).rejects.toMatchObject({ code: "model_failed" });
   const { state, status } = await agent.resume({ thread: "t1" }).result;
   expect(status).toBe("done");
-  expect(state.messages.map(textOf)).toEqual(["Hello", "Hi"]);
+  expect(state.messages.map(getMessageText)).toEqual(["Hello", "Hi"]);
 });
 
-test("a reply that was cut off runs none of its calls; they are answered, and the model is asked again", async () => {
+test("a truncated reply runs none of its tool calls, answers each, and the model is asked again", async () => {
   const calls = { count: 0 };
   const requests: ModelRequest[] = [];
   const model: Model = {
@@ -219,10 +222,10 @@ test("a reply that was cut off runs none of its calls; they are answered, and th
   const { state } = await shop.run({ input: "Refund order 7", ...given }).result;
   expect(calls.count).toBe(0);
   expect(state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
-  expect(textOf(state.messages[2]!)).toMatch(/cut off/);
+  expect(getMessageText(state.messages[2]!)).toMatch(/cut off/);
 });
 
-test("a limit of 0 calls at a time is refused, not ignored", () => {
+test("a concurrency limit of 0 tool calls is refused", () => {
   const wrong = () =>
     createAgent({
       name: "shop",
@@ -235,12 +238,12 @@ test("a limit of 0 calls at a time is refused, not ignored", () => {
   expect(wrong).toThrow(expect.objectContaining({ code: "invalid_option" }));
 });
 
-test("an agent without a store says so when it is asked to resume", () => {
+test("resume on an agent without a store fails with missing_store", () => {
   const agent = createAgent({ name: "chat", model: scriptedModel([say("Hi")]) });
   expect(() => agent.resume({ thread: "t1" })).toThrow(expect.objectContaining({ code: "missing_store" }));
 });
 
-test("the variables that env names are all that a tool can get", async () => {
+test("the env secret source returns only the variables that it lists", async () => {
   process.env["STATEWRIGHT_TEST_KEY"] = "k";
   const source = env(["STATEWRIGHT_TEST_KEY"]);
   expect(await source.get("STATEWRIGHT_TEST_KEY")).toBe("k");
@@ -263,7 +266,7 @@ const look = defineTool({
   run: () => "seen",
 });
 
-test("a result that asks for it ends the agent after its set: the other calls are answered, and the model is not asked again", async () => {
+test("a tool result with terminate ends the agent after its batch, answers the other calls, and makes no model request", async () => {
   const model = scriptedModel([[call("submit", {}), call("look", {})], say("never")]);
   const agent = createAgent({ name: "worker", model, tools: [submit, look] });
   const { status, state } = await agent.run({ input: "Work." }).result;
@@ -272,18 +275,18 @@ test("a result that asks for it ends the agent after its set: the other calls ar
   expect(model.requests).toHaveLength(1);
 });
 
-test("a denial with terminate ends it too, and the next conversation on the thread shows no provider why", async () => {
+test("a denial with terminate ends the agent, and later requests on the thread do not contain its reason", async () => {
   const model = scriptedModel([call("look", {}), say("Hello again.")]);
   const stop = defineMiddleware({ name: "stop", beforeTool: () => deny("not here", { terminate: true }) });
   const agent = createAgent({ name: "worker", model, tools: [look], middleware: [stop], store: memoryStore() });
   expect((await agent.run({ thread: "t", input: "Look." }).result).status).toBe("done");
   expect(model.requests).toHaveLength(1);
   const { state } = await agent.run({ thread: "t", input: "Hello?" }).result;
-  expect(state.messages.map(textOf).at(-1)).toBe("Hello again.");
+  expect(state.messages.map(getMessageText).at(-1)).toBe("Hello again.");
   expect(JSON.stringify(model.requests)).not.toContain("terminate");
 });
 
-test("a call that a model makes up where there are no tools is answered, and the conversation goes on", async () => {
+test("a call of an unknown tool in an agent without tools is answered, and the conversation continues", async () => {
   const model = scriptedModel([
     [call("search", {}), call("search", {})],
     say("I cannot look."),
@@ -293,7 +296,7 @@ test("a call that a model makes up where there are no tools is answered, and the
   await agent.run({ thread: "t1", input: "Look it up" }).result;
   const { status, state } = await agent.run({ thread: "t1", input: "Please" }).result;
   expect(status).toBe("done");
-  expect(state.messages.map(textOf)).toEqual([
+  expect(state.messages.map(getMessageText)).toEqual([
     "Look it up",
     "",
     'There is no tool "search". There are no tools.',

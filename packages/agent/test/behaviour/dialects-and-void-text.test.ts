@@ -16,7 +16,7 @@ async function eventsOfOne(): Promise<RunEvent[]> {
   return events;
 }
 
-test("a reader that keeps the text since a message began has the text of the message, in every dialect", async () => {
+test("in every dialect a reader that collects text since the last message start gets the text of that message", async () => {
   const events = await eventsOfOne();
   for (const dialect of [piDialect(), yoagentDialect(), bitopDialect()]) {
     const told = events.flatMap((event): readonly object[] => dialect(event)).map((each) => JSON.stringify(each));

@@ -11,7 +11,7 @@ import {
 import { call, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { createAgent, endedBy, hasToolCall, turnCountIs } from "../../src/index.ts";
+import { createAgent, getAgentEnd, hasToolCall, turnCountIs } from "../../src/index.ts";
 
 const tools = ["look", "order", "pay"].map((name) =>
   defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run: () => `${name} done` }),
@@ -22,7 +22,7 @@ const looks = (times: number): readonly ScriptedEntry[] => Array.from({ length: 
 const names = ({ tools: shown }: ModelRequest) => shown.map(({ name }) => name);
 
 describe("settings", () => {
-  test("go with every request, and toolChoice beside them", async () => {
+  test("settings and toolChoice are part of every model request", async () => {
     const model = scriptedModel([...looks(1), say("Done")]);
     const settings = { temperature: 0, topP: 0.5, maxOutputTokens: 100, seed: 7, stopSequences: ["END"] };
     const agent = createAgent({ name: "a", model, tools, settings, toolChoice: { tool: "look" } });
@@ -48,13 +48,13 @@ describe("settings", () => {
     ["a condition that is none", { stopWhen: 5 }, /stopWhen/],
     ["no calls at all", { maxToolCalls: 0 }, /maxToolCalls of the agent "a" is 0/],
     ["a state with the channel of turns", { state: defineState({ agentTurns: z.number().default(0) }) }, /agentTurns/],
-  ])("refused: %s", (_what, options, says) => {
+  ])("createAgent settings are refused: %s", (_what, options, says) => {
     const make = () => createAgent({ name: "a", model: scriptedModel([]), tools, ...(options as object) });
     expect(make).toThrow(says);
   });
 });
 
-test("a choice may name the final call, or a tool of the provider", async () => {
+test("toolChoice may name the final call or a provider tool", async () => {
   const output = z.object({ n: z.int() });
   const model = scriptedModel([call("final_answer", { n: 1 })]);
   const final = createAgent({ name: "a", model, output, toolChoice: { tool: "final_answer" } });
@@ -67,7 +67,7 @@ test("a choice may name the final call, or a tool of the provider", async () => 
 });
 
 describe("prepareStep", () => {
-  test("decides before each request from state, context and the number of the turn", async () => {
+  test("prepareStep configures each request from state, context and turn number", async () => {
     const model = scriptedModel([...looks(2), say("Done")]);
     const large = scriptedModel([say("From the large one")], { id: "large" });
     const seen: unknown[] = [];
@@ -112,7 +112,7 @@ describe("prepareStep", () => {
     expect(Object.keys(state).sort()).toEqual(["cart", "messages"]);
   });
 
-  test("may look something up, and counts turns from the input on: the next run begins with 1", async () => {
+  test("prepareStep may be async, and its turn number restarts at 1 with each input", async () => {
     const store = memoryStore();
     const turns: number[] = [];
     const agent = createAgent({
@@ -131,7 +131,7 @@ describe("prepareStep", () => {
     expect(turns).toEqual([1, 2, 1]);
   });
 
-  test("decides for its turn again after a crash, with the number that it had", async () => {
+  test("prepareStep runs again after a crash with the same turn number", async () => {
     const store = memoryStore();
     const peer = store.peer();
     const turns: number[] = [];
@@ -162,7 +162,7 @@ describe("prepareStep", () => {
     expect(turns).toEqual([1, 2, 2]);
   });
 
-  test("a call of a tool that was not shown in its turn is not run", async () => {
+  test("a call of a tool that prepareStep did not advertise in its turn is rejected", async () => {
     const model = scriptedModel([call("pay", {}), say("Done")]);
     const agent = createAgent({ name: "a", model, tools, prepareStep: () => ({ allowedTools: ["look"] }) });
     const rejected: string[] = [];
@@ -171,7 +171,7 @@ describe("prepareStep", () => {
     expect(rejected).toEqual(["not_advertised"]);
   });
 
-  test("chooses between native output and a final call by the model of the turn", async () => {
+  test("an agent chooses native output or a final call by the model that prepareStep selects", async () => {
     const keeps = { ...scriptedModel([say('{"n":1}')]), structuredOutput: true };
     const agent = createAgent({
       name: "a",
@@ -196,7 +196,7 @@ describe("prepareStep", () => {
     ["a model that is none", { model: "gpt-5" }, /model/],
     ["a setting that there is not", { settings: { topp: 1 } }, /"topp"/],
     ["nothing that can be read", 5, /5/],
-  ])("fails the turn for %s, before anything is asked", async (_what, prepared, says) => {
+  ])("prepareStep fails the turn for %s, before any model request", async (_what, prepared, says) => {
     const model = scriptedModel([say("Done")]);
     const agent = createAgent({ name: "a", model, tools, prepareStep: () => prepared as object });
     await expect(agent.run({ input: "Go" }).result).rejects.toThrow(says);
@@ -205,7 +205,7 @@ describe("prepareStep", () => {
 });
 
 describe("stopWhen", () => {
-  test("ends after so many turns, with the calls of the last one answered", async () => {
+  test("stopWhen ends the agent after a number of turns, with the calls of the last turn answered", async () => {
     const model = scriptedModel(looks(9));
     const agent = createAgent({ name: "a", model, tools, stopWhen: turnCountIs(3) });
     const { state, ...result } = await agent.run({ input: "Go" }).result;
@@ -214,15 +214,15 @@ describe("stopWhen", () => {
     expect(state.messages.at(-1)).toMatchObject({ role: "tool", content: [{ text: "look done" }] });
   });
 
-  test("ends after the call of a tool, and any of several conditions does", async () => {
+  test("stopWhen ends the agent after a call of a named tool, and any condition of a list is enough", async () => {
     const model = scriptedModel([...looks(1), [call("order", {}), call("look", {})], ...looks(9)]);
     const agent = createAgent({ name: "a", model, tools, stopWhen: [turnCountIs(9), hasToolCall("pay", "order")] });
     const { state } = await agent.run({ input: "Go" }).result;
     expect(model.requests).toHaveLength(2);
-    expect(endedBy(state.messages)).toEqual({ by: "stopWhen" });
+    expect(getAgentEnd(state.messages)).toEqual({ by: "stopWhen" });
   });
 
-  test("asks a condition of yours with the state", async () => {
+  test("stopWhen calls a custom condition with state, messages and turns", async () => {
     const agent = createAgent({
       name: "a",
       model: scriptedModel(looks(9)),
@@ -237,7 +237,7 @@ describe("stopWhen", () => {
     expect(state.messages).toHaveLength(5);
   });
 
-  test("counts anew with each input, so that a thread goes on, and after a crash as before", async () => {
+  test("stopWhen restarts its turn count with each input and keeps it across a crash", async () => {
     const store = memoryStore();
     const agent = createAgent({ name: "a", model: scriptedModel(looks(9)), tools, store, stopWhen: turnCountIs(2) });
     await agent.run({ thread: "t", input: "Go" }).result;
@@ -254,7 +254,7 @@ describe("stopWhen", () => {
     expect(resumed.state.messages.filter(({ role }) => role === "assistant")).toHaveLength(2);
   });
 
-  test("does not end an agent that somebody has spoken to", async () => {
+  test("stopWhen does not end an agent with a steered message", async () => {
     const agent = createAgent({
       name: "a",
       model: scriptedModel([...looks(1), say("Heard")]),
@@ -269,27 +269,27 @@ describe("stopWhen", () => {
     expect(state.messages.at(-1)).toMatchObject({ role: "assistant", content: [{ text: "Heard" }] });
   });
 
-  test("conditions that could never hold are refused", () => {
+  test("turnCountIs and hasToolCall refuse conditions that can never hold", () => {
     expect(() => turnCountIs(0)).toThrow(/turnCountIs got 0/);
     expect(() => turnCountIs(1.5)).toThrow(/whole number/);
     expect(() => hasToolCall()).toThrow(/no name of a tool/);
   });
 
-  test("a condition that does not answer at once fails the run", async () => {
+  test("an async stopWhen condition fails the run", async () => {
     const wrong = (async () => true) as never;
     const agent = createAgent({ name: "a", model: scriptedModel(looks(1)), tools, stopWhen: wrong });
     await expect(agent.run({ input: "Go" }).result).rejects.toThrow(/promise/);
   });
 });
 
-test("the end of a conversation is read from its messages", async () => {
+test("endedBy derives the end of a conversation from its messages", async () => {
   const model = scriptedModel([say("Hi")]);
   const result = await createAgent({ name: "a", model }).run({ input: "Go" }).result;
   expect(result).toMatchObject({ ended: { by: "answer" }, text: "Hi" });
-  expect(endedBy(result.state.messages)).toEqual({ by: "answer" });
+  expect(getAgentEnd(result.state.messages)).toEqual({ by: "answer" });
 });
 
-test("an agent of an empty registry has a node for the tools that it gets later", async () => {
+test("an agent with an empty registry has a tool node for tools registered later", async () => {
   const registry = toolRegistry();
   const [look] = tools;
   const model = scriptedModel([call("look", {}), say("Done"), call("look", {}), say("Done")]);

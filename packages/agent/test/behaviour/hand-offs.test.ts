@@ -6,21 +6,21 @@ import {
   type HandoffFilter,
   handoff,
   limitCalls,
+  removeToolCalls,
   team,
   turnCountIs,
-  withoutToolCalls,
 } from "@statewright/agent";
 import {
   defineContext,
   defineMiddleware,
   defineTool,
-  history,
+  getHistory,
+  getMessageText,
   interruptFor,
   type Message,
   type ModelRequest,
   memoryStore,
   type RunEvent,
-  textOf,
   toMermaid,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
@@ -30,7 +30,7 @@ import { payingInto } from "../support/pay.ts";
 
 function shown({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {
-    const text = textOf(message);
+    const text = getMessageText(message);
     const calls =
       message.role === "assistant"
         ? message.content.flatMap((block) => (block.type === "call" ? [block.name] : []))
@@ -41,7 +41,7 @@ function shown({ messages }: ModelRequest): readonly string[] {
 
 function answersIn(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) =>
-    message.role === "tool" ? [`${message.isError ? "error: " : ""}${textOf(message)}`] : [],
+    message.role === "tool" ? [`${message.isError ? "error: " : ""}${getMessageText(message)}`] : [],
   );
 }
 
@@ -68,8 +68,8 @@ function desk(
   return { triage, billing, team: team({ name: "desk", agents, ...rest }) };
 }
 
-describe("a hand-off", () => {
-  test("is a call that is answered; the other agent goes on with the whole conversation, and events name who speaks", async () => {
+describe("hand-offs", () => {
+  test("a hand-off is an answered tool call; the next agent gets the full conversation, and events name the active agent", async () => {
     const { team: office, billing } = desk({
       triage: [call("transfer_to_billing", {})],
       billing: [say("You owe nothing.")],
@@ -89,13 +89,13 @@ describe("a hand-off", () => {
     expect(events.every(({ within }) => within === undefined)).toBe(true);
   });
 
-  test("may go back, and forth again", async () => {
+  test("a hand-off may return to the first agent and go forth again", async () => {
     const { team: office } = desk({
       triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
       billing: [call("transfer_to_triage", {}), say("Settled.")],
     });
     const { state } = await office.run({ input: "Hello." }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toBe("Settled.");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("Settled.");
     expect(answersIn(state.messages)).toEqual([
       "The conversation is with billing now.",
       "The conversation is with triage now.",
@@ -103,7 +103,7 @@ describe("a hand-off", () => {
     ]);
   });
 
-  test("beside other calls waits for their answers; of two in one message the first counts", async () => {
+  test("a hand-off waits for the other calls of its message, and the first of two hand-offs counts", async () => {
     const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
     const c = createAgent({ name: "c", model: scriptedModel([say("c")]) });
     const b = createAgent({ name: "b", model: scriptedModel([say("b")]) });
@@ -118,10 +118,10 @@ describe("a hand-off", () => {
       "The conversation is with b now.",
       "error: Not handed over: b has the conversation already.",
     ]);
-    expect(textOf(state.messages.at(-1) as Message)).toBe("b");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("b");
   });
 
-  test("takes arguments, which the other agent reads in the call", async () => {
+  test("the next agent sees the arguments of the hand-off in its tool call", async () => {
     const reason = z.object({ reason: z.string() });
     const b = createAgent({
       name: "b",
@@ -133,10 +133,10 @@ describe("a hand-off", () => {
       tools: [handoff(b, { name: "ask_b", description: "For money.", input: reason })],
     });
     const { state } = await team({ name: "t", agents: [a, b] }).run({ input: "Go." }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toContain('"reason":"money"');
+    expect(getMessageText(state.messages.at(-1) as Message)).toContain('"reason":"money"');
   });
 
-  test("to whom it is with, and in an agent that stands alone, is an error", async () => {
+  test("a hand-off to the active agent itself, or in an agent without a team, is an error", async () => {
     const self = createAgent({
       name: "a",
       model: scriptedModel([call("transfer_to_a", {}), say("Then not.")]),
@@ -154,13 +154,13 @@ describe("a hand-off", () => {
   });
 });
 
-describe("limits of passing on", () => {
+describe("hand-off limits", () => {
   const pingPong = (times: number) => ({
     triage: Array.from({ length: times }, () => call("transfer_to_billing", {})),
     billing: Array.from({ length: times }, () => call("transfer_to_triage", {})),
   });
 
-  test("after ten times between two words of people an agent reads that it must answer itself", async () => {
+  test("after ten hand-offs since the last user message a further hand-off is refused with an error to the agent", async () => {
     const scripts = pingPong(6);
     const { team: office } = desk({
       triage: [...scripts.triage.slice(0, 6), say("I answer.")],
@@ -172,10 +172,10 @@ describe("limits of passing on", () => {
     expect(answers[10]).toBe(
       "error: Not handed over: the conversation was passed on 10 times since a person spoke. Answer yourself.",
     );
-    expect(textOf(state.messages.at(-1) as Message)).toBe("I answer.");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("I answer.");
   });
 
-  test("another number may be said, and the count begins anew when a person speaks", async () => {
+  test("maxHandoffs sets the hand-off limit, and the count restarts with each input", async () => {
     const { team: office } = desk(
       {
         triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
@@ -192,37 +192,37 @@ describe("limits of passing on", () => {
   });
 });
 
-describe("who hears the next input", () => {
+describe("input routing of a team", () => {
   const scripts = () => ({
     triage: [call("transfer_to_billing", {}), say("Triage again.")],
     billing: [say("One."), say("Two.")],
   });
 
-  test("is the agent that the conversation is with, also in another process", async () => {
+  test("the next input of a team goes to its active agent, also in another process", async () => {
     const store = memoryStore();
     const { team: office } = desk(scripts());
     await office.run({ input: "First.", store, thread: "t" }).result;
     const peer = store.peer();
     store.crash();
     const { state } = await office.run({ input: "Second.", store: peer, thread: "t" }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toBe("Two.");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("Two.");
   });
 
-  test("or that of the start", async () => {
+  test("the next input of a team with inputTo start goes to the start agent", async () => {
     const store = memoryStore();
     const { team: office } = desk(scripts(), { inputTo: "start" });
     await office.run({ input: "First.", store, thread: "t" }).result;
     const { state } = await office.run({ input: "Second.", store, thread: "t" }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toBe("Triage again.");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("Triage again.");
     expect(state.activeAgent).toBe("triage");
   });
 });
 
-describe("an input filter", () => {
-  test("changes what the next agent's model is shown, in every request, and nothing of the state", async () => {
+describe("hand-off filters", () => {
+  test("a hand-off filter changes every later request of the next agent's model and leaves the state unchanged", async () => {
     const filter: HandoffFilter = (messages, { from, to, args }) => {
       expect([from, to, args]).toEqual(["triage", "billing", {}]);
-      return withoutToolCalls(messages);
+      return removeToolCalls(messages);
     };
     const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
     const billing = scriptedModel([call("look", {}), say("Done.")]);
@@ -248,7 +248,7 @@ describe("an input filter", () => {
     expect(state.messages).toHaveLength(8);
   });
 
-  test("that leaves a call without its answer is refused by a strict provider", async () => {
+  test("a hand-off filter that leaves a call without its answer fails with invalid_transcript", async () => {
     const { team: office } = desk(
       { triage: [call("transfer_to_billing", {})], billing: [say("x")] },
       { filter: (messages) => messages.filter(({ role }) => role !== "tool") },
@@ -257,8 +257,8 @@ describe("an input filter", () => {
   });
 });
 
-describe("what agents of a team keep of their own", () => {
-  test("tools, approval, conditions, channels and context", async () => {
+describe("settings of team members", () => {
+  test("each agent of a team keeps its own tools, approvals, conditions, channels and context", async () => {
     const Person = defineContext({ user: z.string() });
     const Plan = defineContext({ plan: z.string() });
     const paid: number[] = [];
@@ -300,11 +300,11 @@ describe("what agents of a team keep of their own", () => {
     expect(told).toEqual(["For Ann.", "On free."]);
     expect(paid).toEqual([7]);
     const nodes: string[] = [];
-    for await (const step of history(office, { store: at.store, thread: "t" })) nodes.push(step.nodes.join());
+    for await (const step of getHistory(office, { store: at.store, thread: "t" })) nodes.push(step.nodes.join());
     expect(nodes).toEqual(["b_tools", "b", "a_tools", "a", ""]);
   });
 
-  test("a context of one of them that answers later is no context of the team", async () => {
+  test("a team fails with async_schema when an agent's context schema is async", async () => {
     const later = z.string().refine((user) => Promise.resolve(user !== "Ann"));
     const model = scriptedModel([say("Hi.")]);
     const a = createAgent({ name: "a", model, context: defineContext({ plan: z.string() }) });
@@ -314,7 +314,7 @@ describe("what agents of a team keep of their own", () => {
     await expect(result).rejects.toMatchObject({ code: "async_schema" });
   });
 
-  test("the output of the agent that the conversation ends with", async () => {
+  test("a team returns the output of its last active agent", async () => {
     const a = createAgent({ name: "a", model: scriptedModel([call("transfer_to_b", {})]), tools: [handoff("b")] });
     const b = createAgent({
       name: "b",
@@ -325,7 +325,7 @@ describe("what agents of a team keep of their own", () => {
     expect(end).toMatchObject({ status: "done", output: { sum: 3 } });
   });
 
-  test("a filter of what a model is shown does not undo what hooks of the agent did", async () => {
+  test("a hand-off filter keeps request changes made by hooks of the agent", async () => {
     const b = scriptedModel([say("Done.")]);
     const marks = defineMiddleware({
       name: "marks",
@@ -340,7 +340,7 @@ describe("what agents of a team keep of their own", () => {
         createAgent({
           name: "a",
           model: scriptedModel([call("transfer_to_b", {})]),
-          tools: [handoff("b", { filter: withoutToolCalls })],
+          tools: [handoff("b", { filter: removeToolCalls })],
         }),
         createAgent({ name: "b", instructions: "B.", model: b, middleware: [marks] }),
       ],
@@ -349,7 +349,7 @@ describe("what agents of a team keep of their own", () => {
     expect(b.requests[0]?.instructions).toBe("B. Marked 1.");
   });
 
-  test("middleware of the team stands around all of them", async () => {
+  test("team middleware applies to every agent of the team", async () => {
     const seen: string[] = [];
     const watch = defineMiddleware({
       name: "watch",
@@ -364,7 +364,7 @@ describe("what agents of a team keep of their own", () => {
   });
 });
 
-test("a crash between hand-off and answer goes on with the agent that it was handed to", async () => {
+test("a crash after a hand-off and before the answer resumes with the agent that received the hand-off", async () => {
   const store = memoryStore();
   const {
     team: office,
@@ -382,11 +382,11 @@ test("a crash between hand-off and answer goes on with the agent that it was han
   const peer = store.peer();
   store.crash();
   const { state } = await office.resume({ store: peer, thread: "t" }).result;
-  expect(textOf(state.messages.at(-1) as Message)).toBe("Here.");
+  expect(getMessageText(state.messages.at(-1) as Message)).toBe("Here.");
   expect([triage.requests.length, billing.requests.length]).toEqual([1, 1]);
 });
 
-test("a team is drawn with its agents, and may be a tool of another agent", async () => {
+test("the diagram of a team contains its agents, and a team can be a tool of another agent", async () => {
   const { team: office } = desk({ triage: [call("transfer_to_billing", {})], billing: [say("x")] });
   const boss = createAgent({
     name: "boss",
@@ -400,7 +400,7 @@ test("a team is drawn with its agents, and may be a tool of another agent", asyn
     expect(picture).toContain(line);
 });
 
-describe("teams that cannot work", () => {
+describe("invalid teams", () => {
   const model = scriptedModel([]);
   const a = createAgent({ name: "a", model, tools: [handoff("nobody")] });
   const b = createAgent({ name: "b", model });
@@ -438,17 +438,17 @@ describe("teams that cannot work", () => {
       /the agent "a" and the middleware "who" of the team "t" ask different questions/,
     ],
     ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
-  ])("%s are refused", (_what, make, message) => {
+  ])("teams %s are refused", (_what, make, message) => {
     expect(make).toThrow(message);
   });
-  test("the same question and the same tool without a body may be of several", () => {
+  test("several agents of a team may share an interrupt key or a tool without a body", () => {
     const name = z.string();
     const pick = defineTool({ name: "pick", description: "Picks.", input: z.object({}), output: z.string() });
     const member = (of: string) => createAgent({ name: of, model, tools: [pick], middleware: [who(name)] });
     const { interrupts } = team({ name: "t", agents: [member("a"), member("b")] });
     expect(Object.keys(interrupts)).toEqual(["approve", "name", "pick"]);
   });
-  test("a hand-off to what is no agent is refused", () => {
+  test("handoff refuses a target that is neither an agent nor a name, and a filter that is not a function", () => {
     expect(() => handoff(undefined as never)).toThrow(/neither an agent nor the name of one/);
     expect(() => handoff("b", { filter: "x" as never })).toThrow(/filter of the hand-off/);
   });

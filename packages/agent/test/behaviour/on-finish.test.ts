@@ -56,7 +56,7 @@ describe("onFinish", () => {
     },
   );
 
-  test("has the output's type", () => {
+  test("onFinish receives the output with the type of the output schema", () => {
     createAgent({
       name: "a",
       model: scriptedModel([]),
@@ -68,7 +68,7 @@ describe("onFinish", () => {
     });
   });
 
-  test("is not told of an output that is mended, before it fits", async () => {
+  test("onFinish is called once with the repaired output, not with outputs that did not fit", async () => {
     const { agent, told } = made([call("final_answer", {}), say("no"), call("final_answer", { n: 1 })], {
       output: z.object({ n: z.number() }),
     });
@@ -76,7 +76,7 @@ describe("onFinish", () => {
     expect(told.map(({ output }) => output)).toEqual([{ n: 1 }]);
   });
 
-  test("is not told of a run that fails, waits or is cancelled", async () => {
+  test("onFinish is not called for a run that fails, waits or is cancelled", async () => {
     const failing = made([failWith(new Error("no"))]);
     await failing.agent.run({ input: "Go" }).result.catch(() => "failed");
     expect(failing.told).toEqual([]);
@@ -89,7 +89,7 @@ describe("onFinish", () => {
     expect(cancelled.told).toEqual([]);
   });
 
-  test("is told once for each input of a thread, and not by the resume of a run that has finished", async () => {
+  test("onFinish is called once per input of a thread, and not by a resume of a finished run", async () => {
     const store = memoryStore();
     const { agent, told } = made([say("one"), say("two")], { store });
     await agent.run({ thread: "t", input: "Go" }).result;
@@ -98,7 +98,7 @@ describe("onFinish", () => {
     expect(told.map(({ text }) => text)).toEqual(["one", "two"]);
   });
 
-  test("is told again after a crash in its middle, and not after one behind it", async () => {
+  test("onFinish is called again after a crash during the call, and not after a crash behind the call", async () => {
     const store = memoryStore();
     const peer = store.peer();
     const told: string[] = [];
@@ -120,7 +120,7 @@ describe("onFinish", () => {
     expect(told).toHaveLength(2);
   });
 
-  test("fails the run when it throws; a resume tells it again, and the model is not asked again", async () => {
+  test("an onFinish that throws fails the run, and a resume calls onFinish again without a model request", async () => {
     const store = memoryStore();
     const model = scriptedModel([say("one")]);
     let times = 0;

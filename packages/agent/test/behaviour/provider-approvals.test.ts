@@ -59,7 +59,7 @@ test.each([
     true,
     "A person wanted other arguments, and the provider runs the call as it is.",
   ],
-])("a person answers in another process: %s", async (_, answer, isError, text) => {
+])("a provider approval is answered in another process: %s", async (_, answer, isError, text) => {
   const { model, requests } = asking();
   const store = memoryStore();
   const agent = (at: Store) => createAgent({ name: "a", model, providerTools, store: at });
@@ -75,7 +75,7 @@ test.each([
   expect(answers(requests[1]?.messages)).toEqual([["c1", isError, [{ type: "text", text }]]]);
 });
 
-test("calls of tools beside it run meanwhile, and are answered in their order", async () => {
+test("tool calls next to a provider approval run before the approval and are answered in call order", async () => {
   worked.length = 0;
   const { model, requests } = asking([{ type: "call", id: "c2", name: "work", args: {} }]);
   const store = memoryStore();
@@ -87,7 +87,7 @@ test("calls of tools beside it run meanwhile, and are answered in their order", 
   expect(worked).toEqual(["work"]);
 });
 
-test("without a store nobody can be asked: the run fails with what to do", async () => {
+test("a provider approval without a store fails the run with missing_store", async () => {
   const agent = createAgent({ name: "a", model: asking().model, providerTools });
   await expect(agent.run({ input: "go" }).result).rejects.toThrow("missing_store");
 });
@@ -106,7 +106,7 @@ test.each([
   ["deny", true, "This call was refused: nobody answered in time"],
   ["allow", false, "Approved."],
 ] as const)(
-  "a question of the provider waits as long as those of confirmTools, then counts as %s",
+  "a provider approval expires with the time of confirmTools and then counts as %s",
   async (onExpire, isError, text) => {
     const { agent, world, store, first, told } = await asksWith([confirmTools({ expiresMs: 60_000, onExpire })]);
     expect(first).toMatchObject({
@@ -119,7 +119,7 @@ test.each([
   },
 );
 
-test("a yes by a hook that asks is the yes: nobody is asked twice, and a hook that lets it through is none", async () => {
+test("an approval by a confirming hook counts for the provider's call, and a hook that lets the call pass is no approval", async () => {
   const seen: unknown[] = [];
   const sees = defineMiddleware({
     name: "sees",
@@ -145,7 +145,7 @@ test.each([
     [defineMiddleware({ name: "rewrites", beforeTool: () => ({ action: "modify", args: { query: "y" } }) })],
     /rewrites.* wanted other arguments, and the provider runs the call as it is\./,
   ],
-])("hooks decide about a call of the provider before anybody is asked: %s is a no", async (_, middleware, text) => {
+])("hooks refuse a provider approval before an interrupt: %s is a refusal", async (_, middleware, text) => {
   const { first, told } = await asksWith(middleware);
   const [[, isError, content] = []] = told() as readonly (readonly [string, boolean, unknown])[];
   expect([first.status, isError, JSON.stringify(content)]).toEqual(["done", true, expect.stringMatching(text)]);
@@ -155,7 +155,7 @@ test.each([
   ["of a message", [], { maxToolCalls: 1 }, /at most 1 calls/],
   ["of a conversation", [limitCalls({ perThread: 1 })], {}, /limit of 1 calls/],
   ["of a budget", [budget({ toolCalls: 1 })], {}, /budget of 1 tool calls/],
-])("calls that a provider asks about count for limits: %s", async (_, middleware, more, text) => {
+])("provider approvals count for call limits: %s", async (_, middleware, more, text) => {
   const { agent, first } = await asksWith(middleware, more, [{ ...asked, id: "c2" }]);
   expect(first.status === "waiting" && first.interrupts).toHaveLength(1);
   const { state } = await agent.resume({ thread: "t", answers: { approve: true } }).result;
@@ -166,7 +166,7 @@ test.each([
   ]);
 });
 
-test("an approved call of the provider counts as one that was run", async () => {
+test("an approved provider call counts as an executed call", async () => {
   const { agent } = await asksWith([limitCalls({ perThread: 1 })]);
   await agent.resume({ thread: "t", answers: { approve: true } }).result;
   const later = await agent.run({ thread: "t", input: "again" }).result;

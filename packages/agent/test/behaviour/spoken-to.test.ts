@@ -1,5 +1,5 @@
 /** An agent that is spoken to while it works, and the settings of how its calls share time. */
-import { defineTool, memoryStore, type RunHandle, type Store, steer, textOf } from "@statewright/core";
+import { defineTool, getMessageText, memoryStore, type RunHandle, type Store, steer } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -33,19 +33,19 @@ async function talk(settings: Settings, speak: (handle: RunHandle<unknown>, stor
   const agent = createAgent({ name: "talker", model, instructions: "Be brief.", tools: [work], store, ...settings });
   const handle = agent.run({ thread: "t", input: "go" });
   const { state } = await handle.result;
-  const said = state.messages.map((message) => `${message.role}: ${textOf(message)}`);
+  const said = state.messages.map((message) => `${message.role}: ${getMessageText(message)}`);
   return { said, ran, model, agent };
 }
 
-describe("an agent", () => {
-  test("S2.67 has its system prompt, its tools and the way in which calls are executed as settings", async () => {
+describe("steered agents", () => {
+  test("an agent sends its instructions and its tools, and runs its calls by its strategy setting [S2.67]", async () => {
     const { model, ran } = await talk({ strategy: "sequential" }, async () => undefined);
     expect(ran).toEqual(["a", "b", "c"]);
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(["Be brief.", "Be brief."]);
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["work"]);
   });
 
-  test("skips what it has not begun when a person speaks, and goes on with what was said", async () => {
+  test("a steered agent skips calls not yet started and continues with the steered message", async () => {
     const { said, ran } = await talk({ strategy: "sequential" }, (handle) => handle.steer("stop"));
     expect(ran).toEqual(["a"]);
     expect(said.slice(2)).toEqual([
@@ -57,7 +57,7 @@ describe("an agent", () => {
     ]);
   });
 
-  test("finishes its calls where that is its setting, and takes what waits one by one", async () => {
+  test("a steered agent with finish-batch finishes its calls and takes queued messages one by one", async () => {
     const { said } = await talk({ strategy: "sequential", steering: "finish-batch", inbox: "one" }, async (handle) => {
       await handle.steer("first");
       await handle.steer("second");
@@ -76,7 +76,7 @@ describe("an agent", () => {
     ]);
   });
 
-  test("is steered by whoever has its store, and runs no more calls than it may", async () => {
+  test("an agent is steered by another agent with the same store, and its maxToolCalls still applies", async () => {
     const { said } = await talk({ maxToolCalls: 2 }, async (_, store) => {
       await steer(createAgent({ name: "talker", model: scriptedModel([]) }), { store, thread: "t", input: "hurry" });
     });
@@ -89,7 +89,7 @@ describe("an agent", () => {
     ]);
   });
 
-  test("that is spoken to while calls wait for people keeps their questions: a yes to any of them counts", async () => {
+  test("a steered agent keeps its pending approvals, and an approval of any of them counts", async () => {
     const ran: string[] = [];
     const pay = defineTool({
       name: "pay",
@@ -119,7 +119,7 @@ describe("an agent", () => {
     expect(ran).toEqual(["a", "b"]);
   });
 
-  test("without tools goes on too, when something was said while it spoke", async () => {
+  test("an agent without tools continues with a message queued during its reply", async () => {
     const model = scriptedModel([say("one"), say("two")]);
     const agent = createAgent({ name: "plain", model });
     const handle = agent.run({ input: "go" });
@@ -130,6 +130,6 @@ describe("an agent", () => {
       void handle.followUp("and then?");
     });
     const { state } = await handle.result;
-    expect(state.messages.map(textOf)).toEqual(["go", "one", "and then?", "two"]);
+    expect(state.messages.map(getMessageText)).toEqual(["go", "one", "and then?", "two"]);
   });
 });

@@ -5,6 +5,7 @@ import {
   defineState,
   defineTool,
   END,
+  getMessageText,
   isStatewrightError,
   jsonSchemaInput,
   type Message,
@@ -16,13 +17,12 @@ import {
   StatewrightError,
   subgraph,
   type ToolRegistry,
-  textOf,
   toolRegistry,
 } from "@statewright/core";
 import {
   call,
   failWith,
-  modelThatRefusesBadTranscripts,
+  rejectInvalidTranscripts,
   type ScriptedEntry,
   type ScriptedModel,
   say,
@@ -55,8 +55,8 @@ const look = defineTool({
   },
 });
 
-describe("an agent with an output", () => {
-  test("asks a model that keeps schemas for it natively, and gives it typed", async () => {
+describe("structured output", () => {
+  test("an agent with an output requests native output from a model that supports schemas and returns the typed output", async () => {
     const model = native([say('{"item":"lamp","count":2}')]);
     const agent = createAgent({ name: "clerk", model, output: Order });
     const result = await agent.run({ input: "Two lamps." }).result;
@@ -70,7 +70,7 @@ describe("an agent with an output", () => {
     });
   });
 
-  test("asks any other model by a final call, which it must make, and whose answer ends the agent", async () => {
+  test("an agent with an output uses a required final call for other models, and its answer ends the agent", async () => {
     const model = scriptedModel([final("lamp", 2)]);
     const agent = createAgent({ name: "clerk", model, output: Order });
     const result = await agent.run({ input: "Two lamps." }).result;
@@ -80,7 +80,7 @@ describe("an agent with an output", () => {
     expect(model.requests[0]?.output).toBeUndefined();
   });
 
-  test("takes the strategy that it is told, with a name and a description", async () => {
+  test("an output may set its strategy, name and description", async () => {
     const keeps = native([final("lamp", 2)]);
     const byTool = createAgent({
       name: "clerk",
@@ -99,7 +99,7 @@ describe("an agent with an output", () => {
     expect(plain.requests[0]?.output).toMatchObject({ name: "order" });
   });
 
-  test("asks by a final call where a model that stands in keeps no schema", async () => {
+  test("a fallback model without schema support is asked for the output by a final call", async () => {
     const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: false } });
     const other = scriptedModel([final("lamp", 2)], { id: "other" });
     const agent = createAgent({
@@ -113,7 +113,7 @@ describe("an agent with an output", () => {
     expect(other.requests[0]?.tools.map(({ name }) => name)).toEqual(["final_answer"]);
   });
 
-  test("gives the schema's output, not what the model wrote: what it transforms is made anew", async () => {
+  test("an output is the transformed value of its schema, not the text of the model", async () => {
     const output = z.object({ at: z.string().transform((text) => new Date(text)) });
     const agent = createAgent({ name: "clerk", model: native([say('{"at":"2026-01-02"}')]), output });
     const result = await agent.run({ input: "When?" }).result;
@@ -129,14 +129,14 @@ describe("an agent with an output", () => {
       { value: { kind: "b" } },
       { kind: "b" },
     ],
-  ] as const)("may be %s: the model is asked for an object that holds it", async (_what, output, said, expected) => {
+  ] as const)("an output that is %s is requested inside an object", async (_what, output, said, expected) => {
     const model = native([say(JSON.stringify(said))]);
     const agent = createAgent({ name: "clerk", model, output: output as z.ZodType<unknown> });
     expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: expected });
     expect(model.requests[0]?.output?.schema).toMatchObject({ type: "object", required: ["value"] });
   });
 
-  test("may be a schema that refers to itself, at the top and inside an object that holds it", async () => {
+  test("an output schema may be recursive, at the top level and inside a wrapper object", async () => {
     type Tree = { readonly name: string; readonly parts: readonly Tree[] };
     const Tree: z.ZodType<Tree> = z.object({
       name: z.string(),
@@ -160,7 +160,7 @@ describe("an agent with an output", () => {
     expect(schema).toContain("$ref");
   });
 
-  test("may be described by a JSON Schema", async () => {
+  test("an output may be described by a JSON Schema", async () => {
     const output = jsonSchemaInput<{ readonly ok: boolean }>({
       type: "object",
       properties: { ok: { type: "boolean" } },
@@ -178,20 +178,20 @@ describe("an agent with an output", () => {
     ["a schema that JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot say/],
     ["a strategy that there is not", { schema: Order, strategy: "json" }, /strategy.+"native" or "tool"/],
     ["repairs below 0", { schema: Order, repairs: -1 }, /repairs/],
-  ])("%s is refused where the agent is made", (_what, output, says) => {
+  ])("an agent output with %s is refused at creation", (_what, output, says) => {
     expect(() => createAgent({ name: "clerk", model: scriptedModel([]), output: output as typeof Order })).toThrow(
       says,
     );
   });
 
-  test("no tool of its may have the name of the final call", () => {
+  test("a tool with the name of the final call is refused in an agent with an output", () => {
     const taken = defineTool({ ...described, name: "final_answer" });
     expect(() => createAgent({ name: "clerk", model: scriptedModel([]), tools: [taken], output: Order })).toThrow(
       /final_answer/,
     );
   });
 
-  test("no tool is shown to a provider under the name of the final call, whenever the alias is given", () => {
+  test("a provider alias equal to the name of the final call is refused, whenever the alias is registered", () => {
     const agentOf = (registry: ToolRegistry) =>
       createAgent({ name: "clerk", model: scriptedModel([]), tools: registry, output: Order });
     const before = toolRegistry([look]).alias("acme", "look", "final_answer");
@@ -206,7 +206,7 @@ describe("an agent with an output", () => {
     expect(after.names()).toEqual(["look"]);
   });
 
-  test("has none when it ends in another way, and the result says how", async () => {
+  test("an agent with an output that ends by a tool has no output, and its result states the end", async () => {
     const submit = defineTool({
       name: "submit",
       description: "Ends the work.",
@@ -223,7 +223,7 @@ describe("an agent with an output", () => {
   });
 });
 
-describe("an output beside tools", () => {
+describe("output with tools", () => {
   const withTools = (script: readonly ScriptedEntry[], more: { readonly native?: boolean } = {}) => {
     const model = { ...scriptedModel(script), ...(more.native && { structuredOutput: true }) };
     return { model, agent: createAgent({ name: "clerk", model, tools: [look], output: Order }) };
@@ -232,40 +232,40 @@ describe("an output beside tools", () => {
   test.each([
     ["natively", true, say('{"item":"lamp","count":2}')],
     ["by a final call", false, final("lamp", 2)],
-  ] as const)("comes %s after the tools that were needed", async (_how, keeps, answer) => {
+  ] as const)("an output is returned %s after the tool calls that precede it", async (_how, keeps, answer) => {
     const { model, agent } = withTools([call("look", { word: "lamp" }), answer], { native: keeps });
     expect(await agent.run({ input: "Two lamps." }).result).toMatchObject({ output: order });
     expect(model.requests).toHaveLength(2);
     expect(model.requests[0]?.tools.some(({ name }) => name === "look")).toBe(true);
   });
 
-  test("in one message with other calls they run first, each is answered in its place, and the agent ends", async () => {
+  test("tool calls next to a final call run first, each is answered in place, and the agent ends", async () => {
     const { model, agent } = withTools([[final("lamp", 2), call("look", { word: "lamp" })]]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ status: "done", output: order });
-    expect(state.messages.slice(2).map(textOf)).toEqual(["Given.", "lamp is there"]);
+    expect(state.messages.slice(2).map(getMessageText)).toEqual(["Given.", "lamp is there"]);
     expect(model.requests).toHaveLength(1);
   });
 
-  test("is not taken when another call of its message failed: the model did not know that yet", async () => {
+  test("a final call is rejected when another call of its message failed", async () => {
     const { model, agent } = withTools([[call("look", { word: "nothing" }), final("lamp", 2)], final("lamp", 1)]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ output: { item: "lamp", count: 1 } });
-    expect(textOf(state.messages[3] as Message)).toMatch(/^Not taken: another call of the same message failed/);
+    expect(getMessageText(state.messages[3] as Message)).toMatch(/^Not taken: another call of the same message failed/);
     expect(model.requests).toHaveLength(2);
   });
 
-  test("given twice in a message the first counts", async () => {
+  test("of two final calls in one message the first counts", async () => {
     const { agent } = withTools([[final("lamp", 2), final("lamp", 3)]]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ output: order });
-    expect(state.messages.slice(2).map(textOf)).toEqual([
+    expect(state.messages.slice(2).map(getMessageText)).toEqual([
       "Given.",
       "Not taken: it was given in this message already. Give it again.",
     ]);
   });
 
-  test("the final call is shown whatever tools are allowed, and no policy about tools refuses it", async () => {
+  test("the final call is advertised whatever tools are allowed, and tool policies do not refuse it", async () => {
     const model = scriptedModel([final("lamp", 2)]);
     const agent = createAgent({
       name: "clerk",
@@ -285,7 +285,7 @@ describe("an output beside tools", () => {
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["final_answer"]);
   });
 
-  test("a message that was cut off gives no output", async () => {
+  test("a truncated message returns no output", async () => {
     const replies: ModelReply[] = [
       {
         finish: "length",
@@ -297,14 +297,14 @@ describe("an output beside tools", () => {
       },
     ];
     const model: Model = { id: "cut", respond: async () => replies.shift() as ModelReply };
-    const agent = createAgent({ name: "clerk", model: modelThatRefusesBadTranscripts(model), output: Order });
+    const agent = createAgent({ name: "clerk", model: rejectInvalidTranscripts(model), output: Order });
     const { state, ...result } = await agent.run({ input: "Go" }).result;
     expect(result).toMatchObject({ output: { count: 3 } });
-    expect(textOf(state.messages[2] as Message)).toMatch(/cut off/);
+    expect(getMessageText(state.messages[2] as Message)).toMatch(/cut off/);
   });
 });
 
-describe("an output that does not fit", () => {
+describe("invalid output", () => {
   test.each([
     [
       "natively",
@@ -321,17 +321,20 @@ describe("an output that does not fit", () => {
         "Your answer does not fit its schema: it is no JSON. Give your answer by calling final_answer.",
       ],
     ],
-  ] as const)("goes back to the model with what is wrong, %s", async (_how, keeps, script, said) => {
-    const model = keeps ? native(script) : scriptedModel(script);
-    const agent = createAgent({ name: "clerk", model, output: Order });
-    const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
-    expect(result).toMatchObject({ status: "done", output: order });
-    expect(model.requests).toHaveLength(3);
-    const answers = state.messages.filter(({ role }) => role !== "assistant").slice(1);
-    for (const [index, begins] of said.entries()) expect(textOf(answers[index] as Message)).toContain(begins);
-  });
+  ] as const)(
+    "an output that does not fit is returned to the model with the error, %s",
+    async (_how, keeps, script, said) => {
+      const model = keeps ? native(script) : scriptedModel(script);
+      const agent = createAgent({ name: "clerk", model, output: Order });
+      const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
+      expect(result).toMatchObject({ status: "done", output: order });
+      expect(model.requests).toHaveLength(3);
+      const answers = state.messages.filter(({ role }) => role !== "assistant").slice(1);
+      for (const [index, begins] of said.entries()) expect(getMessageText(answers[index] as Message)).toContain(begins);
+    },
+  );
 
-  test("fails the run when the tries are used up, with the last text; all is kept, and each resume gives one more try", async () => {
+  test("a run without repairs left fails with the last text, keeps its messages, and each resume allows one more try", async () => {
     const store = memoryStore();
     const model = native([say("one"), say("two"), say("three"), say("four"), say('{"item":"lamp","count":2}')]);
     const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 2 }, store });
@@ -344,7 +347,7 @@ describe("an output that does not fit", () => {
     expect(again).toMatchObject({ code: "invalid_output", details: { text: "four" } });
     const { state, ...result } = await agent.resume({ thread: "t" }).result;
     expect(result).toMatchObject({ status: "done", output: order });
-    expect(state.messages.filter(({ role }) => role === "assistant").map(textOf)).toEqual([
+    expect(state.messages.filter(({ role }) => role === "assistant").map(getMessageText)).toEqual([
       "one",
       "two",
       "three",
@@ -353,7 +356,7 @@ describe("an output that does not fit", () => {
     ]);
   });
 
-  test("a resume whose model works on before it tries again goes on, and says nothing of tools that were all shown", async () => {
+  test("a resume after an invalid output continues with further tool calls and gives no hint about tools that were all advertised", async () => {
     const store = memoryStore();
     const model = scriptedModel([
       call("final_answer", { item: "lamp" }),
@@ -369,7 +372,7 @@ describe("an output that does not fit", () => {
     expect(state.messages.filter((message) => "offered" in message)).toEqual([]);
   });
 
-  test("with no repairs fails at the first", async () => {
+  test("an output with repairs 0 fails at the first invalid answer", async () => {
     const model = scriptedModel([call("final_answer", { item: "lamp" })]);
     const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 0 } });
     const error = await agent.run({ input: "Go" }).result.catch((thrown: unknown) => thrown);
@@ -377,7 +380,7 @@ describe("an output that does not fit", () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  test("tries begin anew with the next words of a person", async () => {
+  test("the repair count of an output restarts with each user message", async () => {
     const store = memoryStore();
     const model = native([say("one"), say('{"item":"lamp","count":2}'), say("two"), say('{"item":"sofa","count":1}')]);
     const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 1 }, store });
@@ -386,8 +389,8 @@ describe("an output that does not fit", () => {
   });
 });
 
-describe("an output", () => {
-  test("is given again by a resume of a thread that has finished, and survives a crash before its end", async () => {
+describe("output of a thread", () => {
+  test("a resume of a finished thread returns the output again, and the output survives a crash before the end", async () => {
     const store = memoryStore();
     const model = scriptedModel([call("look", { word: "lamp" }), final("lamp", 2)]);
     let isFirst = true;
@@ -415,7 +418,7 @@ describe("an output", () => {
     expect(model.requests).toHaveLength(2);
   });
 
-  test("that was given to another version of the agent, with hooks at work at its end, still fits", async () => {
+  test("an output returned under another agent version, with active end hooks, still fits after a resume", async () => {
     const store = memoryStore();
     const peer = store.peer();
     let isFirst = true;
@@ -437,8 +440,8 @@ describe("an output", () => {
     };
     const notes = defineMiddleware({
       name: "notes",
-      afterAgent: async ({ messages: said }, { ask }) => {
-        await ask("notes", { model: small, request: { messages: said.slice(0, 1), tools: [] } });
+      afterAgent: async ({ messages }, { ask }) => {
+        await ask("notes", { model: small, request: { messages: messages.slice(0, 1), tools: [] } });
       },
     });
     const clerk = (version: number) =>
@@ -460,12 +463,12 @@ describe("an output", () => {
     expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
   });
 
-  test("passes from an inner agent to the graph around it", async () => {
+  test("the output of an inner agent is passed to its outer graph", async () => {
     const clerk = createAgent({ name: "clerk", model: scriptedModel([final("lamp", 2)]), output: Order });
     const desk = defineGraph({ name: "desk", state: defineState({ words: z.string(), count: z.number().default(0) }) })
       .nodes({
         clerk: subgraph(clerk, {
-          input: (state) => clerk.inputOf(state.words),
+          input: (state) => clerk.toInput(state.words),
           output: (given) => {
             expectTypeOf(given).toEqualTypeOf<{ item: string; count: number } | undefined>();
             return { count: given?.count ?? 0 };
@@ -477,7 +480,7 @@ describe("an output", () => {
     expect(state.count).toBe(2);
   });
 
-  test("streams as it is written", async () => {
+  test("the arguments of a final call are streamed as call deltas", async () => {
     const byCall = createAgent({ name: "clerk", model: scriptedModel([final("lamp", 2)]), output: Order });
     let args = "";
     for await (const event of byCall.stream({ input: "Go" }))
@@ -486,7 +489,7 @@ describe("an output", () => {
   });
 });
 
-describe("the text of an output", () => {
+describe("output text", () => {
   const spaced = '{ "item": "lamp", "count": 2 }';
   /** Its arguments stream as a model may write them, not as they stand in the message. */
   const calling: Model = {
@@ -519,11 +522,11 @@ describe("the text of an output", () => {
       native([[say("I look it up."), call("look", { word: "lamp" })], say(spaced)]),
       [`I look it up.\n${spaced}`, spaced],
     ],
-  ])("is JSON, as it comes and in the result, asked for %s", async (_, model, expected) => {
+  ])("the text of an output is JSON in the stream and in the result, requested %s", async (_, model, expected) => {
     expect(await told(model)).toEqual(expected);
   });
 
-  test("that a hook has changed is void, and comes whole", async () => {
+  test("an output changed by a hook retracts its streamed text and is emitted complete", async () => {
     const model = scriptedModel([final("lamp", 2)]);
     const doubling = defineMiddleware({
       name: "doubling",
@@ -536,12 +539,12 @@ describe("the text of an output", () => {
     });
     const run = createAgent({ name: "clerk", model, output: Order, middleware: [doubling] }).run({ input: "Go" });
     const pieces: string[] = [];
-    for await (const piece of run.text({ voided: (text) => `<${text}>` })) pieces.push(piece);
+    for await (const piece of run.text({ formatRetracted: (text) => `<${text}>` })) pieces.push(piece);
     expect(pieces.slice(-2)).toEqual(['<{"item":"lamp","count":2}>', '{"item":"lamp","count":4}']);
   });
 });
 
-test("what asks for an output that fits is no word of a person: what the person said stays, and is all that is looked at", async () => {
+test("a repair request for an output is no user message: trimming keeps the input, and input guardrails check only the input", async () => {
   const looked: string[] = [];
   const model = native([say("Lamps."), say("{}"), say('{"item": "lamp", "count": 2}')]);
   const middleware = [
@@ -556,10 +559,10 @@ test("what asks for an output that fits is no word of a person: what the person 
   const agent = createAgent({ name: "clerk", model, output: Order, middleware });
   expect((await agent.run({ input: "Two lamps." }).result).output).toEqual(order);
   expect(looked).toEqual(["Two lamps."]);
-  expect(model.requests.map(({ messages }) => messages.map(textOf)[0])).toEqual(Array(3).fill("Two lamps."));
+  expect(model.requests.map(({ messages }) => messages.map(getMessageText)[0])).toEqual(Array(3).fill("Two lamps."));
 });
 
-describe("an output while it is written", () => {
+describe("partial output", () => {
   async function partials(model: Model, output: z.ZodType<unknown>): Promise<readonly unknown[]> {
     const found: unknown[] = [];
     const run = createAgent({ name: "clerk", model, output }).run({ input: "Go" });
@@ -568,7 +571,7 @@ describe("an output while it is written", () => {
     return found;
   }
 
-  test("grows part by part, and is whole at the end", async () => {
+  test("partial output grows part by part and is complete at the end", async () => {
     const model = native([say('{"item": "a red lamp", "count": 2}')]);
     expect(await partials(model, Order)).toEqual([
       {},
@@ -579,19 +582,19 @@ describe("an output while it is written", () => {
     ]);
   });
 
-  test("is read between the fences that models put around JSON", async () => {
+  test("partial output is parsed from inside Markdown code fences", async () => {
     const model = native([say(["```", "json\n{", '"item": "lamp"', ', "count": 2}', "\n```"])]);
     expect(await partials(model, Order)).toEqual([{}, { item: "lamp" }, order]);
   });
 
-  test("is read by a final call too, and out of the object that holds it", async () => {
+  test("partial output is parsed from a final call and from a wrapper object", async () => {
     const byCall = await partials(scriptedModel([call("final_answer", { item: "lamp", count: 2 })]), Order);
     expect(byCall.at(-1)).toEqual(order);
     const listed = await partials(native([say('{"value": ["a", "b"]}')]), z.array(z.string()));
     expect(listed).toEqual([["a"], ["a", "b"]]);
   });
 
-  test("begins anew with an answer that is mended; other words are none of it", async () => {
+  test("partial output restarts with a repaired answer and ignores other text", async () => {
     const found = await partials(
       native([say("It is {odd}"), say('{"item": "sofa"}'), say('{"item": "lamp", "count": 2}')]),
       Order,
@@ -599,7 +602,7 @@ describe("an output while it is written", () => {
     expect(found).toEqual([{}, { item: "sofa" }, {}, { item: "lamp" }, order]);
   });
 
-  test("is typed with every part missing, and refused where there is no output", () => {
+  test("partial output is typed as partial and refused for an agent without an output", () => {
     const agent = createAgent({
       name: "clerk",
       model: native([say("{}")]),
@@ -615,7 +618,7 @@ describe("an output while it is written", () => {
   });
 });
 
-describe("an output survives a crash at every event", () => {
+describe("output across crashes", () => {
   const script = [call("look", { word: "lamp" }), call("final_answer", { item: "lamp" }), final("lamp", 2)];
 
   async function crashedAt(nth: number): Promise<string> {
@@ -647,14 +650,14 @@ describe("an output survives a crash at every event", () => {
     return first;
   }
 
-  test("and nothing of the conversation is lost or doubled", async () => {
+  test("a crash at any event of an agent with an output loses and duplicates no message", async () => {
     let nth = 1;
     while ((await crashedAt(nth)) !== "ended before") nth += 1;
     expect(nth).toBeGreaterThan(20);
   });
 });
 
-test("an output schema that answers later fails the run in both strategies: the model is not told to mend it", async () => {
+test("an async output schema fails the run in both strategies without a repair request", async () => {
   const item = z.string().refine((name) => Promise.resolve(name !== ""));
   const answers = { tool: [call("final_answer", { item: "lamp" })], native: say('{"item":"lamp"}') };
   for (const strategy of ["tool", "native"] as const) {

@@ -21,7 +21,7 @@ const chief = createAgent({
   tools: [agentTool(scout, { name: "ask_scout", description: "Ask the scout." })],
 });
 
-test("the model of a test answers for sub-agents too, and their tools are counted over a crash", async () => {
+test("a test model answers for sub-agents too, and tool executions of sub-agents are counted across a crash", async () => {
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
     if (last?.role === "tool") return say("done");

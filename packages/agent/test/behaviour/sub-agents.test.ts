@@ -7,18 +7,19 @@ import {
   inputGuardrail,
   limitCalls,
   outputGuardrail,
+  sumUsage,
   turnCountIs,
-  usageIn,
 } from "@statewright/agent";
 import {
-  callsOf,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
+  getMessageText,
   interruptFor,
+  listToolCalls,
   type Message,
   type ModelRequest,
   memoryStore,
@@ -27,7 +28,6 @@ import {
   START,
   StatewrightError,
   subgraph,
-  textOf,
   toMermaid,
   toolRegistry,
 } from "@statewright/core";
@@ -39,13 +39,13 @@ import { payingInto } from "../support/pay.ts";
 /** The text of the last message of a request. */
 function lastOf({ messages }: ModelRequest): string {
   const last = messages.at(-1);
-  return last === undefined ? "" : textOf(last);
+  return last === undefined ? "" : getMessageText(last);
 }
 
 /** What the last calls were answered. */
 function answersIn(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) =>
-    message.role === "tool" ? [`${message.isError ? "error: " : ""}${textOf(message)}`] : [],
+    message.role === "tool" ? [`${message.isError ? "error: " : ""}${getMessageText(message)}`] : [],
   );
 }
 
@@ -79,11 +79,11 @@ function boss(tools: Parameters<typeof createAgent>[0]["tools"], ...tasks: reado
   return { model, agent: createAgent({ name: "boss", model, ...(tools && { tools }) }) };
 }
 
-describe("an agent as a tool", () => {
-  test("is called by its name with a task, and only its answer goes to the model that called it", async () => {
+describe("agents as tools", () => {
+  test("an agent tool is called with a task, and only its answer reaches the calling model", async () => {
     const { agent, model } = boss([agentTool(researcher(), { description: "Researches a topic." })], "bees");
     const { state } = await agent.run({ input: "Find out." }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toBe("bees: found");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("bees: found");
     const [first, second] = model.requests;
     expect(first?.tools).toMatchObject([
       { name: "researcher", description: "Researches a topic.", inputSchema: { required: ["task"] } },
@@ -93,7 +93,7 @@ describe("an agent as a tool", () => {
     expect(JSON.stringify(second?.messages)).not.toContain("look_up");
   });
 
-  test("takes arguments of its own, a prompt, state and context made for it, and gives typed output", async () => {
+  test("an agent tool may have its own arguments, prompt, state and context, and returns typed output", async () => {
     const Outer = defineContext({ user: z.string(), plan: z.enum(["free", "paid"]) });
     const Inner = defineContext({ name: z.string() });
     const told: string[] = [];
@@ -135,7 +135,7 @@ describe("an agent as a tool", () => {
     expect(results).toEqual([3]);
   });
 
-  test("gives its output as data where it has one and nothing else is said", async () => {
+  test("an agent tool with an output schema returns its output as data by default", async () => {
     const counter = createAgent({
       name: "counter",
       output: z.object({ count: z.int() }),
@@ -151,14 +151,14 @@ describe("an agent as a tool", () => {
     expect(answer?.content).toEqual([{ type: "json", value: { count: 3 } }]);
   });
 
-  test("is drawn inside the tools of the agent that has it", () => {
+  test("the diagram of an agent contains its sub-agent inside the tool node", () => {
     const { agent } = boss([agentTool(researcher(), { description: "Researches." })]);
     expect(toMermaid(agent)).toContain("subgraph tools_researcher [researcher]");
   });
 });
 
-describe("several sub-agents in one message", () => {
-  test("run side by side; their events say within which call, and the answers stand in call order", async () => {
+describe("parallel sub-agents", () => {
+  test("sub-agents of one message run in parallel, their events name the call, and the answers are in call order", async () => {
     const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants", "bees", "cats");
     const run = agent.run({ input: "Find out.", store: memoryStore(), thread: "t" });
     const events: RunEvent[] = [];
@@ -181,7 +181,7 @@ describe("several sub-agents in one message", () => {
     expect(order.slice(0, 3)).toEqual(["model.started 1:0:0", "model.started 1:0:1", "model.started 1:0:2"]);
   });
 
-  test("the text of the run is what the outermost agent says", async () => {
+  test("the text stream of a run contains only the text of the outermost agent", async () => {
     const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants");
     const run = agent.run({ input: "Find out." });
     let text = "";
@@ -190,7 +190,7 @@ describe("several sub-agents in one message", () => {
     await run.result;
   });
 
-  test("the tokens of all of them are told with their answers, failed ones too, and add up in the conversation", async () => {
+  test("token usage of all sub-agents, also failed ones, is reported with their answers and summed in the conversation", async () => {
     const usage = { inputTokens: 10, outputTokens: 5 };
     const worker = createAgent({
       name: "researcher",
@@ -217,13 +217,13 @@ describe("several sub-agents in one message", () => {
     const { state } = await agent.run({ input: "Go." }).result;
     const used = state.messages.flatMap((message) => (message.role === "tool" ? [message.usage] : []));
     expect(used).toEqual([{ inputTokens: 20, outputTokens: 10 }, { inputTokens: 20, outputTokens: 10 }, undefined]);
-    expect(usageIn(state.messages)).toEqual({ inputTokens: 60, outputTokens: 30 });
+    expect(sumUsage(state.messages)).toEqual({ inputTokens: 60, outputTokens: 30 });
     // No request holds it.
     expect(JSON.stringify(model.requests)).not.toContain('"usage":{"inputTokens":20');
   });
 });
 
-describe("questions of a sub-agent", () => {
+describe("sub-agent interrupts", () => {
   const paid: number[] = [];
   const pay = payingInto(paid, (cents) => `paid ${cents}`);
   const first = defineMiddleware({
@@ -250,7 +250,7 @@ describe("questions of a sub-agent", () => {
     return { model, agent: createAgent({ name: "desk", model, tools: [agentTool(clerk, { description: "Pays." })] }) };
   }
 
-  test("come to the outermost caller as clerk.approve, and each is answered for itself", async () => {
+  test("interrupts of a sub-agent reach the outermost caller as clerk.approve, and each is answered separately", async () => {
     paid.length = 0;
     const store = memoryStore();
     const { agent, model } = desk();
@@ -278,7 +278,7 @@ describe("questions of a sub-agent", () => {
   });
 });
 
-describe("a sub-agent without an answer", () => {
+describe("unanswered sub-agents", () => {
   const endless = (more: Partial<Parameters<typeof createAgent>[0]> = {}) =>
     createAgent({
       name: "researcher",
@@ -295,21 +295,21 @@ describe("a sub-agent without an answer", () => {
     return [status, ...answersIn(state.messages)];
   }
 
-  test("T55 that a condition stopped is no success: the model reads why, and what it had found", async () => {
+  test("a sub-agent stopped by stopWhen is an error, and the model reads the reason and the last text [T55]", async () => {
     expect(await answerOf(endless({ stopWhen: turnCountIs(3) }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: it was ended by stopWhen. What it had found so far: Note 3.",
     ]);
   });
 
-  test("T55 that middleware of its own ended says so, and the agent that called it goes on", async () => {
+  test("a sub-agent ended by its own middleware returns an error with the reason, and the calling agent continues [T55]", async () => {
     expect(await answerOf(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. What it had found so far: Note 3.",
     ]);
   });
 
-  test("T55 that a hook ended with words for a budget is an error with these words", async () => {
+  test("a sub-agent ended by a hook for a budget returns an error with the reason of the hook [T55]", async () => {
     const budget = defineMiddleware({
       name: "budget",
       beforeModel: (request, { end }) =>
@@ -323,7 +323,7 @@ describe("a sub-agent without an answer", () => {
     ]);
   });
 
-  test("whose answer was cut off at the length limit is an error", async () => {
+  test("a sub-agent answer truncated at the length limit is an error", async () => {
     const cut = createAgent({
       name: "researcher",
       model: {
@@ -337,7 +337,7 @@ describe("a sub-agent without an answer", () => {
     ]);
   });
 
-  test("whose answer the provider withheld is an error, unless that counts as an end", async () => {
+  test("a sub-agent answer withheld by the provider is an error, unless accept lists that end", async () => {
     const withheld = createAgent({
       name: "researcher",
       model: { id: "withheld", respond: async () => ({ content: [], finish: "filter" as const }) },
@@ -372,7 +372,7 @@ describe("a sub-agent without an answer", () => {
       inputGuardrail({ check: () => ({ refuse: "I do no homework.", reason: "homework" }) }),
       "a guardrail refused: homework. It said: I do no homework.",
     ],
-  ])("that a guardrail refused gives the reason and its words: %s", async (_what, guardrail, said) => {
+  ])("a sub-agent refused by a guardrail returns the reason and its text: %s", async (_what, guardrail, said) => {
     const guarded = createAgent({
       name: "researcher",
       model: scriptedModel(() => say("It is Ann.")),
@@ -381,7 +381,7 @@ describe("a sub-agent without an answer", () => {
     expect(await answerOf(guarded)).toEqual(["done", `error: researcher was stopped before it had an answer: ${said}`]);
   });
 
-  test("that failed says so and nothing of how", async () => {
+  test("a failed sub-agent returns an error without the cause", async () => {
     const broken = createAgent({
       name: "researcher",
       model: scriptedModel([
@@ -392,7 +392,7 @@ describe("a sub-agent without an answer", () => {
     expect(await answerOf(broken)).toEqual(["done", "error: researcher failed before it had an answer."]);
   });
 
-  test("may be let through by saying which ends count", async () => {
+  test("accept of an agent tool lists the ends that count as success", async () => {
     const worker = endless({ stopWhen: turnCountIs(1) });
     const tool = agentTool(worker, {
       description: "Researches.",
@@ -404,7 +404,7 @@ describe("a sub-agent without an answer", () => {
     expect(answersIn(state.messages)).toEqual(["stopWhen after 3"]);
   });
 
-  test("that is cancelled with the run is cancelled: its call is answered so, and the run is", async () => {
+  test("a sub-agent is cancelled with its run, and its tool call is answered as cancelled", async () => {
     const world = virtualClock();
     const hanging = createAgent({
       name: "researcher",
@@ -425,7 +425,7 @@ describe("a sub-agent without an answer", () => {
   });
 });
 
-describe("what stands around a sub-agent", () => {
+describe("middleware around sub-agents", () => {
   const worker = () =>
     createAgent({
       name: "researcher",
@@ -435,7 +435,7 @@ describe("what stands around a sub-agent", () => {
       tools: [lookUp],
     });
 
-  test("T54 is a budget of the agent that calls it: the whole tree spends from it", async () => {
+  test("a budget of the calling agent covers its whole tree of sub-agents [T54]", async () => {
     const model = scriptedModel([call("researcher", { task: "x" }), say("never")]);
     const agent = createAgent({
       name: "boss",
@@ -451,7 +451,7 @@ describe("what stands around a sub-agent", () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  test("asks a person to extend a budget from inside a sub-agent too", async () => {
+  test("a budget exceeded inside a sub-agent interrupts for an extension", async () => {
     const agent = createAgent({
       name: "boss",
       model: scriptedModel([call("researcher", { task: "x" }), say("Done.")]),
@@ -467,7 +467,7 @@ describe("what stands around a sub-agent", () => {
     expect(end).toMatchObject({ status: "done", ended: { by: "answer" } });
   });
 
-  test("T54 is middleware that says that it is inherited, and no other", async () => {
+  test("only middleware with inherited set applies to sub-agents [T54]", async () => {
     const seen: string[] = [];
     const watch = (name: string, inherited: boolean) =>
       defineMiddleware({
@@ -492,11 +492,11 @@ describe("what stands around a sub-agent", () => {
   });
 });
 
-describe("a policy of the agent that calls", () => {
+describe("policies of a calling agent", () => {
   test.each([
     ["is about its own calls", confirmTools(), "done", [7]],
     ["asks about those of sub-agents where it is handed down", { ...confirmTools(), inherited: true }, "waiting", []],
-  ] as const)("%s", async (_, policy, status, made) => {
+  ] as const)("a policy of a calling agent %s", async (_, policy, status, made) => {
     const paid: number[] = [];
     const pay = payingInto(paid);
     const clerk = createAgent({
@@ -520,8 +520,8 @@ describe("a policy of the agent that calls", () => {
   });
 });
 
-describe("an agent as a node of a graph", () => {
-  test("gets what is mapped, gives what is mapped, streams within its node, and keeps channels of its own", async () => {
+describe("agents as graph nodes", () => {
+  test("an agent node maps input and output, streams within its node, and keeps its own channels", async () => {
     const clerk = createAgent({
       name: "clerk",
       state: defineState({ tone: z.string() }),
@@ -534,8 +534,8 @@ describe("an agent as a node of a graph", () => {
     })
       .nodes({
         clerk: subgraph(clerk, {
-          input: ({ question }) => ({ ...clerk.inputOf(question), tone: "kind" }),
-          output: ({ messages }) => ({ answer: textOf(messages.at(-1) as Message) }),
+          input: ({ question }) => ({ ...clerk.toInput(question), tone: "kind" }),
+          output: ({ messages }) => ({ answer: getMessageText(messages.at(-1) as Message) }),
         }),
         shout: ({ answer }) => ({ answer: answer.toUpperCase() }),
       })
@@ -558,13 +558,13 @@ describe("an agent as a node of a graph", () => {
   });
 });
 
-describe("an agent that calls itself", () => {
-  test("does so as deep as 5, and reads then that it may not", async () => {
+describe("recursive agents", () => {
+  test("an agent may call itself to a depth of 5, and a deeper call is refused with an error to the model", async () => {
     const deepest: string[] = [];
     const model = scriptedModel((request) => {
       const last = request.messages.at(-1);
       if (last?.role === "user") return call("helper", { task: `${lastOf(request)}+` });
-      if (last !== undefined && textOf(last).startsWith("Not run")) deepest.push(textOf(last));
+      if (last !== undefined && getMessageText(last).startsWith("Not run")) deepest.push(getMessageText(last));
       return say(
         lastOf(request).startsWith("Not run")
           ? `stopped at ${lastOf({ ...request, messages: request.messages.slice(0, 1) })}`
@@ -575,38 +575,38 @@ describe("an agent that calls itself", () => {
     const helper = createAgent({ name: "helper", model, tools });
     tools.register(agentTool(helper, { description: "Helps." }));
     const { state } = await helper.run({ input: "go", store: memoryStore(), thread: "t" }).result;
-    expect(textOf(state.messages.at(-1) as Message)).toBe("stopped at go+++++");
+    expect(getMessageText(state.messages.at(-1) as Message)).toBe("stopped at go+++++");
     expect(deepest).toHaveLength(1);
     expect(deepest[0]).toContain("5 deep");
   });
 });
 
-test("the tool that an agent is says of itself that it may be begun again", () => {
+test("an agent tool declares the effect idempotent", () => {
   const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
   expect(agent.tools.map(({ spec }) => spec.name)).toEqual(["researcher"]);
   expect(agent.tools[0]?.spec.effect).toBe("idempotent");
 });
 
-test("a conversation goes on over several inputs, each with sub-agents of its own", async () => {
+test("a conversation continues over several inputs, each with its own sub-agent calls", async () => {
   const store = memoryStore();
   const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
   await agent.run({ input: "One.", store, thread: "t" }).result;
   const { state } = await agent.run({ input: "Two.", store, thread: "t" }).result;
   expect(answersIn(state.messages)).toEqual(["bees: found", "bees: found"]);
-  const calls = state.messages.flatMap((message) => (message.role === "assistant" ? callsOf(message) : []));
+  const calls = state.messages.flatMap((message) => (message.role === "assistant" ? listToolCalls(message) : []));
   expect(calls).toHaveLength(2);
 });
 
-describe("options that cannot work", () => {
-  test("an agent that is known later needs a name", () => {
+describe("invalid agent tools", () => {
+  test("agentTool with an agent factory requires a name", () => {
     expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(/no name/);
   });
-  test("an option that there is not is refused", () => {
+  test("agentTool refuses an unknown option", () => {
     expect(() => agentTool(researcher(), { description: "x", effect: "once" } as never)).toThrow(
       /agentTool has no option "effect"/,
     );
   });
-  test("ends that are no list are refused", () => {
+  test("agentTool refuses an accept value that is not a list", () => {
     expect(() => agentTool(researcher(), { description: "x", accept: "answer" as never })).toThrow(
       /accept of the sub-agent "researcher"/,
     );

@@ -10,6 +10,7 @@ import {
   finalCall,
   type Graph,
   type GraphTypes,
+  getMessageText,
   interruptFor,
   type Message,
   memoryStore,
@@ -21,7 +22,6 @@ import {
   START,
   type Store,
   subgraph,
-  textOf,
   toMermaid,
   toolNode,
   toolRegistry,
@@ -33,7 +33,7 @@ import {
   afterModel,
   afterTools,
   agentTurns,
-  beginsTurns,
+  agentTurnsInput,
   createAgent,
   modelNode,
   turnCountIs,
@@ -88,15 +88,15 @@ async function talk(
   graph: Graph<GraphTypes & { readonly state: { readonly messages: readonly Message[] } }>,
   store: Store,
 ) {
-  const input = { messages: whole.inputOf("Pay 7 cents.").messages };
+  const input = { messages: whole.toInput("Pay 7 cents.").messages };
   const first = await run(graph as Graph, { store, thread: "t", input }).result;
   const { status, state } = await resume(graph as Graph, { store, thread: "t", answers: { approve: true } }).result;
   const said = (state as { readonly messages: readonly Message[] }).messages;
-  return [first.status, status, said.map((message) => `${message.role}: ${textOf(message)}`)];
+  return [first.status, status, said.map((message) => `${message.role}: ${getMessageText(message)}`)];
 }
 
 describe("the graph of an agent", () => {
-  test("is the same when it is made by hand of its pieces: drawn, walked and run", async () => {
+  test("a graph assembled from agent parts equals createAgent in its diagram, its states and its runs", async () => {
     const own = byHand();
     expect(toMermaid(own)).toBe(toMermaid(whole));
     expect(Object.keys(own.machine.states ?? {})).toEqual(Object.keys(whole.machine.states ?? {}));
@@ -111,22 +111,22 @@ describe("the graph of an agent", () => {
     ]);
   });
 
-  test("goes on with a thread that the other began", async () => {
+  test("createAgent resumes a thread that a hand-assembled agent graph started", async () => {
     const store = memoryStore();
-    const input = { messages: whole.inputOf("Pay 7 cents.").messages };
+    const input = { messages: whole.toInput("Pay 7 cents.").messages };
     await run(byHand(), { store, thread: "t", input }).result;
     const { status, state } = await byCreateAgent().resume({ thread: "t", store, answers: { approve: true } }).result;
     expect(status).toBe("done");
-    expect(state.messages.map(textOf)).toContain("paid 7");
+    expect(state.messages.map(getMessageText)).toContain("paid 7");
   });
 
-  test("takes a step of its own between the pieces", async () => {
+  test("a custom node may be placed between the parts of an agent graph", async () => {
     const tools = toolRegistry([pay]);
     const graph = defineGraph({ name: "checked", state: defineState({ ...Basket, messages: messages() }) })
       .nodes({
         model: modelNode({ model: script(), tools }),
         tools: toolNode({ tools }),
-        note: (state) => ({ paid: state.messages.some((message) => textOf(message).startsWith("paid")) }),
+        note: (state) => ({ paid: state.messages.some((message) => getMessageText(message).startsWith("paid")) }),
       })
       .edges({
         [START]: "model",
@@ -137,18 +137,18 @@ describe("the graph of an agent", () => {
         tools: route(["model", END], afterTools()),
         note: END,
       });
-    const { state } = await run(graph, { input: { messages: whole.inputOf("Pay.").messages } }).result;
+    const { state } = await run(graph, { input: { messages: whole.toInput("Pay.").messages } }).result;
     expect(state.paid).toBe(true);
   });
 
-  test("counts turns and has an output by hand too", async () => {
+  test("a hand-assembled agent graph counts turns and returns an output", async () => {
     const output = z.object({ paid: z.int() });
     const tools = toolRegistry([pay]);
     const make = (model: ReturnType<typeof scriptedModel>) =>
       defineGraph({
         name: "counted",
         state: defineState({ ...agentTurns, messages: messages() }),
-        input: beginsTurns,
+        input: agentTurnsInput,
         private: ["agentTurns"],
       })
         .nodes({
@@ -160,7 +160,7 @@ describe("the graph of an agent", () => {
           model: route(["tools", "model", END], afterModel),
           tools: route(["model", END], afterTools(turnCountIs(2))),
         });
-    const input = { messages: whole.inputOf("Pay.").messages } as never;
+    const input = { messages: whole.toInput("Pay.").messages } as never;
     const ended = make(scriptedModel([call("pay", { cents: 1 }), call("final_answer", { paid: 1 })]));
     const first = await run(ended, { input }).result;
     expect(first.state.messages.at(-1)).toMatchObject({ name: "final_answer", terminate: true });
@@ -169,12 +169,12 @@ describe("the graph of an agent", () => {
     expect(stopped.requests).toHaveLength(2);
   });
 
-  test("is a node of another graph, drawn with it", async () => {
+  test("an agent is a node of another graph and part of its diagram", async () => {
     const outer = defineGraph({ name: "desk", state: defineState({ said: z.string().default("") }) })
       .nodes({
         clerk: subgraph(byCreateAgent(), {
-          input: () => whole.inputOf("Pay 7 cents."),
-          output: ({ messages: all }) => ({ said: textOf(all.at(-1) as Message) }),
+          input: () => whole.toInput("Pay 7 cents."),
+          output: ({ messages: all }) => ({ said: getMessageText(all.at(-1) as Message) }),
         }),
       })
       .edges({ [START]: "clerk", clerk: END });
@@ -185,7 +185,7 @@ describe("the graph of an agent", () => {
     expect(state.said).toBe("It is paid.");
   });
 
-  test("a model node is refused what no request can be made of", () => {
+  test("modelNode refuses an invalid model, an unknown option and an unknown tool", () => {
     expect(() => modelNode({ model: "gpt-5" as never })).toThrow(/the model of modelNode/);
     expect(() => modelNode({ model: script(), tool: [] } as never)).toThrow(/"tool"/);
     expect(() => modelNode({ model: script(), allowedTools: ["sell"] })).toThrow(/no tool "sell"/);

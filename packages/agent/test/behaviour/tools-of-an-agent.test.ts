@@ -56,7 +56,7 @@ const plain: Tool<CartState> = {
   call: (state) => state.cart[0] ?? "nothing",
 };
 
-test("K2 a class, a plain object and a defineTool value stand in one list, each called with typed state and context; an agent that lacks them does not compile", async () => {
+test("a class, a plain object and a defineTool value are tools of one agent with typed state and context, and a missing context fails to compile [K2]", async () => {
   const model = scriptedModel([
     [call("count_cart", { word: "items" }), call("list_cart", {}), call("first", {})],
     say("Done"),
@@ -89,7 +89,7 @@ describe("allowedTools", () => {
   const shown = (model: { readonly requests: readonly { readonly tools: readonly { readonly name: string }[] }[] }) =>
     model.requests.map((request) => request.tools.map(({ name }) => name));
 
-  test("a list shows these tools in every turn, and a call of another is not run", async () => {
+  test("an allowedTools list advertises these tools in every turn, and a call of another tool is not run", async () => {
     const model = scriptedModel([[call("pay", {}), call("search", {})], say("Done")]);
     const agent = createAgent({ name: "shop", model, tools, allowedTools: ["search", "order"] });
     const events: RunEvent[] = [];
@@ -109,7 +109,7 @@ describe("allowedTools", () => {
     ]);
   });
 
-  test("a function chooses anew in each turn, from state and context", async () => {
+  test("an allowedTools function selects tools in each turn from state and context", async () => {
     const model = scriptedModel([call("search", {}), call("order", {}), say("Done")]);
     const agent = createAgent({
       name: "shop",
@@ -126,7 +126,7 @@ describe("allowedTools", () => {
     expect(shown(model)).toEqual([["search"], ["order", "search"], ["order", "search"]]);
   });
 
-  test("a name that no tool has is refused where the agent is made, or fails the turn", async () => {
+  test("allowedTools with an unknown name is refused at creation, or fails the turn", async () => {
     const model = scriptedModel([say("Done")]);
     expect(() => createAgent({ name: "shop", model, tools, allowedTools: ["search", "sell"] })).toThrow(
       /there is no tool "sell".+Tools are "order", "pay", "search"/,
@@ -139,7 +139,7 @@ describe("allowedTools", () => {
   });
 });
 
-test("an agent takes a registry: what is put into it later counts from the next request on", async () => {
+test("a tool registered in the registry of an agent counts from the next request", async () => {
   const make = (name: string) =>
     defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run: () => name });
   const registry = toolRegistry([make("search")]);
@@ -161,7 +161,7 @@ test("an agent takes a registry: what is put into it later counts from the next 
   ]);
 });
 
-test("an agent may fail on calls that cannot be run, each answered in its conversation", async () => {
+test("onInvalidCall fail ends the run at an unknown tool, and each call is answered in the conversation", async () => {
   const model = scriptedModel([call("nothing", {}), say("Done")]);
   const tools = [defineTool({ name: "search", description: "Searches.", input: z.object({}), run: () => "x" })];
   const agent = createAgent({ name: "shop", model, tools, onInvalidCall: { unknown: "fail" } });

@@ -39,7 +39,7 @@ const shop = createAgent({
   middleware: [askFirst],
 });
 
-test("K1 K9 asks before paying and survives a crash", async () => {
+test("an agent asks for approval before a payment and survives a crash [K1, K9]", async () => {
   const t = await testRun(shop, {
     input: "refund order 7",
     context: { customerId: "c1" },
@@ -58,7 +58,7 @@ test("K1 K9 asks before paying and survives a crash", async () => {
   expect(t.state.cart).toEqual([]);
 });
 
-test("a test of an agent takes its words, its context and its states by name", () => {
+test("testRun of an agent types its input, context and state names", () => {
   const types = async (): Promise<void> => {
     // @ts-expect-error the context that the agent declares
     await testRun(shop, { input: "hi" });

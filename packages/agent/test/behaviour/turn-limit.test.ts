@@ -2,12 +2,12 @@
 import {
   defineMiddleware,
   defineTool,
+  getMessageText,
   isStatewrightError,
   type Message,
   type Middleware,
   memoryStore,
   systemWorld,
-  textOf,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
@@ -32,8 +32,8 @@ const busy = (calls: number) => (request: { readonly messages: readonly Message[
   return (request.messages.length - spoken - 1) / 2 < calls ? call("look", {}) : say("found");
 };
 
-describe("an agent that says nothing of turns", () => {
-  test("ends by maxTurns after 50, with what to do next, and nothing is lost", async () => {
+describe("default turn limit", () => {
+  test("an agent without a turn limit ends by maxTurns after 50 turns, with a text about the next step and all messages kept", async () => {
     const end = await spinning().run({ input: "Go" }).result;
     expect(end).toMatchObject({
       status: "done",
@@ -44,7 +44,7 @@ describe("an agent that says nothing of turns", () => {
     expect(end.state.messages).toHaveLength(102);
   });
 
-  test("has 50 turns for each input, however long its thread is", async () => {
+  test("the default limit of 50 turns restarts with each input of a thread", async () => {
     const store = memoryStore();
     const agent = createAgent({ name: "a", model: scriptedModel(busy(20)), tools: [look], store });
     for (const input of ["one", "two", "three"])
@@ -56,15 +56,15 @@ describe("an agent that says nothing of turns", () => {
     ["none", { maxTurns: Number.POSITIVE_INFINITY }],
     ["turns of a budget", { middleware: [budget({ turns: 60 })] }],
     ["a condition that counts turns", { stopWhen: [turnCountIs(60)] }],
-  ])("with %s is not stopped by the default", async (_, more) => {
+  ])("an agent with %s is not stopped by the default turn limit", async (_, more) => {
     const agent = createAgent({ name: "a", model: scriptedModel(busy(51)), tools: [look], ...more });
     const end = await agent.run({ input: "Go" }).result;
     expect([end.text, turnsIn(end.state.messages)]).toEqual(["found", 52]);
   });
 });
 
-describe("the limit of turns", () => {
-  test("counts anew when the thread goes on, which shows the model all that there was", async () => {
+describe("the turn limit", () => {
+  test("the turn limit restarts with the next input of a thread, and the model sees the full conversation", async () => {
     const store = memoryStore();
     const agent = createAgent({
       name: "a",
@@ -80,11 +80,11 @@ describe("the limit of turns", () => {
     expect([second.text, second.state.messages.slice(0, 8)]).toEqual(["found", first.state.messages]);
   });
 
-  test("counts from what a person says meanwhile, and what a person says at the limit is answered", async () => {
+  test("the turn limit counts from the latest user message, and a message that arrives at the limit is answered", async () => {
     const store = memoryStore();
     const model = scriptedModel(({ messages }) => {
       const last = messages.findLast(({ role }) => role === "user");
-      return last !== undefined && textOf(last) === "Enough?" ? say("Enough.") : call("look", {});
+      return last !== undefined && getMessageText(last) === "Enough?" ? say("Enough.") : call("look", {});
     });
     const agent = createAgent({ name: "a", model, tools: [look], maxTurns: 2, store });
     const handle = agent.run({ thread: "t", input: "Go" });
@@ -93,7 +93,7 @@ describe("the limit of turns", () => {
     expect(model.requests).toHaveLength(3);
   });
 
-  test("is not begun anew by a crash, and is told once", async () => {
+  test("the turn limit keeps its count across a failed run, and its end is reported once", async () => {
     const store = memoryStore();
     let fails = true;
     const model = scriptedModel(({ messages }) => {
@@ -112,7 +112,7 @@ describe("the limit of turns", () => {
     expect([ended?.by, turnsIn(state.messages), told]).toEqual(["maxTurns", 4, ["maxTurns"]]);
   });
 
-  test("makes a sub-agent that reaches it no success", async () => {
+  test("a sub-agent that reaches its turn limit returns an error", async () => {
     const inner = spinning({ name: "inner", maxTurns: 2 });
     const outer = createAgent({
       name: "outer",
@@ -122,10 +122,12 @@ describe("the limit of turns", () => {
     const { state } = await outer.run({ input: "Go" }).result;
     const answer = state.messages.find(({ role }) => role === "tool");
     expect(answer).toMatchObject({ isError: true });
-    expect(answer && textOf(answer)).toContain("stopped before it had an answer: the limit of 2 turns is reached.");
+    expect(answer && getMessageText(answer)).toContain(
+      "stopped before it had an answer: the limit of 2 turns is reached.",
+    );
   });
 
-  test("is an option of a model node too, which has none unless it is given", () => {
+  test("modelNode accepts maxTurns, and invalid values of maxTurns are refused", () => {
     expect(() => modelNode({ model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of modelNode is 0");
     expect(() => spinning({ maxTurns: 1.5 })).toThrow(
       'maxTurns of the agent "a" is 1.5. Give a whole number from 1, or Infinity for no limit',
@@ -133,7 +135,7 @@ describe("the limit of turns", () => {
   });
 });
 
-describe("an afterAgent hook that always goes on", () => {
+describe("afterAgent loops", () => {
   const again = (log: string[] = []): Middleware =>
     defineMiddleware({
       name: "insists",
@@ -143,7 +145,7 @@ describe("an afterAgent hook that always goes on", () => {
       },
     });
 
-  test("is stopped by the limit of turns, and the end by that is final", async () => {
+  test("an afterAgent hook that always continues is stopped by the turn limit, and that end is final", async () => {
     const log: string[] = [];
     const model = scriptedModel(() => say("done"));
     const { ended } = await createAgent({ name: "a", model, middleware: [again(log)], maxTurns: 3 }).run({
@@ -159,23 +161,30 @@ describe("an afterAgent hook that always goes on", () => {
   test.each([
     ["a hook", defineMiddleware({ name: "guard", beforeModel: (_, { end }) => end("No.", { by: "guardrail" }) })],
     ["a budget", budget({ turns: 1 })],
-  ])("does not undo the end by %s: its messages are not taken, and the log names it", async (_, ending) => {
-    const warnings: unknown[] = [];
-    const log: string[] = [];
-    const agent = createAgent({ name: "a", model: scriptedModel(() => say("done")), middleware: [again(log), ending] });
-    const { state, ended } = await agent.run({
-      input: "Go",
-      world: systemWorld({ log: (_level, message) => void warnings.push(message) }),
-    }).result;
-    expect(ended?.by).toBe(ending.name === "guard" ? "guardrail" : "budget");
-    expect(state.messages.at(-1)).toMatchObject({ role: "assistant", ended });
-    expect(log.at(-1)).toBe(ended?.by);
-    expect(warnings).toEqual([
-      `the hook afterAgent of the middleware "insists" wanted to go on after an end by "${ended?.by}", which is final`,
-    ]);
-  });
+  ])(
+    "an afterAgent hook cannot undo the end by %s: its messages are ignored, and the log names the hook",
+    async (_, ending) => {
+      const warnings: unknown[] = [];
+      const log: string[] = [];
+      const agent = createAgent({
+        name: "a",
+        model: scriptedModel(() => say("done")),
+        middleware: [again(log), ending],
+      });
+      const { state, ended } = await agent.run({
+        input: "Go",
+        world: systemWorld({ log: (_level, message) => void warnings.push(message) }),
+      }).result;
+      expect(ended?.by).toBe(ending.name === "guard" ? "guardrail" : "budget");
+      expect(state.messages.at(-1)).toMatchObject({ role: "assistant", ended });
+      expect(log.at(-1)).toBe(ended?.by);
+      expect(warnings).toEqual([
+        `the hook afterAgent of the middleware "insists" wanted to go on after an end by "${ended?.by}", which is final`,
+      ]);
+    },
+  );
 
-  test("may write channels at a final end and change its message, and fails by name where it writes messages behind it", async () => {
+  test("afterAgent may write channels and the last message at a final end, and fails by name when it appends messages", async () => {
     const at = (write: Middleware["afterAgent"]): Promise<unknown> =>
       createAgent({
         name: "a",

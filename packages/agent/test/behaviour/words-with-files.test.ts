@@ -2,14 +2,14 @@
 import type { Message } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
-import { type AgentInput, createAgent, mostFileBytes } from "../../src/index.ts";
+import { type AgentInput, createAgent, maxFileBytes } from "../../src/index.ts";
 
 const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0]);
 const pngText = "iVBORw0KGgoAAAAA";
 
 function contentOf(input: AgentInput) {
   const agent = createAgent({ name: "a", model: scriptedModel([]) });
-  const [message] = agent.inputOf(input).messages as readonly Message[];
+  const [message] = agent.toInput(input).messages as readonly Message[];
   return message?.content;
 }
 
@@ -20,7 +20,7 @@ describe("files", () => {
     ["base64", pngText],
     ["a data URL", `data:image/png;base64,${pngText}`],
     ["base64 that says what it is", { data: pngText, mimeType: "image/png" }],
-  ])("an image as %s", (_how, file) => {
+  ])("an input accepts an image as %s", (_how, file) => {
     expect(contentOf({ text: "What is it?", files: [file] })).toEqual([
       { type: "image", mimeType: "image/png", data: pngText },
       { type: "text", text: "What is it?" },
@@ -52,18 +52,18 @@ describe("files", () => {
       { uploaded: { openai: "file-1" }, mimeType: "image/png" },
       { type: "image", mimeType: "image/png", uploaded: { openai: "file-1" } },
     ],
-  ])("told apart as image or file: %j", (file, block) => {
+  ])("an input file is classified as image or file: %j", (file, block) => {
     expect(contentOf({ files: [file] })).toEqual([block]);
   });
 
-  test("reach the model, and stand in the conversation", async () => {
+  test("files of an input reach the model and are kept in the conversation", async () => {
     const model = scriptedModel([say("A dot.")]);
     const { state } = await createAgent({ name: "a", model }).run({ input: { text: "See:", files: [png] } }).result;
     expect(model.requests[0]?.messages[0]?.content).toEqual(state.messages[0]?.content);
     expect(state.messages[0]?.content).toHaveLength(2);
   });
 
-  test("can be sent to a run at work", async () => {
+  test("files can be sent to an active run", async () => {
     const model = scriptedModel([say("one"), say("two")]);
     const run = createAgent({ name: "a", model }).run({ input: "Go" });
     await Promise.all([run.followUp({ files: [png] }), run.result]);
@@ -93,20 +93,20 @@ describe("files", () => {
     ],
     ["no list", png, /files that are no list/],
     ["the second one", [png, 7], /file 2/],
-  ])("refused: %s", (_what, files, says) => {
+  ])("an input file is refused: %s", (_what, files, says) => {
     expect(() => contentOf({ files } as AgentInput)).toThrow(says);
     expect(() => contentOf({ files } as AgentInput)).toThrow(expect.objectContaining({ code: "invalid_input" }));
   });
 
-  test("are bounded, each and together", () => {
-    const half = { data: new Uint8Array(mostFileBytes / 2 + 1), mimeType: "audio/wav" };
+  test("input files are bounded in size, each and in total", () => {
+    const half = { data: new Uint8Array(maxFileBytes / 2 + 1), mimeType: "audio/wav" };
     expect(contentOf({ files: [half] })).toHaveLength(1);
     expect(() => contentOf({ files: [half, half] })).toThrow(/20,971,522 bytes, and at most 20,971,520/);
-    expect(() => contentOf({ files: [new Uint8Array(mostFileBytes + 1)] })).toThrow(/at most/);
+    expect(() => contentOf({ files: [new Uint8Array(maxFileBytes + 1)] })).toThrow(/at most/);
   });
 });
 
-describe("an input that says nothing is refused before anything is begun", () => {
+describe("empty inputs", () => {
   test.each([
     ["an empty text", "", /an empty text/],
     ["a message without an id", [{ role: "user", content: "Hi" }], /message 0 .+ no id.+role: "user", id: "m1"/],
@@ -130,7 +130,7 @@ describe("an input that says nothing is refused before anything is begun", () =>
     ["undefined", undefined, /undefined/],
     ["null", null, /null/],
     ["a number", 7, /number/],
-  ])("%s", async (_what, input, says) => {
+  ])("an invalid input is refused before the run starts: %s", async (_what, input, says) => {
     const model = scriptedModel([say("Hi")]);
     const agent = createAgent({ name: "a", model });
     expect(() => agent.run({ input: input as AgentInput })).toThrow(says);

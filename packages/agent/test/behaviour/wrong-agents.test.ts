@@ -4,13 +4,13 @@ import {
   defineState,
   defineTool,
   type Graph,
+  getMessageText,
   isStatewrightError,
   type Message,
   type Middleware,
   memoryStore,
   run,
   systemWorld,
-  textOf,
   toolRegistry,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
@@ -88,11 +88,11 @@ test.each<readonly [string, unknown, ...string[]]>([
   expect(thrown.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
 });
 
-test("an agent of sound parts is made", () => {
+test("createAgent accepts valid options", () => {
   expect(createAgent({ name: "a", model, state: defineState({ n: z.number().default(0) }) }).name).toBe("a");
 });
 
-describe("a tool that wants a person to be asked before each call", () => {
+describe("tools with confirm: always", () => {
   const tool = (confirm: "always" | "policy") =>
     defineTool({
       name: "pay",
@@ -111,13 +111,13 @@ describe("a tool that wants a person to be asked before each call", () => {
     ["middleware that counts calls", [limitCalls({ perRun: 3 }), stopLoops(), budget({ turns: 3 })]],
     ["middleware that refuses calls by rules", [allowTools(["pay"]), refuseUnclassified()]],
     ["middleware that refuses what came from outside", [guardUntrusted({ action: "refuse" })]],
-  ] as const)("is refused in an agent with %s", (_what, middleware) => {
+  ] as const)("a tool with confirm always is refused in an agent with %s", (_what, middleware) => {
     expect(() => agentWith(middleware, { maxTurns: 3 })).toThrow(
       /invalid_option: the tool "pay" of the agent "desk" says confirm: "always", and no middleware.*Add confirmTools\(\)/s,
     );
   });
 
-  test("is refused in a registry that may change later", () => {
+  test("a tool with confirm always is refused in an agent's registry without approving middleware", () => {
     expect(() => createAgent({ name: "desk", model, tools: toolRegistry([tool("always")]) })).toThrow(
       /invalid_option: the tool "pay"/,
     );
@@ -135,7 +135,7 @@ describe("a tool that wants a person to be asked before each call", () => {
     return { log, pay };
   };
 
-  test("is refused by setTools, which then changes nothing", () => {
+  test("setTools refuses a tool with confirm always and leaves the tools unchanged", () => {
     const agent = createAgent({ name: "desk", model, tools: [tool("policy")] });
     expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: the tool "pay" of the agent "desk"/);
     expect(agent.nodes.get("tools")?.tools?.registry.get("pay")?.spec.safety.confirm).toBe("policy");
@@ -144,27 +144,30 @@ describe("a tool that wants a person to be asked before each call", () => {
   test.each([
     ["an agent", (agent: TeamMember) => agent],
     ["a team", (agent: TeamMember) => team({ name: "office", agents: [agent] })],
-  ])("that comes later by a registry is denied in %s before it runs, and the log says why", async (_what, within) => {
-    const { log, pay } = later();
-    const tools = toolRegistry();
-    const logged: unknown[] = [];
-    const scripted = scriptedModel([call("pay", {}), say("I could not.")]);
-    const graph = within(createAgent({ name: "desk", model: scripted, tools }));
-    tools.register(pay);
-    const { state } = await run(graph as Graph, {
-      input: { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "Pay." }] }] },
-      world: systemWorld({ log: (_level, message) => void logged.push(message) }),
-    }).result;
-    const { messages } = state as { readonly messages: readonly Message[] };
-    const answer = messages.find(({ role }) => role === "tool");
-    expect(answer && textOf(answer)).toBe(
-      'The tool "pay" runs only when a person has said yes, and nobody is asked here, so this call was not run.',
-    );
-    expect(log).toEqual([]);
-    expect(logged).toEqual(['the tool "pay" says confirm: "always", and no middleware of its agent asks anybody']);
-  });
+  ])(
+    "a tool with confirm always registered later is denied in %s before it runs, with the reason in the log",
+    async (_what, within) => {
+      const { log, pay } = later();
+      const tools = toolRegistry();
+      const logged: unknown[] = [];
+      const scripted = scriptedModel([call("pay", {}), say("I could not.")]);
+      const graph = within(createAgent({ name: "desk", model: scripted, tools }));
+      tools.register(pay);
+      const { state } = await run(graph as Graph, {
+        input: { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "Pay." }] }] },
+        world: systemWorld({ log: (_level, message) => void logged.push(message) }),
+      }).result;
+      const { messages } = state as { readonly messages: readonly Message[] };
+      const answer = messages.find(({ role }) => role === "tool");
+      expect(answer && getMessageText(answer)).toBe(
+        'The tool "pay" runs only when a person has said yes, and nobody is asked here, so this call was not run.',
+      );
+      expect(log).toEqual([]);
+      expect(logged).toEqual(['the tool "pay" says confirm: "always", and no middleware of its agent asks anybody']);
+    },
+  );
 
-  test("that comes later is asked about where middleware of the agent asks", async () => {
+  test("a tool with confirm always registered later is interrupted for approval by the agent's middleware", async () => {
     const { log, pay } = later();
     const tools = toolRegistry();
     const scripted = scriptedModel([call("pay", {}), say("Paid.")]);
@@ -181,12 +184,12 @@ describe("a tool that wants a person to be asked before each call", () => {
     expect(log).toEqual(["paid"]);
   });
 
-  test("is refused where a hook about calls does not say that it asks: it may be a log", () => {
+  test("a tool with confirm always is refused when a beforeTool hook does not declare an interrupt", () => {
     const log = defineMiddleware({ name: "log", beforeTool: () => undefined });
     expect(() => agentWith([log])).toThrow("no middleware of the agent asks anybody");
   });
 
-  test("is taken where middleware asks, and where a policy decides", () => {
+  test("a tool with confirm always is accepted with approving middleware, and a tool with confirm policy always", () => {
     const own = defineMiddleware({ name: "own", asks: ["approve"], beforeTool: () => undefined });
     for (const middleware of [[confirmTools()], [own], [guardUntrusted({ action: "ask" })]])
       expect(agentWith(middleware).name).toBe("desk");
@@ -199,13 +202,13 @@ test.each([
   [undefined, /the agent "a" was run without an input/],
   [{ prompt: "Hello" }, /Write input in place of "prompt"/],
   [{ messages: [] }, /Write input in place of "messages"/],
-])("a run without an input says what to give: %j", (options, said) => {
+])("a run without an input is refused with the expected option: %j", (options, said) => {
   const loose: unknown = createAgent({ name: "a", model }).run;
   if (typeof loose !== "function") throw new Error("run is a function");
   expect(() => loose(options)).toThrow(said);
 });
 
-test("a tool in the words of other frameworks is told ours", () => {
+test("defineTool with option names of other frameworks fails with the matching names", () => {
   const loose: unknown = defineTool;
   if (typeof loose !== "function") throw new Error("defineTool is a function");
   expect(() => loose({ name: "t", description: "T.", inputSchema: z.object({}), execute: () => 1 })).toThrow(

@@ -4,7 +4,7 @@ import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import { shop } from "./shop.ts"; // an agent that asks a person before it refunds
 
-test("asks before paying and survives a crash", async () => {
+test("the refund agent asks before it pays and survives a crash", async () => {
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
   const t = await testRun(shop, { input: "refund order 7", context: { customerId: "c1" }, model });
   await t.until("tools.interrupted");
@@ -14,4 +14,4 @@ test("asks before paying and survives a crash", async () => {
   expect(t.trace).toHaveRunOnce("refund");
 });
 
-test("no dead ends", () => expect(checkGraph(shop)).toHaveNoViolations());
+test("the refund agent has no dead ends", () => expect(checkGraph(shop)).toHaveNoViolations());

@@ -9,13 +9,13 @@ import {
 } from "@statewright/agent";
 import {
   defineContext,
+  getMessageText,
   longTermStore,
   type MemoryStore,
   type Message,
   type ModelRequest,
   memoryStore,
   StatewrightError,
-  textOf,
 } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -23,9 +23,9 @@ import * as z from "zod";
 
 const Guest = defineContext({ user: z.string() });
 const namespace = ({ context }: { readonly context: { readonly user: string } }) => ["users", context.user];
-const texts = (request: ModelRequest | undefined): readonly string[] => request?.messages.map(textOf) ?? [];
+const texts = (request: ModelRequest | undefined): readonly string[] => request?.messages.map(getMessageText) ?? [];
 const answers = (messages: readonly Message[]): readonly string[] =>
-  messages.filter(({ role }) => role === "tool").map(textOf);
+  messages.filter(({ role }) => role === "tool").map(getMessageText);
 const items = async (store: MemoryStore, user = "ann") =>
   (await longTermStore(store).under("users", user).list()).map(({ key, value }) => [
     key,
@@ -50,7 +50,7 @@ function withTools(store: MemoryStore, script: readonly ScriptedEntry[]) {
   return { ask, model };
 }
 
-test("what is remembered in one conversation is recalled in another, by the same user only", async () => {
+test("a memory saved in one conversation is recalled in another, for the same user only", async () => {
   const store = memoryStore();
   const script = [
     call("remember", { topic: "Favourite Food", text: "Likes soup" }),
@@ -66,7 +66,7 @@ test("what is remembered in one conversation is recalled in another, by the same
   expect(answers((await ask("bob")).state.messages)).toEqual(["Nothing was found."]);
 });
 
-test("a topic is replaced, forgotten by its key, and named whatever its letters", async () => {
+test("a memory topic is replaced, is forgotten by its key, and may use any letters", async () => {
   const store = memoryStore();
   const script = [
     [
@@ -85,7 +85,7 @@ test("a topic is replaced, forgotten by its key, and named whatever its letters"
   expect((await items(store)).map(([, text]) => text).toSorted()).toEqual(["Kyoto", "x", "y"]);
 });
 
-test("the words that fewer memories have count more, and without words the newest come", async () => {
+test("recall ranks rare words higher, and returns the newest memories for an empty query", async () => {
   const store = await seeded("ann", {
     a: "likes green tea",
     b: "likes tea and coffee",
@@ -104,7 +104,7 @@ test("the words that fewer memories have count more, and without words the newes
   ]);
 });
 
-test("in a store with vectors memories are found by what they mean", async () => {
+test("memories in a store with vectors are found by meaning", async () => {
   const embed = async (given: readonly string[]) =>
     given.map((text) => Float32Array.from(/meat|vegetarian|cook/.test(text) ? [1, 0.1] : [0.1, 1]));
   const store = memoryStore({ longTerm: { embed, dimensions: 2 } });
@@ -127,14 +127,14 @@ test("in a store with vectors memories are found by what they mean", async () =>
   expect(answers((await ask("u", "Where am I?")).state.messages)).toEqual(["home: lives in Oslo"]);
 });
 
-test("no namespace is shown to the model, and none can be chosen by it", () => {
+test("memory tools do not show their namespace to the model or let the model choose a namespace", () => {
   for (const tool of memoryTools({ namespace })) {
     expect(JSON.stringify(tool.spec)).not.toContain("users");
     expect(Object.keys(tool.spec.inject)).toEqual(["memories"]);
   }
 });
 
-test("memories stand in front of what was said, the same in all requests of the run, and not in the conversation", async () => {
+test("recalled memories precede the input, are equal in all requests of a run, and are not part of the conversation", async () => {
   const store = await seeded("ann", { diet: "eats no meat", home: "lives in Oslo" });
   const model = scriptedModel([call("recall", { query: "x" }), say("ok"), say("ok")]);
   const middleware = [recallMemories({ namespace })];
@@ -152,7 +152,7 @@ test("memories stand in front of what was said, the same in all requests of the 
   expect(texts(model.requests[2]).slice(-2)).toEqual([expect.stringMatching(/:\n- diet: eats no meat$/), "Hello"]);
 });
 
-test("only related memories are put in when that is asked for, and no message when there are none", async () => {
+test("recallMemories with which related inserts only related memories, and no message without a match", async () => {
   const store = await seeded("ann", { diet: "eats no meat", home: "lives in Oslo" });
   const model = scriptedModel(() => say("ok"));
   const agent = createAgent({
@@ -175,7 +175,7 @@ function saving(options: Partial<SaveMemoriesOptions<{ readonly user: string }>>
   return (input: string) => agent.run({ thread: "t", input, context: { user: "ann" } }).result;
 }
 
-test("when the agent has ended a model finds what is worth remembering; what it saves is there afterwards", async () => {
+test("saveMemories asks a model at the agent end and applies its saved and forgotten memories", async () => {
   const store = await seeded("ann", { home: "lives in Oslo", old: "is a student" });
   const writer = scriptedModel([
     call("save_memories", {
@@ -191,14 +191,14 @@ test("when the agent has ended a model finds what is worth remembering; what it 
   expect(asked).toContain("user: I moved to Bergen");
 });
 
-test("a function may find it, and sees what this run said and what is known", async () => {
+test("saveMemories with an extract function receives the messages of the run and the known memories", async () => {
   const store = await seeded("ann", { home: "lives in Oslo" });
   const seen: unknown[] = [];
   const ask = saving(
     {
       extract: ({ messages, known }) => {
-        seen.push(messages.map(textOf), known);
-        return { remember: [{ topic: "said", text: messages.map(textOf).join(" ") }] };
+        seen.push(messages.map(getMessageText), known);
+        return { remember: [{ topic: "said", text: messages.map(getMessageText).join(" ") }] };
       },
     },
     store,
@@ -219,7 +219,7 @@ test("a function may find it, and sees what this run said and what is known", as
 });
 
 test.each([true, false])(
-  "what is remembered is read as models are shown it, wherever redaction stands: first %s",
+  "memories and conversation are redacted before the memory model reads them, with redaction first in the list: %s",
   async (isFirst) => {
     const store = await seeded("ann", { mail: "writes to ann@example.com", home: "lives in Oslo" });
     const writer = scriptedModel([
@@ -231,14 +231,14 @@ test.each([true, false])(
     const middleware = isFirst ? [cleans, saves] : [saves, cleans];
     const agent = createAgent({ name: "a", model, context: Guest, middleware, store });
     const { state } = await agent.run({ thread: "t", input: "I am bob@example.com", context: { user: "ann" } }).result;
-    expect(textOf(state.messages[0] as Message)).toBe("I am bob@example.com");
+    expect(getMessageText(state.messages[0] as Message)).toBe("I am bob@example.com");
     expect(texts(model.requests[0])).toEqual(["I am [email]"]);
     expect(texts(writer.requests[0])[0]).toContain("user: I am [email]");
     expect(texts(writer.requests[0])[0]).not.toContain("bob@example.com");
   },
 );
 
-test("what a guardrail has refused is not remembered by a later run, nor read by it", async () => {
+test("an input refused by a guardrail is neither read nor remembered by a later run", async () => {
   const store = memoryStore();
   const seen: (readonly string[])[] = [];
   const model = scriptedModel(() => say("Noted."));
@@ -247,7 +247,7 @@ test("what a guardrail has refused is not remembered by a later run, nor read by
     saveMemories<{ readonly user: string }>({
       namespace,
       extract: ({ messages }) => {
-        seen.push(messages.map(textOf));
+        seen.push(messages.map(getMessageText));
         return { remember: [] };
       },
     }),
@@ -259,14 +259,14 @@ test("what a guardrail has refused is not remembered by a later run, nor read by
   expect(seen).toEqual([["hello", "Noted."]]);
 });
 
-test("a model that fails, or answers with words, remembers nothing, and the run is done", async () => {
+test("saveMemories with a failing or non-calling model saves nothing, and the run completes", async () => {
   const store = memoryStore();
   const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
   const ask = saving({ model: scriptedModel([failWith(away), say("nothing")]) }, store);
   expect([(await ask("one")).status, (await ask("two")).status, await items(store)]).toEqual(["done", "done", []]);
 });
 
-test("a run that failed has saved nothing, and its resume saves once", async () => {
+test("a failed run saves no memories, and its resume saves them once", async () => {
   const store = memoryStore();
   let tries = 0;
   const ask = saving(
@@ -283,7 +283,7 @@ test("a run that failed has saved nothing, and its resume saves once", async () 
   expect(await items(store)).toEqual([]);
 });
 
-test("without a store, memory fails with what to do; settings that are none are refused", async () => {
+test("memory middleware without a store fails with missing_store, and invalid memory options are refused", async () => {
   const model = scriptedModel(() => say("ok"));
   const agent = createAgent({ name: "a", model, context: Guest, middleware: [recallMemories({ namespace })] });
   await expect(agent.run({ input: "x", context: { user: "ann" } }).result).rejects.toThrow(/missing_store/);

@@ -4,7 +4,7 @@ import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
 
-test("S1.63 S1.64 S1.87 a tool that is not on the list is refused and told; the model reads it, or the run fails and the call is answered", async () => {
+test("allowTools refuses and reports a tool outside its list; the model reads the refusal, or the run fails with the call answered [S1.63, S1.64, S1.87]", async () => {
   const log: string[] = [];
   const tools = [noting(log, "read"), noting(log, "write")];
   const script = [[call("read", {}), call("write", {})], say("ok")];
@@ -24,7 +24,7 @@ test("S1.63 S1.64 S1.87 a tool that is not on the list is refused and told; the 
   expect([after.status, answers(after)]).toEqual(["done", ["read done", '!The tool "write" is not allowed here.']]);
 });
 
-test("a function decides by what the tool says of itself", async () => {
+test("an allowTools function decides by the safety declaration of the tool", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "read", { safety: { access: "read" } }), noting(log, "write", { safety: { access: "write" } })],
@@ -35,7 +35,7 @@ test("a function decides by what the tool says of itself", async () => {
   expect(log).toEqual(["read"]);
 });
 
-test("what is no list is refused", () => {
+test("allowTools refuses a value that is not a list and an unknown onViolation", () => {
   expect(() => allowTools("read" as never)).toThrow(/invalid_option/);
   expect(() => allowTools([], { onViolation: "warn" as never })).toThrow(/invalid_option/);
 });

@@ -1,6 +1,7 @@
 import { agentTool, type BudgetOptions, budget, createAgent, handoff, team } from "@statewright/agent";
 import {
   defineTool,
+  getMessageText,
   type Message,
   type Middleware,
   type Model,
@@ -10,12 +11,11 @@ import {
   type RunEvent,
   StatewrightError,
   type Store,
-  textOf,
 } from "@statewright/core";
 import {
   call,
   failWith,
-  modelThatRefusesBadTranscripts,
+  rejectInvalidTranscripts,
   type ScriptedEntry,
   say,
   scriptedModel,
@@ -40,7 +40,7 @@ const spentIn = (state: unknown, name = "budget"): Spent =>
   (state as { readonly [channel: string]: Spent })[`${name}Spent`] as Spent;
 
 const texts = (messages: readonly Message[]): readonly string[] =>
-  messages.map((message) => `${message.role} ${textOf(message)}`);
+  messages.map((message) => `${message.role} ${getMessageText(message)}`);
 
 function working(log: string[] = []) {
   return defineTool({
@@ -70,7 +70,7 @@ function under({ budget: options, script, log, store = memoryStore(), middleware
   const events: RunEvent[] = [];
   const agent = createAgent({
     name: "frugal",
-    model: modelThatRefusesBadTranscripts(scripted),
+    model: rejectInvalidTranscripts(scripted),
     tools: [working(log)],
     middleware: [budget(options), ...middleware],
     store,
@@ -94,8 +94,8 @@ const work = call("work", {});
 
 const usedUp = (what: string) => ({ by: "budget", reason: `the budget of ${what} is used up` });
 
-describe("a limit", () => {
-  test("of turns ends the agent before the next request, and says so", async () => {
+describe("budget limits", () => {
+  test("a budget of turns ends the agent before the next request, with a final text and reason", async () => {
     const agent = under({ budget: { turns: 2 }, script: [work, work, work] });
     const { state, ended } = await agent.run();
     expect(ended).toEqual(usedUp("2 turns"));
@@ -104,7 +104,7 @@ describe("a limit", () => {
     expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
-  test("that was not reached leaves the agent alone", async () => {
+  test("a budget that is not reached does not affect the agent", async () => {
     const agent = under({
       budget: { turns: 2, toolCalls: 1, tokens: 99_999, cost: 1, prices },
       script: [work, say("done")],
@@ -113,7 +113,7 @@ describe("a limit", () => {
     expect([ended, texts(state.messages).at(-1)]).toEqual([{ by: "answer" }, "assistant done"]);
   });
 
-  test("of a run begins anew with the next run, and one of a thread does not", async () => {
+  test("a budget per run restarts with the next run, and a budget per thread does not", async () => {
     for (const [per, by] of [
       ["run", "answer"],
       ["thread", "budget"],
@@ -124,7 +124,7 @@ describe("a limit", () => {
     }
   });
 
-  test("of tool calls holds for the calls of one message together: those over it are refused, and the agent ends", async () => {
+  test("a budget of tool calls covers all calls of one message: calls above the limit are refused, and the agent ends", async () => {
     const log: string[] = [];
     const agent = under({ budget: { toolCalls: 3 }, script: [[work, work], [work, work, work], say("never")], log });
     const { state, ended } = await agent.run();
@@ -137,12 +137,12 @@ describe("a limit", () => {
     expect(spentIn(state)).toMatchObject({ toolCalls: 3, refused: 2 });
   });
 
-  test("of tool calls that is just used up lets the model answer", async () => {
+  test("a budget of tool calls used up exactly still allows the model's answer", async () => {
     const agent = under({ budget: { toolCalls: 1 }, script: [work, say("done")] });
     expect((await agent.run()).ended).toEqual({ by: "answer" });
   });
 
-  test("of tool calls counts a call once whose arguments change, so that it is asked about again", async () => {
+  test("a budget of tool calls counts a call with modified arguments once", async () => {
     const log: string[] = [];
     const working = noting(log, "ping");
     const middleware = [budget({ toolCalls: 1 }), { name: "louder", beforeTool: () => modify({ text: "A" }) }];
@@ -151,7 +151,7 @@ describe("a limit", () => {
     expect([status, log]).toEqual(["done", ["ping A"]]);
   });
 
-  test("of tokens counts input and output", async () => {
+  test("a budget of tokens counts input and output tokens", async () => {
     const agent = under({
       budget: { tokens: 100 },
       script: [[say("", spends(50, 10)), work], [say("", spends(40, 0)), work], say("never")],
@@ -161,7 +161,7 @@ describe("a limit", () => {
     expect(spentIn(state)).toMatchObject({ tokens: 100, turns: 2 });
   });
 
-  test("of cost counts by prices per million tokens, with what was read from a cache", async () => {
+  test("a budget of cost uses prices per million tokens, with cached tokens priced separately", async () => {
     const usage = { inputTokens: 1_000_000, cachedTokens: 500_000, outputTokens: 100_000 };
     const agent = under({
       budget: { cost: 1.5, prices },
@@ -172,7 +172,7 @@ describe("a limit", () => {
     expect(spentIn(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
   });
 
-  test("of cost is used up by parts that make it up, though their sum as fractions is a little less", async () => {
+  test("a budget of cost is used up by parts whose floating-point sum is slightly below the limit", async () => {
     const dime = say("", spends(100_000, 0));
     const script = Array.from({ length: 11 }, () => [dime, work]);
     const agent = under({ budget: { cost: 1, prices }, script });
@@ -181,7 +181,7 @@ describe("a limit", () => {
     expect([agent.requests.length, spentIn(state).cost < 1]).toEqual([10, true]);
   });
 
-  test("of time at work counts requests and calls, and not what people take to answer", async () => {
+  test("a budget of wallMs counts model requests and tool calls, not the time of an open interrupt", async () => {
     const agent = under({
       budget: { wallMs: 1_000 },
       script: [work, work, say("never")],
@@ -211,7 +211,7 @@ describe("a limit", () => {
   });
 });
 
-test("time at work is told in whole milliseconds, in what is entered too", async () => {
+test("a budget reports and records active time in whole milliseconds", async () => {
   const entered: string[] = [];
   const store = memoryStore();
   const commit: Store["commit"] = (write, told) => {
@@ -247,8 +247,8 @@ test("time at work is told in whole milliseconds, in what is entered too", async
   expect(entered.length).toBeGreaterThan(0);
 });
 
-describe("what nobody knows", () => {
-  test("is not counted as nothing: an answer without usage stops a budget of tokens", async () => {
+describe("unknown usage", () => {
+  test("an answer without usage stops a budget of tokens, unless onUnknown is allow", async () => {
     const bare: Model = {
       id: "bare",
       respond: async () => ({ content: [{ type: "call", id: "a", name: "work", args: {} }], finish: "calls" }),
@@ -270,7 +270,7 @@ describe("what nobody knows", () => {
     expect((await run("allow")).ended).toEqual(usedUp("3 turns"));
   });
 
-  test.each([Number.NaN, -5])("is what a model says that is no count, such as %d", async (inputTokens) => {
+  test.each([Number.NaN, -5])("an invalid token count such as %d is unknown usage to a budget", async (inputTokens) => {
     const agent = under({
       budget: { tokens: 100, cost: 1, prices },
       script: [[say("", spends(inputTokens, 1)), work]],
@@ -280,7 +280,7 @@ describe("what nobody knows", () => {
     expect(spentIn(state)).toMatchObject({ tokens: 0, cost: 0, unknownTokens: 1, unknownCost: 1 });
   });
 
-  test("a model without a price is refused under a limit of cost before it is asked", async () => {
+  test("a budget of cost refuses a model without a price before any request", async () => {
     const agent = under({ budget: { cost: 1, prices: { other: { input: 1, output: 1 } } }, script: [say("never")] });
     await expect(agent.run()).rejects.toThrow(
       'the middleware "budget" has a limit of cost and no price of the model "scripted"',
@@ -288,7 +288,7 @@ describe("what nobody knows", () => {
     expect(agent.requests).toHaveLength(0);
   });
 
-  test("what was written to a cache without a price of that makes the cost unknown", async () => {
+  test("cache write tokens without a price make the cost of a budget unknown", async () => {
     const usage = { inputTokens: 10, outputTokens: 1, cacheWriteTokens: 5 };
     const agent = under({ budget: { cost: 1, prices }, script: [[say("", { usage }), work], say("never")] });
     expect((await agent.run()).ended).toMatchObject({
@@ -297,7 +297,7 @@ describe("what nobody knows", () => {
     });
   });
 
-  test("an answer that a hook has asked for besides, of a model without a price, makes the cost unknown", async () => {
+  test("an auxiliary model call of an unpriced model makes the cost of a budget unknown", async () => {
     const usage = { inputTokens: 100, outputTokens: 0 };
     const unpriced: Model = {
       id: "unpriced",
@@ -320,7 +320,7 @@ describe("what nobody knows", () => {
     expect(ended).toEqual({ by: "budget", reason: "nobody knows what an answer has cost, and the budget limits that" });
   });
 
-  test("requests that were lost are told, and what they are known to have cost counts", async () => {
+  test("a budget reports failed attempts and counts their known usage", async () => {
     const agent = under({
       budget: { tokens: 1_000, turns: 5 },
       script: [failWith(Object.assign(new Error("overloaded"), { status: 529 })), say("done", spends(5, 5))],
@@ -332,7 +332,7 @@ describe("what nobody knows", () => {
   });
 });
 
-describe("requests that gave no answer", () => {
+describe("failed requests", () => {
   const overloaded = () =>
     failWith(
       new StatewrightError("model_failed", {
@@ -358,7 +358,7 @@ describe("requests that gave no answer", () => {
   }
 
   test.each(["run", "thread"] as const)(
-    "I10 count where the call fails for good: resumes go on until the budget of the %s is used up",
+    "failed model calls count for a budget: resumes continue until the budget of the %s is used up [I10]",
     async (per) => {
       const agent = under({ budget: { per, tokens: 60 }, script: failing(40) });
       const { passes, result } = await untilItEnds(agent);
@@ -368,7 +368,7 @@ describe("requests that gave no answer", () => {
     },
   );
 
-  test("count once, though the answer that comes at last names them too", async () => {
+  test("a budget counts failed attempts once, although the final answer lists them too", async () => {
     const agent = under({ budget: { tokens: 1_000 }, script: [...failing(7), say("done", spends(5, 5))] });
     const { passes, result } = await untilItEnds(agent);
     expect([passes, agent.requests.length]).toEqual([3, 8]);
@@ -376,7 +376,7 @@ describe("requests that gave no answer", () => {
     expect(spentIn(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownLost: 0, unknownTokens: 0 });
   });
 
-  test("take the time that they take", async () => {
+  test("failed requests count their time for a budget of wallMs", async () => {
     const slow: Middleware = {
       name: "slow",
       aroundModel: async (request, next, { wait }) => {
@@ -392,7 +392,7 @@ describe("requests that gave no answer", () => {
   });
 });
 
-test("what hooks ask of other models at the two ends of a run counts, lost requests too", async () => {
+test("auxiliary model calls of beforeAgent and afterAgent count for a budget, failed attempts included", async () => {
   const broken = new StatewrightError("model_failed", {
     what: "the model is overloaded",
     next: "Wait",
@@ -411,10 +411,10 @@ test("what hooks ask of other models at the two ends of a run counts, lost reque
   expect(spentIn((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownLost: 0 });
 });
 
-describe("at a limit, a person", () => {
+describe("budget interrupts", () => {
   const script = [work, work, say("done")];
 
-  test("is shown what was spent, extends it, and the agent goes on", async () => {
+  test("a budget interrupt shows the amount spent, its answer extends the budget, and the agent continues", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
     const first = await agent.run();
     expect(first).toMatchObject({
@@ -439,14 +439,14 @@ describe("at a limit, a person", () => {
     expect(agent.requests).toHaveLength(3);
   });
 
-  test("gives as much again with true, and is asked again at the next limit", async () => {
+  test("answering a budget interrupt with true grants the same amount again, and the next limit interrupts again", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     expect(await agent.resume({ budget: true })).toMatchObject({ status: "waiting" });
     expect(await agent.resume({ budget: true })).toMatchObject({ status: "done" });
   });
 
-  test("is asked again when what was given is not enough", async () => {
+  test("a budget interrupts again when the granted extension is not enough", async () => {
     const agent = under({ budget: { turns: 1, tokens: 1, onExceeded: "ask" }, script });
     await agent.run();
     const second = await agent.resume({ budget: { turns: 5 } });
@@ -454,21 +454,21 @@ describe("at a limit, a person", () => {
     expect(await agent.resume({ budget: { tokens: 9_999 } })).toMatchObject({ status: "done" });
   });
 
-  test("ends the agent with false", async () => {
+  test("answering a budget interrupt with false ends the agent", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     const end = await agent.resume({ budget: false });
     expect(end).toMatchObject({ status: "done", ended: usedUp("1 turns") });
   });
 
-  test("who does not answer in time has ended it", async () => {
+  test("a budget interrupt that expires ends the agent", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask", expiresMs: 1_000 }, script });
     await agent.run();
     await agent.world.advance(2_000);
     expect(await agent.resume()).toMatchObject({ status: "done", ended: usedUp("1 turns") });
   });
 
-  test("gives more tool calls where some were refused", async () => {
+  test("a budget interrupt can extend the number of tool calls after refused calls", async () => {
     const log: string[] = [];
     const agent = under({
       budget: { toolCalls: 1, onExceeded: "ask" },
@@ -480,14 +480,14 @@ describe("at a limit, a person", () => {
     expect(log).toHaveLength(2);
   });
 
-  test("who answers with something else is told what to answer", async () => {
+  test("an invalid answer to a budget interrupt is refused with the expected values", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     await expect(agent.resume({ budget: { steps: 3 } })).rejects.toThrow("expected true, false, or how much more");
   });
 });
 
-test("a warning is told once, and said to the model in each request from then on, which saves nothing of it", async () => {
+test("a budget warning is emitted once, added to each later request, and not saved", async () => {
   const agent = under({
     budget: { turns: 4, tokens: 1_000_000, warnAt: 0.5 },
     script: [work, work, work, say("done")],
@@ -507,7 +507,7 @@ test("a warning is told once, and said to the model in each request from then on
   expect(texts(state.messages).join(" ")).not.toContain("[Budget");
 });
 
-test("two budgets of an agent count apart", async () => {
+test("two budgets of an agent count separately", async () => {
   const agent = under({
     budget: { turns: 3 },
     middleware: [budget({ name: "daily", per: "thread", turns: 4 })],
@@ -518,7 +518,7 @@ test("two budgets of an agent count apart", async () => {
   expect(second.ended).toEqual({ by: "daily", reason: "the budget of 4 turns is used up" });
 });
 
-describe("the whole tree", () => {
+describe("budget trees", () => {
   /** A lead that sends out `count` researchers in one message, each of which works `turns` times. */
   function tree(
     limits: BudgetOptions | readonly Middleware[],
@@ -551,7 +551,7 @@ describe("the whole tree", () => {
     return { lead, asked };
   }
 
-  test("spends from one budget", async () => {
+  test("sub-agents spend from the budget of the calling agent", async () => {
     const { lead, asked } = tree({ turns: 20, tokens: 1_000 }, 2, 2);
     const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
     expect(ended).toEqual({ by: "answer" });
@@ -559,7 +559,7 @@ describe("the whole tree", () => {
     expect(spentIn(state)).toMatchObject({ turns: 6, tokens: 60, toolCalls: 4 });
   });
 
-  test("writes nothing besides: what sub-agents spend goes with the commits that there are without a budget", async () => {
+  test("a budget of a tree adds no commits: spending of sub-agents is written with existing commits", async () => {
     const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
       let commits = 0;
       const kept = memoryStore();
@@ -574,19 +574,22 @@ describe("the whole tree", () => {
     expect(await commitsUnder([budget({ turns: 20, tokens: 1_000, toolCalls: 50 })])).toBe(await commitsUnder([]));
   });
 
-  test.each([3, 4, 5, 6, 7])("of parallel sub-agents makes no more than %i requests together", async (turns) => {
-    const { lead, asked } = tree({ turns }, 3, 3);
-    const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
-    expect(asked).toHaveLength(turns);
-    expect(spentIn(state).turns).toBe(turns);
-    expect(ended).toEqual(usedUp(`${turns} turns`));
-    // A sub-agent that was stopped is no success.
-    const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
-    expect(stopped.length).toBeGreaterThan(0);
-  });
+  test.each([3, 4, 5, 6, 7])(
+    "a budget tree of parallel sub-agents makes at most %i requests in total",
+    async (turns) => {
+      const { lead, asked } = tree({ turns }, 3, 3);
+      const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
+      expect(asked).toHaveLength(turns);
+      expect(spentIn(state).turns).toBe(turns);
+      expect(ended).toEqual(usedUp(`${turns} turns`));
+      // A sub-agent that was stopped is no success.
+      const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
+      expect(stopped.length).toBeGreaterThan(0);
+    },
+  );
 
   test.each([2, 3, 4])(
-    "runs no more than %i tool calls together, those for sub-agents among them",
+    "a budget tree runs at most %i tool calls in total, calls of sub-agent tools included",
     async (toolCalls) => {
       const { lead } = tree({ toolCalls }, 2, 3);
       const { state } = await lead.run({ thread: "t", input: "go" }).result;
@@ -594,14 +597,14 @@ describe("the whole tree", () => {
     },
   );
 
-  test("holds back requests side by side that would together spend more tokens than are left", async () => {
+  test("a budget tree holds back parallel requests that would exceed the remaining tokens", async () => {
     const { lead, asked } = tree({ tokens: 30 }, 3, 1);
     const { state } = await lead.run({ thread: "t", input: "go" }).result;
     expect(asked).toEqual(["lead", "researcher", "researcher"]);
     expect(spentIn(state).tokens).toBe(30);
   });
 
-  test("is extended by one answer of a person for all sub-agents that wait", async () => {
+  test("a single answer to a budget interrupt extends the budget for all waiting sub-agents", async () => {
     const { lead, asked } = tree({ turns: 3, onExceeded: "ask" }, 2, 2);
     const first = await lead.run({ thread: "t", input: "go" }).result;
     expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "research.budget" }] });
@@ -620,7 +623,7 @@ describe("the whole tree", () => {
   test.each([
     ["throws", () => Promise.reject(new Error("broken")), false],
     ["asks what nobody may answer", ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"), true],
-  ])("does not wait for a request that a hook keeps back: it %s", async (_, fails, isFatal) => {
+  ])("a budget tree does not wait for a request blocked by a hook: it %s", async (_, fails, isFatal) => {
     const researcher = createAgent({
       name: "researcher",
       model: scriptedModel(() => say("found", spends(10, 0))),
@@ -628,7 +631,7 @@ describe("the whole tree", () => {
         {
           name: "picky",
           beforeModel: async ({ messages }, runtime) => {
-            if (messages.some((message) => textOf(message) === "bad")) await fails(runtime);
+            if (messages.some((message) => getMessageText(message) === "bad")) await fails(runtime);
             return undefined;
           },
         },
@@ -655,14 +658,14 @@ describe("the whole tree", () => {
     else expect(spentIn((await result).state)).toMatchObject({ turns: 2, tokens: 20 });
   });
 
-  test("may be left out: then a sub-agent spends nothing of it", async () => {
+  test("a budget with tree false does not count spending of sub-agents", async () => {
     const { lead } = tree({ turns: 3, tree: false }, 2, 3);
     const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
     expect(ended).toEqual({ by: "answer" });
     expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
-  test("counts once for a sub-agent that has the same budget itself", async () => {
+  test("a budget shared by an agent and its sub-agent counts once", async () => {
     const shared = budget({ turns: 3 });
     const inner = createAgent({ name: "inner", model: scriptedModel([say("found")]), middleware: [shared] });
     const outer = createAgent({
@@ -676,7 +679,7 @@ describe("the whole tree", () => {
   });
 });
 
-test("maxTurns of an agent ends it by that name, and its sub-agents have turns of their own", async () => {
+test("maxTurns ends an agent by that name, and its sub-agents have their own turn count", async () => {
   const inner = createAgent({
     name: "inner",
     model: scriptedModel([work, say("found")]),
@@ -694,13 +697,13 @@ test("maxTurns of an agent ends it by that name, and its sub-agents have turns o
   expect(() => createAgent({ name: "a", model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of the agent");
 });
 
-test("an agent that calls itself has turns of its own in each call, and all spend from one budget", async () => {
+test("a recursive agent has its own turn count in each call, and all calls spend from one budget", async () => {
   const agent: ReturnType<typeof createAgent> = createAgent({
     name: "looper",
     model: scriptedModel(({ messages }) => {
       const results = messages.filter(({ role }) => role === "tool").length;
       const [first] = messages;
-      if (first !== undefined && textOf(first) === "go")
+      if (first !== undefined && getMessageText(first) === "go")
         return results < 2 ? call("again", { task: `part ${results}` }) : say("whole");
       return results < 2 ? work : say("a part");
     }),
@@ -714,7 +717,7 @@ test("an agent that calls itself has turns of its own in each call, and all spen
   expect(spentIn(state)).toMatchObject({ turns: 9, toolCalls: 6 });
 });
 
-test("a team spends from one budget, and each of its agents has turns of its own", async () => {
+test("a team spends from one budget, and each of its agents has its own turn count", async () => {
   const members = (maxTurns: number) => [
     createAgent({
       name: "triage",
@@ -733,14 +736,14 @@ test("a team spends from one budget, and each of its agents has turns of its own
   expect((await short.run({ thread: "t", input: "pay" }).result).ended?.by).toBe("maxTurns");
 });
 
-test("two budgets of one name are refused where the agent is made", () => {
+test("two budgets with one name are refused at agent creation", () => {
   const twice = [budget({ turns: 1 }), budget({ tokens: 1 })];
   expect(() => createAgent({ name: "a", model: scriptedModel([]), middleware: twice })).toThrow(
     'the middleware "budget" keeps its facts in the channel "budgetSpent", as another one does. Give one of them another name',
   );
 });
 
-test("what a cancelled run has spent counts in its thread", async () => {
+test("the spending of a cancelled run counts in its thread", async () => {
   const store = memoryStore();
   const agent = under({
     budget: { per: "thread", turns: 10, tokens: 1_000 },
@@ -762,7 +765,7 @@ test.each([
   ["run", 1],
   ["thread", 2],
 ] as const)(
-  "a resume after an abort or a cancel begins a budget of a run anew, and goes on with one of a thread: %s",
+  "a resume after an abort or a cancel restarts a budget per run and continues one per thread: %s",
   async (per, turns) => {
     for (const how of ["abort", "cancel"]) {
       const store = memoryStore();
@@ -793,7 +796,7 @@ test.each([
   },
 );
 
-test("what a failed run has spent counts in its thread, also where it is not resumed", async () => {
+test("the spending of a failed run counts in its thread, also without a resume", async () => {
   let isBroken = true;
   const agent = under({
     budget: { per: "thread", tokens: 1_000 },

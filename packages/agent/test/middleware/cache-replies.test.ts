@@ -1,5 +1,5 @@
 import { cacheReplies, createAgent, promptCache } from "@statewright/agent";
-import { type Middleware, memoryStore, textOf } from "@statewright/core";
+import { getMessageText, type Middleware, memoryStore } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
@@ -15,19 +15,19 @@ function office(middleware: readonly Middleware[]) {
     const agent = createAgent({ name: "a", model, middleware, store, ...more });
     const { state } = await agent.run({ thread: `t${++threads}`, input, world }).result;
     const last = state.messages.at(-1);
-    return last?.role === "assistant" ? { text: textOf(last), usage: last.usage } : undefined;
+    return last?.role === "assistant" ? { text: getMessageText(last), usage: last.usage } : undefined;
   };
   return { ask, model, world, store };
 }
 
-test("the same request is answered once, and what comes from the cache has cost nothing", async () => {
+test("cacheReplies answers an equal request once, and a cached reply has no usage", async () => {
   const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
   expect(await ask("hi")).toMatchObject({ text: "answer 1", usage: { inputTokens: expect.any(Number) } });
   expect(await ask("hi")).toEqual({ text: "answer 1", usage: undefined });
   expect([(await ask("ho"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
 });
 
-test("other instructions, another model or another setting make another request", async () => {
+test("cacheReplies treats other instructions, models or settings as different requests", async () => {
   const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
   await ask("hi");
   await ask("hi", { instructions: "Be brief." });
@@ -36,13 +36,13 @@ test("other instructions, another model or another setting make another request"
   expect([model.requests.length, other.requests.length]).toEqual([2, 1]);
 });
 
-test("marks for a provider's own cache make no other request", async () => {
+test("cacheReplies ignores prompt cache marks when it compares requests", async () => {
   const { ask, model } = office([promptCache(), cacheReplies({ ttlMs: 1_000 })]);
   await ask("hi");
   expect([(await ask("hi"))?.text, model.requests.length]).toEqual(["answer 1", 1]);
 });
 
-test("a reply is over after its time, and the oldest goes when there is no room", async () => {
+test("cacheReplies expires a reply after its TTL and evicts the oldest at capacity", async () => {
   const { ask, model, world } = office([cacheReplies({ ttlMs: 1_000, maxEntries: 2 })]);
   await ask("a");
   await world.advance(1_000);
@@ -53,13 +53,13 @@ test("a reply is over after its time, and the oldest goes when there is no room"
   expect([(await ask("a"))?.text, (await ask("b"))?.text, model.requests.length]).toEqual(["answer 2", "answer 5", 5]);
 });
 
-test("a reply for which there is no room is not kept", async () => {
+test("cacheReplies does not store a reply larger than its capacity", async () => {
   const { ask, model } = office([cacheReplies({ ttlMs: 1_000, maxBytes: 10 })]);
   await ask("a");
   expect([(await ask("a"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
 });
 
-test("calls from the cache are run like all others", async () => {
+test("tool calls of a cached reply are executed like all others", async () => {
   const log: string[] = [];
   const model = scriptedModel((request) => (request.messages.length === 1 ? call("ping", { text: "x" }) : say("ok")));
   const middleware = [cacheReplies({ ttlMs: 1_000 })];
@@ -69,7 +69,7 @@ test("calls from the cache are run like all others", async () => {
   expect([model.requests.length, log, state.messages.length]).toEqual([2, ["ping x", "ping x"], 4]);
 });
 
-test("in the long-term store they are found by other processes, and go with the superstep", async () => {
+test("cached replies in the long-term store are found by other processes and committed with the superstep", async () => {
   const shared = office([cacheReplies({ ttlMs: 1_000, namespace: ["replies"] })]);
   await shared.ask("hi");
   const model = scriptedModel(() => say("never"));
@@ -85,7 +85,7 @@ test("in the long-term store they are found by other processes, and go with the 
   expect((await shared.ask("hi"))?.text).toBe("answer 2");
 });
 
-test("settings that are none are refused", () => {
+test("cacheReplies refuses invalid options", () => {
   for (const options of [
     {},
     { ttlMs: 0 },

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { answers, desk, noting } from "../support/desk.ts";
 
-test("the same call of a pure tool is answered from the cache until its time is over, whatever the order of its arguments", async () => {
+test("cacheResults answers an equal call of a pure tool until the TTL ends, in any argument order", async () => {
   let runs = 0;
   const add = defineTool({
     name: "add",
@@ -28,7 +28,7 @@ test("the same call of a pure tool is answered from the cache until its time is 
   expect(answers(await agent.run("again").result).at(-1)).toBe("3, run 3");
 });
 
-test("tools that may change something, tools with hidden arguments and failures are never answered from it", async () => {
+test("cacheResults never caches effectful tools, tools with hidden arguments, or failures", async () => {
   const log: string[] = [];
   let failures = 0;
   const mine = defineTool({
@@ -65,7 +65,7 @@ test("tools that may change something, tools with hidden arguments and failures 
   expect(made).toBe(2);
 });
 
-test("a page of an artifact is never answered from it: each thread has its own", async () => {
+test("cacheResults never caches artifact pages, since each thread has its own", async () => {
   const pages: string[] = [];
   const kept = readArtifact();
   const read: Tool = {
@@ -90,7 +90,7 @@ test("a page of an artifact is never answered from it: each thread has its own",
   expect(pages).toEqual(["one", "two"]);
 });
 
-test("it holds no more than it may, and forgets what was asked for longest ago", async () => {
+test("cacheResults keeps at most maxEntries and evicts the least recently used", async () => {
   const log: string[] = [];
   const texts = ["a", "b", "a", "c", "a", "b"];
   const agent = desk({
@@ -102,7 +102,7 @@ test("it holds no more than it may, and forgets what was asked for longest ago",
   expect(log).toEqual(["echo a", "echo b", "echo c", "echo b"]);
 });
 
-test("it holds no more bytes than it may, and nothing that is larger than all of its room", async () => {
+test("cacheResults keeps at most its byte limit and skips results larger than the limit", async () => {
   const log: string[] = [];
   const page = defineTool({
     name: "page",
@@ -134,6 +134,6 @@ test("it holds no more bytes than it may, and nothing that is larger than all of
   expect(() => cacheResults({ ttlMs: 1, maxBytes: 0 })).toThrow(/invalid_option.*maxBytes/);
 });
 
-test("a time that is none is refused", () => {
+test("cacheResults refuses an invalid TTL", () => {
   for (const ttlMs of [0, -1, Number.NaN]) expect(() => cacheResults({ ttlMs })).toThrow(/invalid_option/);
 });

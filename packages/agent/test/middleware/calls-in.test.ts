@@ -1,6 +1,6 @@
 import type { Message } from "@statewright/core";
 import { expect, test } from "vitest";
-import { earlierSiblings } from "../../src/middleware/conversation-calls.ts";
+import { listEarlierSiblings } from "../../src/middleware/conversation-calls.ts";
 
 /** A conversation whose calls are numbered, save for the last that has the id of the first; the one in the middle is answered. */
 function conversation(count: number, onLook: () => void): readonly Message[] {
@@ -23,14 +23,14 @@ function conversation(count: number, onLook: () => void): readonly Message[] {
   return Object.freeze([{ role: "user", id: "u", content: [{ type: "text", text: "go" }] }, asking, answer]);
 }
 
-test("however many calls of a message ask about those before them, the message is looked through once", () => {
+test("a message is scanned once for earlier sibling calls, however many of its calls need them", () => {
   let looks = 0;
   const messages = conversation(100, () => {
     looks += 1;
   });
-  const lengths = Array.from({ length: 99 }, (_, nth) => earlierSiblings(messages, `c${nth}`).length);
+  const lengths = Array.from({ length: 99 }, (_, nth) => listEarlierSiblings(messages, `c${nth}`).length);
   expect(looks).toBe(1);
   expect(lengths.slice(48, 53)).toEqual([48, 49, 98, 50, 51]);
   // Of a doubled id the first place counts; under a name that was given for it all others count as earlier.
-  expect([lengths[0], earlierSiblings(messages, "c0#2").length]).toEqual([0, 98]);
+  expect([lengths[0], listEarlierSiblings(messages, "c0#2").length]).toEqual([0, 98]);
 });

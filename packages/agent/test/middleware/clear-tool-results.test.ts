@@ -36,7 +36,7 @@ const results = (messages: readonly Message[]): readonly string[] =>
   );
 const three = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["read", "notes"]), ...exchange(3, ["read"])];
 
-test("whatever the conversation, only contents of old results change, and providers take what is sent", async () => {
+test("clearToolResults changes only old results in any conversation, and every provider accepts the request", async () => {
   const random = virtualClock({ seed: 3 }).random;
   for (let round = 0; round < rounds; round++) {
     const whole = randomConversation(random, 1 + Math.floor(random.next() * 6));
@@ -62,7 +62,7 @@ test("whatever the conversation, only contents of old results change, and provid
   }
 });
 
-test("the last results stay, the ones before them are cleared, those of excluded tools are not", async () => {
+test("clearToolResults keeps the last results, clears earlier ones, and keeps those of excluded tools", async () => {
   const sent = async (options: Parameters<typeof clearToolResults>[0]): Promise<readonly string[]> =>
     results((await requestFor(three, [clearToolResults({ triggerTokens: 1, ...options })])).request.messages);
   expect(await sent({ keep: 2 })).toEqual(["[cleared]", "[cleared]", "notes 2", "read 3"]);
@@ -73,7 +73,7 @@ test("the last results stay, the ones before them are cleared, those of excluded
   expect(await sent({ triggerTokens: 10_000 })).toEqual(["read 1", "read 2", "notes 2", "read 3"]);
 });
 
-test("arguments go when all results of their message have gone", async () => {
+test("clearToolResults with clearArgs clears arguments once all results of their message are cleared", async () => {
   const clear = clearToolResults({ triggerTokens: 1, keep: 2, clearArgs: true });
   const { request } = await requestFor(three, [clear]);
   const args = request.messages.flatMap((message) =>
@@ -84,7 +84,7 @@ test("arguments go when all results of their message have gone", async () => {
   expect(args).toEqual([{}, { of: "read" }, { of: "notes" }, { of: "read" }]);
 });
 
-test("structured output that an agent has given is its answer, and stays", async () => {
+test("clearToolResults keeps the structured output of the agent", async () => {
   const whole = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["final_answer"]), user("more")];
   const { request } = await requestFor(whole, [clearToolResults({ triggerTokens: 0, keep: 0, clearArgs: true })]);
   expect(results(request.messages)).toEqual(["[cleared]", "final_answer 2"]);
@@ -94,7 +94,7 @@ test("structured output that an agent has given is its answer, and stays", async
   expect(args).toEqual([{}, { of: "final_answer" }]);
 });
 
-test("of a result that is kept as an artifact the model still reads the handle", async () => {
+test("a cleared result stored as an artifact still shows its handle to the model", async () => {
   const ref = { handle: "a1", name: "page", mimeType: "text/plain", bytes: 90_000 };
   const [ask, call, result, ...rest] = three;
   if (ask === undefined || call === undefined || result?.role !== "tool") throw new Error("no exchange");
@@ -103,14 +103,14 @@ test("of a result that is kept as an artifact the model still reads the handle",
   expect(results(request.messages)[0]).toBe("[cleared] Kept as artifact a1.");
 });
 
-test("what trimming counts is what clearing has left", async () => {
+test("trimMessages counts messages after clearToolResults has cleared them", async () => {
   const long = [user("ask"), ...Array.from({ length: 30 }, (_, number) => exchange(number, ["read"])).flat()];
   const clear = clearToolResults({ triggerTokens: 1, keep: 1, clearArgs: true });
   const { request } = await requestFor(long, [clear, trimMessages({ maxTokens: 2_000 })]);
   expect(request.messages).toHaveLength(long.length);
 });
 
-test("settings that are none are refused", () => {
+test("clearToolResults refuses invalid options", () => {
   for (const options of [
     { triggerTokens: -1 },
     { keep: 0.5 },

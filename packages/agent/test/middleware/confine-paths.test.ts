@@ -12,12 +12,12 @@ const links = new Map([
 const place = async (_root: string, path: string): Promise<string | undefined> =>
   links.has(path) ? links.get(path) : path.startsWith("/") ? undefined : path;
 
-test("a path that leaves the workspace is refused with a text that says which, and the tool does not run", async () => {
+test("confinePaths refuses a path outside the workspace with its name, and the tool does not run", async () => {
   const log: string[] = [];
   const files = { access: "write", filesystem: "write" } as const;
   const agent = desk({
     tools: [noting(log, "save", { safety: { ...files, roots: ["src"] } }), noting(log, "loose", { safety: files })],
-    middleware: [confinePaths({ root: "/work", place, paths: { save: ["text"] } })],
+    middleware: [confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } })],
     script: [
       [
         ...["way-in", "src/a", "way-out", "/etc", "docs/a", "src-2"].map((text) => call("save", { text })),
@@ -33,16 +33,16 @@ test("a path that leaves the workspace is refused with a text that says which, a
   expect(answers(end)[6]).toMatch(/nobody said which of its arguments are paths/);
 });
 
-test("a place that is no function, or no list of arguments, is refused", () => {
+test("confinePaths refuses a place that is not a function and an empty root", () => {
   expect(() => confinePaths({ root: "/", paths: {} } as never)).toThrow(/invalid_option/);
-  expect(() => confinePaths({ root: "", place, paths: {} })).toThrow(/invalid_option/);
+  expect(() => confinePaths({ root: "", resolvePath: place, paths: {} })).toThrow(/invalid_option/);
 });
 
-test("a tool that is listed with an argument that it does not have is off, since nobody looks at its paths", async () => {
+test("confinePaths disables a tool whose listed path argument does not exist", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "save")],
-    middleware: [confinePaths({ root: "/work", place, paths: { save: ["txt"] } })],
+    middleware: [confinePaths({ root: "/work", resolvePath: place, paths: { save: ["txt"] } })],
     script: [call("save", { text: "/etc" }), say("ok")],
   });
   const end = await agent.run().result;
@@ -50,9 +50,9 @@ test("a tool that is listed with an argument that it does not have is off, since
   expect(log).toEqual([]);
 });
 
-test("a path that other middleware puts in place is judged too, wherever that stands", async () => {
+test("confinePaths checks paths set by other middleware, in any order", async () => {
   const log: string[] = [];
-  const confined = confinePaths({ root: "/work", place, paths: { save: ["text"] } });
+  const confined = confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } });
   const before = defineMiddleware({ name: "before", beforeTool: () => modify({ text: "/etc" }) });
   const around = defineMiddleware({
     name: "around",

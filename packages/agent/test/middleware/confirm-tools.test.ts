@@ -4,7 +4,7 @@ import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting, questions } from "../support/desk.ts";
 
-test("S1.84 S1.87 a tool that wants confirmation always is paused for a person and then resumed; one that never does is not asked about", async () => {
+test("a tool with confirm always pauses for approval and resumes, and one with confirm never does not pause [S1.84, S1.87]", async () => {
   const log: string[] = [];
   const tools = [
     noting(log, "deploy", { safety: { access: "write", confirm: "always" } }),
@@ -43,7 +43,7 @@ test("S1.84 S1.87 a tool that wants confirmation always is paused for a person a
   ]);
 });
 
-test("a policy of your own decides with its reason, but not over always and never", async () => {
+test("a confirmTools policy decides with its reason, but does not override confirm always and never", async () => {
   const log: string[] = [];
   const tools = [
     noting(log, "a", { safety: { access: "write", confirm: "policy" } }),
@@ -63,7 +63,7 @@ test("a policy of your own decides with its reason, but not over always and neve
   expect(log).toEqual(["a", "c much"]);
 });
 
-test("a question that nobody answers in time is a no", async () => {
+test("an approval that expires counts as a refusal", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "drop", { safety: { access: "destructive" } })],
@@ -76,14 +76,14 @@ test("a question that nobody answers in time is a no", async () => {
   expect([answers(end), log]).toEqual([["!This call was refused: nobody answered in time"], []]);
 });
 
-test("a time that is none, and an end of it that there is not, are refused where they are given", () => {
+test("confirmTools and guardUntrusted refuse an invalid expiresMs and an unknown onExpire", () => {
   for (const options of [{ expiresMs: -1 }, { expiresMs: Number.NaN }, { expiresMs: 1_000, onExpire: "yes" }]) {
     expect(() => confirmTools(options as never)).toThrow(/invalid_option: the (expiresMs|onExpire) of confirmTools is/);
     expect(() => guardUntrusted(options as never)).toThrow(/invalid_option/);
   }
 });
 
-test("where an agent and the graph around it confirm, people are asked once", async () => {
+test("a tool call confirmed by both an agent and its outer graph interrupts once", async () => {
   const log: string[] = [];
   const clerk = createAgent({
     name: "clerk",
@@ -97,7 +97,7 @@ test("where an agent and the graph around it confirm, people are asked once", as
     interrupts: { approve: approval },
     middleware: [confirmTools()],
   })
-    .nodes({ clerk: subgraph(clerk, { input: () => clerk.inputOf("Pay."), output: () => ({}) }) })
+    .nodes({ clerk: subgraph(clerk, { input: () => clerk.toInput("Pay."), output: () => ({}) }) })
     .edges({ [START]: "clerk", clerk: END });
   const at = { store: memoryStore(), thread: "t" };
   const waits = await run(office, { ...at, input: {} }).result;

@@ -47,7 +47,7 @@ function some({ next }: Random): readonly Middleware[] {
   return all.filter(() => next() < 0.75);
 }
 
-test("many conversations of several turns: every request is taken, every run ends, and no message is lost", async () => {
+test("conversations with all context middleware: every request is accepted, every run ends, and no message is lost", async () => {
   const { random } = virtualClock({ seed: 21 });
   const store = memoryStore();
   await longTermStore(store).under("all").put("home", { text: "lives at 192.168.0.17" });

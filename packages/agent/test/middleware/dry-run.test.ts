@@ -3,7 +3,7 @@ import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
 
-test("a dry run reads and computes, and answers in the place of every tool that could change something", async () => {
+test("dryRun executes reads and pure tools, and answers in place of every tool with side effects", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [
@@ -21,7 +21,7 @@ test("a dry run reads and computes, and answers in the place of every tool that 
   expect(answers(end).map((text) => text.startsWith("This is a dry run"))).toEqual([false, false, true, true, true]);
 });
 
-test("which tools may run is up to you", async () => {
+test("dryRun with mayRun executes only the tools that the function selects", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "read", { safety: { access: "read" } }), noting(log, "note")],

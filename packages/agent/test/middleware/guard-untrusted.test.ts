@@ -16,7 +16,7 @@ function tools(log: string[]) {
   ];
 }
 
-test("R19 once a tool has brought content from outside, tools that could carry out its orders are asked about, and others run", async () => {
+test("after a tool returns external content, guardUntrusted interrupts tools with side effects and runs others [R19]", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: tools(log),
@@ -37,7 +37,7 @@ test("R19 once a tool has brought content from outside, tools that could carry o
   expect([end.status, log.length]).toEqual(["done", 3]);
 });
 
-test("R19 or they are off; a restart, a new run and a conversation that was cut do not forget it", async () => {
+test("guardUntrusted with refuse denies risky tools across restarts, new runs and trimmed conversations [R19]", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const middleware = [guardUntrusted({ action: "refuse" })];
@@ -57,11 +57,11 @@ test("R19 or they are off; a restart, a new run and a conversation that was cut 
   expect(log).toEqual(["fetch_page"]);
 });
 
-test("which tools bring and which could harm is up to you", async () => {
+test("guardUntrusted options select the tools that bring external content and the tools that could do harm", async () => {
   const log: string[] = [];
   const guard = guardUntrusted({
-    brings: ({ name }) => name === "read_notes",
-    harms: ({ name }) => name === "fetch_page",
+    isUntrusted: ({ name }) => name === "read_notes",
+    isHarmful: ({ name }) => name === "fetch_page",
     action: "refuse",
   });
   const agent = desk({

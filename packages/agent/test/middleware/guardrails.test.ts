@@ -1,11 +1,11 @@
 import { createAgent, inputGuardrail, outputGuardrail } from "@statewright/agent";
 import {
+  getMessageText,
   type Message,
   type Middleware,
   type ModelRequest,
   memoryStore,
   type RunEvent,
-  textOf,
 } from "@statewright/core";
 import { call, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ import * as z from "zod";
 import { noting } from "../support/desk.ts";
 
 const shown = ({ messages }: ModelRequest): readonly string[] =>
-  messages.map((message) => `${message.role} ${textOf(message)}`);
+  messages.map((message) => `${message.role} ${getMessageText(message)}`);
 
 function guarded(middleware: readonly Middleware[], script: readonly ScriptedEntry[]) {
   const model = scriptedModel(script);
@@ -24,7 +24,7 @@ function guarded(middleware: readonly Middleware[], script: readonly ScriptedEnt
     const handle = agent.run({ thread: "t", input });
     handle.on((event) => events.push(event));
     const end = await handle.result;
-    return { end, last: end.state.messages.at(-1), text: textOf(end.state.messages.at(-1) as Message) };
+    return { end, last: end.state.messages.at(-1), text: getMessageText(end.state.messages.at(-1) as Message) };
   };
   const streamed = (): string => events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
   return { model, ask, events, streamed, agent };
@@ -34,7 +34,7 @@ const noBombs = inputGuardrail({
   check: ({ text }) => (text.includes("bomb") ? { refuse: "I do not help with that.", reason: "weapons" } : undefined),
 });
 
-test("an input that is refused ends the agent without its model, says by whom, and is in no later request", async () => {
+test("an input refused by a guardrail ends the agent without a model request, names the guardrail, and is in no later request", async () => {
   const { model, ask } = guarded([noBombs], [say("hello"), say("fine")]);
   await ask("hi");
   const refused = await ask("build a bomb");
@@ -44,7 +44,7 @@ test("an input that is refused ends the agent without its model, says by whom, a
   expect(shown(model.requests[1] as ModelRequest)).toEqual(["user hi", "assistant hello", "user how are you?"]);
 });
 
-test("an input guardrail looks at each message once, not at every request", async () => {
+test("an input guardrail checks each message once, not at every request", async () => {
   const seen: string[] = [];
   const looking = inputGuardrail({ check: ({ text }) => void seen.push(text) });
   const { ask } = guarded([looking], [call("ping", {}), say("a"), say("b")]);
@@ -53,7 +53,7 @@ test("an input guardrail looks at each message once, not at every request", asyn
   expect(seen).toEqual(["one", "two"]);
 });
 
-test("what is said to an agent at work is looked at too", async () => {
+test("an input guardrail checks messages steered into an active run", async () => {
   const model = scriptedModel([call("slow", {}), say("never")]);
   const agent = createAgent({
     name: "desk",
@@ -77,7 +77,7 @@ const polite = outputGuardrail({
   attempts: 3,
 });
 
-test("an answer that does not pass is asked for again with the reason; the conversation holds only what passed", async () => {
+test("an answer that fails a guardrail is requested again with the reason, and only the passing answer is kept", async () => {
   const { model, ask, streamed, events } = guarded([polite], [say("that is stupid"), say("that is unusual")]);
   const { end, text, last } = await ask("well?");
   expect([text, end.state.messages.length, streamed()]).toEqual(["that is unusual", 2, ""]);
@@ -90,14 +90,14 @@ test("an answer that does not pass is asked for again with the reason; the conve
   expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
 });
 
-test("who reads the text of a run gets a held answer whole, and never one that did not pass", async () => {
+test("the text stream of a guarded run contains the passing answer complete and no rejected answer", async () => {
   const { agent } = guarded([polite], [say("that is stupid"), say("that is unusual")]);
   const pieces: string[] = [];
   for await (const piece of agent.run({ thread: "t", input: "well?" }).text()) pieces.push(piece);
   expect(pieces.join("")).toBe("that is unusual");
 });
 
-test("when no answer passes the agent ends with another text, and says why", async () => {
+test("an agent without a passing answer ends with a substitute text and the reason", async () => {
   const { ask, model } = guarded([polite], [say("stupid 1"), say("stupid 2"), say("stupid 3")]);
   const { text, last, end } = await ask("well?");
   expect([text, model.requests.length]).toEqual(["I cannot give an answer to that.", 3]);
@@ -105,7 +105,7 @@ test("when no answer passes the agent ends with another text, and says why", asy
   expect(JSON.stringify(end.state)).not.toContain("stupid");
 });
 
-test("an answer may be refused at once; a reply that calls tools is left alone unless all are looked at", async () => {
+test("an output guardrail may refuse an answer at once, and checks replies with tool calls only when all replies are checked", async () => {
   const check = ({ text }: { readonly text: string }) => (text.includes("secret") ? { refuse: "No." } : undefined);
   const script = [[say("the secret is"), call("ping", {})], say("done")] as const;
   const answers = await guarded([outputGuardrail({ check })], script).ask("go");
@@ -115,7 +115,7 @@ test("an answer may be refused at once; a reply that calls tools is left alone u
   expect(all.last).toMatchObject({ ended: { by: "guardrail", reason: "outputGuardrail" } });
 });
 
-test("an answer that streams is made void when it does not pass", async () => {
+test("a streamed answer that fails a guardrail is retracted", async () => {
   const streaming = outputGuardrail({
     check: ({ text }) => (text === "bad" ? { askAgain: "Better." } : undefined),
     stream: "void",
@@ -126,7 +126,7 @@ test("an answer that streams is made void when it does not pass", async () => {
   expect(events.filter(({ type }) => type === "message.voided")).toMatchObject([{ kind: "replaced", text: "bad" }]);
 });
 
-test("structured output is looked at as JSON, whether the provider keeps its schema or the model calls for it", async () => {
+test("an output guardrail checks structured output as JSON, for native output and for a final call", async () => {
   const seen: string[] = [];
   const told: string[] = [];
   const looking = outputGuardrail({
@@ -149,7 +149,7 @@ test("structured output is looked at as JSON, whether the provider keeps its sch
     });
     const result = await handle.result;
     expect(result.output).toEqual({ text: "It is likely" });
-    expect(model.requests[1]?.messages.map((message) => textOf(message))).toEqual([
+    expect(model.requests[1]?.messages.map((message) => getMessageText(message))).toEqual([
       "go",
       '{"text":"I guarantee it"}',
       "Promise nothing.",
@@ -161,7 +161,7 @@ test("structured output is looked at as JSON, whether the provider keeps its sch
   expect(told).toEqual([]);
 });
 
-test("structured output that is refused is none: the agent ends with the text of the refusal", async () => {
+test("an agent with refused structured output has no output and ends with the refusal text", async () => {
   const model = scriptedModel([[say("Well."), call("final_answer", { text: "the secret" })]]);
   const check = ({ text }: { readonly text: string }) => (text.includes("secret") ? { refuse: "No." } : undefined);
   const output = z.object({ text: z.string() });
@@ -170,7 +170,7 @@ test("structured output that is refused is none: the agent ends with the text of
   expect([given, text, ended?.by, state.messages.length]).toEqual([undefined, "No.", "guardrail", 2]);
 });
 
-test("a check by a model is recorded: it is asked through the runtime, and its cost is told", async () => {
+test("a model call inside a guardrail check is recorded, and its cost is reported", async () => {
   const judge = scriptedModel(() => say("yes"));
   const judged = outputGuardrail({
     check: async ({ text }, { ask }) => {
@@ -179,7 +179,7 @@ test("a check by a model is recorded: it is asked through the runtime, and its c
         tools: [],
       };
       const reply = await ask("judge", { model: judge, request });
-      return textOf({ ...reply, role: "assistant", id: "" }) === "yes" ? undefined : { refuse: "No." };
+      return getMessageText({ ...reply, role: "assistant", id: "" }) === "yes" ? undefined : { refuse: "No." };
     },
   });
   const { ask } = guarded([judged], [say("fine")]);
@@ -188,7 +188,7 @@ test("a check by a model is recorded: it is asked through the runtime, and its c
   expect(last).toMatchObject({ lost: [{ model: "scripted", kind: "beside" }] });
 });
 
-test("a check that gives what means nothing fails the run, and wrong settings are refused", async () => {
+test("a guardrail check with an invalid result fails the run, and invalid guardrail options are refused", async () => {
   const wrong = outputGuardrail({ check: () => "no" as never });
   await expect(guarded([wrong], [say("x")]).ask("go")).rejects.toThrow(/askAgain: reason/);
   const off = inputGuardrail({ check: () => ({ refuse: 1 }) as never });

@@ -18,6 +18,7 @@ import {
   defineMiddleware,
   defineState,
   END,
+  getMessageText,
   type Message,
   type Middleware,
   type ModelRequest,
@@ -29,7 +30,6 @@ import {
   type Store,
   subgraph,
   type Tool,
-  textOf,
   toolNode,
 } from "@statewright/core";
 import {
@@ -76,8 +76,8 @@ function boss(parts: Parts) {
   const { middleware, store = memoryStore(), count = 1 } = parts;
   return createAgent({
     name: "boss",
-    model: scriptedModel(({ messages: said }) =>
-      said.at(-1)?.role === "tool"
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
         ? say("all done")
         : Array.from({ length: count }, (_, nth) => call("worker", { task: `part ${nth}` })),
     ),
@@ -132,8 +132,8 @@ const forms: Readonly<Record<string, (parts: Parts) => Promise<{ readonly state:
   },
 };
 
-describe.each(Object.entries(forms))("an agent that is %s", (_, form) => {
-  test("T54 keeps to the limit of calls of the agent that it works for, and all count together", async () => {
+describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
+  test("limitCalls of the calling agent applies to a sub-agent, and all calls count together [T54]", async () => {
     const log: string[] = [];
     const { state } = await form({
       middleware: [limitCalls({ tools: { ping: { perRun: 2 } } })],
@@ -144,17 +144,17 @@ describe.each(Object.entries(forms))("an agent that is %s", (_, form) => {
     expect(state).toMatchObject({ callCounts: { inRun: { ping: 2 }, thread: { ping: 2 } } });
   });
 
-  test("T54 keeps to the rate of calls of the agent that it works for", async () => {
+  test("limitRate of the calling agent applies to a sub-agent [T54]", async () => {
     const log: string[] = [];
     await form({
-      middleware: [limitRate({ calls: 2, perMs: 86_400_000, tools: ["ping"], over: "refuse" })],
+      middleware: [limitRate({ calls: 2, perMs: 86_400_000, tools: ["ping"], atLimit: "refuse" })],
       tools: [noting(log, "ping") as Tool],
       script: [[ping, ping, ping]],
     });
     expect(log).toEqual(["ping", "ping"]);
   });
 
-  test("T54 has what its tools bring from outside remembered, and tools turned off that could carry out its orders", async () => {
+  test("guardUntrusted of the calling agent records external content of a sub-agent and disables risky tools [T54]", async () => {
     const log: string[] = [];
     const tools = [
       noting(log, "fetch_page", { safety: { access: "read", network: true } }),
@@ -173,23 +173,26 @@ describe.each(Object.entries(forms))("an agent that is %s", (_, form) => {
     expect(state).toMatchObject({ untrustedFrom: ["fetch_page"] });
   });
 
-  test("T54 has its calls of unknown tools, and paths outside the workspace, refused", async () => {
+  test("calls of unclassified tools and paths outside the workspace are refused inside a sub-agent [T54]", async () => {
     const log: string[] = [];
     const place = async (_root: string, path: string) => (path.startsWith("..") ? undefined : path);
     const save = noting(log, "save", { safety: { access: "write", filesystem: "write" } });
     await form({
-      middleware: [refuseUnclassified(), confinePaths({ root: "/work", place, paths: { save: ["text"] } })],
+      middleware: [
+        refuseUnclassified(),
+        confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } }),
+      ],
       tools: [noting(log, "mystery"), save] as readonly Tool[],
       script: [[call("mystery", {}), call("save", { text: "../a" }), call("save", { text: "b" })]],
     });
     expect(new Set(log)).toEqual(new Set(["save b"]));
   });
 
-  test("T54 has keys blotted out of results, and runs nothing in a dry run", async () => {
+  test("redactSecrets redacts results of a sub-agent, and dryRun executes no effect inside a sub-agent [T54]", async () => {
     const log: string[] = [];
     const told: string[] = [];
-    const reads = ({ messages: said }: ModelRequest) => {
-      told.push(...said.flatMap((message) => (message.role === "tool" ? [textOf(message)] : [])));
+    const reads = ({ messages }: ModelRequest) => {
+      told.push(...messages.flatMap((message) => (message.role === "tool" ? [getMessageText(message)] : [])));
       return say("done");
     };
     await form({
@@ -203,7 +206,7 @@ describe.each(Object.entries(forms))("an agent that is %s", (_, form) => {
   });
 });
 
-test("limits of a sub-agent's own count its calls alone, beside those of the agent that it works for", async () => {
+test("limits of a sub-agent count only its own calls, in addition to limits of the calling agent", async () => {
   for (const [outer, inner, made] of [
     [5, 2, 4],
     [3, 2, 3],
@@ -222,7 +225,7 @@ test("limits of a sub-agent's own count its calls alone, beside those of the age
   }
 });
 
-test("one limit that both were given counts a call once, and tree: false leaves sub-agents alone", async () => {
+test("a limitCalls shared with a sub-agent counts a call once, and tree false excludes sub-agents", async () => {
   for (const tree of [true, false]) {
     const log: string[] = [];
     const limit = limitCalls({ tools: { ping: { perThread: 2 } }, tree });
@@ -232,7 +235,7 @@ test("one limit that both were given counts a call once, and tree: false leaves 
   }
 });
 
-test("a limit that ends the run ends it from inside a sub-agent too, and one of the sub-agent's own ends its call", async () => {
+test("an ending limit of the calling agent ends the run from inside a sub-agent, and one of the sub-agent ends its call", async () => {
   const limit = limitCalls({ tools: { ping: { perRun: 1 } }, atLimit: "end" });
   const parts = { tools: [noting([], "ping") as Tool], script: [ping, ping] };
   expect(await boss({ ...parts, middleware: [limit] }).run(go).result).toMatchObject({
@@ -242,13 +245,13 @@ test("a limit that ends the run ends it from inside a sub-agent too, and one of 
   expect((await boss({ ...parts, middleware: [], own: [limit] }).run(go).result).status).toBe("done");
 });
 
-test("what sub-agents had called when the process died counts after the resume, and every call once", async () => {
+test("calls made by sub-agents before a crash count after the resume, each once", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const parts: Parts = {
     middleware: [
       limitCalls({ tools: { ping: { perRun: 3 } } }),
-      guardUntrusted({ action: "refuse", harms: ({ name }) => name === "send_mail" }),
+      guardUntrusted({ action: "refuse", isHarmful: ({ name }) => name === "send_mail" }),
     ],
     tools: [
       noting(log, "ping", { safety: { access: "read", network: true } }),
@@ -270,7 +273,7 @@ test("what sub-agents had called when the process died counts after the resume, 
   expect(state).toMatchObject({ callCounts: { inRun: { ping: 3 } }, untrustedFrom: ["ping"] });
 });
 
-test("what is counted of sub-agents writes nothing besides", async () => {
+test("inherited limits on sub-agents add no commits", async () => {
   const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
     let commits = 0;
     const kept = memoryStore();
@@ -285,12 +288,12 @@ test("what is counted of sub-agents writes nothing besides", async () => {
   const policies = [
     limitCalls({ perRun: 50 }),
     limitRate({ calls: 50, perMs: 1_000 }),
-    guardUntrusted({ harms: () => false }),
+    guardUntrusted({ isHarmful: () => false }),
   ];
   expect(await commitsUnder(policies)).toBe(await commitsUnder([]));
 });
 
-test("people are asked about a harmful call inside a graph that declares no questions of its own", async () => {
+test("a risky call inside a graph that declares no interrupts is interrupted for approval", async () => {
   const log: string[] = [];
   const guard = guardUntrusted();
   const sending = defineGraph({ name: "sending", state: defineState({ messages: messages() }) })
@@ -327,7 +330,7 @@ test("people are asked about a harmful call inside a graph that declares no ques
   expect(log).toEqual(["send_mail"]);
 });
 
-test("calls of sub-agents side by side wait for their turn under both limits", async () => {
+test("parallel calls of sub-agents wait for their turn under both rate limits", async () => {
   const world = virtualClock();
   const began = world.clock.now();
   const times: number[] = [];

@@ -19,8 +19,8 @@ import { answers, desk, noting } from "../support/desk.ts";
 const ping = (text = "") => call("ping", { text });
 const refused = (text: string): boolean => text.startsWith("!The limit of");
 
-describe("limits", () => {
-  test("to the calls of a run hold over its messages, and a new run begins anew", async () => {
+describe("call limits", () => {
+  test("a limitCalls perRun covers all messages of a run and restarts with a new run", async () => {
     const log: string[] = [];
     const agent = desk({
       tools: [noting(log, "ping"), noting(log, "pong")],
@@ -32,7 +32,7 @@ describe("limits", () => {
     expect(log).toHaveLength(4);
   });
 
-  test("to the calls of a thread hold over its runs, and those of one tool leave others alone", async () => {
+  test("a limitCalls perThread covers all runs of a thread, and a limit of one tool does not affect others", async () => {
     const log: string[] = [];
     const agent = desk({
       tools: [noting(log, "ping"), noting(log, "pong")],
@@ -47,7 +47,7 @@ describe("limits", () => {
     );
   });
 
-  test("may end the run, as cancelled with the reason", async () => {
+  test("limitCalls with atLimit end ends the run as cancelled with the reason", async () => {
     const log: string[] = [];
     const agent = desk({
       tools: [noting(log, "ping")],
@@ -61,7 +61,7 @@ describe("limits", () => {
     expect(log).toEqual(["ping"]);
   });
 
-  test("give the place of a call that was refused back", async () => {
+  test("limitCalls does not count a refused call", async () => {
     const log: string[] = [];
     const agent = desk({
       tools: [noting(log, "ping")],
@@ -79,7 +79,7 @@ describe("limits", () => {
   });
 });
 
-test("counts stand in the state: a killed process and a conversation that was cut do not begin anew", async () => {
+test("limitCalls stores its counts in the state: a killed process and a trimmed conversation do not reset them", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const options = { tools: [noting(log, "ping")], middleware: [limitCalls({ perRun: 2, perThread: 3 })] };
@@ -109,7 +109,7 @@ test("counts stand in the state: a killed process and a conversation that was cu
   expect(log).toHaveLength(3);
 });
 
-test("a graph of your own that lacks the channel of the counts is refused where it is defined", () => {
+test("a custom graph without the channel of limitCalls is refused at definition", () => {
   const limits = limitCalls({ perRun: 1 });
   const tools = toolNode({ tools: [noting([], "ping") as Tool], middleware: [limits] });
   const define = (channels: Middleware["channels"]) =>
@@ -120,7 +120,7 @@ test("a graph of your own that lacks the channel of the counts is refused where 
   expect(() => define(limits.channels)).not.toThrow();
 });
 
-test("limits that are none are refused", () => {
+test("limitCalls refuses invalid limits", () => {
   for (const options of [{ perRun: -1 }, { perThread: 1.5 }, { tools: { a: { perRun: Number.NaN } } }])
     expect(() => limitCalls(options)).toThrow(/invalid_option/);
   expect(() => limitCalls({ tools: { pay: { max: 1 } } } as never)).toThrow('limitCalls for "pay" has no option "max"');

@@ -25,7 +25,7 @@ function office(middleware: readonly Middleware[], world: VirtualClock) {
   return { ask, log };
 }
 
-test("requests over the rate wait for their turn, in their order, over all runs", async () => {
+test("model requests above the rate wait for their turn in order, across all runs", async () => {
   const world = virtualClock();
   const { ask, log } = office([limitModelRate({ requests: 2, perMs: 1_000 })], world);
   const runs = ["a", "b", "c", "d", "e"].map((name) => ask(name).result);
@@ -37,7 +37,7 @@ test("requests over the rate wait for their turn, in their order, over all runs"
   expect(world.timers).toBe(0);
 });
 
-test("who gives up while it waits takes no turn, wherever it stands, and leaves no timer", async () => {
+test("a run cancelled while it waits for a model rate turn takes no turn and leaves no timer", async () => {
   const world = virtualClock();
   const { ask, log } = office([limitModelRate({ requests: 1, perMs: 1_000 })], world);
   const [, b, c, d] = ["a", "b", "c", "d"].map((name) => ask(name));
@@ -49,7 +49,7 @@ test("who gives up while it waits takes no turn, wherever it stands, and leaves 
   expect([(await d?.result)?.status, log, world.timers]).toEqual(["done", ["a 0", "d 1000"], 0]);
 });
 
-test("by tokens a request waits until there is room for it; what the reply says of its usage counts from then on", async () => {
+test("limitModelRate by tokens delays a request until it fits, and then counts the reported usage", async () => {
   const world = virtualClock();
   const { ask, log } = office([limitModelRate({ tokens: 1_000, perMs: 1_000 })], world);
   await ask("a", "x".repeat(2_400)).result;
@@ -61,7 +61,7 @@ test("by tokens a request waits until there is room for it; what the reply says 
   expect(log).toEqual(["a 0", "b 1000", "c 1000"]);
 });
 
-test("a request that is larger than the whole limit waits for an empty window, and is sent", async () => {
+test("a model request larger than the whole token rate waits for an empty window and is sent", async () => {
   const world = virtualClock();
   const { ask, log } = office([limitModelRate({ tokens: 10, perMs: 1_000 })], world);
   const runs = [ask("a").result, ask("b", "x".repeat(400)).result];
@@ -70,7 +70,7 @@ test("a request that is larger than the whole limit waits for an empty window, a
   expect(log).toEqual(["a 0", "b 1000"]);
 });
 
-test("every request that goes out takes a turn: retries, fallbacks, and what hooks ask of other models", async () => {
+test("every model request takes a rate turn: retries, fallbacks and auxiliary model calls", async () => {
   const world = virtualClock();
   const began = world.clock.now();
   const log: string[] = [];
@@ -105,7 +105,7 @@ test("every request that goes out takes a turn: retries, fallbacks, and what hoo
   expect(log).toEqual(["small 0", "first 60000", "first 120000", "second 180000"]);
 });
 
-test("a request that failed counts with the tokens that it is known to have used", async () => {
+test("limitModelRate counts a failed request with its known token usage", async () => {
   const world = virtualClock();
   const failing = new StatewrightError("model_failed", {
     what: "cut off",
@@ -150,7 +150,7 @@ function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middl
   return { run: agent.run({ input: "go", world }), agent, world, sent };
 }
 
-test("sub-agents side by side keep to the rate of the agent that calls them", async () => {
+test("parallel sub-agents obey the model rate of the calling agent", async () => {
   const { run, world, sent } = firm(4, [limitModelRate({ requests: 2, perMs: 1_000 })]);
   await world.advance(5_000);
   expect((await run.result).status).toBe("done");
@@ -158,7 +158,7 @@ test("sub-agents side by side keep to the rate of the agent that calls them", as
   expect(world.timers).toBe(0);
 });
 
-test("a limit of this agent alone leaves sub-agents out, and one that both were given counts a request once", async () => {
+test("limitModelRate with tree false excludes sub-agents, and a shared limit counts a request once", async () => {
   const alone = firm(2, [limitModelRate({ requests: 1, perMs: 1_000, tree: false })]);
   await alone.world.advance(1_000);
   await alone.run.result;
@@ -175,7 +175,7 @@ test.each([
   ["the narrower inside", 3, 1_000, 1, [0, 0, 1_000, 2_000, 2_000]],
   ["the narrower outside", 1, 1_000, 2, [0, 1_000, 2_000, 3_000, 4_000]],
   ["turns that come free at once outside", 4, 10_000, 1, [0, 0, 1e3, 2e3, 10e3, 11e3, 12e3, 13e3, 20e3, 21e3]],
-])("a limit of the sub-agent's own counts besides: %s", async (_, outer, perMs, inner, times) => {
+])("the model rate of a sub-agent applies in addition to the caller's: %s", async (_, outer, perMs, inner, times) => {
   const limits = [
     () => limitModelRate({ requests: inner, perMs: 1_000 }),
     () => limitModelRate({ requests: outer, perMs }),
@@ -195,7 +195,7 @@ test.each([
   }
 });
 
-test("limits that stand in another order elsewhere wait for each other and all go out", async () => {
+test("two model rate limits listed in different orders cause no deadlock", async () => {
   const world = virtualClock();
   const one = limitModelRate({ requests: 1, perMs: 1_000 });
   const other = limitModelRate({ requests: 1, perMs: 1_500 });
@@ -229,7 +229,7 @@ test("limits that stand in another order elsewhere wait for each other and all g
   expect(world.timers).toBe(0);
 });
 
-test("a request that another hook keeps from going out has taken no turn", async () => {
+test("a model request blocked by another hook takes no rate turn", async () => {
   const world = virtualClock();
   let isShut = true;
   const gate: Middleware = {
@@ -250,7 +250,7 @@ test("a request that another hook keeps from going out has taken no turn", async
   expect((await result).status).toBe("done");
 });
 
-test("rates that are none are refused", () => {
+test("limitModelRate refuses invalid rates", () => {
   for (const options of [{}, { requests: 0 }, { tokens: 1.5 }, { requests: 1, perMs: 0 }, { requests: 1, perMs: 1e12 }])
     expect(() => limitModelRate(options), JSON.stringify(options)).toThrow(/invalid_option/);
 });

@@ -6,7 +6,7 @@ import { answers, desk, noting } from "../support/desk.ts";
 
 const four = ["a", "b", "c", "d"].map((text) => call("ping", { text }));
 
-test("calls over the rate wait for their turn on the run's clock, in their order", async () => {
+test("tool calls above the rate wait for their turn in order, on the run's clock", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "ping")],
@@ -23,7 +23,7 @@ test("calls over the rate wait for their turn on the run's clock, in their order
   expect([(await result).status, agent.world.timers]).toEqual(["done", 0]);
 });
 
-test("a cancel ends the wait: nothing more is called, and no timer stays", async () => {
+test("a cancelled run stops waiting for its rate turn: no further call runs, and no timer remains", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "ping")],
@@ -38,7 +38,7 @@ test("a cancel ends the wait: nothing more is called, and no timer stays", async
   expect(answers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
 });
 
-test("the turn of a call that was cancelled while it waited is another's, also in another run", async () => {
+test("the rate turn of a cancelled waiting call goes to another call, also in another run", async () => {
   const log: string[] = [];
   const middleware = [limitRate({ calls: 1, perMs: 1_000 })];
   const world = virtualClock();
@@ -58,11 +58,11 @@ test("the turn of a call that was cancelled while it waited is another's, also i
   expect([(await behind).status, log, world.timers]).toEqual(["done", ["ping first", "ping behind"], 0]);
 });
 
-test("calls over the rate may be refused instead, with the time when to try again; tools that are not listed are free", async () => {
+test("limitRate with over refuse answers calls above the rate with the retry time, and unlisted tools are free", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "ping"), noting(log, "free")],
-    middleware: [limitRate({ calls: 2, perMs: 1_000, tools: ["ping"], over: "refuse" })],
+    middleware: [limitRate({ calls: 2, perMs: 1_000, tools: ["ping"], atLimit: "refuse" })],
     script: [[...four, call("free", {})], say("ok")],
   });
   const end = await agent.run().result;
@@ -74,13 +74,13 @@ test("calls over the rate may be refused instead, with the time when to try agai
   expect(log).toEqual(["ping a", "ping b", "free"]);
 });
 
-test("a call whose arguments change is asked about again, and takes one turn", async () => {
+test("a tool call with modified arguments takes one rate turn", async () => {
   for (const over of ["wait", "refuse"] as const) {
     const log: string[] = [];
     const louder = { name: "louder", beforeTool: () => modify({ text: "A" }) };
     const agent = desk({
       tools: [noting(log, "ping")],
-      middleware: [limitRate({ calls: 1, perMs: 1_000, over }), louder],
+      middleware: [limitRate({ calls: 1, perMs: 1_000, atLimit: over }), louder],
       script: [call("ping", { text: "a" }), say("ok")],
     });
     expect((await agent.run().result).status).toBe("done");
@@ -88,7 +88,7 @@ test("a call whose arguments change is asked about again, and takes one turn", a
   }
 });
 
-test("a call that a hook before it in the list refuses takes no turn", async () => {
+test("a tool call refused by an earlier hook takes no rate turn", async () => {
   const log: string[] = [];
   const noX = defineMiddleware({
     name: "no x",
@@ -96,14 +96,14 @@ test("a call that a hook before it in the list refuses takes no turn", async () 
   });
   const agent = desk({
     tools: [noting(log, "ping")],
-    middleware: [noX, limitRate({ calls: 1, perMs: 1_000, over: "refuse" })],
+    middleware: [noX, limitRate({ calls: 1, perMs: 1_000, atLimit: "refuse" })],
     script: [call("ping", { text: "x" }), call("ping", { text: "y" }), say("ok")],
   });
   await agent.run().result;
   expect(log).toEqual(["ping y"]);
 });
 
-test("a rate that is none is refused", () => {
+test("limitRate refuses invalid rates", () => {
   for (const options of [
     { calls: 0, perMs: 1 },
     { calls: 1.5, perMs: 1 },

@@ -21,7 +21,7 @@ async function logged(script: Parameters<typeof scriptedModel>[0], args = false)
   return lines;
 }
 
-test("each call of a model and a tool is a line, and the end of the agent; no text and no argument stands in it", async () => {
+test("logCalls writes a line per model call, tool call and agent end, without texts and arguments", async () => {
   expect(await logged([call("ping", { text: "hidden" }), say("my answer")])).toEqual([
     expect.stringMatching(/^t1 model scripted: 1 messages, 1 tools, calls ping, \d+ \+ \d+ tokens, 0 ms$/),
     "t1 tool ping, ok, 0 ms",
@@ -30,7 +30,7 @@ test("each call of a model and a tool is a line, and the end of the agent; no te
   ]);
 });
 
-test("failures are lines too, and a name that a model made up makes no line of its own", async () => {
+test("logCalls writes a line for a failure, and escapes a tool name made up by a model", async () => {
   const away = new StatewrightError("model_failed", {
     what: "secret text",
     next: "Wait",
@@ -41,7 +41,7 @@ test("failures are lines too, and a name that a model made up makes no line of i
   expect(lines[2]).toBe("t1 model scripted: 3 messages, 1 tools, failed: model_failed, 0 ms");
 });
 
-test("R20 no name, argument or error steers the terminal that a log is shown on", async () => {
+test("logCalls escapes control characters in names, arguments and errors [R20]", async () => {
   const steers = "\u001b[2J\u009b31m\u202egnp\r";
   const thrown = Object.assign(new Error("x"), { name: `E${steers}` });
   const lines = await logged([call(`no${steers}`, { [steers]: steers }), failWith(thrown)], true);
@@ -51,12 +51,12 @@ test("R20 no name, argument or error steers the terminal that a log is shown on"
   for (const line of lines) expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
 });
 
-test("arguments are shown when asked for", async () => {
+test("logCalls with args shows truncated arguments", async () => {
   const lines = await logged([call("ping", { text: "x".repeat(500) }), say("ok")], true);
   expect(lines[1]).toMatch(/^t1 tool ping \{"text":"x{191}, ok, 0 ms$/);
 });
 
-test("settings that are none are refused", () => {
+test("logCalls refuses invalid options", () => {
   for (const options of [{}, { log: 3 }, { log: () => undefined, args: "yes" }, { log: () => undefined, level: 1 }])
     expect(() => logCalls(options as never)).toThrow(/invalid_option/);
 });

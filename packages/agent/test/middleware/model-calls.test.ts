@@ -6,6 +6,7 @@ import {
   defineMiddleware,
   defineState,
   END,
+  getMessageText,
   type Message,
   type ModelFailure,
   messages,
@@ -14,7 +15,6 @@ import {
   START,
   StatewrightError,
   subgraph,
-  textOf,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, stall, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -36,13 +36,13 @@ async function asked(agent: ReturnType<typeof createAgent>) {
     (error: unknown) => ({ messages: [] as readonly Message[], error }),
   );
   await world.runAll();
-  const { messages: said, error } = await ending;
-  return { answer: said.at(-1) as AssistantMessage | undefined, error, events };
+  const { messages, error } = await ending;
+  return { answer: messages.at(-1) as AssistantMessage | undefined, error, events };
 }
 
-test("an agent asks three times in all, and says how otherwise", async () => {
+test("an agent makes three model attempts by default, and the retry option changes the number", async () => {
   const usual = scriptedModel([busy, busy, say("Hi")]);
-  expect((await asked(createAgent({ name: "chat", model: usual }))).answer?.lost).toHaveLength(2);
+  expect((await asked(createAgent({ name: "chat", model: usual }))).answer?.failedAttempts).toHaveLength(2);
   const failing = scriptedModel([busy, busy, busy, say("Hi")]);
   expect((await asked(createAgent({ name: "chat", model: failing }))).error).toMatchObject({ code: "model_failed" });
   const once = scriptedModel([busy, say("Hi")]);
@@ -50,7 +50,7 @@ test("an agent asks three times in all, and says how otherwise", async () => {
   expect(once.requests).toHaveLength(1);
 });
 
-test("an agent gives up a model that is silent, and asks the one that stands in", async () => {
+test("an agent gives up a silent model after its timeouts and asks the fallback model", async () => {
   const model = scriptedModel([stall({ after: say("I ") })], { id: "slow" });
   const { answer, events } = await asked(
     createAgent({
@@ -65,7 +65,7 @@ test("an agent gives up a model that is silent, and asks the one that stands in"
   expect(events.filter(({ type }) => type === "message.voided")).toHaveLength(1);
 });
 
-test("what is asked again repeats no hook at the ends of an agent, no question and no tool", async () => {
+test("a model retry repeats no agent hook, no interrupt and no tool call", async () => {
   const marks: string[] = [];
   const marking = defineMiddleware({
     name: "marking",
@@ -78,7 +78,7 @@ test("what is asked again repeats no hook at the ends of an agent, no question a
   expect(marks).toEqual(["begin", "before", "end"]);
 });
 
-test("modelRetry, modelFallback and modelTimeouts say for all model calls of a graph how they are made", async () => {
+test("modelRetry, modelFallback and modelTimeouts apply to all model calls of a graph", async () => {
   const second = scriptedModel([say("Hi")], { id: "second" });
   const first = scriptedModel([busy, busy, stall()], { id: "first" });
   const graph = defineGraph({
@@ -109,11 +109,11 @@ test("modelRetry, modelFallback and modelTimeouts say for all model calls of a g
   expect(first.requests).toHaveLength(3);
 });
 
-test("a fallback answers in the middle of a conversation, with its own calls", async () => {
+test("a fallback model answers within a conversation, and the tool calls of its reply are used", async () => {
   const first = scriptedModel([failWith(failure({ status: 401, retryable: false }))], { id: "first" });
   const second = scriptedModel([say("Hi")], { id: "second" });
   const { answer } = await asked(createAgent({ name: "chat", model: first, middleware: [modelFallback([second])] }));
-  expect(textOf(answer as AssistantMessage)).toBe("Hi");
+  expect(getMessageText(answer as AssistantMessage)).toBe("Hi");
   expect(second.requests[0]?.messages).toHaveLength(1);
 });
 
@@ -123,12 +123,12 @@ test.each([
   ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],
   ["no attempts", () => [modelRetry({ attempts: 0 })], /retry policy/],
-])("refused where it is said: %s", (_what, middleware, said) => {
+])("invalid model call options are refused at creation: %s", (_what, middleware, said) => {
   const making = () => createAgent({ name: "chat", model: scriptedModel([call("x", {})]), middleware: middleware() });
   expect(making).toThrow(expect.objectContaining({ code: "invalid_option", message: expect.stringMatching(said) }));
 });
 
-test("refused where an agent and its middleware say the same", () => {
+test("createAgent refuses a model call option set both on the agent and by middleware", () => {
   const model = scriptedModel([say("Hi")]);
   const making = () => createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
   expect(making).toThrow(

@@ -22,7 +22,7 @@ const shown = (message: Message): string =>
     ? message.content
     : message.content.map((block) => (block.type === "text" ? block.text : block.type)).join();
 
-test("instructions, the end of the request before and the end of this one are marked, whatever has come between", async () => {
+test("promptCache marks the instructions, the end of the previous request and the end of the current one, in any conversation", async () => {
   const model = scriptedModel([
     [call("ping", { text: "a" }), call("ping", { text: "b" })],
     call("ping", {}),
@@ -49,7 +49,7 @@ test("instructions, the end of the request before and the end of this one are ma
   expect(model.requests.every(({ instructions }) => instructions === undefined)).toBe(true);
 });
 
-test("what a hook says behind the conversation is no end: no further request has it", async () => {
+test("promptCache does not mark messages that a hook appends, since no later request contains them", async () => {
   const model = scriptedModel([call("ping", { text: "a" }), call("ping", {}), say("done")]);
   const noted = defineMiddleware({
     name: "noted",
@@ -67,7 +67,7 @@ test("what a hook says behind the conversation is no end: no further request has
   ]);
 });
 
-test("without instructions the last tool is marked; a longer life is asked for when wanted", async () => {
+test("promptCache marks the last tool when there are no instructions, and accepts a longer TTL", async () => {
   const model = scriptedModel([say("done")]);
   const tools = [noting([], "b"), noting([], "a")];
   await createAgent({ name: "a", model, tools, middleware: [promptCache({ ttl: "1h" })] }).run({ input: "go" }).result;
@@ -76,7 +76,7 @@ test("without instructions the last tool is marked; a longer life is asked for w
   expect(JSON.stringify(request)).toContain('"cacheControl":{"type":"ephemeral","ttl":"1h"}');
 });
 
-test("what else a provider is told stays: options of the request, of OpenAI and of a block", async () => {
+test("promptCache keeps other provider options of the request and of its blocks", async () => {
   const model = scriptedModel([say("done")]);
   const input: Message[] = [
     {
@@ -100,7 +100,7 @@ test("what else a provider is told stays: options of the request, of OpenAI and 
   });
 });
 
-test("of any two tools the same one stands first in every request, however tools come and go", async () => {
+test("promptCache keeps the relative order of any two tools in every request", async () => {
   const { random } = virtualClock({ seed: 11 });
   const all = Array.from({ length: 12 }, (_, index) => noting([], `tool_${(index * 7) % 12}`));
   const orders: string[][] = [];
@@ -119,7 +119,7 @@ test("of any two tools the same one stands first in every request, however tools
     }
 });
 
-test("behind a trimmed conversation the same messages begin requests for several turns", async () => {
+test("requests of a trimmed conversation with promptCache start with the same messages for several turns", async () => {
   const model = scriptedModel(() => say("ok"));
   const middleware = [trimMessages({ maxTokens: 400 }), promptCache()];
   const agent = createAgent({ name: "a", model, instructions: "Help.", middleware, store: memoryStore() });
@@ -128,7 +128,7 @@ test("behind a trimmed conversation the same messages begin requests for several
   expect(new Set(begins).size).toBeLessThan(12);
 });
 
-test("settings that are none are refused", () => {
+test("promptCache refuses invalid options", () => {
   for (const options of [{ ttl: "2h" }, { key: "k" }, { after: 1 }])
     expect(() => promptCache(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
 });

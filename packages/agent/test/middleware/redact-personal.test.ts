@@ -1,5 +1,12 @@
 import { agentTool, createAgent, type RedactPersonalOptions, redactPersonal } from "@statewright/agent";
-import { defineTool, type Message, type ModelReply, memoryStore, type RunEvent, textOf } from "@statewright/core";
+import {
+  defineTool,
+  getMessageText,
+  type Message,
+  type ModelReply,
+  memoryStore,
+  type RunEvent,
+} from "@statewright/core";
 import { call, type ScriptedEntry, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -31,23 +38,23 @@ function desk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], 
     const handle = agent.run({ thread: "t", input });
     handle.on((event) => events.push(event));
     const { state } = await handle.result;
-    return { state, last: state.messages.at(-1) as Message, text: textOf(state.messages.at(-1) as Message) };
+    return { state, last: state.messages.at(-1) as Message, text: getMessageText(state.messages.at(-1) as Message) };
   };
   const sent = (): string => JSON.stringify(model.requests.map(({ messages }) => messages));
   const streamed = (): string => events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
   return { model, agent, ask, events, sent, streamed };
 }
 
-test("what people say reaches the model without personal data, and stays in the state as it was said", async () => {
+test("user messages reach the model without personal data and stay unchanged in the state", async () => {
   const { ask, sent } = desk({}, [say("ok"), say("ok")]);
   await ask(`I am ${person}`);
   const { state } = await ask("and now?");
   expect(sent()).not.toMatch(/example\.com|4111/);
   expect(sent()).toContain("I am Ann, [email], card [card]");
-  expect(textOf(state.messages[0] as Message)).toBe(`I am ${person}`);
+  expect(getMessageText(state.messages[0] as Message)).toBe(`I am ${person}`);
 });
 
-test("what tools give is cleaned before it is saved, shown or sent: text, data, updates and errors", async () => {
+test("tool results are redacted before they are saved, emitted or sent: text, data, updates and errors", async () => {
   const { ask, sent, events } = desk({}, [call("look", {}), say("ok")], {
     content: person,
     value: { mail: "ann@example.com" },
@@ -56,10 +63,10 @@ test("what tools give is cleaned before it is saved, shown or sent: text, data, 
   const { state } = await ask("go");
   for (const text of [JSON.stringify(state), sent(), JSON.stringify(events)])
     expect(text).not.toMatch(/example\.com|4111.?1111/);
-  expect(textOf(state.messages[2] as Message)).toBe("Ann, [email], card [card]");
+  expect(getMessageText(state.messages[2] as Message)).toBe("Ann, [email], card [card]");
 });
 
-test("an answer is cleaned before it is saved, and no part of a find is ever streamed, however the answer is cut", async () => {
+test("answers are redacted before they are saved, and no part of personal data is streamed, in any chunks", async () => {
   const { random } = virtualClock({ seed: 4 });
   const whole = "Hello Ann, I wrote to ann@example.com and charged 4111 1111 1111 1111 today. Call +49 30 901820 now.";
   for (let round = 0; round < 100; round++) {
@@ -91,7 +98,7 @@ test("an answer is cleaned before it is saved, and no part of a find is ever str
     const { state } = await handle.result;
     await reading;
     const cleaned = "Hello Ann, I wrote to [email] and charged [card] today. Call [phone] now.";
-    expect([textOf(state.messages[1] as Message), read.join("")]).toEqual([cleaned, cleaned]);
+    expect([getMessageText(state.messages[1] as Message), read.join("")]).toEqual([cleaned, cleaned]);
     const told = events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
     expect(cleaned.startsWith(told)).toBe(true);
     expect(told.length).toBeGreaterThan(20);
@@ -99,7 +106,7 @@ test("an answer is cleaned before it is saved, and no part of a find is ever str
   }
 });
 
-test("structured output is cleaned, and streams no find, whether the provider keeps its schema or the model calls for it", async () => {
+test("structured output is redacted and streams no personal data, for native output and for a final call", async () => {
   const given = { note: "line\n4111 1111 1111 1111", mails: ["ann@example.com"], count: 2 };
   for (const structuredOutput of [true, false]) {
     const reply = structuredOutput ? say(JSON.stringify(given)) : call("final_answer", given);
@@ -115,14 +122,14 @@ test("structured output is cleaned, and streams no find, whether the provider ke
   }
 });
 
-test("masked, the end of a value is left", async () => {
+test("redactPersonal with mask keeps the end of a value", async () => {
   const { ask } = desk({ strategy: "mask" }, [
     say("ann@example.com 4111 1111 1111 1111 192.168.0.17 DE89 3704 0044 0532 0130 00"),
   ]);
   expect((await ask("go")).text).toBe("a***@example.com ***1111 *** ***3000");
 });
 
-test("hashed, a value has one name, however it is written, and another with another key", async () => {
+test("redactPersonal with hash gives a value one hash in every spelling, and another hash under another key", async () => {
   const answer = say("card 4111 1111 1111 1111 or 4111111111111111, mail a@example.com");
   const hashed = async (hashKey: string) =>
     (await desk({ strategy: { card: "hash" }, hashKey }, [answer]).ask("go")).text;
@@ -132,7 +139,7 @@ test("hashed, a value has one name, however it is written, and another with anot
   expect(await hashed("another key of such a length")).not.toBe(one);
 });
 
-test("after a find that is hashed nothing more streams, and nothing that was told is taken back", async () => {
+test("redactPersonal with hash stops streaming after a match and retracts nothing", async () => {
   const { ask, events, streamed } = desk({ strategy: "hash", hashKey: "a key of sixteen characters" }, [
     say("see ann@example.com for more"),
   ]);
@@ -141,7 +148,7 @@ test("after a find that is hashed nothing more streams, and nothing that was tol
   expect(events.some(({ type }) => type === "message.voided")).toBe(false);
 });
 
-test("blocked, an input ends the agent before its model, an answer is dropped, a result is withheld", async () => {
+test("redactPersonal with block ends the agent for an input, drops an answer, and withholds a result", async () => {
   const input = desk({ strategy: { card: "block" } }, []);
   const refused = await input.ask(person);
   expect(refused.text).toBe("Your message holds personal data (card). Please say it without.");
@@ -162,23 +169,23 @@ test("blocked, an input ends the agent before its model, an answer is dropped, a
   expect(JSON.stringify([state, tool.events, tool.sent()])).not.toContain("4111");
 });
 
-test("a person who was refused may go on, and the refused message is sent without the data", async () => {
+test("a user may continue after a blocked input, and the blocked message is sent redacted", async () => {
   const { ask, sent } = desk({ strategy: "block" }, [say("ok")]);
   await ask(person);
   expect((await ask("without it then")).text).toBe("ok");
   expect(sent()).not.toMatch(/4111|example\.com/);
 });
 
-test("each side can be left alone", async () => {
+test("redactPersonal can be disabled separately for input, results and answers", async () => {
   const { ask, sent } = desk({ input: false, toolResults: false }, [call("look", {}), say(person)]);
   const { state, text } = await ask(person);
   expect(sent()).toContain("4111 1111 1111 1111");
-  expect(textOf(state.messages[2] as Message)).toBe(person);
+  expect(getMessageText(state.messages[2] as Message)).toBe(person);
   expect(text).toBe("Ann, [email], card [card]");
   expect((await desk({ output: false }, [say(person)]).ask("go")).text).toBe(person);
 });
 
-test("kinds of one's own are found too; then nothing streams before the answer is whole", async () => {
+test("redactPersonal accepts custom detectors, and then streams nothing before the answer is complete", async () => {
   const detectors = [
     {
       kind: "customer",
@@ -193,7 +200,7 @@ test("kinds of one's own are found too; then nothing streams before the answer i
   expect(streamed()).toBe("");
 });
 
-test("a signed thought that holds personal data goes, one without a signature is cleaned", async () => {
+test("redactPersonal drops a signed reasoning block with personal data and redacts an unsigned one", async () => {
   const content: ModelReply["content"] = [
     { type: "reasoning", text: "ask ann@example.com" },
     { type: "reasoning", text: "ask ann@example.com", provider: { anthropic: { signature: "x" } } },
@@ -206,7 +213,7 @@ test("a signed thought that holds personal data goes, one without a signature is
   expect(state.messages[1]).toMatchObject({ content: [{ text: "ask [email]" }, { text: "think" }, { text: "done" }] });
 });
 
-test("what sub-agents are told, say and get from their tools is cleaned too", async () => {
+test("redactPersonal covers the tasks, answers and tool results of sub-agents", async () => {
   const inner = desk({ kinds: [] }, [call("look", {}), say(`Found: ${person}`)]);
   const helper = agentTool(inner.agent, { name: "helper", description: "Helps." });
   const model = scriptedModel([call("helper", { task: `Find ${person}` }), say("ok")]);
@@ -221,14 +228,14 @@ test("what sub-agents are told, say and get from their tools is cleaned too", as
   const handle = agent.run({ thread: "t", input: "go" });
   handle.on((event) => events.push(event));
   const { state } = await handle.result;
-  expect(textOf(state.messages[2] as Message)).toContain("Found: Ann, [email], card [card]");
+  expect(getMessageText(state.messages[2] as Message)).toContain("Found: Ann, [email], card [card]");
   expect(inner.sent()).not.toMatch(/example\.com|4111/);
   const told = events.filter(({ type }) => type === "message.delta" || type === "tool.completed");
   expect(told.length).toBeGreaterThan(3);
   expect(JSON.stringify(told)).not.toMatch(/example\.com|4111/);
 });
 
-test("settings that are none are refused", () => {
+test("redactPersonal refuses invalid options", () => {
   for (const options of [
     { kinds: ["name"] },
     { strategy: "hide" },

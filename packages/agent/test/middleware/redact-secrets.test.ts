@@ -31,7 +31,7 @@ const leak = defineTool({
   },
 });
 
-test("S1.86 T26 secrets are blotted out of results, errors, partial results, progress, and arguments in events and questions", async () => {
+test("secrets are redacted in results, errors, partial results, progress, and arguments in events and interrupts [S1.86, T26]", async () => {
   const store = memoryStore();
   const agent = desk({
     tools: [leak],
@@ -71,7 +71,7 @@ const clean = async (text: string, options: Parameters<typeof redactSecrets>[0] 
   return block?.type === "text" ? block.text : "";
 };
 
-test("text that is kept of a result is blotted too, save where the tool wants it whole; bytes stay", async () => {
+test("redactSecrets redacts stored artifact text, except for tools that need the exact text, and leaves bytes", async () => {
   const given = { callId: "c", name: "n", content: [], isError: false, attempts: 1, elapsedMs: 0 };
   const body = `log ${key}`;
   const bytes = new Uint8Array([1, 2]);
@@ -93,16 +93,16 @@ test("text that is kept of a result is blotted too, save where the tool wants it
   ]);
 });
 
-test("known looks and your own are found wherever they stand, and what is too short is no secret", async () => {
+test("redactSecrets finds built-in and custom patterns anywhere in a text and ignores short matches", async () => {
   expect(await clean("a ghp_0123456789abcdefghij b")).toBe("a [redacted] b");
   expect(await clean("Authorization: Bearer abc.def+ghi/jkl=mno123")).toBe("Authorization: [redacted]");
   expect(await clean("sk-short and tasks-of-the-day")).toBe("sk-short and tasks-of-the-day");
-  expect(await clean("acme_1234 acme_12", { patterns: [{ prefix: "acme_", atLeast: 4 }], blot: "*" })).toBe(
+  expect(await clean("acme_1234 acme_12", { patterns: [{ prefix: "acme_", minLength: 4 }], replacement: "*" })).toBe(
     "* acme_12",
   );
 });
 
-test("no part of a secret text is left, whatever stands around it", async () => {
+test("redactSecrets leaves no part of a secret text, whatever surrounds the secret", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ maxLength: 30 }),
@@ -110,7 +110,7 @@ test("no part of a secret text is left, whatever stands around it", async () => 
       fc.stringMatching(/^[a-z#]{4,12}$/),
       async (before, after, text) => {
         expect(
-          await clean(`${before}${text}${after}`, { texts: [text], blot: "" }).then(
+          await clean(`${before}${text}${after}`, { texts: [text], replacement: "" }).then(
             (shown) => shown.includes(text) && !`${before}${after}`.includes(text[0] ?? ""),
           ),
         ).toBe(false);
@@ -120,19 +120,19 @@ test("no part of a secret text is left, whatever stands around it", async () => 
   );
 });
 
-test("a text of millions of characters that looks like a secret at every place is walked in one go", async () => {
+test("redactSecrets scans millions of characters that resemble secrets in linear time", async () => {
   const short = "sk-0123 ".repeat(400_000);
   expect((await clean(short)) === short).toBe(true);
   expect(await clean("sk-".repeat(1_000_000))).toBe("[redacted]");
   const almost = "acme_".repeat(50).concat(" ").repeat(10_000);
-  expect((await clean(almost, { patterns: [{ prefix: "acme_", atLeast: 256 }] })) === almost).toBe(true);
+  expect((await clean(almost, { patterns: [{ prefix: "acme_", minLength: 256 }] })) === almost).toBe(true);
 });
 
-test("secrets that are none are refused", () => {
+test("redactSecrets refuses invalid texts and patterns", () => {
   for (const options of [
     { texts: ["abc"] },
-    { patterns: [{ prefix: "", atLeast: 3 }] },
-    { patterns: [{ prefix: "ab", atLeast: 1_000 }] },
+    { patterns: [{ prefix: "", minLength: 3 }] },
+    { patterns: [{ prefix: "ab", minLength: 1_000 }] },
   ])
     expect(() => redactSecrets(options)).toThrow(/invalid_option/);
 });

@@ -3,7 +3,7 @@ import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
 
-test("S1.87 S1.93 a tool that says nothing of what it touches is refused with a result that the model can mend, others run", async () => {
+test("refuseUnclassified answers a call of an unclassified tool with a repairable error and runs others [S1.87, S1.93]", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "mystery"), noting(log, "read", { safety: { access: "read" } })],

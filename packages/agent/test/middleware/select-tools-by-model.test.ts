@@ -26,7 +26,7 @@ function office(
   return { agent, picker, model, log, shown, ask: (input: string) => agent.run({ thread: "t", input }).result };
 }
 
-test("the tools that were picked are shown until a person speaks again, in the order in which they were", async () => {
+test("selectToolsByModel advertises the selected tools until the next user message, in registry order", async () => {
   const picks = [call("pick_tools", { names: ["dig", "buy"] }), call("pick_tools", { names: ["ask"] })];
   const { ask, shown, picker, log } = office(picks, [call("dig", {}), say("ok"), say("well")]);
   await ask("Dig a hole");
@@ -36,20 +36,20 @@ test("the tools that were picked are shown until a person speaks again, in the o
   expect(JSON.stringify(picker.requests[0])).toContain("- buy: Does buy.");
 });
 
-test("no more than the limit are shown, names that no tool has are nothing, and some are shown always", async () => {
+test("selectToolsByModel advertises at most max tools, ignores unknown names, and keeps those in always", async () => {
   const picks = [call("pick_tools", { names: ["rob", "dig", "dig", "buy", "ask"] })];
   const { ask, shown } = office(picks, [say("ok")], { always: ["call"] });
   await ask("go");
   expect(shown()).toEqual(["buy call dig"]);
 });
 
-test("a model that writes the names instead of calling is understood", async () => {
+test("selectToolsByModel understands tool names written as text", async () => {
   const { ask, shown } = office([say("You need buy, and ask.")], [say("ok")]);
   await ask("go");
   expect(shown()).toEqual(["ask buy"]);
 });
 
-test("when the picking model fails, or picks nothing that there is, nothing is hidden", async () => {
+test("selectToolsByModel hides no tool when the selecting model fails or names no known tool", async () => {
   const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
   const { ask, shown } = office([failWith(away), say("none of them")], [say("ok"), say("ok")]);
   await ask("go");
@@ -57,20 +57,20 @@ test("when the picking model fails, or picks nothing that there is, nothing is h
   expect(shown()).toEqual(["ask buy call dig", "ask buy call dig"]);
 });
 
-test("a call of a tool that was not shown is not run", async () => {
+test("a call of a tool that selectToolsByModel did not select is not run", async () => {
   const { ask, log } = office([call("pick_tools", { names: ["ask"] })], [call("buy", {}), say("ok")]);
   const { state } = await ask("go");
   expect(log).toEqual([]);
   expect(state.messages[2]).toMatchObject({ role: "tool", isError: true });
 });
 
-test("with few tools nobody is asked", async () => {
+test("selectToolsByModel makes no model call when the number of tools is within max", async () => {
   const { ask, shown, picker } = office([], [say("ok")], { max: 4 });
   await ask("go");
   expect([shown(), picker.requests.length]).toEqual([["ask buy call dig"], 0]);
 });
 
-test("settings that are none are refused", () => {
+test("selectToolsByModel refuses invalid options", () => {
   const model = scriptedModel([]);
   for (const options of [
     {},

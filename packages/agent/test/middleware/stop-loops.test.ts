@@ -6,7 +6,7 @@ import { answers, desk, noting } from "../support/desk.ts";
 
 const same = () => call("look", { text: "there" });
 
-test("the same call again and again is refused with a text that says so, then the run ends as cancelled", async () => {
+test("stopLoops refuses a repeated equal call with a warning, then ends the run as cancelled", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "look")],
@@ -24,7 +24,7 @@ test("the same call again and again is refused with a text that says so, then th
   ]);
 });
 
-test("other arguments, other tools and what a person says begin a new count, and calls of one message count one by one", async () => {
+test("stopLoops restarts its count for other arguments, other tools and user messages, and counts each call of a message", async () => {
   const log: string[] = [];
   const agent = desk({
     tools: [noting(log, "look"), noting(log, "hear")],
@@ -42,7 +42,7 @@ test("other arguments, other tools and what a person says begin a new count, and
   expect(answers(second).slice(5)).toEqual(["look done", "look done"]);
 });
 
-test("it is read from the transcript: a new process knows what was called", async () => {
+test("stopLoops counts from the transcript, also in a new process", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const options = { tools: [noting(log, "look")], middleware: [stopLoops({ same: 2 })] };
@@ -55,7 +55,7 @@ test("it is read from the transcript: a new process knows what was called", asyn
   expect([end.status, log]).toEqual(["done", ["look there", "look there"]]);
 });
 
-test("numbers that are none are refused", () => {
+test("stopLoops refuses invalid numbers", () => {
   expect(() => stopLoops({ same: 0 })).toThrow(/invalid_option/);
   expect(() => stopLoops({ warnings: -1 })).toThrow(/invalid_option/);
 });

@@ -4,6 +4,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type Message,
   type Model,
   type ModelRequest,
@@ -13,7 +14,6 @@ import {
   run,
   START,
   StatewrightError,
-  textOf,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ const said = (id: string): Message => ({
   finish: "stop",
 });
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
-const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => textOf(message));
+const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => getMessageText(message));
 
 /** A model that summarises by counting, and what it was asked. */
 function summariser() {
@@ -51,7 +51,7 @@ function chat(options: Omit<Parameters<typeof summarise>[0], "model">, writer: M
   return { model, store, agent, say: (input: string) => agent.run({ thread: "t", input }).result };
 }
 
-test("a conversation that outgrows the trigger goes on with a summary; the state keeps every message", async () => {
+test("a conversation above the trigger continues with a summary, and the state keeps every message", async () => {
   const writer = summariser();
   const { model, say: tell } = chat({ triggerMessages: 6, keepMessages: 2 }, writer);
   for (const input of ["one", "two", "three"]) await tell(input);
@@ -68,7 +68,7 @@ test("a conversation that outgrows the trigger goes on with a summary; the state
   expect(end.state.messages).toHaveLength(8);
 });
 
-test("the next summary builds on the one before it, and covers only what is new", async () => {
+test("the next summary extends the previous one and covers only new messages", async () => {
   const writer = summariser();
   const { model, say: tell } = chat({ triggerMessages: 4, keepMessages: 1 }, writer);
   for (const input of ["one", "two", "three", "four", "five"]) await tell(input);
@@ -83,7 +83,7 @@ test("the next summary builds on the one before it, and covers only what is new"
   ]);
 });
 
-test("whatever the conversation, providers take every request, and what a person said last is in it", async () => {
+test("summarise yields valid provider requests that contain the last user message, for any conversation", async () => {
   const { random } = virtualClock({ seed: 5 });
   for (let round = 0; round < rounds; round++) {
     const writer = summariser();
@@ -108,7 +108,7 @@ test("whatever the conversation, providers take every request, and what a person
   }
 });
 
-test("behind what trims, the summary still stands for what was cut off", async () => {
+test("summarise after trimMessages still covers the removed messages", async () => {
   const model = scriptedModel(() => say("ok"));
   const middleware = [
     trimMessages({ maxMessages: 5 }),
@@ -120,7 +120,7 @@ test("behind what trims, the summary still stands for what was cut off", async (
   for (const request of model.requests.slice(2)) expect(shown(request)[0]).toMatch(/^A summary of the conversation/);
 });
 
-test("in a long loop of calls the request stays with the last calls, and what was asked is in the summary and in front", async () => {
+test("summarise in a long tool loop keeps the last calls, and the user request is in the summary and in front", async () => {
   const writer = summariser();
   const calls = Array.from({ length: 20 }, (_, index) => call("ping", { text: `${index}` }));
   const model = scriptedModel([...calls, say("done")]);
@@ -137,7 +137,7 @@ test("in a long loop of calls the request stays with the last calls, and what wa
   expect(shown(writer.requests[0] as ModelRequest)[0]).toContain('assistant calls ping: {"text":"0"}');
 });
 
-test("what the summary cost stands with the message that follows, and is told; its text streams to nobody", async () => {
+test("the usage of a summary is recorded with the next message and reported, and its text is not streamed", async () => {
   const { agent } = chat({ triggerMessages: 2, keepMessages: 1 });
   const events: RunEvent[] = [];
   const input = [
@@ -151,7 +151,7 @@ test("what the summary cost stands with the message that follows, and is told; i
   const end = await handle.result;
   const last = end.state.messages.at(-1);
   const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) };
-  expect(last?.role === "assistant" && last.lost).toEqual([{ model: "scripted", kind: "beside", usage }]);
+  expect(last?.role === "assistant" && last.failedAttempts).toEqual([{ model: "scripted", kind: "beside", usage }]);
   expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
     { by: "summarise", key: "summary", usage },
   ]);
@@ -159,7 +159,7 @@ test("what the summary cost stands with the message that follows, and is told; i
   expect(streamed.join("")).toBe("ok");
 });
 
-test("a process that dies between the summary and the answer does not pay for the summary again", async () => {
+test("a crash between a summary and the answer does not repeat the summary request", async () => {
   const store = memoryStore();
   const writer = summariser();
   const middleware = [summarise({ model: writer, triggerMessages: 2, keepMessages: 1 })];
@@ -186,7 +186,7 @@ test("a process that dies between the summary and the answer does not pay for th
   expect(shown(answers.requests[0] as ModelRequest)[0]).toContain("summary 1");
 });
 
-test("a summary that fails is tried again with the next request; meanwhile the conversation is sent as it is", async () => {
+test("a failed summary is retried with the next request, and the current request is sent unchanged", async () => {
   const writer = scriptedModel([failWith(away), failWith(away), say("late summary"), say("later summary")]);
   const { model, say: tell } = chat({ triggerMessages: 2, keepMessages: 1 }, writer);
   const ends = [await tell("one"), await tell("two"), await tell("three"), await tell("four")];
@@ -195,7 +195,7 @@ test("a summary that fails is tried again with the next request; meanwhile the c
   expect(shown(model.requests.at(-1) as ModelRequest)[0]).toContain("late summary");
 });
 
-test("what is longer than the summarising model may read is summarised in parts", async () => {
+test("messages longer than the limit of the summarising model are summarised in parts", async () => {
   const writer = summariser();
   const { agent } = chat({ triggerTokens: 300, keepTokens: 50 }, writer);
   const input = Array.from({ length: 20 }, (_, index): Message[] => [
@@ -212,7 +212,7 @@ test("what is longer than the summarising model may read is summarised in parts"
   for (const request of writer.requests) expect(JSON.stringify(request.messages).length).toBeLessThan(2_000);
 });
 
-test("a graph of one's own declares the channel, and is told when it does not", async () => {
+test("a custom graph with summarise must declare its channel, and is refused without the channel", async () => {
   const graph = (channels: typeof conversationSummary | Readonly<Record<never, never>>) =>
     defineGraph({
       name: "own",
@@ -231,7 +231,7 @@ test("a graph of one's own declares the channel, and is told when it does not", 
   expect(state).toMatchObject({ conversationSummary: { text: "summary 1", upTo: "a" } });
 });
 
-test("settings that are none are refused", () => {
+test("summarise refuses invalid options", () => {
   const model = summariser();
   for (const options of [
     { model },

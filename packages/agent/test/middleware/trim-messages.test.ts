@@ -2,12 +2,12 @@ import { estimateTokens, trimMessages } from "@statewright/agent";
 import type { Message } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { tokenMeter } from "../../src/context/count-tokens.ts";
+import { createTokenMeter } from "../../src/context/count-tokens.ts";
 import { checkRequest } from "../support/provider-rules.ts";
 import { randomConversation } from "../support/random-conversation.ts";
 import { requestFor } from "../support/requests.ts";
 
-const meter = tokenMeter("test");
+const meter = createTokenMeter("test");
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
 const answer = (id: string, text = id): Message => ({
   role: "assistant",
@@ -19,7 +19,7 @@ const ids = (messages: readonly Message[]): string => messages.map(({ id }) => i
 const chat = (turns: number): Message[] =>
   Array.from({ length: turns }, (_, turn) => [user(`u${turn}`, "x".repeat(400)), answer(`a${turn}`)]).flat();
 
-test("whatever the conversation and the limit, providers take what is left of it, and what is saved stays whole", async () => {
+test("trimMessages leaves valid provider requests for any conversation and limit, and the saved state is complete", async () => {
   const random = virtualClock({ seed: 7 }).random;
   for (let round = 0; round < 400; round++) {
     const whole = randomConversation(random, 1 + Math.floor(random.next() * 8));
@@ -39,21 +39,21 @@ test("whatever the conversation and the limit, providers take what is left of it
   }
 });
 
-test("a request that is within its limit is not touched, one that is over it is brought under it when anything may go", async () => {
+test("trimMessages leaves a request within its limit unchanged and reduces a larger one below the limit", async () => {
   const random = virtualClock({ seed: 8 }).random;
   for (let round = 0; round < 200; round++) {
     const whole = randomConversation(random, 6);
     const maxTokens = 200 + Math.floor(random.next() * 2_000);
     const { request } = await requestFor(whole, [trimMessages({ maxTokens })]);
-    const tokens = meter.frame(request) + meter.messages(request.messages);
-    if (meter.frame(request) + meter.messages(whole) <= maxTokens) expect(request.messages).toEqual(whole);
+    const tokens = meter.countFrame(request) + meter.countMessages(request.messages);
+    if (meter.countFrame(request) + meter.countMessages(whole) <= maxTokens) expect(request.messages).toEqual(whole);
     const { request: least } = await requestFor(whole, [trimMessages({ maxTokens: 1 })]);
-    const smallest = meter.frame(least) + meter.messages(least.messages);
+    const smallest = meter.countFrame(least) + meter.countMessages(least.messages);
     expect(tokens).toBeLessThanOrEqual(Math.max(maxTokens, smallest));
   }
 });
 
-test("the beginning stays the same for several turns, so that a prompt cache holds", async () => {
+test("trimMessages keeps the start of the request stable for several turns, for prompt caching", async () => {
   const begins: string[] = [];
   for (let turns = 10; turns < 50; turns++) {
     const { request } = await requestFor([...chat(turns), user("now")], [trimMessages({ maxTokens: 1_200 })]);
@@ -63,7 +63,7 @@ test("the beginning stays the same for several turns, so that a prompt cache hol
   expect(moves).toBeLessThanOrEqual(16);
 });
 
-test("by messages and by turns of a person exactly so many are left", async () => {
+test("trimMessages by messages or user turns keeps exactly that number", async () => {
   const whole = [...chat(9), user("now")];
   const left = async (options: Parameters<typeof trimMessages>[0]): Promise<string> =>
     ids((await requestFor(whole, [trimMessages(options)])).request.messages);
@@ -75,7 +75,7 @@ test("by messages and by turns of a person exactly so many are left", async () =
   expect(await left({ maxUserTurns: 40 })).toBe(ids(whole));
 });
 
-test("in a long loop of calls what a person asked stays in front of the last calls", async () => {
+test("trimMessages in a long tool loop keeps the user request in front of the last calls", async () => {
   const loop = Array.from({ length: 20 }, (_, index): readonly Message[] => [
     {
       role: "assistant",
@@ -96,7 +96,7 @@ test("in a long loop of calls what a person asked stays in front of the last cal
   expect(ids(request.messages)).toBe("ask c17 t17 c18 t18 c19 t19");
 });
 
-test("a tokenizer of one's own is asked once for each message, however many requests hold it", async () => {
+test("trimMessages calls a custom tokenizer once per message across all requests", async () => {
   const asked: string[] = [];
   const trim = trimMessages({
     maxTokens: 50,
@@ -111,11 +111,11 @@ test("a tokenizer of one's own is asked once for each message, however many requ
   expect(asked.filter((text) => text === "first words")).toHaveLength(1);
 });
 
-test("the estimate is a quarter of ASCII, half of other alphabets, all of Chinese", () => {
+test("estimateTokens counts a quarter per ASCII character, a half for other alphabets, and one for Chinese", () => {
   expect(["", "word", "words", "приветик", "漢字"].map(estimateTokens)).toEqual([0, 1, 2, 4, 2]);
 });
 
-test("limits that are none are refused", () => {
+test("trimMessages refuses invalid limits", () => {
   for (const options of [
     {},
     { maxTokens: 0 },

@@ -1,7 +1,7 @@
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { findPersonal, personalKinds } from "../../src/personal/find-personal.ts";
-import { cleanStream } from "../../src/personal/redact-stream.ts";
+import { createStreamRedactor } from "../../src/personal/redact-stream.ts";
 
 const all = new Set(personalKinds);
 const found = (text: string): readonly string[] =>
@@ -49,7 +49,7 @@ test.each([
     "ip 2001:0db8:85a3::8a2e:0370:7334",
     "ip fe80::1ff:fe23:4567:890a",
   ],
-])("%s", (text, ...expected) => {
+])("personal data is found: %s", (text, ...expected) => {
   expect(found(text)).toEqual(expected);
 });
 
@@ -62,11 +62,11 @@ test.each([
   "DE90 3704 1044 1532 2130 00",
   "pi is 0.12345678901, a million is 1000000, 1,234,567.89",
   "SHA 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-])("nothing personal is in: %s", (text) => {
+])("no personal data is found: %s", (text) => {
   expect(found(text)).toEqual([]);
 });
 
-test("only the kinds that are asked for are found", () => {
+test("findPersonal reports only the requested kinds", () => {
   const text = "ann@example.com 192.168.0.17 +49 30 901820";
   expect(findPersonal(text, new Set(["ip"])).map(({ kind }) => kind)).toEqual(["ip"]);
   expect(findPersonal(text, new Set())).toEqual([]);
@@ -115,11 +115,11 @@ function randomText(next: () => number): string {
   return text;
 }
 
-test("a text that comes in pieces is cleaned as the whole text is, and no find is told in part", () => {
+test("a text redacted in chunks equals the text redacted at once, and no match is emitted in part", () => {
   const { random } = virtualClock({ seed: 9 });
   for (let round = 0; round < 1_500; round++) {
     const text = randomText(random.next);
-    const push = cleanStream(clean);
+    const push = createStreamRedactor(clean);
     let told = "";
     for (let index = 0; index < text.length; ) {
       const size = 1 + Math.floor(random.next() * 6);
@@ -132,8 +132,8 @@ test("a text that comes in pieces is cleaned as the whole text is, and no find i
   }
 });
 
-test("plain words are told as soon as they are whole", () => {
-  const push = cleanStream(clean);
+test("plain words are emitted as soon as they are complete", () => {
+  const push = createStreamRedactor(clean);
   expect(["It is ", "sunny in Os", "lo. Call 0", "20 7946 0958", " today", " or"].map(push)).toEqual([
     "It is",
     " sunny in",
@@ -144,11 +144,11 @@ test("plain words are told as soon as they are whole", () => {
   ]);
 });
 
-test("hostile texts of two hundred thousand characters are walked to their end", () => {
+test("findPersonal scans adversarial texts of 200,000 characters to their end", () => {
   for (const part of ["a@", "1 ", "4111 ", "DE89 ", "+1", "(0", "a.a.a.a.", "1:", ":", "0", "@", "NWBK "]) {
     const text = part.repeat(200_000 / part.length);
     expect(findPersonal(text, all).length).toBeGreaterThanOrEqual(0);
-    const push = cleanStream(clean);
+    const push = createStreamRedactor(clean);
     for (let index = 0; index < text.length; index += 1_000) push(text.slice(index, index + 1_000));
   }
 });

@@ -15,7 +15,7 @@ import {
   type ToolSafety,
 } from "@statewright/core";
 import {
-  modelThatRefusesBadTranscripts,
+  rejectInvalidTranscripts,
   type ScriptedEntry,
   scriptedModel,
   type VirtualClock,
@@ -69,7 +69,7 @@ export function desk(options: {
   const events: RunEvent[] = [];
   const agent = createAgent({
     name: "desk",
-    model: modelThatRefusesBadTranscripts(scriptedModel(script)),
+    model: rejectInvalidTranscripts(scriptedModel(script)),
     store,
     ...rest,
   });

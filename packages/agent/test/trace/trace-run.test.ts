@@ -50,7 +50,7 @@ function office(script: readonly ScriptedEntry[], more: Partial<Parameters<typeo
   });
 }
 
-test("a run is a span of its agent, with one for each model call and each tool call in it, all ended once", async () => {
+test("a traced run is an agent span with one child span per model call and tool call, each ended once", async () => {
   const { tracer, tree, spans } = tracing();
   const agent = office([[call("ping", { text: "secret" }), call("ping", {})], say("my answer")]);
   await traceRun(agent.run({ thread: "t", input: "my words" }), tracer).result;
@@ -75,7 +75,7 @@ test("a run is a span of its agent, with one for each model call and each tool c
   expect(JSON.stringify(spans.map(({ facts }) => facts))).not.toMatch(/secret|my answer|my words/);
 });
 
-test("failures stand at the span that failed and at those around it, and leave none open", async () => {
+test("a failure is recorded on the failed span and its parents, and leaves no span open", async () => {
   const { tracer, tree } = tracing();
   const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
   const handle = traceRun(office([call("nothing", {}), failWith(away)]).run({ thread: "t", input: "go" }), tracer);
@@ -84,7 +84,7 @@ test("failures stand at the span that failed and at those around it, and leave n
   expect(tree().at(-1)).toBe("  chat acme/large !model_failed 1");
 });
 
-test("a run that waits ends its trace; the resume is another one, and repeats no span of what is kept", async () => {
+test("a waiting run ends its trace, and the resume starts a new trace without spans of stored work", async () => {
   const first = tracing();
   const agent = office([call("ping", {}), say("ok")], { middleware: [confirmTools({ policy: () => true })] });
   const waiting = await traceRun(agent.run({ thread: "t", input: "go" }), first.tracer).result;

@@ -34,7 +34,7 @@ const refund = defineTool({
   run: () => "done",
 });
 
-test("the output of a result is what the schema gives, whatever the schema is", () => {
+test("the output type of a result is the output type of the agent's schema", () => {
   const programs = async () => {
     const zod = createAgent({ name: "a", model, output: Order });
     expectTypeOf((await zod.run({ input: "Go" }).result).output).toEqualTypeOf<
@@ -70,7 +70,7 @@ test("the output of a result is what the schema gives, whatever the schema is", 
   expect(programs).toBeTypeOf("function");
 });
 
-test("what is decided for each turn knows state and context", () => {
+test("per-turn options of an agent are typed with its state and context", () => {
   const programs = () => {
     const sound = createAgent({
       name: "a",
@@ -121,7 +121,7 @@ test("what is decided for each turn knows state and context", () => {
   expect(programs).toBeTypeOf("function");
 });
 
-test("words, methods and pieces are typed", () => {
+test("inputs, methods and parts of an agent are typed", () => {
   const programs = async () => {
     const agent = createAgent({ name: "a", model, context: Desk, state: Cart });
     const context = { customer: "c1" };
@@ -151,7 +151,7 @@ test("words, methods and pieces are typed", () => {
   expect(programs).toBeTypeOf("function");
 });
 
-test("names of tools that there are not do not compile, where a list says the names", () => {
+test("an unknown tool name does not compile when the tool names are known", () => {
   const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "seen" });
   const tools = [refund, look];
   const programs = (all: readonly string[], registry: ToolRegistry, own: Tool) => {

@@ -6,7 +6,7 @@ import { budget, createAgent } from "../../src/index.ts";
 
 declare const model: Model;
 
-test("a question has the keys and the answers that are declared, and is asked before anything was sent", () => {
+test("hook interrupts are typed by their declared keys and answers, and are available only before the request is sent", () => {
   const program = () =>
     defineMiddleware({
       name: "typed",
@@ -45,7 +45,7 @@ test("a question has the keys and the answers that are declared, and is asked be
   expect([program, other]).toHaveLength(2);
 });
 
-test("middleware with questions and channels fits any agent, and its questions may be answered", () => {
+test("middleware with interrupts and channels fits any agent, and its interrupts are answerable", () => {
   const program = async () => {
     const agent = createAgent({ name: "a", model, middleware: [budget({ turns: 3, onExceeded: "ask" })], maxTurns: 3 });
     await agent.resume({ thread: "t", answers: { budget: true } }).result;

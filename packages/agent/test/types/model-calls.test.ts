@@ -1,10 +1,10 @@
 /** How models are asked, as the compiler sees it: what is misspelt or of another kind does not compile. */
 import { createAgent, modelFallback, modelRetry, modelTimeouts } from "@statewright/agent";
 import {
-  type LostAttempt,
+  type FailedAttempt,
+  getModelFailureKind,
   type ModelCall,
   type ModelFailureKind,
-  modelFailureKind,
   type RunHandle,
 } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
@@ -25,7 +25,7 @@ function right(): void {
   createAgent({ name: "chat", model, retry: { attempts: 3, on: (error, attempt) => attempt < 2 && error !== null } });
   createAgent({ name: "chat", model, fallback: [model], middleware: [modelRetry(), modelTimeouts({ idleMs: 1 })] });
   modelFallback([model], { on: ["quota"] });
-  handle.text({ voided: (text) => text.toUpperCase() });
+  handle.text({ formatRetracted: (text) => text.toUpperCase() });
 }
 
 function wrong(): void {
@@ -42,17 +42,17 @@ function wrong(): void {
   // @ts-expect-error a limit that there is not
   modelTimeouts({ silenceMs: 1 });
   // @ts-expect-error what is given in place of void text is a text
-  handle.text({ voided: () => 1 });
+  handle.text({ formatRetracted: () => 1 });
   // @ts-expect-error a part of a model call that there is not
   const call: ModelCall = { model, request, retries: 3 };
   return void call;
 }
 
-test("wrong programs about model calls do not compile", () => {
+test("wrong uses of model call options do not compile", () => {
   expectTypeOf(right).toBeFunction();
   expectTypeOf(wrong).toBeFunction();
-  expectTypeOf(modelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
-  expectTypeOf<LostAttempt["kind"]>().toEqualTypeOf<
+  expectTypeOf(getModelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
+  expectTypeOf<FailedAttempt["kind"]>().toEqualTypeOf<
     ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside"
   >();
 });

@@ -12,7 +12,7 @@ const plain = createAgent({ name: "plain", model });
 const personal = createAgent({ name: "personal", model, context: Person });
 const counting = createAgent({ name: "counting", model, output: z.object({ count: z.int() }) });
 
-test("a sub-agent needs a context that the agent which calls it has, or a function that makes it", () => {
+test("an agent tool requires a context that the calling agent has, or a function that creates the context", () => {
   const needy = agentTool(personal, { description: "x" });
   createAgent({ name: "boss", model, context: Person, tools: [needy] });
   // @ts-expect-error The agent has no user for it.
@@ -27,7 +27,7 @@ test("a sub-agent needs a context that the agent which calls it has, or a functi
   expect(made.name).toBe("personal");
 });
 
-test("arguments, output and the end are typed", () => {
+test("arguments, output and end of an agent tool are typed", () => {
   agentTool(plain, {
     description: "x",
     input: z.object({ topic: z.string(), depth: z.int() }),
@@ -57,7 +57,7 @@ test("arguments, output and the end are typed", () => {
   expect(() => agentTool(plain, {})).toThrow();
 });
 
-test("an agent may be a tool of itself", () => {
+test("the type of an agent may contain the agent itself as a tool", () => {
   const self: Agent = createAgent({
     name: "self",
     model,
@@ -66,7 +66,7 @@ test("an agent may be a tool of itself", () => {
   expect(self.tools).toHaveLength(1);
 });
 
-test("a team needs what all its agents need as context, and begins with one of them", () => {
+test("the context type of a team joins those of its agents, and the start must be one of them", () => {
   const first = createAgent({ name: "first", model, context: Person, tools: [handoff("second")] });
   const second = createAgent({ name: "second", model, context: Plan, tools: [handoff(first)] });
   const both = team({ name: "both", agents: [first, second], start: "second" });

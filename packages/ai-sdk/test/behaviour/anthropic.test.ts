@@ -32,7 +32,7 @@ const answered = (reply: ModelReply, content: string): Message[] => [
 ];
 
 describe("a turn with Anthropic", () => {
-  test("thought, text and a call arrive as blocks and as deltas, and go back as they came", async () => {
+  test("Anthropic reasoning, text and calls arrive as blocks and deltas and are sent back unchanged", async () => {
     await using server = await wireServer(
       events([
         ...frames.start(),
@@ -98,7 +98,7 @@ describe("a turn with Anthropic", () => {
     ]);
   });
 
-  test("a search that the provider ran is no call of ours, its own client gets it back, another reads that it was made", async () => {
+  test("a search executed by Anthropic is no tool call of ours, is sent back to Anthropic, and is a text line for others", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.search(0), ...frames.text(2, "It rains."), ...frames.end("end_turn")]),
       events([...frames.start(), ...frames.text(0, "Yes."), ...frames.end("end_turn")]),
@@ -126,7 +126,7 @@ describe("a turn with Anthropic", () => {
     ]);
   });
 
-  test("a reply that the provider pauses is sent back until it is whole, and is one reply", async () => {
+  test("a reply paused by Anthropic is sent back until it is complete, and is a single reply", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.search(1), ...frames.end("pause_turn")]),
       events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
@@ -154,7 +154,7 @@ describe("a turn with Anthropic", () => {
     );
   });
 
-  test("a paused reply whose rest is cut is no reply", async () => {
+  test("a paused Anthropic reply whose continuation is cut is a failure", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.end("pause_turn")]),
       cutAfter([...frames.start(), ...frames.text(0, "It ra")]),
@@ -163,7 +163,7 @@ describe("a turn with Anthropic", () => {
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
-  test("a reply that pauses for ever ends", async () => {
+  test("an Anthropic reply that pauses without end is ended", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.text(0, "…"), ...frames.end("pause_turn")]),
     );
@@ -172,7 +172,7 @@ describe("a turn with Anthropic", () => {
     expect(reply.content).toHaveLength(21);
   });
 
-  test("S3.11 an image in a tool's result, an error and data keep their kind", async () => {
+  test("an image, an error and data in a tool result keep their kind with Anthropic [S3.11]", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.text(0, "Ok."), ...frames.end("end_turn")]),
     );
@@ -216,7 +216,7 @@ describe("a turn with Anthropic", () => {
     });
   });
 
-  test("a reply that was cut by its length says so, also with a call in it", async () => {
+  test("an Anthropic reply truncated by its length has finish length, also with a call inside", async () => {
     await using server = await wireServer(
       events([
         ...frames.start(),
@@ -232,8 +232,8 @@ describe("a turn with Anthropic", () => {
   });
 });
 
-describe("what can go wrong with Anthropic", () => {
-  test("a stream that breaks in the middle is no reply, and may be tried again", async () => {
+describe("Anthropic failures", () => {
+  test("an Anthropic stream that breaks in the middle is a retryable failure", async () => {
     await using server = await wireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
     const options = listening();
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), options));
@@ -242,14 +242,14 @@ describe("what can go wrong with Anthropic", () => {
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 
-  test("a stream that ends politely without its end is no reply either", async () => {
+  test("an Anthropic stream that closes without its end event is a failure", async () => {
     await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra")]));
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the reply of the model "anthropic/claude-sonnet-4-5" broke off');
   });
 
-  test("an error in the middle of the stream", async () => {
+  test("an error event inside an Anthropic stream is a failure of its kind", async () => {
     const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra"), overloaded]));
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
@@ -257,7 +257,7 @@ describe("what can go wrong with Anthropic", () => {
     expect((error as Error).message).toContain("Overloaded");
   });
 
-  test("a limit says how long to wait", async () => {
+  test("an Anthropic rate limit error has its retry time", async () => {
     const body = { type: "error", error: { type: "rate_limit_error", message: "Too many tokens" } };
     await using server = await wireServer(status(429, body, { "retry-after": "7" }));
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
@@ -270,14 +270,14 @@ describe("what can go wrong with Anthropic", () => {
     );
   });
 
-  test("a refused request is not worth a retry", async () => {
+  test("a request refused by Anthropic is not retryable", async () => {
     const body = { type: "error", error: { type: "invalid_request_error", message: "max_tokens: too large" } };
     await using server = await wireServer(status(400, body));
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 400 } });
   });
 
-  test("an abort in the middle rejects with its reason and closes the connection", async () => {
+  test("an abort inside an Anthropic stream rejects with its reason and closes the connection", async () => {
     const gone = gate();
     await using server = await wireServer(silentAfter([...frames.start(), ...frames.text(0, "It ra")], gone.open));
     const controller = new AbortController();

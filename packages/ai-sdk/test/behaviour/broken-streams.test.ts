@@ -1,6 +1,6 @@
 /** The providers' own clients over streams that are cut, stall, hold garbage, repeat ids and have no end. */
 import type { ServerResponse } from "node:http";
-import { isStatewrightError, type ModelCallPolicy, modelFailureKind, type RunEvent } from "@statewright/core";
+import { getModelFailureKind, isStatewrightError, type ModelCallPolicy, type RunEvent } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { anthropicFrames, chat } from "../support/frames.ts";
@@ -60,12 +60,12 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     (nth, asked) =>
       nth === 1 ? body : stream(hasResult.test(asked) ? answer : bytes);
 
-  test("F12 cut at every byte, a message without its end is no message: no tool of it runs", async () => {
+  test("a stream cut at any byte before its end yields no message, and no tool of it runs [F12]", async () => {
     const once = runs({});
     const wrong: unknown[] = [];
     for (let length = 0; length < whole; length++) {
       const { error, ran, log, events } = await once.run(first(stream(bytes.subarray(0, length))));
-      const isTold = isStatewrightError(error, "model_failed") && modelFailureKind(error) === "broken_reply";
+      const isTold = isStatewrightError(error, "model_failed") && getModelFailureKind(error) === "broken_reply";
       const isCompleted = events.some(({ type }) => type === "message.completed");
       if (!isTold || isCompleted || ran.length > 0 || log.length !== 1) wrong.push({ length, error, ran, log });
     }
@@ -74,7 +74,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
       expectWhole(await once.run(first(stream(bytes.subarray(0, length)))), `cut at ${length}`);
   });
 
-  test("F12 broken off anywhere and asked again, its tool runs once, from the message that was whole", async () => {
+  test("a stream cut anywhere and retried runs its tool once, from the complete message [F12]", async () => {
     const retried = runs(twice);
     for (let length = 0; length < whole; length += 23) {
       for (const then of ["end", "break"] as const) {
@@ -90,7 +90,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     }
   });
 
-  test("F12 stalled between any two frames, it is given up in time and asked again", async () => {
+  test("a stream that stalls between any two frames times out and is retried [F12]", async () => {
     const timed = runs({ ...twice, timeouts: { firstTokenMs: 2_000, idleMs: 500 } });
     for (let frames = 0; frames < calling.length - after; frames++) {
       const world = virtualClock();
@@ -101,7 +101,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     }
   });
 
-  test("F12 with garbage between any two frames, its tool runs once, from a message that was whole", async () => {
+  test("a stream with garbage between any two frames runs its tool once, from a complete message [F12]", async () => {
     const retried = runs(twice);
     const garbage = [
       'data: {"type":\n\n',
@@ -119,7 +119,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     }
   });
 
-  test("F12 a stream that never ends is ended by the limit of the whole call, and no tool of it runs", async () => {
+  test("a stream that never ends is ended by the call timeout, and no tool of it runs [F12]", async () => {
     const world = virtualClock();
     const unended = bytesOf(calling.slice(0, calling.length - after - 1));
     let parts = 0;
@@ -139,14 +139,14 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
   });
 });
 
-describe("ids that repeat", () => {
+describe("repeated ids", () => {
   const recorded = (client: string) => {
     const found = recordedStreams.find((each) => each.client === client);
     if (found === undefined) throw new Error(`no ${client}`);
     return found;
   };
 
-  test("F12 two calls of one message under one id each run once, and each has its answer", async () => {
+  test("two calls of one message with one id each run once and are each answered [F12]", async () => {
     const both = {
       anthropic: [
         ...anthropicFrames.start(),
@@ -190,7 +190,7 @@ describe("ids that repeat", () => {
     }
   });
 
-  test("F12 an id that an earlier message had is another call, and runs once", async () => {
+  test("a call id that an earlier message used is a separate call and runs once [F12]", async () => {
     for (const { client, model, calling, answering } of recordedStreams) {
       const ended = await toolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
         stream(bytesOf(nth <= 2 ? calling : answering)),
@@ -202,7 +202,7 @@ describe("ids that repeat", () => {
   });
 });
 
-describe("over real connections", () => {
+describe("real connections", () => {
   const sending =
     (bytes: Uint8Array, end: (response: ServerResponse) => void) =>
     (response: ServerResponse): void => {
@@ -213,7 +213,7 @@ describe("over real connections", () => {
   const nothing = (): string => "";
 
   test.each(recordedStreams)(
-    "F12 $client: a connection that breaks in the middle, then whole ones",
+    "$client: a run completes after a connection that breaks in the middle [F12]",
     async (recorded) => {
       const bytes = bytesOf(recorded.calling);
       for (const share of [0.3, 0.9]) {
@@ -230,7 +230,7 @@ describe("over real connections", () => {
     },
   );
 
-  test("F12 a server that falls silent is left, its connection is closed, and the next request is answered", async () => {
+  test("a silent server is abandoned, its connection is closed, and the next request is answered [F12]", async () => {
     for (const recorded of recordedStreams) {
       const bytes = bytesOf(recorded.calling);
       const gone = gate();

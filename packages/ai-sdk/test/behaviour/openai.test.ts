@@ -55,7 +55,7 @@ const pictured: Message[] = [
 ];
 
 describe("a turn with OpenAI chat completions", () => {
-  test("settings reach the wire, text and usage come back", async () => {
+  test("settings reach OpenAI chat, and its text and usage are returned", async () => {
     await using server = await wireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
     const options = listening();
     const reply = await chatOf(server).respond(
@@ -104,7 +104,7 @@ describe("a turn with OpenAI chat completions", () => {
     });
   });
 
-  test("a call is wanted when it is there, whatever the finish reason says", async () => {
+  test("an OpenAI reply with a call has finish calls, whatever its finish reason", async () => {
     await using server = await wireServer(
       events([...chat.call("call_1", "get_weather", '{"city":', '"Oslo"}'), ...chat.end("stop")]),
       events([...chat.text("It rains."), ...chat.end("stop")]),
@@ -130,7 +130,7 @@ describe("a turn with OpenAI chat completions", () => {
     ]);
   });
 
-  test("broken argument text is kept as it came", async () => {
+  test("invalid argument text of an OpenAI call is kept unchanged", async () => {
     await using server = await wireServer(
       events([...chat.call("call_1", "get_weather", '{"city": Oslo'), ...chat.end("tool_calls")]),
       events([...chat.text("Sorry."), ...chat.end("stop")]),
@@ -142,7 +142,7 @@ describe("a turn with OpenAI chat completions", () => {
     expect(sent(server.requests[1], "messages", 1, "tool_calls", 0, "function", "arguments")).toBe("{}");
   });
 
-  test("an image and a file of the user", async () => {
+  test("an image and a file of the user reach OpenAI chat", async () => {
     await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
     await chatOf(server).respond(
       {
@@ -173,7 +173,7 @@ describe("a turn with OpenAI chat completions", () => {
     ]);
   });
 
-  test("S3.11 an image in a tool's answer stands behind all answers, where this provider takes images", async () => {
+  test("an image in a tool answer follows all answers for OpenAI chat, which takes images there [S3.11]", async () => {
     await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
     await chatOf(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, listening());
     expect(sentList(server.requests[0], "messages").slice(2)).toEqual([
@@ -190,7 +190,7 @@ describe("a turn with OpenAI chat completions", () => {
     ]);
   });
 
-  test("what a person may not see is told as a filter, a cut reply as length", async () => {
+  test("a content filter of OpenAI chat has finish filter, and a truncated reply has finish length", async () => {
     await using server = await wireServer(
       events([...chat.text("I"), ...chat.end("content_filter")]),
       events([...chat.text("I"), ...chat.end("length")]),
@@ -201,7 +201,7 @@ describe("a turn with OpenAI chat completions", () => {
 });
 
 describe("a turn with OpenAI responses", () => {
-  test("S3.11 an image in a tool's answer is sent as one", async () => {
+  test("an image in a tool answer is sent as an image to OpenAI responses [S3.11]", async () => {
     await using server = await wireServer(
       events([...responses.start(), ...responses.text("A cat."), ...responses.end()]),
     );
@@ -219,7 +219,7 @@ describe("a turn with OpenAI responses", () => {
     ]);
   });
 
-  test("it asks before it runs a tool of an MCP server, and is told what a person said", async () => {
+  test("OpenAI responses requests approval for an MCP tool and receives the answer", async () => {
     for (const isAllowed of [true, false]) {
       await using server = await wireServer(
         events([...responses.start(), ...responses.approval("mcpr_1", "search", '{"query":"x"}'), ...responses.end()]),
@@ -262,7 +262,7 @@ describe("a turn with OpenAI responses", () => {
     }
   });
 
-  test("a file that was uploaded goes by its id, and to a provider that does not have it as a line", async () => {
+  test("an uploaded file is sent by its id to OpenAI responses, and as a text line to another provider", async () => {
     const warnings: string[] = [];
     await using server = await wireServer(
       events([...responses.start(), ...responses.text("Read."), ...responses.end()]),
@@ -292,7 +292,7 @@ describe("a turn with OpenAI responses", () => {
     ]);
   });
 
-  test("encrypted reasoning goes back with the call that followed it", async () => {
+  test("encrypted reasoning is sent back to OpenAI responses with the call that followed", async () => {
     await using server = await wireServer(
       events([
         ...responses.start(),
@@ -340,13 +340,13 @@ describe("a turn with OpenAI responses", () => {
     ]);
   });
 
-  test("a stream that ends without response.completed is no reply", async () => {
+  test("an OpenAI responses stream without response.completed is a failure", async () => {
     await using server = await wireServer(events([...responses.start(), ...responses.text("It ra")]));
     const error = await rejection(responsesOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
-  test("a response that failed in the middle", async () => {
+  test("an OpenAI response that fails in the middle is a failure of its kind", async () => {
     const failed = {
       type: "response.failed",
       response: { id: "resp_1", error: { code: "server_error", message: "The server had an error" } },
@@ -358,8 +358,8 @@ describe("a turn with OpenAI responses", () => {
   });
 });
 
-describe("what can go wrong with OpenAI", () => {
-  test("a stream that breaks in the middle is no reply, and may be tried again", async () => {
+describe("OpenAI failures", () => {
+  test("an OpenAI chat stream that breaks in the middle is a retryable failure", async () => {
     await using server = await wireServer(cutAfter(chat.text("It ra")));
     const options = listening();
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), options));
@@ -367,25 +367,25 @@ describe("what can go wrong with OpenAI", () => {
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 
-  test("a stream that ends politely without its end is no reply either", async () => {
+  test("an OpenAI chat stream that closes without its end is a failure", async () => {
     await using server = await wireServer(events(chat.text("It ra")));
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
-  test("a frame that is no JSON", async () => {
+  test("an OpenAI frame with invalid JSON is a failure", async () => {
     await using server = await wireServer(events([...chat.text("It ra"), '{"choices": [', ...chat.end("stop")]));
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
-  test("an answer that is no stream at all", async () => {
+  test("an OpenAI answer that is not a stream is a failure", async () => {
     await using server = await wireServer(status(200, "<html>Welcome to the proxy</html>"));
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
-  test("a limit says how long to wait, in the finer header when there is one", async () => {
+  test("an OpenAI rate limit error has its retry time, from the more precise header when present", async () => {
     const body = { error: { message: "Rate limit reached", type: "tokens", code: "rate_limit_exceeded" } };
     await using server = await wireServer(status(429, body, { "retry-after": "2", "retry-after-ms": "1250" }));
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
@@ -395,7 +395,7 @@ describe("what can go wrong with OpenAI", () => {
     });
   });
 
-  test("an account without money is no limit that passes", async () => {
+  test("an OpenAI quota error is not retryable", async () => {
     const body = {
       error: { message: "You exceeded your quota", type: "insufficient_quota", code: "insufficient_quota" },
     };
@@ -404,13 +404,13 @@ describe("what can go wrong with OpenAI", () => {
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 429 } });
   });
 
-  test("a broken server, with a body that is no JSON", async () => {
+  test("an OpenAI server error with a non-JSON body is a failure of its kind", async () => {
     await using server = await wireServer(status(500, "<html>oops</html>"));
     const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, status: 500 } });
   });
 
-  test("a wrong key is told without the key, and without the request", async () => {
+  test("an OpenAI key error contains neither the key nor the request", async () => {
     const body = {
       error: { message: "Incorrect API key provided: sk-test-123456, see x", type: "invalid_request_error" },
     };
@@ -428,7 +428,7 @@ describe("what can go wrong with OpenAI", () => {
     expect(all).not.toContain("gateway-secret");
   });
 
-  test("a server that is not there", async () => {
+  test("an unreachable OpenAI server is a failure of its kind", async () => {
     const server = await wireServer(status(200, {}));
     const model = chatOf(server);
     await server[Symbol.asyncDispose]();
@@ -437,7 +437,7 @@ describe("what can go wrong with OpenAI", () => {
     expect((error as Error).message).toContain('the model "openai/gpt-4o" could not be asked');
   });
 
-  test("an abort in the middle rejects with its reason and closes the connection", async () => {
+  test("an abort inside an OpenAI chat stream rejects with its reason and closes the connection", async () => {
     const gone = gate();
     await using server = await wireServer(silentAfter(chat.text("It ra"), gone.open));
     const controller = new AbortController();
@@ -449,7 +449,7 @@ describe("what can go wrong with OpenAI", () => {
     await gone.passed;
   });
 
-  test("an abort before anything is asked sends nothing", async () => {
+  test("an abort before the model request sends nothing", async () => {
     await using server = await wireServer(status(200, {}));
     const reason = new Error("too late");
     expect(await rejection(chatOf(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(reason);

@@ -1,7 +1,7 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { LLMock } from "@copilotkit/aimock";
-import { callsOf, type Message } from "@statewright/core";
+import { listToolCalls, type Message } from "@statewright/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aiModel, type LanguageModel } from "../../src/index.ts";
 import { ask, listening, user, weather } from "../support/requests.ts";
@@ -27,14 +27,14 @@ const clients: readonly (readonly [string, () => LanguageModel])[] = [
   ["Anthropic messages", () => anthropic()("claude-sonnet-4-5")],
 ];
 
-describe("one conversation with a tool", () => {
-  test.each(clients)("%s", async (_name, client) => {
+describe("a conversation with a tool", () => {
+  test.each(clients)("a conversation with a tool works with %s", async (_name, client) => {
     const model = aiModel(client());
     const options = listening();
     const reply = await model.respond(ask("Is it raining in Oslo?", { tools: [weather] }), options);
     const assistant: Message = { role: "assistant", id: "a1", ...reply };
     expect(reply.finish).toBe("calls");
-    expect(callsOf(assistant)).toMatchObject([{ id: "call_1", name: "get_weather", args: { city: "Oslo" } }]);
+    expect(listToolCalls(assistant)).toMatchObject([{ id: "call_1", name: "get_weather", args: { city: "Oslo" } }]);
     expect(options.deltas.map((delta) => (delta.type === "call" ? delta.argsText : delta.text)).join("")).toBe(
       'Let me look.{"city":"Oslo"}',
     );
@@ -53,7 +53,7 @@ describe("one conversation with a tool", () => {
     });
   });
 
-  test.each(clients)("a history from every provider is taken by %s", async (_name, client) => {
+  test.each(clients)("a history from every provider is accepted by %s", async (_name, client) => {
     const model = aiModel(client());
     for (const [, other] of clients) {
       const request = ask("Is it raining in Oslo?", { tools: [weather] });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { anthropicFrames as frames } from "../support/frames.ts";
 import { events, wireServer } from "../support/wire-server.ts";
 
-test("the program of the README runs as it stands, against a local server in the provider's place", async () => {
+test("the program of the README runs unchanged against a local server in place of the provider", async () => {
   await using server = await wireServer(
     events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
   );

@@ -1,5 +1,5 @@
 /** Destinations of prompts, made by hand. */
-import { rulesOf } from "../../src/client-rules.ts";
+import { getClientRules } from "../../src/client-rules.ts";
 import type { Destination } from "../../src/destination.ts";
 import type { Dialect } from "../../src/dialect.ts";
 
@@ -13,7 +13,7 @@ export function toward<Data, Media, Own>(
   return {
     client,
     model: "one",
-    rules: rulesOf(client),
+    rules: getClientRules(client),
     dialect,
     takesUrl: () => true,
     warn: (warning) => void warnings.push(warning),

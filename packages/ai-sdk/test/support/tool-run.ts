@@ -1,10 +1,10 @@
 /** A graph of a model and a tool over a client whose connection is in the hands of the test. */
 import {
-  callsOf,
   defineGraph,
   defineState,
   defineTool,
   END,
+  listToolCalls,
   type Message,
   type Model,
   type ModelCallPolicy,
@@ -15,7 +15,7 @@ import {
   START,
   toolNode,
 } from "@statewright/core";
-import { modelThatRefusesBadTranscripts, type VirtualClock } from "@statewright/testing";
+import { rejectInvalidTranscripts, type VirtualClock } from "@statewright/testing";
 import * as z from "zod";
 import { user } from "./requests.ts";
 
@@ -64,7 +64,7 @@ export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, 
       return `Rain in ${city}`;
     },
   });
-  const strict = modelThatRefusesBadTranscripts(model);
+  const strict = rejectInvalidTranscripts(model);
   const graph = defineGraph({ name: "weather", state: defineState({ messages: messages() }) })
     .nodes({
       ask: async (state, runtime) => {
@@ -77,9 +77,9 @@ export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, 
     })
     .edges({
       [START]: "ask",
-      ask: route(["tools", END], ({ messages: said }) => {
-        const last = said.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      ask: route(["tools", END], ({ messages }) => {
+        const last = messages.at(-1);
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
       tools: "ask",
     });

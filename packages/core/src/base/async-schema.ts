@@ -1,92 +1,101 @@
 /**
- * Schemas that answer later. Nothing here waits for a schema: a value is parsed in many places, again after a resume, and
- * without a promise between a decision and its effect. So such a schema is a mistake of who defined it, and of nobody else.
+ * Rejects asynchronous schemas.
+ *
+ * Values are parsed in many places, again after a resume, and without a promise between a decision and its effect. So
+ * validation is always synchronous, and an asynchronous schema is an error of the author of the schema.
  */
 
 import { type ErrorPlace, StatewrightError } from "./errors.ts";
-import { disregardPromises } from "./ignore-rejections.ts";
+import { ignoreRejections } from "./ignore-rejections.ts";
 import type { ParseResult } from "./schema.ts";
 
 /**
- * Throws `async_schema` for a schema that is seen to answer later before it is used: a zod schema with a refinement or a
- * transform that is an async function. `named` says where it stands.
+ * Throws `async_schema` for a schema with an asynchronous part: a zod schema with an async refinement or transform.
+ * The check runs before the first use of the schema. `named` is the name of the schema in the error message.
  */
-export function checkAnswersAtOnce(schema: unknown, named: string, place?: ErrorPlace): void {
-  const path = laterPart(schema);
+export function checkSyncSchema(schema: unknown, named: string, place?: ErrorPlace): void {
+  const path = findAsyncPart(schema);
   if (path === undefined) return;
-  throw asyncSchema(`${named} has an async refinement or transform${path === "" ? "" : ` at "${path}"`}`, place);
+  throw createAsyncSchemaError(
+    `${named} has an async refinement or transform${path === "" ? "" : ` at "${path}"`}`,
+    place,
+  );
 }
 
-/** Throws `async_schema` for a value that could not be parsed because its schema answers later. */
-export function checkAnswered(
+/** Throws `async_schema` for a parse result of a schema that returned a promise. */
+export function checkSyncResult(
   parsed: Pick<Extract<ParseResult<unknown>, { readonly ok: false }>, "isAsync">,
   named: string,
   place?: ErrorPlace,
 ): void {
-  if (parsed.isAsync === true) throw asyncSchema(`${named} has a schema that answers with a promise`, place);
+  if (parsed.isAsync === true)
+    throw createAsyncSchemaError(`${named} has an asynchronous schema: its validation returned a promise`, place);
 }
 
-/** Throws `async_schema` where the validator of a JSON Schema has answered with a promise, as a program without types may write one. */
-export function checkIssuesAtOnce(issues: unknown, named: string, place?: ErrorPlace): void {
+/** Throws `async_schema` when the validator of a JSON Schema returned a promise (possible in untyped JavaScript). */
+export function checkSyncIssues(issues: unknown, named: string, place?: ErrorPlace): void {
   if (!(issues instanceof Promise)) return;
-  disregardPromises(issues);
-  checkAnswered({ isAsync: true }, named, place);
+  ignoreRejections(issues);
+  checkSyncResult({ isAsync: true }, named, place);
 }
 
-function asyncSchema(what: string, place: ErrorPlace | undefined): StatewrightError {
+function createAsyncSchemaError(what: string, place: ErrorPlace | undefined): StatewrightError {
   return new StatewrightError("async_schema", {
     what,
-    next: "Let the schema say what it knows at once, and ask for the rest where it is used: in a tool, a node or a hook",
+    next: "Use a synchronous schema, and do asynchronous checks in a tool, a node or a hook",
     ...(place === undefined ? {} : { place }),
   });
 }
 
-/** The words of a zod definition under which parts of a schema stand. */
-const parts = [
+/** Keys of a zod definition that contain nested schemas. */
+const partKeys = [
   ...["shape", "element", "items", "rest", "catchall", "keyType", "valueType", "innerType"],
   ...["options", "left", "right", "in", "out", "checks"],
 ] as const;
 
-/** So many parts are looked at: a getter may make a new schema each time, and such a schema has no end. */
-const mostParts = 5_000;
+/** Limit of visited schemas: a getter may create a new schema on each access, so recursive schemas can be endless. */
+const maxParts = 5_000;
 
-/** The path of the first part that answers later, as far as that can be seen. */
-function laterPart(schema: unknown): string | undefined {
-  const met = new Set<object>();
-  const ahead: { readonly schema: unknown; readonly path: string }[] = [{ schema, path: "" }];
-  for (const { schema: each, path } of ahead) {
-    const zod = zodOf(each);
-    if (zod === undefined || met.has(zod)) continue;
-    if (met.size === mostParts) return undefined;
-    met.add(zod);
+/** Returns the path of the first asynchronous part, or undefined. Best effort: lazy schemas are not resolved. */
+function findAsyncPart(schema: unknown): string | undefined {
+  const visited = new Set<object>();
+  const pending: { readonly schema: unknown; readonly path: string }[] = [{ schema, path: "" }];
+  for (const { schema: each, path } of pending) {
+    const zod = getZodInternals(each);
+    if (zod === undefined || visited.has(zod)) continue;
+    if (visited.size === maxParts) return undefined;
+    visited.add(zod);
     const { def = {}, check } = zod;
-    if ([check, def["fn"], def["transform"]].some(isAsync)) return path;
-    for (const word of parts)
-      for (const [key, part] of partsUnder(def, word))
-        ahead.push({ schema: part, path: word !== "shape" ? path : path === "" ? key : `${path}.${key}` });
+    if ([check, def["fn"], def["transform"]].some(isAsyncFunction)) return path;
+    for (const partKey of partKeys)
+      for (const [key, part] of listParts(def, partKey))
+        pending.push({ schema: part, path: partKey !== "shape" ? path : path === "" ? key : `${path}.${key}` });
   }
   return undefined;
 }
 
-/** One schema, a list of them, or an object of them. One that names what is not there yet is looked at when it is used. */
-function partsUnder(def: Readonly<Record<string, unknown>>, word: string): readonly (readonly [string, unknown])[] {
+/**
+ * Lists the nested schemas under a key: a single schema, a list or an object. Returns an empty list when the getter
+ * throws; such a part is checked at its first use.
+ */
+function listParts(def: Readonly<Record<string, unknown>>, partKey: string): readonly (readonly [string, unknown])[] {
   try {
-    const given = def[word];
-    if (typeof given !== "object" || given === null) return [];
-    return zodOf(given) === undefined ? Object.entries(given) : [["", given]];
+    const value = def[partKey];
+    if (typeof value !== "object" || value === null) return [];
+    return getZodInternals(value) === undefined ? Object.entries(value) : [["", value]];
   } catch {
     return [];
   }
 }
 
-/** What zod says of a schema or of a check; nothing for those of others. */
-function zodOf(
+/** Returns the zod internals of a schema or check; undefined for other validators. */
+function getZodInternals(
   schema: unknown,
 ): { readonly def?: Readonly<Record<string, unknown>>; readonly check?: unknown } | undefined {
   if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return undefined;
   return "_zod" in schema && typeof schema._zod === "object" && schema._zod !== null ? schema._zod : undefined;
 }
 
-function isAsync(made: unknown): boolean {
-  return typeof made === "function" && Object.prototype.toString.call(made) === "[object AsyncFunction]";
+function isAsyncFunction(value: unknown): boolean {
+  return typeof value === "function" && Object.prototype.toString.call(value) === "[object AsyncFunction]";
 }

@@ -1,19 +1,19 @@
-/** Bytes as base64 and back, in plain platform functions: no large list of arguments, no copy beside the text. */
+/** Base64 encoding and decoding with platform functions, in chunks that avoid long argument lists. */
 
-/** So many bytes become text at once: a multiple of three, so that pieces can be joined. */
-const atOnce = 0x6000;
+/** Bytes per chunk: a multiple of three, so that encoded chunks can be joined. */
+const chunkBytes = 0x6000;
 
-/** Bytes as base64. */
+/** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
-  const pieces: string[] = [];
-  for (let start = 0; start < bytes.length; start += atOnce)
-    pieces.push(btoa(String.fromCharCode(...bytes.subarray(start, start + atOnce))));
-  return pieces.join("");
+  const chunks: string[] = [];
+  for (let start = 0; start < bytes.length; start += chunkBytes)
+    chunks.push(btoa(String.fromCharCode(...bytes.subarray(start, start + chunkBytes))));
+  return chunks.join("");
 }
 
 export function fromBase64(text: string): Uint8Array {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  for (let index = 0; index < binary.length; index++) bytes[index] = binary.charCodeAt(index);
   return bytes;
 }

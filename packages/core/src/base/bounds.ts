@@ -1,88 +1,92 @@
-/** Bounds of data from outside: how much of it is looked at before anything is made of it. */
-import { deepestLevel, isPlainObject, largestValue } from "./json.ts";
+/** Size limits of data from outside, checked before the data is used. */
+import { isPlainObject, maxDepth, maxValueCharacters } from "./json.ts";
 
-/** How much a value may hold: text in all its keys and values, levels, and parts (values in lists and objects). */
+/**
+ * Limits of a value: text of all keys and strings, nesting levels, and parts (items of lists and entries of objects).
+ */
 export interface Bounds {
   readonly text: number;
-  /** Bytes are those of UTF-8, counted one by one; characters are told in no time, however long a text is. */
+  /** Unit of `text`. UTF-8 bytes are counted per character; the character count of a string costs nothing. */
   readonly in: "bytes" | "characters";
   readonly levels: number;
   readonly parts: number;
 }
 
-/** What the arguments of one tool call may hold. */
+/** Limits for the arguments of a tool call. */
 export const argumentBounds: Bounds = { text: 2 ** 20, in: "bytes", levels: 64, parts: 100_000 };
 
-/** What one result or update of a tool may hold: no store takes more text, and nobody makes a copy of more. */
-export const resultBounds: Bounds = { text: largestValue, in: "characters", levels: deepestLevel, parts: 10_000_000 };
+/** Limits for a result or update of a tool: the largest value that a store accepts. */
+export const resultBounds: Bounds = { text: maxValueCharacters, in: "characters", levels: maxDepth, parts: 10_000_000 };
 
-/** Keys that lead to the prototype of an object wherever somebody copies them without care. */
+/** Keys that reach the prototype of an object when code copies objects carelessly. */
 const hostileKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** What is wrong with data from outside, as the rest of a sentence about it. */
-export interface Unfit {
-  readonly why: "bounds" | "key";
+/** Reason for rejecting data from outside; `text` completes a sentence whose subject is the data. */
+export interface InvalidData {
+  readonly reason: "bounds" | "key";
   readonly text: string;
 }
 
-interface Walk {
+interface Traversal {
   textLeft: number;
   partsLeft: number;
-  hostile: string | undefined;
+  hostileKey: string | undefined;
 }
 
 /**
- * Why a value is not taken from outside: it holds more than its bounds, or a key that no outsider may set. Objects that
- * JSON does not know count as one part. It walks no further than the bounds.
+ * Checks data from outside. Returns the reason for a rejection: a limit is exceeded, or a key is forbidden. Objects
+ * that are not JSON count as one part. The traversal stops at the limits.
  */
-export function unfitData(value: unknown, bounds: Bounds): Unfit | undefined {
-  const walk: Walk = { textLeft: bounds.text, partsLeft: bounds.parts, hostile: undefined };
-  const over = overFrom(value, bounds, walk, 1);
-  if (over !== undefined) return { why: "bounds", text: over };
-  return walk.hostile === undefined ? undefined : { why: "key", text: `have the key "${walk.hostile}"` };
+export function findInvalidData(value: unknown, bounds: Bounds): InvalidData | undefined {
+  const traversal: Traversal = { textLeft: bounds.text, partsLeft: bounds.parts, hostileKey: undefined };
+  const excess = findExcess(value, bounds, traversal, 1);
+  if (excess !== undefined) return { reason: "bounds", text: excess };
+  return traversal.hostileKey === undefined
+    ? undefined
+    : { reason: "key", text: `have the key "${traversal.hostileKey}"` };
 }
 
-function overFrom(value: unknown, bounds: Bounds, walk: Walk, level: number): string | undefined {
-  if (typeof value === "string") return overText(value, bounds, walk);
+function findExcess(value: unknown, bounds: Bounds, traversal: Traversal, level: number): string | undefined {
+  if (typeof value === "string") return checkText(value, bounds, traversal);
   if (typeof value !== "object" || value === null) return undefined;
-  if (ArrayBuffer.isView(value)) walk.textLeft -= value.byteLength;
-  if (walk.textLeft < 0) return tooLarge(bounds);
+  if (ArrayBuffer.isView(value)) traversal.textLeft -= value.byteLength;
+  if (traversal.textLeft < 0) return describeTooLarge(bounds);
   const isList = Array.isArray(value);
   if (!isList && !isPlainObject(value)) return undefined;
   if (level > bounds.levels) return `are nested deeper than ${bounds.levels} levels`;
   const keys = isList ? undefined : Object.keys(value);
-  walk.partsLeft -= isList ? value.length : (keys?.length ?? 0);
-  if (walk.partsLeft < 0) return `have more than ${bounds.parts.toLocaleString("en")} parts`;
+  traversal.partsLeft -= isList ? value.length : (keys?.length ?? 0);
+  if (traversal.partsLeft < 0) return `have more than ${bounds.parts.toLocaleString("en")} parts`;
   if (isList) {
     for (const item of value) {
-      const over = overFrom(item, bounds, walk, level + 1);
+      const over = findExcess(item, bounds, traversal, level + 1);
       if (over !== undefined) return over;
     }
     return undefined;
   }
   for (const key of keys ?? []) {
-    if (hostileKeys.has(key)) walk.hostile ??= key;
-    const over = overText(key, bounds, walk) ?? overFrom(value[key], bounds, walk, level + 1);
+    if (hostileKeys.has(key)) traversal.hostileKey ??= key;
+    const over = checkText(key, bounds, traversal) ?? findExcess(value[key], bounds, traversal, level + 1);
     if (over !== undefined) return over;
   }
   return undefined;
 }
 
-function overText(text: string, bounds: Bounds, walk: Walk): string | undefined {
-  walk.textLeft -= bounds.in === "characters" ? text.length : bytesOf(text, walk.textLeft);
-  return walk.textLeft < 0 ? tooLarge(bounds) : undefined;
+function checkText(text: string, bounds: Bounds, traversal: Traversal): string | undefined {
+  traversal.textLeft -= bounds.in === "characters" ? text.length : countBytes(text, traversal.textLeft);
+  return traversal.textLeft < 0 ? describeTooLarge(bounds) : undefined;
 }
 
-function tooLarge({ text, in: unit }: Bounds): string {
+function describeTooLarge({ text, in: unit }: Bounds): string {
   return `hold more than ${text.toLocaleString("en")} ${unit}`;
 }
 
-/** Bytes of a text in UTF-8, counted until there are more than `enough`. */
-function bytesOf(text: string, enough: number): number {
+/** Counts the UTF-8 bytes of a text; stops counting above `enough`. */
+function countBytes(text: string, limit: number): number {
   let bytes = 0;
-  for (let index = 0; index < text.length && bytes <= enough; index++) {
+  for (let index = 0; index < text.length && bytes <= limit; index++) {
     const unit = text.charCodeAt(index);
-    // Each half of a pair is two of its four bytes.
+    // Each half of a surrogate pair counts two of the four bytes.
     bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3;
   }
   return bytes;

@@ -1,7 +1,10 @@
-/** The class of an effect: what may happen to it after a crash. */
+/** Effect classes and kinds. */
 
-/** May an effect be repeated? `pure` and `idempotent` run again after a crash, `once` is never repeated without a decision. */
+/**
+ * Repetition rule of an effect. `pure` and `idempotent` effects run again after a crash; a `once` effect is never
+ * repeated without a decision.
+ */
 export type EffectClass = "pure" | "idempotent" | "once";
 
-/** What an effect is: a node's body, a model call, a tool call, a recorded step. */
+/** Source of an effect: a node body, a model call, a tool call or a recorded step. */
 export type EffectKind = "task" | "model" | "tool" | "step";

@@ -1,15 +1,18 @@
 /**
- * Errors of Statewright: one class, recognised by `code`, each saying what happened, where, and what to do next.
+ * Errors of Statewright: a single class, identified by `code`. Each message states the fact, the place and the fix.
  *
- * `kind` names who acts next: `definition` the author of the graph, `input` the caller, `tool` the model,
+ * `kind` names the responsible party: `definition` the author of the graph, `input` the caller, `tool` the model,
  * `run` and `store` the operator.
  */
-import { printable } from "./escape-control-chars.ts";
+import { escapeControlChars } from "./escape-control-chars.ts";
 
-/** Who acts next after an error. */
+/**
+ * Party responsible for fixing an error: author (`definition`), caller (`input`), model (`tool`) or operator (`run`,
+ * `store`).
+ */
 export type ErrorKind = "definition" | "input" | "tool" | "run" | "store";
 
-/** Every code, with who acts next. Each has an entry in docs/errors.md. */
+/** Kind of each error code. Each code has an entry in docs/errors.md. */
 const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_graph: "definition",
   invalid_state: "definition",
@@ -73,7 +76,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   fenced: "store",
 };
 
-/** The code by which an error is recognised, also across two copies of the package. */
+/** Code of an error; stable across two copies of the package. */
 export type ErrorCode =
   | "invalid_graph"
   | "invalid_state"
@@ -139,11 +142,11 @@ export type ErrorCode =
 /** Every error code, in the order of docs/errors.md. */
 export const errorCodes: readonly ErrorCode[] = Object.keys(kinds) as ErrorCode[];
 
-/** Where an error happened; each part is present when it is known. */
+/** Location of an error; contains the known parts only. */
 export interface ErrorPlace {
   readonly graph?: string;
-  /** The nodes that lead to an inner graph, as `research.plan`. */
-  readonly within?: string;
+  /** Path of the nodes that contain the inner graph, as `research.plan`. */
+  readonly nesting?: string;
   readonly node?: string;
   readonly task?: string;
   readonly step?: number;
@@ -156,35 +159,38 @@ export interface ErrorPlace {
   readonly callId?: string;
 }
 
-/** What a {@link StatewrightError} is made of. */
+/** Constructor argument of {@link StatewrightError}. */
 export interface ErrorParts {
-  /** What happened, one sentence without its full stop. */
+  /** The fact: one sentence without its full stop. */
   readonly what: string;
-  /** What to do next, one sentence without its full stop. */
+  /** The fix: one imperative sentence without its full stop. */
   readonly next: string;
   readonly place?: ErrorPlace;
-  /** Plain data for programs: lists of problems, known names, the first answer. */
+  /** Plain data for programs: list of problems, known names, the previous answer. */
   readonly details?: unknown;
   readonly cause?: unknown;
 }
 
 const brand: unique symbol = Symbol.for("statewright.error") as never;
 
-/** An error of Statewright: `code` for programs, a message of three parts for people. */
+/** Error of Statewright, with a `code` for programs and a message of three parts for people. */
 export class StatewrightError extends Error {
   readonly code: ErrorCode;
   readonly kind: ErrorKind;
   readonly place: ErrorPlace;
   readonly details: unknown;
-  /** The page that explains this code. */
+  /** Documentation page of this code. */
   readonly docs: string;
 
   constructor(code: ErrorCode, parts: ErrorParts) {
     const place = parts.place ?? {};
     const docs = `docs/errors.md#${code}`;
-    super(printable(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`), {
-      cause: parts.cause,
-    });
+    super(
+      escapeControlChars(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`),
+      {
+        cause: parts.cause,
+      },
+    );
     this.name = "StatewrightError";
     this.code = code;
     this.kind = kinds[code];
@@ -192,47 +198,50 @@ export class StatewrightError extends Error {
     this.details = parts.details;
     this.docs = docs;
     Object.defineProperty(this, brand, { value: true });
-    made.set(this, parts);
+    errorParts.set(this, parts);
   }
 }
 
-/** The parts that errors were made of, to make them again with more of their place. */
-const made: WeakMap<Error, ErrorParts> = new WeakMap();
+/** Constructor arguments of each error, to rebuild the error with more of its location. */
+const errorParts: WeakMap<Error, ErrorParts> = new WeakMap();
 
-/** What happened, without its code, its place and what to do next: for a sentence of another error. */
-export function saidBy(error: StatewrightError): string {
-  return made.get(error)?.what ?? error.message;
+/** Returns the fact of an error without code, location and fix, for use in the message of another error. */
+export function getErrorFact(error: StatewrightError): string {
+  return errorParts.get(error)?.what ?? error.message;
 }
 
-/** The same error, telling the rest of its place too. One that names its thread already comes from inside and stays as it is. */
-export function located(error: StatewrightError, place: ErrorPlace): StatewrightError {
-  const parts = made.get(error);
+/**
+ * Returns the error with the rest of its location. An error with a thread comes from an inner run and stays
+ * unchanged.
+ */
+export function addErrorPlace(error: StatewrightError, place: ErrorPlace): StatewrightError {
+  const parts = errorParts.get(error);
   if (parts === undefined || error.place.thread !== undefined) return error;
-  const whole = new StatewrightError(error.code, { ...parts, place: { ...place, ...error.place } });
-  if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);
-  return whole;
+  const extended = new StatewrightError(error.code, { ...parts, place: { ...place, ...error.place } });
+  if (error.stack !== undefined) extended.stack = error.stack.replace(error.message, () => extended.message);
+  return extended;
 }
 
-/** The same error with more of what happened in its message, and more in its details for programs. */
-export function saidWith(
+/** Returns the error with an addition to its message and its details. */
+export function extendError(
   error: StatewrightError,
-  more: string,
+  addition: string,
   details: Readonly<Record<string, unknown>>,
 ): StatewrightError {
-  const parts = made.get(error);
+  const parts = errorParts.get(error);
   if (parts === undefined) return error;
   const known = typeof parts.details === "object" && parts.details !== null ? parts.details : {};
-  const whole = new StatewrightError(error.code, {
+  const extended = new StatewrightError(error.code, {
     ...parts,
-    what: `${parts.what}; ${more}`,
+    what: `${parts.what}; ${addition}`,
     next: parts.next,
     details: { ...known, ...details },
   });
-  if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);
-  return whole;
+  if (error.stack !== undefined) extended.stack = error.stack.replace(error.message, () => extended.message);
+  return extended;
 }
 
-/** Tell whether a value is an Error. A proxy may answer every question with an error of its own: that one is none. */
+/** Returns true if a value is an Error. A proxy may throw on `instanceof`; such a value is no Error. */
 export function isError(value: unknown): value is Error {
   try {
     return value instanceof Error;
@@ -241,7 +250,7 @@ export function isError(value: unknown): value is Error {
   }
 }
 
-/** Tell whether a value is an error of Statewright (of any copy of the package), and of `code` when one is given. */
+/** Returns true if a value is an error of Statewright (of any copy of the package), and of `code` when given. */
 export function isStatewrightError(value: unknown, code?: ErrorCode): value is StatewrightError {
   try {
     if (!(value instanceof Error) || !(brand in value)) return false;
@@ -251,7 +260,7 @@ export function isStatewrightError(value: unknown, code?: ErrorCode): value is S
   }
 }
 
-/** A thrown value as it is saved: plain data that still names the original. */
+/** A thrown value as plain data, as stored. */
 export interface ErrorRecord {
   readonly name: string;
   readonly message: string;
@@ -260,42 +269,40 @@ export interface ErrorRecord {
   readonly cause?: ErrorRecord;
   readonly place?: ErrorPlace;
   readonly details?: unknown;
-  /** Each failure of an AggregateError. */
+  /** Errors of an AggregateError. */
   readonly errors?: readonly ErrorRecord[];
-  /** The thrown value as text, where it was not an Error. */
+  /** The thrown value as text when the value was no Error. */
   readonly thrown?: string;
 }
 
-/** A chain of causes is followed so far: a longer one was made by a mistake, and walking it would run out of stack. */
-const longestChain = 100;
+/** Maximum length of a chain of causes: a longer chain is a programming error and would overflow the stack. */
+const maxCauses = 100;
 
-/** Turn anything thrown into a record. A circular cause ends the chain; a field that cannot be read is left out. Never throws. */
-export function toErrorRecord(thrown: unknown, above: readonly unknown[] = []): ErrorRecord {
+/** Converts a thrown value into a record. Drops circular causes and unreadable fields. Contract: never throws. */
+export function toErrorRecord(thrown: unknown, ancestors: readonly unknown[] = []): ErrorRecord {
   if (!isError(thrown))
-    return { name: "NotAnError", message: `${describeThrown(thrown)} was thrown`, thrown: shown(thrown) };
-  const inside = [...above, thrown];
+    return { name: "NotAnError", message: `${describeThrown(thrown)} was thrown`, thrown: stringifyThrown(thrown) };
+  const chain = [...ancestors, thrown];
   const follow = (next: unknown): ErrorRecord | undefined =>
-    next === undefined || inside.includes(next) || inside.length >= longestChain
-      ? undefined
-      : toErrorRecord(next, inside);
-  const code = fieldOf(thrown, "code");
-  const stack = textField(thrown, "stack");
-  const cause = follow(fieldOf(thrown, "cause"));
-  const errors = fieldOf(thrown, "errors");
-  const ours = isStatewrightError(thrown) ? thrown : undefined;
+    next === undefined || chain.includes(next) || chain.length >= maxCauses ? undefined : toErrorRecord(next, chain);
+  const code = readField(thrown, "code");
+  const stack = readTextField(thrown, "stack");
+  const cause = follow(readField(thrown, "cause"));
+  const errors = readField(thrown, "errors");
+  const statewrightError = isStatewrightError(thrown) ? thrown : undefined;
   return {
-    name: textField(thrown, "name") ?? "Error",
-    message: textField(thrown, "message") ?? unreadable,
+    name: readTextField(thrown, "name") ?? "Error",
+    message: readTextField(thrown, "message") ?? unreadableMessage,
     ...(typeof code === "string" || typeof code === "number" ? { code: String(code) } : {}),
     ...(stack === undefined ? {} : { stack }),
     ...(cause === undefined ? {} : { cause }),
     ...(Array.isArray(errors) ? { errors: errors.flatMap((each) => follow(each) ?? []) } : {}),
-    ...(ours === undefined ? {} : { place: ours.place }),
-    ...(ours?.details === undefined ? {} : { details: ours.details }),
+    ...(statewrightError === undefined ? {} : { place: statewrightError.place }),
+    ...(statewrightError?.details === undefined ? {} : { details: statewrightError.details }),
   };
 }
 
-/** The Error again from its record, with name, message, code, stack, chain of causes, and the failures that it holds. */
+/** Restores an Error from its record: name, message, code, stack, causes and aggregated errors. */
 export function fromErrorRecord(record: ErrorRecord): Error {
   const cause = record.cause === undefined ? undefined : fromErrorRecord(record.cause);
   const bare =
@@ -321,43 +328,47 @@ export function fromErrorRecord(record: ErrorRecord): Error {
   return error;
 }
 
-/** One line that says what was thrown, for messages; a long text is cut, since the cause has the whole. Never throws itself. */
+/**
+ * Describes a thrown value in one line for messages. Truncates long text; the cause has the full text. Contract:
+ * never throws.
+ */
 export function describeThrown(thrown: unknown): string {
-  if (isError(thrown)) return cut(textField(thrown, "message") || textField(thrown, "name") || unreadable);
-  if (typeof thrown === "string") return JSON.stringify(cut(thrown));
+  if (isError(thrown))
+    return truncateMessage(readTextField(thrown, "message") || readTextField(thrown, "name") || unreadableMessage);
+  if (typeof thrown === "string") return JSON.stringify(truncateMessage(thrown));
   if (typeof thrown === "function") return "a function";
-  if (typeof thrown === "object" && thrown !== null) return "an object that is not an Error";
+  if (typeof thrown === "object" && thrown !== null) return "an object, not an Error";
   return String(thrown);
 }
 
-/** What a failure says, after `failed: `. Never throws itself. */
-export function failureText(thrown: unknown): string {
+/** Returns the text after `failed: ` in a message. Contract: never throws. */
+export function describeFailure(thrown: unknown): string {
   if (isError(thrown)) return describeThrown(thrown);
-  return typeof thrown === "string" ? cut(thrown) : `${describeThrown(thrown)} was thrown`;
+  return typeof thrown === "string" ? truncateMessage(thrown) : `${describeThrown(thrown)} was thrown`;
 }
 
-const unreadable = "an error whose message cannot be read";
+const unreadableMessage = "an error with an unreadable message";
 
-/** As much of a text as a message takes. */
-const longestText = 1_000;
+/** Maximum characters of a text in an error message. */
+const maxTextCharacters = 1_000;
 
-function cut(text: string): string {
-  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
+function truncateMessage(text: string): string {
+  return text.length <= maxTextCharacters ? text : `${text.slice(0, maxTextCharacters)}… (${text.length} characters)`;
 }
 
-/** What was thrown, as far as text can say it. */
-function shown(thrown: unknown): string {
+/** Converts a thrown value to text, as JSON if possible. */
+function stringifyThrown(thrown: unknown): string {
   if (typeof thrown !== "object" || thrown === null)
     return typeof thrown === "string" ? JSON.stringify(thrown) : describeThrown(thrown);
   try {
-    return cut(JSON.stringify(thrown));
+    return truncateMessage(JSON.stringify(thrown));
   } catch {
     return describeThrown(thrown);
   }
 }
 
-/** A field of something thrown; one whose getter throws is not there. */
-function fieldOf(thrown: object, name: string): unknown {
+/** Reads a field of a thrown value; undefined when the getter throws. */
+function readField(thrown: object, name: string): unknown {
   try {
     return Reflect.get(thrown, name);
   } catch {
@@ -365,18 +376,18 @@ function fieldOf(thrown: object, name: string): unknown {
   }
 }
 
-function textField(thrown: object, name: string): string | undefined {
-  const value = fieldOf(thrown, name);
+function readTextField(thrown: object, name: string): string | undefined {
+  const value = readField(thrown, name);
   return typeof value === "string" ? value : undefined;
 }
 
-function describePlace(place: ErrorPlace, said: string): string {
+function describePlace(place: ErrorPlace, fact: string): string {
   const named: string[] = [];
   for (const part of ["channel", "path", "tool", "node", "graph", "step", "attempt", "thread", "branch"] as const) {
     const value = place[part];
-    // A program without types may put anything here.
+    // Untyped JavaScript may pass any value.
     if (typeof value !== "string" && typeof value !== "number") continue;
-    if (said.includes(`${part} "${value}"`) || said.includes(`${part} ${value}`)) continue;
+    if (fact.includes(`${part} "${value}"`) || fact.includes(`${part} ${value}`)) continue;
     named.push(typeof value === "number" ? `${part} ${value}` : `${part} "${value}"`);
   }
   return named.length === 0 ? "" : ` (${named.join(", ")})`;

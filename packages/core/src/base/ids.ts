@@ -1,4 +1,4 @@
-/** Identities: one grammar for every name and id that crosses a border, and fresh ids from the world's chance. */
+/** Ids: a single grammar for names and ids from outside, and fresh ids from the world's random source. */
 import { StatewrightError } from "./errors.ts";
 import { describeValue } from "./json.ts";
 import type { Random } from "./world.ts";
@@ -6,32 +6,38 @@ import type { Random } from "./world.ts";
 const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
 const reserved: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Whether objects have a name of their own that code looks up in them: no name of ours is one (rule R5). */
+/**
+ * Returns true if objects inherit a property of this name, such as `constructor` (rule R5). Reserved names are
+ * invalid ids.
+ */
 export function isReserved(name: string): boolean {
   return reserved.has(name);
 }
 
-/** Return `id` when it fits the grammar `[A-Za-z0-9_.:-]{1,128}` (rule R4); throws `invalid_id` otherwise. Nothing is normalised. */
+/**
+ * Returns `id` when it matches `[A-Za-z0-9_.:-]{1,128}` (rule R4), without normalization. Throws `invalid_id`
+ * otherwise.
+ */
 export function checkId(what: string, id: string): string {
   if (typeof id === "string" && grammar.test(id) && !reserved.has(id)) return id;
   throw new StatewrightError("invalid_id", {
-    what: `the ${what} ${describeValue(id)} is not an id`,
+    what: `the ${what} ${describeValue(id)} is not a valid id`,
     next: isReserved(id)
-      ? "Use another: objects have this name by themselves"
+      ? "Use another id: every object has a property of this name"
       : "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
   });
 }
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** A fresh id of 20 characters after `prefix`, 100 bits of chance. */
-export function freshId(prefix: string, random: Random): string {
+/** Creates an id of `prefix` and 20 characters with 100 random bits. */
+export function createId(prefix: string, random: Random): string {
   let id = prefix;
   for (let index = 0; index < 20; index++) id += alphabet[Math.floor(random.next() * 32)];
   return id;
 }
 
-/** A short fingerprint of a text (FNV-1a, 64 bits, as 16 hex digits): tells versions apart, is no defence against forgery. */
+/** Hashes a text (FNV-1a, 64 bits, as 16 hex digits) to distinguish versions. Not secure against forgery. */
 export function fingerprint(text: string): string {
   let low = 0x84222325;
   let high = 0xcbf29ce4;

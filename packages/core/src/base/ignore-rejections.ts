@@ -1,29 +1,28 @@
-/** Promises inside values that are refused. */
-import { deepestLevel } from "./json.ts";
+import { maxDepth } from "./json.ts";
 
 /**
- * A refused value may hold promises that nobody will await: how they end concerns nobody then, and a rejection must not end
- * the process. Never throws.
+ * Adds rejection handlers to the promises inside a refused value, because an unhandled rejection would end the
+ * process. Contract: never throws.
  */
-export function disregardPromises(value: unknown): void {
+export function ignoreRejections(value: unknown): void {
   try {
-    disregardFrom(value, new Set());
+    ignoreNestedRejections(value, new Set());
   } catch {
-    // The value cannot be looked at any further.
+    // A getter or a proxy threw: stop the traversal.
   }
 }
 
-function disregardFrom(value: unknown, seen: Set<unknown>): void {
-  if (typeof value !== "object" || value === null || seen.has(value) || seen.size > deepestLevel) return;
+function ignoreNestedRejections(value: unknown, seen: Set<unknown>): void {
+  if (typeof value !== "object" || value === null || seen.has(value) || seen.size > maxDepth) return;
   seen.add(value);
   if (value instanceof Promise) {
-    value.catch(ofNoConcern);
+    value.catch(doNothing);
     return;
   }
-  if (value instanceof Map || value instanceof Set) for (const item of value) disregardFrom(item, seen);
-  for (const item of Object.values(value)) disregardFrom(item, seen);
+  if (value instanceof Map || value instanceof Set) for (const item of value) ignoreNestedRejections(item, seen);
+  for (const item of Object.values(value)) ignoreNestedRejections(item, seen);
 }
 
-function ofNoConcern(): void {
-  // Whatever it was for has been refused.
+function doNothing(): void {
+  // The value is already refused, so the rejection is irrelevant.
 }

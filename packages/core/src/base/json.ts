@@ -1,4 +1,4 @@
-/** Plain data: the JSON type and deep freezing. */
+/** JSON types, plain-data checks and deep freezing. */
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -8,13 +8,18 @@ export type JsonObject = { readonly [key: string]: Json };
 
 type Primitive = string | number | bigint | boolean | symbol | null | undefined;
 
-/** Named like this, because where the platform's types are not loaded a bare `URL` would make `any` of every type below. */
-type Link = typeof globalThis extends { readonly URL: { readonly prototype: infer Instance } } ? Instance : never;
+/**
+ * Alias of the platform's `URL` instance: without the platform's types, a bare `URL` would turn the types below into
+ * `any`.
+ */
+type UrlInstance = typeof globalThis extends { readonly URL: { readonly prototype: infer Instance } }
+  ? Instance
+  : never;
 
-/** `Value` with every property, item, entry and member read-only, to any depth. */
+/** `Value` with read-only properties, items, entries and members at any depth. */
 export type DeepReadonly<Value> = unknown extends Value
   ? Value
-  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | Link | Error
+  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | UrlInstance | Error
     ? Value
     : Value extends ReadonlyMap<infer Key, infer Item>
       ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
@@ -24,52 +29,61 @@ export type DeepReadonly<Value> = unknown extends Value
           ? Value
           : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 
-/** How many levels a value may have. Deeper ones are refused where they would be saved: to walk them takes more stack than there is. */
-export const deepestLevel = 500;
+/**
+ * Maximum nesting levels of a value. Deeper values are refused before a save, because their traversal overflows the
+ * stack.
+ */
+export const maxDepth = 500;
 
-/** How much text one value may hold, in characters, where nothing else is said: 64 Mi. A larger one is refused before it is made into text. */
-export const largestValue: number = 64 * 2 ** 20;
+/** Default maximum of text in a value: 64 Mi characters. Larger values are refused before serialization. */
+export const maxValueCharacters: number = 64 * 2 ** 20;
 
-/** So many levels may have what is saved of a value, which the engine makes around it: it adds a few of its own. */
-export const deepestSaved: number = deepestLevel + 20;
+/** Maximum nesting levels of a saved value: the engine wraps the value in a few levels of its own. */
+export const maxSavedDepth: number = maxDepth + 20;
 
 /**
- * Freeze a value and all that it holds, entries of maps and sets too. Typed arrays cannot be frozen, and a frozen regular
- * expression cannot match: both stay as they are. What was walked before is not walked again, so that the cost is that of
- * the new parts.
+ * Freezes a value deeply, including entries of maps and sets. Typed arrays cannot be frozen and a frozen regular
+ * expression cannot match, so both stay unchanged. Objects of an earlier traversal are skipped: the cost is
+ * proportional to the new parts.
  */
 export function deepFreeze<Value>(value: Value): Value {
-  freezeFrom(value, 0, { met: 0 });
+  freezeNested(value, 0, { frozenCount: 0 });
   return value;
 }
 
-/** How many objects a walk has met that were frozen. */
-interface FreezeWalk {
-  met: number;
+/** Count of already frozen objects in the current traversal. */
+interface FreezeTraversal {
+  frozenCount: number;
 }
 
-/** So few are walked again faster than they are remembered: the collector has to look through all that is. */
-const fewObjects = 8;
+/**
+ * Number of frozen objects that are traversed without being memoized: a WeakSet entry costs more in garbage
+ * collection.
+ */
+const maxUnmemoized = 8;
 
-function freezeFrom(value: unknown, level: number, walk: FreezeWalk): void {
+function freezeNested(value: unknown, level: number, traversal: FreezeTraversal): void {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof RegExp) return;
-  if (level > deepestSaved) return;
+  if (level > maxSavedDepth) return;
   const wasFrozen = Object.isFrozen(value);
   if (wasFrozen) {
-    // Somebody else's Object.freeze, such as that of a read-only schema, goes one level deep: look inside once.
-    walk.met += 1;
-    if (walked.has(value)) return;
-    if (walk.met > fewObjects) {
-      if (!holdsObjects(value)) return;
-      walked.add(value);
+    // Another `Object.freeze`, such as a read-only schema's, is shallow: traverse the contents once.
+    traversal.frozenCount += 1;
+    if (traversed.has(value)) return;
+    if (traversal.frozenCount > maxUnmemoized) {
+      if (!hasObjects(value)) return;
+      traversed.add(value);
     }
-  } else close(value, level, walk);
-  for (const key of Object.keys(value)) freezeFrom(value[key as keyof typeof value], level + 1, walk);
-  if (wasFrozen && walk.met > fewObjects) walked.add(value);
+  } else freezeContainer(value, level, traversal);
+  for (const key of Object.keys(value)) freezeNested(value[key as keyof typeof value], level + 1, traversal);
+  if (wasFrozen && traversal.frozenCount > maxUnmemoized) traversed.add(value);
 }
 
-/** Whether there is anything to walk to: what holds none is looked at again faster than it is remembered. */
-function holdsObjects(value: object): boolean {
+/**
+ * Returns true if a property contains an object. An object without nested objects is cheaper to inspect again than to
+ * memoize.
+ */
+function hasObjects(value: object): boolean {
   for (const key of Object.keys(value)) {
     const inner: unknown = value[key as keyof typeof value];
     if (typeof inner === "object" && inner !== null) return true;
@@ -77,38 +91,41 @@ function holdsObjects(value: object): boolean {
   return false;
 }
 
-const walked: WeakSet<object> = new WeakSet();
+const traversed: WeakSet<object> = new WeakSet();
 
-function close(value: object, level: number, walk: FreezeWalk): void {
+function freezeContainer(value: object, level: number, traversal: FreezeTraversal): void {
   if (value instanceof Map) {
-    Object.defineProperties(value, closedMap);
+    Object.defineProperties(value, mapOverrides);
     for (const [key, item] of value) {
-      freezeFrom(key, level + 1, walk);
-      freezeFrom(item, level + 1, walk);
+      freezeNested(key, level + 1, traversal);
+      freezeNested(item, level + 1, traversal);
     }
   } else if (value instanceof Set) {
-    Object.defineProperties(value, closedSet);
-    for (const item of value) freezeFrom(item, level + 1, walk);
-  } else if (value instanceof Date) Object.defineProperties(value, closedDate);
+    Object.defineProperties(value, setOverrides);
+    for (const item of value) freezeNested(item, level + 1, traversal);
+  } else if (value instanceof Date) Object.defineProperties(value, dateOverrides);
   Object.freeze(value);
 }
 
-/** `Object.freeze` leaves what stands behind methods open: these take the place of the methods that change. */
-const closedMap: PropertyDescriptorMap = closing(["set", "delete", "clear"]);
-const closedSet: PropertyDescriptorMap = closing(["add", "delete", "clear"]);
-const closedDate: PropertyDescriptorMap = closing(
+/** Overrides of mutating methods: `Object.freeze` does not protect the internal slots of maps, sets and dates. */
+const mapOverrides: PropertyDescriptorMap = createOverrides(["set", "delete", "clear"]);
+const setOverrides: PropertyDescriptorMap = createOverrides(["add", "delete", "clear"]);
+const dateOverrides: PropertyDescriptorMap = createOverrides(
   Object.getOwnPropertyNames(Date.prototype).filter((name) => name.startsWith("set")),
 );
 
-function closing(methods: readonly string[]): PropertyDescriptorMap {
+function createOverrides(methods: readonly string[]): PropertyDescriptorMap {
   return Object.fromEntries(methods.map((name) => [name, { value: refuseChange }]));
 }
 
 function refuseChange(): never {
-  throw new TypeError("Cannot change a frozen value; make a new one");
+  throw new TypeError("Cannot change a frozen value. Create a new value");
 }
 
-/** Tell whether something thrown is the platform's refusal to change a frozen value, or ours for what cannot be frozen. */
+/**
+ * Returns true if a thrown value is an attempt to change a frozen value: the platform's TypeError or the one of
+ * `refuseChange`.
+ */
 export function isFrozenWrite(thrown: unknown): boolean {
   try {
     return thrown instanceof TypeError && /read[- ]?only|not extensible|frozen|delete property/i.test(thrown.message);
@@ -117,41 +134,41 @@ export function isFrozenWrite(thrown: unknown): boolean {
   }
 }
 
-/** Tell whether two values of plain data are equal; other objects are equal only to themselves. */
-export function sameData(left: unknown, right: unknown): boolean {
+/** Compares plain data by value and other objects by identity. */
+export function isSameData(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
-  if (Array.isArray(left) && Array.isArray(right)) return sameLists(left, right);
+  if (Array.isArray(left) && Array.isArray(right)) return isSameList(left, right);
   if (!isPlainObject(left) || !isPlainObject(right)) return false;
   const keys = Object.keys(left);
   return (
     keys.length === Object.keys(right).length &&
-    keys.every((key) => Object.hasOwn(right, key) && sameData(left[key], right[key]))
+    keys.every((key) => Object.hasOwn(right, key) && isSameData(left[key], right[key]))
   );
 }
 
-function sameLists(left: readonly unknown[], right: readonly unknown[]): boolean {
+function isSameList(left: readonly unknown[], right: readonly unknown[]): boolean {
   if (left.length !== right.length) return false;
   for (let index = 0; index < left.length; index++) {
     const item = left[index];
-    // A hole is no `undefined`.
-    if (!sameData(item, right[index]) || (item === undefined && index in left !== index in right)) return false;
+    // A hole in an array differs from `undefined`.
+    if (!isSameData(item, right[index]) || (item === undefined && index in left !== index in right)) return false;
   }
   return true;
 }
 
 /**
- * A frozen copy of plain data, which its owner may go on changing. Arrays and plain objects are copied, cycles included;
- * everything else is taken over as it is, and so is what is frozen already.
+ * Returns a frozen copy of plain data; the original stays mutable. Arrays and plain objects are copied, cycles
+ * included. Other values and frozen values are reused.
  */
-export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = new Map(), level = 0): Value {
-  if (typeof value !== "object" || value === null || level > deepestLevel || Object.isFrozen(value)) return value;
+export function createFrozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = new Map(), level = 0): Value {
+  if (typeof value !== "object" || value === null || level > maxDepth || Object.isFrozen(value)) return value;
   if (!Array.isArray(value) && !isPlainObject(value)) return value;
   const known = copies.get(value);
   if (known !== undefined) return known as Value;
   const copy: Record<string, unknown> = Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value));
   copies.set(value, copy);
   for (const key of Object.keys(value)) {
-    const child = frozenCopy(value[key as keyof Value], copies, level + 1);
+    const child = createFrozenCopy(value[key as keyof Value], copies, level + 1);
     if (key === "__proto__")
       Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });
     else copy[key] = child;
@@ -159,15 +176,15 @@ export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = 
   return Object.freeze(copy) as Value;
 }
 
-/** Tell whether a value is an object made by a literal or by JSON.parse. */
+/** Returns true if a value is an object literal or a result of JSON.parse. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
-  const prototype = prototypeOf(value);
+  const prototype = getPrototype(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-/** A proxy may refuse to tell: then it is of no kind that is known. */
-function prototypeOf(value: object): unknown {
+/** Returns undefined when a proxy throws. */
+function getPrototype(value: object): unknown {
   try {
     return Object.getPrototypeOf(value);
   } catch {
@@ -175,8 +192,8 @@ function prototypeOf(value: object): unknown {
   }
 }
 
-/** Kinds of objects that every codec knows and that hold nothing else. */
-const leaves: ReadonlySet<unknown> = new Set([
+/** Prototypes of leaf objects that every codec supports. */
+const leafPrototypes: ReadonlySet<unknown> = new Set([
   Date.prototype,
   RegExp.prototype,
   ArrayBuffer.prototype,
@@ -186,20 +203,21 @@ const leaves: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Tell whether a value is plain data all through: no function, no symbol, no class, nothing too deep,
- * so that saving it cannot fail. What is not may still be savable: the codec decides. `above` is how many levels it stands in.
+ * Returns true if a value is plain data at every level: no function, symbol or class instance, within the depth
+ * limit, so that a save cannot fail. Other values may still be savable by a codec. `above` is the number of enclosing
+ * levels.
  */
-export function isData(value: unknown, above: number = 0): boolean {
+export function isData(value: unknown, depth: number = 0): boolean {
   try {
-    charactersLeft = largestValue;
-    return isDataFrom(value, above);
+    charactersLeft = maxValueCharacters;
+    return isDataFrom(value, depth);
   } catch {
     // A getter or a proxy threw.
     return false;
   }
 }
 
-/** Text of a value that may be left to go through; one walk goes on at a time. */
+/** Remaining characters of the current traversal. Module state: traversals are synchronous and do not nest. */
 let charactersLeft = 0;
 
 function isDataFrom(value: unknown, level: number): boolean {
@@ -209,27 +227,27 @@ function isDataFrom(value: unknown, level: number): boolean {
   }
   if (typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol";
   if (value === null) return true;
-  if (level >= deepestLevel) return false;
+  if (level >= maxDepth) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
-    return !isMatch(value);
+    return !isRegExpMatch(value);
   }
   if (prototype !== Object.prototype && prototype !== null) {
     if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) charactersLeft -= value.byteLength;
-    return charactersLeft >= 0 && leaves.has(prototype);
+    return charactersLeft >= 0 && leafPrototypes.has(prototype);
   }
   for (const key in value) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
   return Object.getOwnPropertySymbols(value).length === 0;
 }
 
 /**
- * Tell whether JSON says a value as it is, with so many characters of text at most: no `undefined`, no `NaN`, no object that
- * is neither a literal's nor a list, no key that the format of saved values takes for its own.
+ * Returns true if JSON represents a value exactly, within the given characters of text. Rejects `undefined`, `NaN`,
+ * class instances, and keys reserved by the save format.
  */
-export function isJson(value: unknown, mostCharacters: number = largestValue): boolean {
+export function isJson(value: unknown, maxCharacters: number = maxValueCharacters): boolean {
   try {
-    charactersLeft = mostCharacters;
+    charactersLeft = maxCharacters;
     return isJsonFrom(value, 0);
   } catch {
     // A getter or a proxy threw.
@@ -245,12 +263,12 @@ function isJsonFrom(value: unknown, level: number): boolean {
   if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
   if (typeof value !== "object") return typeof value === "boolean";
   if (value === null) return true;
-  if (level >= deepestLevel) return false;
+  if (level >= maxDepth) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     const list = value as readonly unknown[];
     for (let index = 0; index < list.length; index++) if (!isJsonFrom(list[index], level + 1)) return false;
-    return !isMatch(value);
+    return !isRegExpMatch(value);
   }
   if (prototype !== Object.prototype) return false;
   for (const key in value)
@@ -258,12 +276,15 @@ function isJsonFrom(value: unknown, level: number): boolean {
   return Object.getOwnPropertySymbols(value).length === 0;
 }
 
-/** Tell whether a list is what `match` and `exec` give: its index, input and groups would be lost with a copy of its items. */
-export function isMatch(list: object): boolean {
+/** Returns true for the result of `match` or `exec`: a copy of its items would lose index, input and groups. */
+export function isRegExpMatch(list: object): boolean {
   return Object.hasOwn(list, "index");
 }
 
-/** A value in a few words, for messages: texts and numbers as they are, of everything else the kind. Never throws. */
+/**
+ * Describes a value for messages: strings and numbers verbatim (up to 200 characters), other values by kind.
+ * Contract: never throws.
+ */
 export function describeValue(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 200 ? `${value.slice(0, 200)}…` : value);
   if (typeof value === "function") return "a function";
@@ -274,6 +295,6 @@ export function describeValue(value: unknown): string {
     if (isPlainObject(value)) return "an object";
     return `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
   } catch {
-    return "an object that cannot be read";
+    return "an unreadable object";
   }
 }

@@ -1,100 +1,108 @@
 /**
- * The long-term store as its users see it: memory beyond a thread. A handle stands for a namespace, a path of ids such as
- * `users/u1`; what is put there is found by every thread, run and process that has the same store.
+ * User-facing types of the long-term store: memory beyond a thread. A handle addresses a namespace, a path of ids
+ * such as `users/u1`. Every thread, run and process with the same store reads the same items.
  */
 
-/** An item as it is read. The value is frozen. */
+/** An item of the long-term store. The value is frozen. */
 export interface LongTermItem {
   readonly namespace: readonly string[];
   readonly key: string;
   readonly value: unknown;
-  /** Milliseconds since the epoch: when it was put first, and when it was put last. */
+  /** Time of the first put, in milliseconds since the epoch. `updatedAt` is the time of the last put. */
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** When it ends; absent: never. */
+  /** Expiry time in milliseconds since the epoch; undefined: no expiry. */
   readonly expiresAt?: number;
-  /** Of a search by nearness: how near it is, from -1 to 1. */
+  /** Similarity score of a vector search, from -1 to 1. */
   readonly score?: number;
 }
 
-/** How an item is kept. */
+/** Options of `put`: expiry and full-text index. */
 export interface LongTermPut {
-  /** How long it lives, in milliseconds; for ever when absent. */
+  /** Time to live in milliseconds. Default: no expiry. */
   readonly ttlMs?: number;
-  /** Each time that it is read it lives `ttlMs` from then on. Default false. */
+  /** Restarts `ttlMs` on each read. Default false. */
   readonly refreshOnRead?: boolean;
-  /** Fields, such as `"text"` or `"address.city"`, whose texts full-text search finds; all texts of the value by default. `false`: none. */
+  /**
+   * Fields of the full-text index, such as `"text"` or `"address.city"`. Default: all strings of the value. `false`:
+   * none.
+   */
   readonly index?: readonly string[] | false;
 }
 
-/** Where a page begins, and how long it is. */
+/** Start and size of a page. */
 export interface LongTermPage {
-  /** Those after this one: the last item of a page gives the next. */
+  /** Cursor: the last item of the previous page. */
   readonly after?: Pick<LongTermItem, "namespace" | "key"> | undefined;
-  /** Default 100. */
+  /** Items per page. Default 100. */
   readonly limit?: number;
 }
 
-/** What a field may be compared with. */
+/** Comparison value of a field. */
 export type LongTermScalar = string | number | boolean | null;
 
-/** What must hold of a field: all of it. Values of different types are never equal, and never more or less than each other. */
+/** Condition on a field; all parts must hold. Values of different types are never equal and never ordered. */
 export interface LongTermCondition {
   readonly eq?: LongTermScalar;
-  /** Also true of a field that is not there. */
+  /** Also true for a missing field. */
   readonly ne?: LongTermScalar;
   readonly gt?: string | number;
   readonly gte?: string | number;
   readonly lt?: string | number;
   readonly lte?: string | number;
-  /** It equals one of these. */
+  /** True when the field equals an item of this list. */
   readonly in?: readonly LongTermScalar[];
-  /** It is a list, and one of its items equals this. */
+  /** True when the field is a list with an item equal to this value. */
   readonly has?: LongTermScalar;
 }
 
-/** Conditions by field, such as `kind` or `address.city`; all must hold. A value alone means `{ eq: value }`. */
+/** Conditions by field path, such as `kind` or `address.city`; all must hold. A bare value means `{ eq: value }`. */
 export type LongTermFilter = { readonly [field: string]: LongTermScalar | LongTermCondition };
 
-/** What a search looks for; everything when nothing is said. */
+/** Query of a search. Default: all items. */
 export interface LongTermSearch extends LongTermPage {
-  /** Words that must all stand in the indexed texts, in any order; `word*` finds what begins so. Case and accents do not count. */
+  /**
+   * Words that must all occur in the indexed strings, in any order; `word*` matches a prefix. Ignores case and
+   * accents.
+   */
   readonly text?: string;
-  /** What they should be about: the items whose texts mean most nearly this, the nearest first. The store must have an embedding function. */
+  /** Text for a similarity search, nearest items first. Requires a store with an embedding function. */
   readonly near?: string;
   readonly filter?: LongTermFilter;
 }
 
-/** Gives the handle of a namespace, by its ids; without any, the root. */
+/** Returns the handle of a namespace by its ids; the root without ids. */
 export type OpenLongTerm = (...ids: readonly string[]) => LongTerm;
 
-/** Which namespaces a list shows. */
+/** Options of `namespaces`. */
 export interface LongTermNamespaces {
-  /** So many ids below the handle's own namespace are told apart; all when absent. */
+  /** Number of ids below the namespace of the handle; deeper namespaces are merged. Default: no limit. */
   readonly depth?: number;
-  /** Those after this one: the last of a page gives the next. */
+  /** Cursor: the last namespace of the previous page. */
   readonly after?: readonly string[] | undefined;
-  /** Default 100. */
+  /** Namespaces per page. Default 100. */
   readonly limit?: number;
 }
 
 /**
- * A namespace of the long-term store. Items are listed by namespace, then by key, each in the order of their characters.
- * Throws `invalid_id` for a key or a namespace outside the grammar of ids, and `invalid_option`.
+ * Handle of a namespace in the long-term store. Lists are ordered by namespace, then by key, each by character codes.
+ * Throws `invalid_id` for a key or namespace outside the id grammar, and `invalid_option`.
  */
 export interface LongTerm {
   readonly namespace: readonly string[];
-  /** The namespace that these ids lead to from here. */
+  /** Returns the handle of a nested namespace. */
   under(...ids: readonly string[]): LongTerm;
   get(key: string): Promise<LongTermItem | undefined>;
-  /** Put an item in place of the one of that key. Throws `unencodable_value` for a value that cannot be saved. */
+  /**
+   * Stores an item, replacing the item of the same key. Throws `unencodable_value` for a value that cannot be saved.
+   */
   put(key: string, value: unknown, options?: LongTermPut): Promise<void>;
-  /** Remove an item; nothing happens where there is none. */
+  /** Deletes an item; no-op for an unknown key. */
   delete(key: string): Promise<void>;
-  /** The items of this very namespace. */
+  /** Lists the items of this namespace, without nested namespaces. */
   list(page?: LongTermPage): Promise<readonly LongTermItem[]>;
-  /** The items of this namespace, and of all below it, that fit. */
+  /** Searches the items of this namespace and of nested namespaces. */
   search(query?: LongTermSearch): Promise<readonly LongTermItem[]>;
-  /** The namespaces that hold items: this one and those below it. */
-  namespaces(which?: LongTermNamespaces): Promise<readonly (readonly string[])[]>;
+  /** Lists the namespaces with items: this namespace and nested ones. */
+  namespaces(options?: LongTermNamespaces): Promise<readonly (readonly string[])[]>;
 }

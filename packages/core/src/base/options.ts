@@ -1,52 +1,54 @@
-/** Options as programs without types give them: what nobody knows, or what is of another kind than it must be, is refused by name. */
+/** Validates options of untyped callers: unknown names and values of a wrong kind are refused by name. */
 import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { describeValue } from "./json.ts";
 
 /**
- * Throws `invalid_option`, or another code, for options that are no object, and for a name that they do not have. `meant` says
- * what to write in place of names that people know from elsewhere.
+ * Throws `invalid_option`, or `code`, for options that are not an object and for unknown option names. `meant` maps
+ * option names of other frameworks to the name to use.
  */
 export function checkOptions(
   owner: string,
-  given: unknown,
+  options: unknown,
   known: readonly string[],
   code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
-  meant: Readonly<Record<string, string>> = {},
+  replacements: Readonly<Record<string, string>> = {},
 ): void {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new StatewrightError(code, {
-      what: `${owner} got ${describeValue(given)} where its options are due`,
-      next: `Give an object with ${known.join(", ")}`,
+      what: `${owner}: expected options, got ${describeValue(options)}`,
+      next: `Pass an object with ${known.join(", ")}`,
     });
   }
-  const unknown = Object.keys(given).filter((key) => !known.includes(key));
+  const unknown = Object.keys(options).filter((key) => !known.includes(key));
   if (unknown.length === 0) return;
-  const named = unknown.filter((key) => Object.hasOwn(meant, key));
-  const instead = named.map((key) => `${meant[key]} in place of ${JSON.stringify(key)}`);
+  const replaceable = unknown.filter((key) => Object.hasOwn(replacements, key));
+  const hints = replaceable.map((key) => `${replacements[key]} instead of ${JSON.stringify(key)}`);
   throw new StatewrightError(code, {
     what: `${owner} has no option ${unknown.map((key) => JSON.stringify(key)).join(", ")}`,
-    next: named.length === unknown.length ? `Write ${instead.join(", ")}` : `Use ${known.join(", ")}`,
+    next: replaceable.length === unknown.length ? `Write ${hints.join(", ")}` : `Use ${known.join(", ")}`,
     details: unknown,
   });
 }
 
-/** The names of all options of a type: one that is added there and not here does not compile. */
-export function optionNames<Options>(names: { readonly [Name in keyof Required<Options>]: true }): readonly string[] {
+/** Lists all option names of a type; a missing or extra name does not compile. */
+export function listOptionNames<Options>(
+  names: { readonly [Name in keyof Required<Options>]: true },
+): readonly string[] {
   return Object.keys(names);
 }
 
-const effects: readonly unknown[] = ["pure", "idempotent", "once"] satisfies readonly EffectClass[];
+const effectClasses: readonly unknown[] = ["pure", "idempotent", "once"] satisfies readonly EffectClass[];
 
-/** Throws `invalid_option`, or another code, for an effect class that there is not. */
+/** Throws `invalid_option`, or `code`, for an unknown effect class. */
 export function checkEffect(
   owner: string,
   effect: unknown,
   code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
 ): void {
-  if (effect === undefined || effects.includes(effect)) return;
+  if (effect === undefined || effectClasses.includes(effect)) return;
   throw new StatewrightError(code, {
-    what: `the effect of ${owner} is ${describeValue(effect)}`,
-    next: 'Give "pure", "idempotent" or "once"',
+    what: `${owner}: expected an effect class, got ${describeValue(effect)}`,
+    next: 'Use "pure", "idempotent" or "once"',
   });
 }

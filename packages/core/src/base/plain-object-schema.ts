@@ -1,4 +1,4 @@
-/** Schemas of the engine's own: objects of plain parts, and the JSON Schema that says the same to who fills them in. */
+/** Built-in schemas: objects with plain parts, each with an equivalent JSON Schema. */
 import { isPlainObject, type JsonObject } from "./json.ts";
 import type { Schema, SchemaResult } from "./schema.ts";
 
@@ -8,86 +8,91 @@ interface Parts {
   readonly [name: string]: Part;
 }
 
-/** A schema that says of itself, as Standard JSON Schema, what it takes. */
-interface Described<Value> extends Schema<Value> {
+/** A schema with its input as JSON Schema (Standard JSON Schema). */
+interface DescribedSchema<Value> extends Schema<Value> {
   readonly "~standard": Schema<Value>["~standard"] & { readonly jsonSchema: { readonly input: () => JsonObject } };
 }
 
-/** An object with these parts and no others. */
-export function plainObject<Value extends object>(required: Parts, optional: Parts): Described<Value> {
+/** Creates a schema of an object with these parts; unknown keys are refused. */
+export function createPlainObjectSchema<Value extends object>(
+  required: Parts,
+  optional: Parts,
+): DescribedSchema<Value> {
   const parts = { ...required, ...optional };
-  const said: JsonObject = {
+  const jsonSchema: JsonObject = {
     type: "object",
-    properties: Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, saidOf[part]])),
+    properties: Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, partSchemas[part]])),
     required: Object.keys(required),
     additionalProperties: false,
   };
-  return described(said, (value) => {
+  return createDescribedSchema(jsonSchema, (value) => {
     if (!isPlainObject(value)) return [{ path: [], message: "expected an object" }];
     const unknown = Object.keys(value).filter((name) => !Object.hasOwn(parts, name));
-    const unfit = Object.entries(parts).filter(([name, part]) => {
-      const given = value[name];
-      return given === undefined ? Object.hasOwn(required, name) : !fits(part, given);
+    const invalid = Object.entries(parts).filter(([name, part]) => {
+      const partValue = value[name];
+      return partValue === undefined ? Object.hasOwn(required, name) : !matchesPart(part, partValue);
     });
     return [
-      ...unfit.map(([name, part]) => ({ path: [name], message: `expected ${articles[part]}` })),
+      ...invalid.map(([name, part]) => ({ path: [name], message: `expected ${partDescriptions[part]}` })),
       ...unknown.map((name) => ({ path: [name], message: "unknown key" })),
     ];
   });
 }
 
-/** True, false, or one of such objects. */
-export function booleanOr<Value extends object>(...objects: readonly Described<Value>[]): Described<Value | boolean> {
-  const said = objects.map((object) => object["~standard"].jsonSchema.input());
-  return described({ anyOf: [{ type: "boolean" }, ...said] }, (value) => {
+/** Creates a schema of a boolean or an object of these schemas. */
+export function createBooleanOrSchema<Value extends object>(
+  ...objects: readonly DescribedSchema<Value>[]
+): DescribedSchema<Value | boolean> {
+  const jsonSchemas = objects.map((object) => object["~standard"].jsonSchema.input());
+  return createDescribedSchema({ anyOf: [{ type: "boolean" }, ...jsonSchemas] }, (value) => {
     if (typeof value === "boolean") return [];
     if (!isPlainObject(value))
-      return [{ path: [], message: `expected true, false or ${said.map(shapeOf).join(" or ")}` }];
+      return [{ path: [], message: `expected true, false or ${jsonSchemas.map(describeShape).join(" or ")}` }];
     const issues = objects.map((object) => (object["~standard"].validate(value) as SchemaResult<Value>).issues ?? []);
-    // What is wrong is told by the object that was most likely meant.
+    // Report the issues of the closest object schema: the schema with the fewest issues.
     return issues.reduce((fewest, each) => (each.length < fewest.length ? each : fewest));
   });
 }
 
-/** As people write it: `{ approved, reason? }`. */
-function shapeOf({ properties, required }: JsonObject): string {
-  const needed = Array.isArray(required) ? required : [];
+/** Formats the keys of an object schema as `{ approved, reason? }`. */
+function describeShape({ properties, required }: JsonObject): string {
+  const requiredNames = Array.isArray(required) ? required : [];
   const names = Object.keys(isPlainObject(properties) ? properties : {});
-  return `{ ${names.map((name) => (needed.includes(name) ? name : `${name}?`)).join(", ")} }`;
+  return `{ ${names.map((name) => (requiredNames.includes(name) ? name : `${name}?`)).join(", ")} }`;
 }
 
-const saidOf: Readonly<Record<Part, JsonObject>> = {
+const partSchemas: Readonly<Record<Part, JsonObject>> = {
   boolean: { type: "boolean" },
   string: { type: "string" },
   object: { type: "object", propertyNames: { type: "string" }, additionalProperties: {} },
   anything: {},
 };
 
-const articles: Readonly<Record<Part, string>> = {
+const partDescriptions: Readonly<Record<Part, string>> = {
   boolean: "true or false",
   string: "a text",
   object: "an object",
   anything: "a value",
 };
 
-function fits(part: Part, given: unknown): boolean {
+function matchesPart(part: Part, value: unknown): boolean {
   if (part === "anything") return true;
-  return part === "object" ? isPlainObject(given) : typeof given === part;
+  return part === "object" ? isPlainObject(value) : typeof value === part;
 }
 
-function described<Value>(
-  said: JsonObject,
-  issuesOf: (value: unknown) => NonNullable<SchemaResult<Value>["issues"]>,
-): Described<Value> {
+function createDescribedSchema<Value>(
+  jsonSchema: JsonObject,
+  listIssues: (value: unknown) => NonNullable<SchemaResult<Value>["issues"]>,
+): DescribedSchema<Value> {
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
       validate: (value) => {
-        const issues = issuesOf(value);
+        const issues = listIssues(value);
         return issues.length > 0 ? { issues } : { value: value as Value };
       },
-      jsonSchema: { input: () => said },
+      jsonSchema: { input: () => jsonSchema },
     },
   };
 }

@@ -1,31 +1,37 @@
-/** Retry: one policy for nodes, tools and models; the delay is a pure function of policy, attempt and chance. */
+/** Retry policy of nodes, tools and models; the delay is a pure function of policy, attempt and a random number. */
 import { StatewrightError } from "./errors.ts";
 import { checkOptions } from "./options.ts";
 
-/** How often and when a failed attempt is tried again. `attempts` counts the first one. Times are in milliseconds. */
+/** Retry policy: number of attempts, including the first, and the backoff in milliseconds. */
 export interface RetryPolicy<On = (error: unknown, attempt: number) => boolean> {
   readonly attempts: number;
   readonly initialMs?: number;
   readonly factor?: number;
   readonly maxMs?: number;
-  /** Share of the delay that chance may take away or add, 0 to 1. */
+  /** Random share of the delay to subtract or add, 0 to 1. Default 0.2. */
   readonly jitter?: number;
-  /** Which failures are tried again. */
+  /** Predicate of the failures to retry. */
   readonly on?: On;
 }
 
-/** The longest wait of a policy that says nothing else, in milliseconds. */
-export const longestRetryMs = 30_000;
+/** Default of `maxMs`. */
+export const defaultMaxRetryMs = 30_000;
 
-/** Delay before attempt `attempt + 1`: `initialMs * factor^(attempt - 1)`, at most `maxMs`, spread by `jitter` with `chance` in [0, 1). */
-export function retryDelayMs(policy: Omit<RetryPolicy, "on">, attempt: number, chance: number): number {
-  const { initialMs = 200, factor = 2, maxMs = longestRetryMs, jitter = 0.2 } = policy;
+/**
+ * Returns the delay in milliseconds before attempt `attempt + 1`: `initialMs * factor^(attempt - 1)`, at most
+ * `maxMs`, spread by `jitter` with `chance` in [0, 1).
+ */
+export function computeRetryDelayMs(policy: Omit<RetryPolicy, "on">, attempt: number, chance: number): number {
+  const { initialMs = 200, factor = 2, maxMs = defaultMaxRetryMs, jitter = 0.2 } = policy;
   const delay = initialMs === 0 ? 0 : Math.min(initialMs * factor ** (attempt - 1), maxMs);
   return Math.max(0, Math.round(delay * (1 + jitter * (2 * chance - 1))));
 }
 
-/** Ask a policy's predicate. One that throws has not said yes: the failure that it was asked about is the one to tell. */
-export function saysYes<Failure>(
+/**
+ * Evaluates the predicate of a retry policy. A predicate that throws means false, so that the original failure is
+ * reported.
+ */
+export function shouldRetry<Failure>(
   on: (error: Failure, attempt: number) => boolean,
   error: Failure,
   attempt: number,
@@ -37,11 +43,14 @@ export function saysYes<Failure>(
   }
 }
 
-/** Refuse a policy that cannot be meant: attempts below 1 or not whole, negative times, jitter outside 0 to 1. */
+/**
+ * Throws `invalid_option` for an invalid policy: attempts below 1 or fractional, negative times, factor below 1,
+ * jitter outside 0 to 1.
+ */
 export function checkRetry(owner: string, policy: Omit<RetryPolicy, "on">): void {
   checkOptions(`the retry policy of ${owner}`, policy, ["attempts", "initialMs", "factor", "maxMs", "jitter", "on"]);
   const { attempts, initialMs = 0, factor = 1, maxMs = 0, jitter = 0 } = policy;
-  const sound =
+  const isValid =
     [initialMs, factor, maxMs, jitter].every((value) => typeof value === "number") &&
     Number.isInteger(attempts) &&
     attempts >= 1 &&
@@ -50,10 +59,10 @@ export function checkRetry(owner: string, policy: Omit<RetryPolicy, "on">): void
     maxMs >= 0 &&
     jitter >= 0 &&
     jitter <= 1;
-  if (sound) return;
+  if (isValid) return;
   throw new StatewrightError("invalid_option", {
-    what: `the retry policy of ${owner} cannot be followed`,
-    next: "Give attempts as a whole number from 1, times from 0, factor from 1, jitter from 0 to 1",
+    what: `the retry policy of ${owner} has an invalid value`,
+    next: "Use an integer from 1 for `attempts`, numbers from 0 for `initialMs` and `maxMs`, from 1 for `factor`, and 0 to 1 for `jitter`",
     details: policy,
   });
 }

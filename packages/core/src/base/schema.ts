@@ -1,6 +1,6 @@
 /**
- * Schemas at the borders: zod first, any validator that speaks Standard Schema.
- * Types are read from the standard's type slot, so that inference stays cheap.
+ * Schema validation: zod first, and any Standard Schema validator. Types are read from the `types` slot of the
+ * standard, which keeps inference cheap.
  */
 import { describeThrown } from "./errors.ts";
 import { isPlainObject } from "./json.ts";
@@ -15,7 +15,7 @@ export interface Schema<Input = unknown, Output = Input> {
   };
 }
 
-/** What validation gives: the parsed value or a list of issues. */
+/** Result of a validation: the parsed value or a list of issues. */
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | {
@@ -25,19 +25,19 @@ export type SchemaResult<Output> =
       }[];
     };
 
-/** The type that a schema takes. */
+/** Input type of a schema. */
 export type SchemaInput<S extends Schema> = NonNullable<S["~standard"]["types"]>["input"];
 
-/** The type that a schema gives. */
+/** Output type of a schema. */
 export type SchemaOutput<S extends Schema> = NonNullable<S["~standard"]["types"]>["output"];
 
-/** One thing that is wrong with a value: where, and what was expected. Never quotes the value. */
+/** A validation issue: path and expectation. Never contains the value. */
 export interface SchemaIssue {
   readonly path: string;
   readonly message: string;
 }
 
-/** Tell whether a value is a schema: a zod schema, or any that speaks Standard Schema. */
+/** Returns true if a value is a zod schema or another Standard Schema. */
 export function isSchema(value: unknown): value is Schema {
   if ((typeof value !== "object" && typeof value !== "function") || value === null || !("~standard" in value))
     return false;
@@ -46,8 +46,8 @@ export function isSchema(value: unknown): value is Schema {
 }
 
 /**
- * What parsing gives: the output, or the issues and, where the schema or the value threw, what was thrown. `isAsync` says
- * that the schema answered with a promise: nothing is known of the value then.
+ * Result of parsing: the output or the issues. `cause` is an error thrown by the schema or the value. `isAsync` means
+ * that the schema returned a promise, so the value is neither valid nor invalid.
  */
 export type ParseResult<Output> =
   | { readonly ok: true; readonly value: Output }
@@ -58,7 +58,7 @@ export type ParseResult<Output> =
       readonly isAsync?: true;
     };
 
-/** Parse `value`: the output, or the issues. A schema that answers with a promise is refused as an issue, and so is one that throws. */
+/** Parses `value` and returns the output or the issues. A schema that returns a promise or throws yields an issue. */
 export function parseWith<Output>(
   schema: Schema<unknown, Output> | Schema<never, Output>,
   value: unknown,
@@ -67,100 +67,105 @@ export function parseWith<Output>(
   try {
     result = schema["~standard"].validate(value);
   } catch (cause) {
-    return threw(cause);
+    return toThrownResult(cause);
   }
   if (result instanceof Promise) {
     result.catch(ignoreAsyncIssue);
-    const thrown = thrownBy(schema, value);
-    if (thrown !== undefined) return threw(thrown.cause);
+    const thrown = findThrown(schema, value);
+    if (thrown !== undefined) return toThrownResult(thrown.cause);
     return {
       ok: false,
-      issues: [{ path: "", message: "the schema validates asynchronously; use one that answers at once" }],
+      issues: [{ path: "", message: "the schema validates asynchronously; use a synchronous schema" }],
       isAsync: true,
     };
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
-  return { ok: false, issues: result.issues.map((issue) => ({ path: pathText(issue.path), message: issue.message })) };
+  return {
+    ok: false,
+    issues: result.issues.map((issue) => ({ path: toPathText(issue.path), message: issue.message })),
+  };
 }
 
-function threw(cause: unknown): Extract<ParseResult<never>, { ok: false }> {
-  return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
+function toThrownResult(cause: unknown): Extract<ParseResult<never>, { ok: false }> {
+  return { ok: false, issues: [{ path: "", message: `the value cannot be read: ${describeThrown(cause)}` }], cause };
 }
 
 /**
- * A zod schema whose own code throws answers with a promise, as if it were asynchronous: asked again, it tells what was
- * thrown. Code that zod makes for an object would stumble over the promise of a part before zod says what it is.
+ * Returns the error that the code of a zod schema threw. Zod answers such an error with a promise, as for an
+ * asynchronous schema; a second, synchronous parse throws the error itself. `jitless`: the generated object code of
+ * zod would fail on the promise of a part first.
  */
-function thrownBy(schema: object, value: unknown): { readonly cause: unknown } | undefined {
+function findThrown(schema: object, value: unknown): { readonly cause: unknown } | undefined {
   if (!("safeParse" in schema) || typeof schema.safeParse !== "function") return undefined;
   try {
     schema.safeParse(value, { jitless: true });
     return undefined;
   } catch (cause) {
-    return isAsynchronous(cause) ? undefined : { cause };
+    return isAsyncError(cause) ? undefined : { cause };
   }
 }
 
-/** Those of zod 4, and of zod 3 for a refinement, a transform and a promise. */
-const asynchronousWords =
+/** Messages of zod 4, and of zod 3 for refinements, transforms and promises. */
+const asyncErrorPattern =
   /^(?:(?:Encountered Promise|Async refinement encountered|Asynchronous transform encountered) during synchronous parse|Synchronous parse encountered promise)/;
 
 /**
- * What zod throws for a schema that cannot answer at once, known by its words: its class would bring the whole of zod into
- * every program. Something hostile that was thrown is none.
+ * Returns true for the error that zod throws for an asynchronous schema. Matched by message: an import of the error
+ * class would bundle all of zod into every program. False for hostile thrown values.
  */
-function isAsynchronous(thrown: unknown): boolean {
+function isAsyncError(thrown: unknown): boolean {
   try {
-    return thrown instanceof Error && asynchronousWords.test(thrown.message);
+    return thrown instanceof Error && asyncErrorPattern.test(thrown.message);
   } catch {
     return false;
   }
 }
 
-/** Issues as one sentence part: `cart.0: expected string; total: expected number`, as many as people and models read. */
-export function issuesText(issues: readonly SchemaIssue[]): string {
-  const told = toldIssues(issues).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
-  const more = issues.length - told.length;
-  return [...told, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+/** Formats issues as part of a sentence: `cart.0: expected string; total: expected number`, up to 20 issues. */
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  const texts = limitIssues(issues).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  const remaining = issues.length - texts.length;
+  return [...texts, ...(remaining > 0 ? [`and ${remaining} more`] : [])].join("; ");
 }
 
-/** So many issues of one value are told, and so much of each. */
-export function toldIssues(issues: readonly SchemaIssue[]): readonly SchemaIssue[] {
-  return issues.slice(0, 20).map(({ path, message }) => ({ path: shortened(path), message: shortened(message) }));
+/** Returns the first 20 issues, with paths and messages of at most 200 characters. */
+export function limitIssues(issues: readonly SchemaIssue[]): readonly SchemaIssue[] {
+  return issues.slice(0, 20).map(({ path, message }) => ({ path: shorten(path), message: shorten(message) }));
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length <= 200 ? text : `${text.slice(0, 200)}…`;
 }
 
 function ignoreAsyncIssue(): void {
-  // The issue above already refuses the schema; its late verdict has no reader.
+  // The issue above already refuses the schema; ignore the late result.
 }
 
-function pathText(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
+function toPathText(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
   return (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
 }
 
 /**
- * A schema of the values that pass a check, where no validator is at hand: `absent` stands for one that is missing, and any
- * other is refused with what was `expected`.
+ * Creates a schema from a type guard, without a validator library. `absent` is the default of a missing value;
+ * `expected` is the text of the issue.
  */
-export function schemaWhere<Value>(
+export function createGuardSchema<Value>(
   expected: string,
-  fits: (value: unknown) => value is Value,
-  absent: Value,
+  isValid: (value: unknown) => value is Value,
+  defaultValue: Value,
 ): Schema<Value | undefined, Value> {
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
-      validate: (value = absent) => (fits(value) ? { value } : { issues: [{ message: `expected ${expected}` }] }),
+      validate: (value = defaultValue) =>
+        isValid(value) ? { value } : { issues: [{ message: `expected ${expected}` }] },
     },
   };
 }
 
-/** A schema of an object with these parts. Keys that it does not name are dropped. */
-export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
+/** Creates a schema of an object with these parts. Unknown keys are dropped. */
+export function createObjectSchema(shape: Readonly<Record<string, Schema>>): Schema {
   const parts = Object.entries(shape);
   return {
     "~standard": {
@@ -174,9 +179,12 @@ export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
           const part = parseWith(schema, Object.hasOwn(value, name) ? value[name] : undefined);
           if (part.ok && part.value !== undefined) parsed[name] = part.value;
           if (part.ok) continue;
-          const found = part.issues.map((issue) => ({ message: issue.message, path: [name, ...pathOf(issue.path)] }));
-          if (part.isAsync === true) return Promise.resolve({ issues: found });
-          issues.push(...found);
+          const nested = part.issues.map((issue) => ({
+            message: issue.message,
+            path: [name, ...parsePath(issue.path)],
+          }));
+          if (part.isAsync === true) return Promise.resolve({ issues: nested });
+          issues.push(...nested);
         }
         return issues.length > 0 ? { issues } : { value: parsed };
       },
@@ -184,6 +192,6 @@ export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
   };
 }
 
-function pathOf(text: string): readonly string[] {
+function parsePath(text: string): readonly string[] {
   return text === "" ? [] : text.split(".");
 }

@@ -1,62 +1,63 @@
 /**
- * Time: what a clock says, and work that is done later.
+ * Clocks and timers.
  *
- * A platform's own timers count ticks: they take 2^31-1 ms at most, fire at once above that, and stand still while a
- * machine sleeps. So a long delay is counted by the clock, and whoever waits for a time looks at the clock again.
+ * Platform timers count ticks: they take at most 2^31-1 ms, fire immediately above that limit, and stop while a
+ * machine sleeps. So long delays are measured by the clock, and a timer for a date checks the clock again after each
+ * step.
  */
 
-/** Time in milliseconds: `now` since the epoch, `monotonic` from an arbitrary start and never backwards. */
+/** Time in milliseconds: `now` since the epoch; `monotonic` from an arbitrary start, never backwards. */
 export interface Clock {
   now(): number;
   monotonic(): number;
 }
 
-/** Run something later; every function that starts a timer returns its cancellation. */
+/** Timers; every function that starts a timer returns its cancellation. */
 export interface Schedule {
-  /** When `delayMs` have gone by, whatever is done to the clock meanwhile; any delay, also above 2^31-1. */
+  /** Runs `work` after `delayMs`, independent of clock changes. Supports delays above 2^31-1 ms. */
   after(delayMs: number, work: () => void): () => void;
   /**
-   * When the clock says `dueAt` (milliseconds since the epoch) or later, never before: late when it was set back, and soon
-   * after it has jumped over `dueAt`. Never inside this call.
+   * Runs `work` when the clock is at or after `dueAt` (milliseconds since the epoch), never before. Fires late when
+   * the clock was set back, and soon after the clock jumped over `dueAt`. Never synchronous.
    */
   at(dueAt: number, work: () => void): () => void;
-  /** As soon as the current turn of the event loop has finished its promise work. */
+  /** Runs `work` after the promise jobs of the current event loop turn. */
   soon(work: () => void): void;
 }
 
-/** What a platform gives: its clock, and a timer for delays up to {@link longestDelayMs} with its cancellation. */
+/** Clock and timers of a platform. `timer` takes delays up to {@link maxDelayMs} and returns its cancellation. */
 export interface Platform {
   readonly clock: Clock;
   timer(delayMs: number, work: () => void): () => void;
   soon(work: () => void): void;
 }
 
-/** Longest delay that timers of the platform take; above it they fire at once. */
-const longestDelayMs = 2 ** 31 - 1;
+/** Maximum delay of platform timers; larger delays fire immediately. */
+const maxDelayMs = 2 ** 31 - 1;
 
-/** So long a clock that was set, or a machine that slept, may go unnoticed. */
-export const lookAgainMs = 60_000;
+/** Maximum time in milliseconds until a clock change or a sleep of the machine is noticed. */
+export const clockCheckMs = 60_000;
 
-/** A schedule by the timers of a platform. */
-export function scheduleOf({ clock, timer, soon }: Platform): Schedule {
-  /** Wait as long as `leftMs` says, at most `stepMs` at a time, and ask again each time. */
-  function waiting(leftMs: () => number, stepMs: number, work: () => void): () => void {
-    const look = (): void => {
-      const left = leftMs();
-      if (left > 0) cancel = timer(Math.min(left, stepMs), look);
+/** Creates a schedule from the timers of a platform. */
+export function createSchedule({ clock, timer, soon }: Platform): Schedule {
+  /** Waits until `leftMs` returns 0 or less, with timers of at most `stepMs`, and returns the cancellation. */
+  function startWaiting(getRemainingMs: () => number, stepMs: number, work: () => void): () => void {
+    const checkTime = (): void => {
+      const remainingMs = getRemainingMs();
+      if (remainingMs > 0) cancel = timer(Math.min(remainingMs, stepMs), checkTime);
       else work();
     };
-    let cancel = timer(Math.min(Math.max(leftMs(), 0), stepMs), look);
+    let cancel = timer(Math.min(Math.max(getRemainingMs(), 0), stepMs), checkTime);
     return () => cancel();
   }
 
   return {
     after: (delayMs, work) => {
-      if (!(delayMs > longestDelayMs)) return timer(Math.max(delayMs, 0), work);
+      if (!(delayMs > maxDelayMs)) return timer(Math.max(delayMs, 0), work);
       const end = clock.monotonic() + delayMs;
-      return waiting(() => end - clock.monotonic(), longestDelayMs, work);
+      return startWaiting(() => end - clock.monotonic(), maxDelayMs, work);
     },
-    at: (dueAt, work) => waiting(() => dueAt - clock.now(), lookAgainMs, work),
+    at: (dueAt, work) => startWaiting(() => dueAt - clock.now(), clockCheckMs, work),
     soon,
   };
 }

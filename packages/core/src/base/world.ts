@@ -1,22 +1,22 @@
 /**
- * The one seam to everything that is not deterministic inside core: time, chance, scheduling, and the log.
- * Files, processes and the network have the same kind of seam in the host package. Nothing else may use
- * `Date.now`, `Math.random` or `setTimeout`: tests and simulations replace the world as a whole.
+ * The only access of core to nondeterminism: time, random numbers, timers and the log. The host package has the same
+ * for files, processes and the network. No other file may use `Date.now`, `Math.random` or `setTimeout`: tests and
+ * simulations replace the world as a whole.
  */
-import { type Clock, type Schedule, scheduleOf } from "./time.ts";
+import { type Clock, createSchedule, type Schedule } from "./time.ts";
 
-/** Chance: `next` gives a number in [0, 1). */
+/** Random source: `next` returns a number in [0, 1). */
 export interface Random {
   next(): number;
 }
 
-/** How serious a log line is. */
+/** Severity of a log message. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** What belongs to the host: late results, retries of the store, stderr of plugins. Silent unless one is given. */
+/** Log of operational messages: late results, store retries, stderr of plugins. Silent by default. */
 export type Log = (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-/** The world as a run sees it. */
+/** Clock, random source, timers and log of a run. */
 export interface World {
   readonly clock: Clock;
   readonly random: Random;
@@ -24,7 +24,7 @@ export interface World {
   readonly log: Log;
 }
 
-/** The real world: wall clock, platform randomness, platform timers, no log unless `log` is given. */
+/** Creates the real world: wall clock, platform random numbers and timers; no log by default. */
 export function systemWorld(options: { readonly log?: Log } = {}): World {
   return {
     clock,
@@ -38,18 +38,18 @@ const immediate: ((work: () => void) => unknown) | undefined = (
   globalThis as { setImmediate?: (work: () => void) => unknown }
 ).setImmediate;
 
-function afterTurn(work: () => void): void {
+function runAfterTurn(work: () => void): void {
   if (immediate === undefined) setTimeout(work, 0);
   else immediate(work);
 }
 
 const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-const schedule: Schedule = scheduleOf({
+const schedule: Schedule = createSchedule({
   clock,
   timer: (delayMs, work) => {
     const timer = setTimeout(work, delayMs);
     return () => clearTimeout(timer);
   },
-  soon: afterTurn,
+  soon: runAfterTurn,
 });

@@ -1,69 +1,72 @@
-/** Checkpoints: the control state of a thread after a superstep, and the rows in which it is saved. */
+/** Checkpoints: the control state of a thread after a superstep, and the rows that store a checkpoint. */
 import type { ErrorRecord } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Delta } from "../state/delta.ts";
 
-/** One node execution of a superstep. `id` is `step:index`; a task made by a send carries its own input. */
+/** Execution of one node in a superstep. `id` is `step:index`; a task started by a send carries its own input. */
 export interface Task {
   readonly id: string;
   readonly node: string;
-  /** The id of the send's input in {@link Control.inputs}; absent for a task that an edge started. */
+  /** Index of the send's input in {@link Control.inputs}; absent for a task started by an edge. */
   readonly input?: number;
-  /** Present on a task that a `goto` or a recipient of sends was chosen by: the nodes that led here, for joins and pictures. */
+  /** Source nodes of this task, for joins and pictures; set for targets of a `goto` and for recipients of sends. */
   readonly from?: readonly string[];
 }
 
-/** A task of a deferred node that waits until nothing else is runnable. */
-export interface Held {
+/** Task of a deferred node; starts when no other task is runnable. */
+export interface DeferredTask {
   readonly node: string;
   readonly from: readonly string[];
-  /** What a send gave it; absent for a task that an edge started. */
+  /** Input of the send; absent for a task started by an edge. */
   readonly sent?: { readonly input: unknown };
 }
 
 /**
- * Why a checkpoint was written; `interrupt` and `rollback` end a run for the sake of a new input, and `migration` brings a
- * thread to a newer version of its graph.
+ * Reason for a checkpoint. `interrupt` and `rollback` end a run in favor of a new input; `migration` moves a thread
+ * to a newer version of its graph.
  */
 export type CheckpointSource = "input" | "step" | "update" | "fork" | "interrupt" | "rollback" | "migration";
 
 /**
- * Who called an inner graph: the task of the graph around it (of a tool's call the task, a colon and the call's place in its
- * message), the checkpoint that decided that task, and the nodes and tools that lead here, as `outer.research`; and the name
- * of the graph that was called.
+ * Call of an inner graph. `task` is the calling task of the parent graph (for a tool call: the task, a colon and the
+ * index of the call in its message), `checkpoint` is the parent checkpoint that scheduled the task, `nesting` is the
+ * path of nodes and tools such as `outer.research`, and `graph` is the name of the called graph.
  */
 export interface Caller {
   readonly task: string;
   readonly checkpoint: number | undefined;
-  readonly within: string;
+  readonly nesting: string;
   readonly graph?: string;
 }
 
-/** Where control stands: the machine's state value, what runs next, and the joins that are half full. */
+/** Control state: the machine's state value, the next tasks, and partially filled joins. */
 export interface Control {
   readonly machine: Json;
   readonly tasks: readonly Task[];
-  /** The first place in the step that no task has had; absent where it is that behind the tasks. */
+  /** First unused task index of the step; when absent, the number of tasks. */
   readonly free?: number;
   /** Inputs of sent tasks, by index. */
   readonly inputs: readonly unknown[];
   /** Sources that have arrived at a join, by the join's target. */
   readonly joins: Readonly<Record<string, readonly string[]>>;
-  /** Deferred tasks that wait, in the order in which they were led to; absent when there are none. */
-  readonly held?: readonly Held[];
-  /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
+  /** Deferred tasks in scheduling order; absent when empty. */
+  readonly deferred?: readonly DeferredTask[];
+  /** Supersteps of the run over all resumes, for the step limit. */
   readonly steps?: number;
-  /** Nodes of agents that have begun in this run; absent where no hook wants to know. */
-  readonly begun?: readonly string[];
-  /** How often the agents of these nodes have asked their models since a person spoke last; absent where no limit counts it. */
+  /** Agent nodes already started in this run; absent when no hook needs the list. */
+  readonly startedAgents?: readonly string[];
+  /** Model calls per agent node since the last user message; absent when no limit counts turns. */
   readonly turns?: Readonly<Record<string, number>>;
-  /** In an inner graph: the task of the graph around it that called it, and the checkpoint that decided that task. */
+  /** In an inner graph: the calling task of the parent graph, and the checkpoint that scheduled the task. */
   readonly caller?: Caller;
-  /** What a hand-drawn machine has set going. */
+  /** Pending actors and timers of a user-written machine. */
   readonly pending?: Pending;
 }
 
-/** What is under way in a hand-drawn machine and its child machines, each named by the address of its machine: the ids that lead to it. */
+/**
+ * Pending work of a user-written machine and its child machines. Each machine is identified by its address: the actor
+ * ids from the root down to the machine.
+ */
 export interface Pending {
   /** Ids of the root machine's own actors. */
   readonly children: readonly string[];
@@ -71,7 +74,7 @@ export interface Pending {
   readonly timers: readonly PendingTimer[];
 }
 
-/** A promise that was started and has not ended; `task` is `step:index` of its start. */
+/** Promise that was started and has not ended; `task` is `step:index` of its start. */
 export interface PendingActor {
   readonly task: string;
   readonly owner: string;
@@ -80,37 +83,43 @@ export interface PendingActor {
   readonly input: unknown;
 }
 
-/** A timer; `armed` is `step:index` of its arming: a later one of the same id is another. Times are in milliseconds since the epoch. */
+/**
+ * Timer of a machine. `armed` is `step:index` of the arming: arming the same id later creates another timer. Times
+ * are in milliseconds since the epoch.
+ */
 export interface PendingTimer {
   readonly armed: string;
   readonly owner: string;
   readonly id: string;
-  /** The address of the machine that gets the event. */
+  /** Address of the machine that receives the event. */
   readonly to: string;
   readonly event: { readonly type: string };
   readonly dueAt: number;
 }
 
-/** A saved superstep. Ids count up per thread over all branches; `seq` is its place in the thread's durable events. */
+/**
+ * Row of a saved superstep. Ids count up per thread over all branches; `seq` is the sequence number among the durable
+ * events of the thread.
+ */
 export interface CheckpointRow {
   readonly id: number;
   readonly branch: string;
   readonly step: number;
   readonly parent: number | undefined;
   readonly source: CheckpointSource;
-  /** The nodes whose results it folded, in order, each once. */
+  /** Nodes whose results this checkpoint reduced, in order, each once. */
   readonly nodes: readonly string[];
-  /** The control state, encoded. */
+  /** Encoded control state. */
   readonly control: string;
   readonly run: string;
   readonly at: number;
   readonly durationMs: number;
   readonly seq: number;
-  /** Bytes of the deltas saved with it. */
+  /** Bytes of the deltas saved with this checkpoint. */
   readonly bytes: number;
 }
 
-/** One channel's change in a checkpoint, encoded. A `base` needs nothing before it. */
+/** Encoded change of one channel in a checkpoint. A `base` row does not depend on earlier rows. */
 export interface DeltaRow {
   readonly channel: string;
   readonly kind: Delta["kind"];
@@ -119,12 +128,12 @@ export interface DeltaRow {
 }
 
 /**
- * The state of a run's row. `crashed` is never written: it is how a run reads that is `running` in its row and whose owner is
- * dead, as far as the store can know.
+ * Status of a run. `crashed` is never stored: a stored `running` reads as `crashed` when the store finds the owner
+ * dead.
  */
 export type RunStatus = (typeof runStatuses)[number];
 
-/** Every status, in the order in which a run may come to it. */
+/** All statuses, in the order of a run's life cycle. */
 export const runStatuses = [
   "queued",
   "running",
@@ -146,26 +155,29 @@ export interface RunRow {
   readonly version: number;
   readonly status: RunStatus;
   readonly attempt: number;
-  /** When it began; of a queued run, when it was queued. */
+  /** Start time; for a queued run the time of queueing. */
   readonly startedAt: number;
   readonly endedAt?: number | undefined;
-  /** What failed it, or why it is paused or parked. */
+  /** Error that failed the run, or the reason for a pause or a park. */
   readonly error?: ErrorRecord | undefined;
-  /** Why it was cancelled. */
+  /** Reason of the cancellation. */
   readonly reason?: string | undefined;
-  /** The idempotency key under which it was started: unique in its thread. */
+  /** Idempotency key of the run: unique in its thread. */
   readonly key?: string | undefined;
-  /** What lists find it by: plain data that was given with the input. */
+  /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
-  /** The encoded input of a queued run. */
+  /** Encoded input of a queued run. */
   readonly input?: string | undefined;
-  /** When it was put into the queue, if it was. */
+  /** Time of queueing; absent for a run that was never queued. */
   readonly queuedAt?: number | undefined;
-  /** Of a queued run: the run that it ends, and how. */
+  /** For a queued run: the run to pre-empt, and how. */
   readonly stops?: { readonly run: string; readonly how: StopKind } | undefined;
-  /** How often it went on after the death of its process, since the thread came to the checkpoint `at`. */
+  /** Number of recoveries after process deaths since the thread reached checkpoint `at`. */
   readonly recovered?: { readonly count: number; readonly at: number } | undefined;
 }
 
-/** How a new input ends the run before it: at the next boundary with what finished, or as if it had never run. */
+/**
+ * How a new input pre-empts the previous run: `interrupt` keeps finished tasks and stops at the next boundary,
+ * `rollback` discards the run.
+ */
 export type StopKind = "interrupt" | "rollback";

@@ -1,31 +1,32 @@
 /**
- * Which runs a process that serves threads goes on with by itself. Stores list them apart, so that looking for them costs
- * what there is to do, and not what people have paused or put behind others.
+ * Claimable runs: runs that a serving process continues without a user. Stores index claimable runs separately, so
+ * that the cost of a scan does not grow with paused runs and long queues.
  */
 import { isPlainObject } from "../base/json.ts";
 import type { RunRow } from "./checkpoint.ts";
 
 /**
- * Why a run may be taken up: it stands first in the queue of a thread that nobody alive holds; its process has died; an
- * engine has stopped it; it was parked because it did not fit an earlier version of the code.
+ * Reason why a run is claimable. `queued`: first in the queue of a thread without a live owner. `crashed`: the
+ * process died. `drained`: an engine stopped the run. `unfit`: parked because an earlier version of the code was
+ * incompatible.
  */
 export type ClaimableKind = "queued" | "crashed" | "drained" | "unfit";
 
-/** A page of such runs, in an order of the store's own. */
+/** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {
   readonly kind: ClaimableKind;
-  /** Those after this one. */
+  /** Cursor: the last run of the previous page. */
   readonly after?: Pick<RunRow, "thread" | "id"> | undefined;
   readonly limit: number;
 }
 
-/** Says why a run that an engine has stopped is paused: the next engine goes on with it. */
-export const engineStops = "the engine stops";
+/** Pause reason of runs drained by a stopping engine; the next engine resumes such runs. */
+export const engineStopReason = "the engine stops";
 
-/** What a run is to who looks for something to do, by its row alone. Nothing for one that only people go on with. */
-export function claimableKind({ status, error }: Pick<RunRow, "status" | "error">): ClaimableKind | undefined {
+/** Returns the claimable kind of a run row; undefined for a run that only a user can resume. */
+export function getClaimableKind({ status, error }: Pick<RunRow, "status" | "error">): ClaimableKind | undefined {
   if (status === "queued" || status === "crashed") return status;
   if (status === "parked" && error?.code === "needs_migration") return "unfit";
   const details = status === "paused" && error?.code === "drained" ? error.details : undefined;
-  return isPlainObject(details) && details["reason"] === engineStops ? "drained" : undefined;
+  return isPlainObject(details) && details["reason"] === engineStopReason ? "drained" : undefined;
 }

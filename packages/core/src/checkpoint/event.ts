@@ -1,12 +1,14 @@
-/** Durable events as rows: the facts of a thread that no checkpoint tells. Every one has a sequence number of its own. */
+/**
+ * Rows of durable events: events of a thread that checkpoints do not record. Each event has its own sequence number.
+ */
 
-/** A fact of a run: that it started, waits, paused, failed, was cancelled or has finished. */
+/** Durable event of a run, for example started, waiting, paused, failed, cancelled or completed. */
 export interface EventRow {
-  /** Its place among the durable events of the thread, in which every checkpoint has one too. */
+  /** Sequence number among the durable events and checkpoints of the thread. */
   readonly seq: number;
   readonly branch: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** What it says, encoded; its type is in it. */
+  /** Encoded event, including its type. */
   readonly text: string;
 }

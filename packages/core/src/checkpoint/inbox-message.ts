@@ -1,25 +1,28 @@
-/** A letter: messages that somebody has sent to what a branch is doing, until a run takes them into its state. */
+/** Inbox messages: messages sent to a branch from outside, queued until a run adds the messages to its state. */
 
-/** What it does to a run at work: `steer` comes in at the next boundary, `followUp` when the run would end otherwise. */
-export type LetterKind = "steer" | "followUp";
+/**
+ * Delivery of an inbox message: `steer` at the next boundary of the active run, `followUp` when the run would
+ * otherwise end.
+ */
+export type InboxMessageKind = "steer" | "followUp";
 
-/** A letter as it waits in the inbox of a branch. */
-export interface LetterRow {
-  /** Given by its sender; unique in its branch while it waits. */
+/** Queued entry in the inbox of a branch. */
+export interface InboxMessage {
+  /** Set by the sender; unique in its branch while queued. */
   readonly id: string;
   readonly branch: string;
-  readonly kind: LetterKind;
-  /** The messages, encoded. */
+  readonly kind: InboxMessageKind;
+  /** Encoded messages. */
   readonly messages: string;
-  /** When it was sent, in milliseconds since the epoch. */
+  /** Send time in milliseconds since the epoch. */
   readonly at: number;
-  /** The run that has taken it in and has not ended, which may yet be taken back; absent while the letter waits. */
+  /** Unfinished run that received the message, and would return the message on rollback; absent while queued. */
   readonly taken?: string | undefined;
 }
 
-/** A letter to put into the inbox of a branch. */
-export interface LetterWrite extends Omit<LetterRow, "branch" | "taken"> {
+/** Inbox message to enqueue on a branch. */
+export interface InboxMessageWrite extends Omit<InboxMessage, "branch" | "taken"> {
   readonly thread: string;
-  /** The thread's head branch when absent. */
+  /** Default: the thread's head branch. */
   readonly branch?: string | undefined;
 }

@@ -1,11 +1,14 @@
-/** Journal rows: every external effect of a superstep, with its start and its outcome, and every question to a person. */
+/** Journal rows: each external effect of a superstep with its start and outcome, and each interrupt. */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { Json } from "../base/json.ts";
 
-/** How far an effect came. `started` without an outcome after a crash means in doubt for `once`, run again for the others. */
+/**
+ * Progress of an effect. After a crash, `started` without an outcome means in doubt for `once`, and a new attempt for
+ * the other effect classes.
+ */
 export type EffectState = "started" | "ok" | "error";
 
-/** One effect. Within a branch it is known by step, task and key. */
+/** Journal row of one effect. Within a branch, step, task and key identify the row. */
 export interface EffectRow {
   readonly step: number;
   readonly task: string;
@@ -19,22 +22,24 @@ export interface EffectRow {
   /** The same in every attempt and after every resume. */
   readonly idempotencyKey: string;
   readonly startedAt: number;
-  /** With the state `started`: its start was called off before it began. */
+  /** With the state `started`: the start was cancelled before execution. */
   readonly endedAt?: number | undefined;
-  /** The encoded outcome. After the superstep is folded it is kept for `once` effects only. */
+  /** Encoded outcome. After the superstep is committed, only `once` effects retain the outcome. */
   readonly outcome?: string | undefined;
-  /** The person-readable last state of a tool call: where it stood. */
+  /** Last human-readable progress of a tool call. */
   readonly stage?: string | undefined;
-  /** Of a `once` tool call: what tells its arguments from others, since a model that is asked again gives its calls other ids. */
+  /**
+   * For a `once` tool call: digest of the arguments. A model that is called again assigns new ids to its tool calls.
+   */
   readonly args?: string | undefined;
 }
 
-/** Whether an effect began and its outcome is not known. One whose start was called off has an end and no outcome. */
-export function inFlight({ state, endedAt }: EffectRow): boolean {
+/** Returns true if an effect has started and its outcome is unknown. A cancelled start has an end and no outcome. */
+export function isInFlight({ state, endedAt }: EffectRow): boolean {
   return state === "started" && endedAt === undefined;
 }
 
-/** A question to a person, open until it has an answer or its time is over. */
+/** Row of an interrupt; open until an answer arrives or the interrupt expires. */
 export interface InterruptRow {
   readonly id: string;
   readonly branch: string;
@@ -42,38 +47,38 @@ export interface InterruptRow {
   readonly task: string;
   readonly node: string;
   readonly key: string;
-  /** The encoded payload that the person sees. */
+  /** Encoded payload shown to the user. */
   readonly payload: string;
-  /** JSON Schema of the answer, when the schema has one. */
+  /** JSON Schema of the answer; absent when the answer's schema provides none. */
   readonly schema?: Json | undefined;
   readonly raisedAt: number;
-  /** When it stops waiting, in milliseconds since the epoch; absent when it waits for ever. */
+  /** Expiry time in milliseconds since the epoch; absent for an interrupt that never expires. */
   readonly expiresAt?: number | undefined;
-  /** The encoded answer that is taken then, when one was declared. */
+  /** Encoded answer used on expiry, when declared. */
   readonly onExpire?: string | undefined;
-  /** When it was found that its time is over. Its answer is then {@link onExpire}, or there is none. */
+  /** Time when the expiry was recorded. The answer is then {@link onExpire}, or absent. */
   readonly expiredAt?: number | undefined;
-  /** The encoded answer, once given. */
+  /** Encoded answer; absent while unanswered. */
   readonly answer?: string | undefined;
   readonly answeredAt?: number | undefined;
-  /** What it is about, in a few characters: an approval counts for the call as it was shown and for no other. */
+  /** Short fingerprint of the interrupt's subject: an approval is valid only for the tool call as shown. */
   readonly about?: string | undefined;
-  /** The tool whose call it is about: other arguments in an answer are parsed by it before the answer counts. */
+  /** Tool of the tool call in question; the tool parses edited arguments in an answer before the answer counts. */
   readonly tool?: string | undefined;
-  /** Who answered, as they said. */
+  /** Identity of the answering user, as passed by the caller. */
   readonly answeredBy?: string | undefined;
 }
 
-/** An open question as the list over all threads shows it. */
-export interface QuestionRow extends InterruptRow {
+/** Open interrupt in the list over all threads. */
+export interface OpenInterruptRow extends InterruptRow {
   readonly thread: string;
   readonly run: string;
   readonly graph: string;
-  /** Its place among all questions of the store: later ones have higher places, whatever the clock said. */
-  readonly place: number;
+  /** Position among all interrupts of the store: later interrupts have higher positions, independent of the clock. */
+  readonly position: number;
 }
 
-/** Whether a question still waits. */
+/** Returns true if an interrupt is neither answered nor expired. */
 export function isOpen({ answer, expiredAt }: InterruptRow): boolean {
   return answer === undefined && expiredAt === undefined;
 }

@@ -1,340 +1,365 @@
 /**
- * The store contract: what a place that keeps threads must do. Every value arrives encoded; a store moves text.
+ * Store contract: the requirements for stores of threads. Every value arrives encoded; a store handles text only.
  *
- * One writer owns a thread at a time. It claims the thread, gets an epoch, and every commit carries that epoch: the
- * commit of a writer whose epoch is no longer the newest is refused whole with `fenced`.
+ * One writer owns a thread at a time. A claim returns an epoch, and every commit carries the epoch: a commit with an
+ * outdated epoch is refused completely with `fenced`.
  *
- * A thread has branches, and a branch has child lines: the rows of inner graphs. A child line is named by its parent
- * line, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`, `main/2:0:1` of a tool's call. Checkpoint ids and sequence numbers count over
- * all lines of a thread; each line has its own head, journal and questions.
+ * A thread has branches, and a branch has child namespaces: the rows of inner graphs. The name of a child namespace
+ * is its parent namespace, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`, `main/2:0:1` for a tool
+ * call. Checkpoint ids and sequence numbers count over all namespaces of a thread; each namespace has its own head,
+ * journal and interrupts.
  */
 import type { StatewrightError } from "../base/errors.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
-import type { ArtifactWrite, KeptArtifacts } from "../tool/artifacts/artifact.ts";
+import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { ClaimablePage } from "./claimable.ts";
 import type { EventRow } from "./event.ts";
-import type { CutDelta, ThreadImage, WrittenBy } from "./export/thread-export.ts";
-import type { LetterRow, LetterWrite } from "./inbox-message.ts";
-import type { EffectRow, InterruptRow, QuestionRow } from "./journal.ts";
+import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
+import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
+import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
 import type { Retention } from "./retention.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 
-/** What a writer says when it takes a thread. The thread and the branch are made when they are not there. */
+/** Request to claim a thread. A missing thread or branch is created. */
 export interface ClaimRequest {
   readonly thread: string;
-  /** The branch to run; the thread's head branch when absent. */
+  /** Branch to run; default: the thread's head branch. */
   readonly branch?: string | undefined;
   readonly graph: string;
   readonly version: number;
   /** Fingerprint of channels, nodes, edges and tools. */
   readonly shape: string;
   readonly at: number;
-  /** Refuse a thread or a branch that does not exist yet, instead of making it. */
+  /** Refuses a missing thread or branch instead of creating it. */
   readonly mustExist?: boolean;
   /**
-   * A run begins, whose first commit comes before any of its work. A store may take the thread with that commit, in one
-   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile. Through the same store it is
-   * held from then on as after any other claim: what is queued or posted finds it, nobody removes it, forks it, or takes
-   * another in under its id.
+   * Claim of a starting run whose first commit precedes all work. A store may defer the claim to that commit, in one
+   * write, and refuse the commit with `fenced` if another owner has claimed the thread in between. Within the same
+   * store the thread counts as claimed at once: queued runs and posted messages reach the run, and delete, fork and
+   * import of the thread are refused.
    */
-  readonly begins?: boolean | undefined;
+  readonly startsRun?: boolean | undefined;
 }
 
-/** The thread as its new writer finds it. */
+/** Claimed thread. */
 export interface Claim {
   readonly epoch: number;
   readonly branch: string;
-  /** The next free sequence number of durable facts and the next free checkpoint id of the thread. */
+  /** Next free sequence number of durable events, and next free checkpoint id of the thread. */
   readonly nextSeq: number;
   readonly nextCheckpoint: number;
-  /** What wrote the branch's newest checkpoint: graph, version and shape of the claim under which it was written; this claim's where there is none. */
-  readonly writtenBy: WrittenBy;
-  /** The branch's newest checkpoint; absent on a new thread. */
+  /**
+   * Writer of the branch's newest checkpoint: graph, version and shape of its claim; of this claim when there is no
+   * checkpoint.
+   */
+  readonly writtenBy: GraphVersion;
+  /** Newest checkpoint of the branch; undefined on a new thread. */
   readonly head: CheckpointRow | undefined;
-  /** The newest run on the branch. */
+  /** Newest run of the branch. */
   readonly run: RunRow | undefined;
-  /** The previous owner did not let go: it died. */
+  /** True when the previous owner died without releasing the thread. */
   readonly recovered: boolean;
-  /** How many runs are queued on the thread, over all its branches. */
+  /** Number of queued runs of the thread, over all branches. */
   readonly queued: number;
 }
 
 /**
- * A checkpoint to write. Its predecessor's journal rows are folded: outcomes, and the rows of tasks, are kept for `once`
- * effects only. One that has the step of its predecessor goes on with that step: its journal stays as it is.
+ * Checkpoint to write. The journal rows of its predecessor are folded: only `once` effects retain outcomes and task
+ * rows. A checkpoint with the same step as its predecessor continues that step, and the journal is unchanged.
  */
 export interface CheckpointWrite {
   readonly row: CheckpointRow;
   readonly deltas: readonly DeltaRow[];
 }
 
-/** One atomic write by the owner of a thread: all of it or nothing. */
+/** Atomic write by the owner of a thread. */
 export interface Commit {
   readonly thread: string;
   /**
-   * The line to write: a branch, or a child line of one. The first checkpoint of a child line makes it: empty when that
-   * checkpoint has no parent, and otherwise going on from the checkpoint of any line that it names, as a fork does.
+   * Namespace to write: a branch or a child namespace. The first checkpoint of a child namespace creates the
+   * namespace: empty without a parent checkpoint, otherwise continued from the parent checkpoint on any namespace,
+   * like a fork.
    */
   readonly branch: string;
   readonly epoch: number;
-  /** The last sequence number that this commit uses. */
+  /** Last sequence number used by this commit. */
   readonly seq: number;
-  /** The number before the first that this commit uses: refused with `store_failed` where the thread has not come to it, since the write that was to bring it there has failed. */
+  /**
+   * Sequence number before the first of this commit. The commit is refused with `store_failed` when the thread has
+   * not reached that number because an earlier write failed.
+   */
   readonly after?: number | undefined;
-  /** Comes with commits to branches only. A queued run begins with the first commit that has its row with another status. */
+  /** Run row, only in commits to branches. The first commit that changes the status of a queued run starts the run. */
   readonly run?: RunRow | undefined;
-  /** Insert or replace, by step, task and key. */
+  /** Inserts or replaces rows by step, task and key. */
   readonly effects?: readonly EffectRow[];
-  /** Journal rows of lines that the line stands inside, which the thread has: durable with this commit or not at all. */
-  readonly around?: readonly LineJournal[] | undefined;
+  /** Journal rows of existing parent namespaces, committed atomically with this commit. */
+  readonly parentJournals?: readonly NamespaceJournal[] | undefined;
   readonly checkpoint?: CheckpointWrite | undefined;
-  /** Insert or replace, by id. */
+  /** Inserts or replaces rows by id. */
   readonly interrupts?: readonly InterruptRow[];
-  /** Facts that become true with it and that no checkpoint tells. */
+  /** Durable events committed atomically, except checkpoints. */
   readonly events?: readonly EventRow[] | undefined;
-  /** What became of the line's timers, in order. */
+  /** Timer changes of the namespace, in order. */
   readonly timers?: readonly TimerChange[] | undefined;
-  /** Letters of the line, by id, whose messages its checkpoint takes in: they leave the inbox with it. */
-  readonly taken?: readonly string[] | undefined;
-  /** A run of the line that is taken back with it: the letters that it took in wait again, each at its old place. Those of a run that ends in any other way are gone with its end. */
-  readonly givenBack?: string | undefined;
-  /** Artifacts of the effects that it writes: kept with their outcomes or not at all. */
+  /** Ids of the inbox messages added by this checkpoint; removed from the inbox in the same write. */
+  readonly deliveredMessages?: readonly string[] | undefined;
+  /**
+   * Run rolled back by this commit: its received messages return to the inbox at their old positions. Received
+   * messages of a run that ends otherwise are deleted.
+   */
+  readonly rolledBackRun?: string | undefined;
+  /** Artifacts of the committed effects, stored atomically with the outcomes. */
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
-  /** Changes of the long-term store that become true with it, in order. */
+  /** Long-term changes applied atomically with this commit, in order. */
   readonly longTerm?: readonly LongTermChange[] | undefined;
-  /** Let the thread go in the same write. */
+  /** Releases the thread in the same write. */
   readonly release?: boolean;
 }
 
-/** Journal rows of one line. */
-export interface LineJournal {
-  readonly line: string;
-  /** Insert or replace, by step, task and key. */
+/** Journal rows of one namespace. */
+export interface NamespaceJournal {
+  readonly namespace: string;
+  /** Inserts or replaces rows by step, task and key. */
   readonly effects: readonly EffectRow[];
 }
 
-/** A new branch that starts at a checkpoint of its thread, with one checkpoint of its own. */
+/** New branch that starts at a checkpoint of its thread, with one checkpoint of its own. */
 export interface BranchWrite {
   readonly thread: string;
   readonly branch: string;
   readonly from: number;
   readonly checkpoint: CheckpointWrite;
-  /** The new branch becomes the thread's head branch: the one that is meant where none is named. */
+  /** Makes the new branch the thread's head branch, the default branch. */
   readonly head?: boolean;
-  /** Answered questions of the step of `from` that the new branch takes over, so that they are not asked again. */
+  /** Answered interrupts of the step of `from`, copied to the new branch to avoid asking again. */
   readonly interrupts: readonly InterruptRow[];
-  /** Child lines of the new branch, each after its parent line, that go on from a checkpoint with one of their own. */
+  /**
+   * Child namespaces of the new branch, each after its parent, each continued from a checkpoint with one new
+   * checkpoint.
+   */
   readonly inner?: readonly {
-    readonly line: string;
+    readonly namespace: string;
     readonly from: number;
     readonly checkpoint: CheckpointWrite;
   }[];
 }
 
-/** A run to put into the queue of a branch. */
+/** Run to enqueue on a branch. */
 export interface QueueWrite {
   readonly thread: string;
-  /** The thread's head branch when absent. */
+  /** Default: the thread's head branch. */
   readonly branch?: string | undefined;
-  /** With the status `queued` and an input. */
+  /** Run row with the status `queued` and an input. */
   readonly run: Omit<RunRow, "thread" | "branch" | "stops">;
-  /** How it ends the run that is the newest of the branch now. */
+  /** How the run pre-empts the newest run of the branch. */
   readonly stops?: StopKind | undefined;
 }
 
-/** What to remove from a thread: nothing that a writer at work, a fork or an open question still needs. */
+/** Pruning request. Checkpoints needed by an active writer, a fork or an open interrupt are retained. */
 export interface PruneWrite extends Retention {
   readonly thread: string;
   /**
-   * At most so many checkpoints go; all that may, when absent. Those of inner graphs go first, the innermost before all; of
-   * lines of one depth the one with the lowest checkpoint id; of a line the oldest.
+   * Maximum number of checkpoints to remove; default: no limit. Order: innermost graphs first, at equal depth the
+   * namespace with the lowest checkpoint id, in a namespace oldest first.
    */
   readonly limit?: number | undefined;
-  /** The changes of one channel at checkpoints that go, oldest first, as fewer that lead to the same. */
-  readonly merge: (rows: readonly CutDelta[]) => readonly CutDelta[];
+  /** Merges the removed changes of one channel, oldest first, into fewer changes with the same result. */
+  readonly merge: (rows: readonly PrunedDelta[]) => readonly PrunedDelta[];
 }
 
-/** Metadata of a run: it has each of these keys with this very value. */
+/** Metadata filter: every key must equal the given value. */
 export type MetadataFilter = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Which runs a list shows. Times are in milliseconds since the epoch, from `since` on and before `until`. */
+/** Filter of runs. Times are in milliseconds since the epoch, `since` inclusive and `until` exclusive. */
 export interface RunFilter {
   readonly thread?: string;
-  /** One status, or any of several. */
+  /** One status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
-  /** The idempotency key of a run. */
+  /** Idempotency key of a run. */
   readonly key?: string;
   readonly metadata?: MetadataFilter;
-  /** By the time of their start. */
+  /** Limits of the start time. */
   readonly since?: number;
   readonly until?: number;
-  /** Those after this one in the list: the last row of a page gives the next. */
+  /** Cursor: the last row of the previous page. */
   readonly before?: Pick<RunRow, "thread" | "id"> | undefined;
   readonly limit?: number;
 }
 
-/** Which threads a list shows; `status` and `metadata` are those of a thread's newest run. */
+/** Filter of threads; `status` and `metadata` apply to the newest run of a thread. */
 export interface ThreadFilter {
-  /** One status, or any of several. */
+  /** One status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
   readonly metadata?: MetadataFilter;
-  /** By the time of their last change. */
+  /** Limits of the time of the last change. */
   readonly since?: number;
   readonly until?: number;
-  /** Those after this one in the list: the last row of a page gives the next. */
+  /** Cursor: the last row of the previous page. */
   readonly before?: Pick<ThreadRow, "id" | "updatedAt"> | undefined;
   readonly limit?: number;
 }
 
-/** Which open questions a list shows. */
-export interface QuestionFilter {
+/** Filter of open interrupts. */
+export interface OpenInterruptFilter {
   readonly thread?: string;
   readonly graph?: string;
   readonly key?: string;
-  /** Those whose time is not over then. */
+  /** Excludes interrupts expired at this time. */
   readonly at?: number;
-  /** Those after this one in the list: the last row of a page gives the next. */
-  readonly before?: Pick<QuestionRow, "place"> | undefined;
+  /** Cursor: the last row of the previous page. */
+  readonly before?: Pick<OpenInterruptRow, "position"> | undefined;
   readonly limit?: number;
 }
 
-/** A thread, as lists show it. */
+/** Thread in lists. */
 export interface ThreadRow {
   readonly id: string;
   readonly graph: string;
   readonly version: number;
   readonly createdAt: number;
-  /** When its newest checkpoint, run or question was written. */
+  /** Time of the last write of a checkpoint, run or interrupt. */
   readonly updatedAt: number;
   readonly headBranch: string;
   readonly status: RunStatus | undefined;
 }
 
-/** What leads to one channel's value: a base (or nothing) and the deltas after it, oldest first. */
+/** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
 export interface ChannelRows {
   readonly channel: string;
   readonly deltas: readonly Pick<DeltaRow, "kind" | "text">[];
 }
 
-/** A checkpoint with the changes it holds. */
+/** Checkpoint with its deltas. */
 export interface CheckpointWithDeltas extends CheckpointRow {
   readonly deltas: readonly DeltaRow[];
 }
 
-/** A durable event as it is kept: a checkpoint with what it changed, or a fact. */
+/** Stored durable event: a checkpoint with its deltas, or an event row. */
 export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { readonly fact: EventRow };
 
-/** A place that keeps threads. Reads may be made by anyone, writes by the owner of the thread. */
+/** Store of threads. Reads are open to every caller, writes to the owner of the thread. */
 export interface Store {
   readonly name: string;
-  /** Nobody outside this process can write to it: a run at work need not look for what others have sent. */
+  /** True when no other process can write to this store: an active run need not poll for external input. */
   readonly local?: boolean | undefined;
-  /** Rows beside the threads, which no thread owns. Moving, pruning and deleting threads leave them as they are. */
+  /** Rows independent of threads. Export, pruning and deletion of threads do not change these rows. */
   readonly longTerm: LongTermRows;
   /**
-   * Take a thread as its one writer. Throws `thread_busy` while a living owner holds it, also when that is this store;
-   * with `mustExist`, `unknown_thread` or `unknown_branch`.
+   * Claims a thread as its only writer. Throws `thread_busy` while a live owner holds the thread, including this
+   * store; with `mustExist` throws `unknown_thread` or `unknown_branch`.
    */
   claim(request: ClaimRequest): Promise<Claim>;
   /**
-   * Queue an atomic write; it is refused with `fenced` once the thread was released or taken by another. `told` is
-   * called once, synchronously after the write is durable or has failed, in the order of the calls; never inside this
-   * call. A write without a checkpoint to a line that is not there is refused with `unknown_branch`, and so is the first
-   * one to a child line whose parent line is not there; a name outside the grammar with `invalid_id`. A new run whose key
-   * another run of the thread has, and a queued one that was cancelled meanwhile, is refused with `run_exists`. `queued` is
-   * how many runs are queued on the thread when the write is durable.
+   * Enqueues an atomic write. `onCommitted` is called once, synchronously after the write is durable or has failed,
+   * in call order, never inside this call; `queued` is the number of queued runs of the thread at that moment.
+   * Refused with `fenced` after the thread was released or claimed by another owner; with `unknown_branch` for a
+   * write without a checkpoint to a missing namespace and for a first checkpoint without its parent namespace; with
+   * `invalid_id` for a name outside the grammar; with `run_exists` for a new run with a duplicate key and for a
+   * queued run that was cancelled.
    */
-  commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void;
+  commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
   /**
-   * Put a run behind what its branch is doing; anyone may, and nobody needs to own the thread. Runs of a branch stand in the
-   * order of their calls. Gives the row as it is saved: where the thread has a run of that key already, that run's, and
-   * nothing is written. Throws `unknown_thread`, `unknown_branch`.
+   * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
+   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`.
    */
   enqueue(write: QueueWrite): Promise<RunRow>;
-  /** Take a run out of the queue: it is `cancelled`. False when it does not stand there. Anyone may. */
+  /**
+   * Removes a run from the queue with the status `cancelled`. Returns false when the run is not queued. Does not
+   * require ownership.
+   */
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
-   * Put a letter into the inbox of a branch; anyone may, and nobody needs to own the thread. Letters stand in the order of
-   * their calls. Gives the row as it is saved: where a letter of that id waits already, that one, and nothing is written.
-   * Throws `unknown_thread`, `unknown_branch`, `invalid_id`.
+   * Adds a message to the inbox of a branch, in call order; does not require ownership of the thread. Returns the
+   * saved row: for the id of a waiting message the existing row, without a write. Throws `unknown_thread`,
+   * `unknown_branch`, `invalid_id`.
    */
-  post(write: LetterWrite): Promise<LetterRow>;
+  post(write: InboxMessageWrite): Promise<InboxMessage>;
   /**
-   * Make a branch, and its child lines, and give its first checkpoint as written: `id`, `seq` and `parent` are the
-   * store's to choose. Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` when a name is taken,
-   * `invalid_id` for a line that is not a child line of the branch, `thread_busy` while a living owner writes the thread.
+   * Creates a branch with its child namespaces and first checkpoints; the store assigns `id`, `seq` and `parent`.
+   * Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` for an existing name, `invalid_id` for a namespace
+   * outside the branch, `thread_busy` while a live owner holds the thread.
    */
   branch(write: BranchWrite): Promise<CheckpointRow>;
-  // What is not there reads as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Where a read takes
-  // a branch, it takes a child line too; no list of threads, runs or branches shows child lines.
+  // Missing rows read as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Reads of a branch
+  // accept a child namespace; lists of threads, runs and branches exclude child namespaces.
   thread(thread: string): Promise<ThreadRow | undefined>;
-  /** Threads, most recently changed first; `status` is that of a thread's newest run, queued ones aside. */
+  /** Threads, most recently changed first; `status` is the status of the newest run, ignoring queued runs. */
   threads(filter?: ThreadFilter): Promise<readonly ThreadRow[]>;
-  /** Branches, oldest first; `from` is the checkpoint that a fork started at, `head` the newest checkpoint of the line. */
+  /**
+   * Branches, oldest first; `from` is the checkpoint that a fork started at, `head` the newest checkpoint of the
+   * branch.
+   */
   branches(
     thread: string,
   ): Promise<
     readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[]
   >;
-  /** Runs, those that began or were queued last before the others, whatever the clock said. */
+  /** Runs, newest start or queueing first, independent of the clock. */
   runs(filter?: RunFilter): Promise<readonly RunRow[]>;
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
-  /** What wrote a checkpoint: graph, version and shape of the claim under which it was written. */
-  writtenBy(thread: string, checkpoint: number): Promise<WrittenBy | undefined>;
-  /** The newest checkpoint of a branch (default: the head branch). */
+  /** Writer of a checkpoint: graph, version and shape of its claim. */
+  writtenBy(thread: string, checkpoint: number): Promise<GraphVersion | undefined>;
+  /** Newest checkpoint of a branch (default: the head branch). */
   head(thread: string, branch?: string): Promise<CheckpointRow | undefined>;
-  /** One page of a branch's line of checkpoints, through its ancestors, newest first, with what each changed. */
+  /** Page of a branch's checkpoints with deltas, through its ancestors, newest first. */
   history(
     thread: string,
     page: { readonly branch?: string | undefined; readonly before?: number | undefined; readonly limit: number },
   ): Promise<readonly CheckpointWithDeltas[]>;
-  /** What leads to every channel's value at a checkpoint. */
+  /** Rows of every channel's value at a checkpoint. */
   state(thread: string, checkpoint: number): Promise<readonly ChannelRows[]>;
-  /** Journal rows of one step of a branch, each step in the order of its first writing; all of the branch when `step` is absent. */
+  /** Journal rows of one step of a branch in the order of their first write; of all steps when `step` is absent. */
   effects(thread: string, branch: string, step?: number): Promise<readonly EffectRow[]>;
-  /** Questions of a branch, answered and open, oldest first. */
+  /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
   /**
-   * What runs wait for, over all threads, those questions before the others that were asked last: the open ones of branches
-   * whose newest run is `waiting`, written with the commit that made it wait or after it.
+   * Awaited interrupts over all threads, newest first: the open interrupts of branches whose newest run is `waiting`,
+   * written with the commit that set this status or later.
    */
-  questions(filter?: QuestionFilter): Promise<readonly QuestionRow[]>;
-  /** Runs of one kind that a process may go on with by itself; each page is found by an index, whatever else the store holds. */
+  openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
+  /** Claimable runs of one kind. Each page is an index look-up, independent of the size of the store. */
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
-  /** The letters that wait for a branch, in the order in which they were posted. Asked at every boundary of a run that may take some. */
-  inbox(thread: string, branch: string): Promise<readonly LetterRow[]>;
-  /** Timers of all lines, those due first before the others, and those due together by id; `dueBy` ends the list at a time, that one included. */
+  /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
+  inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Timers of all namespaces by due time, then by id; `dueBy` is an inclusive upper limit. */
   timers(filter?: {
     readonly thread?: string;
     readonly dueBy?: number;
     readonly limit?: number;
   }): Promise<readonly TimerRow[]>;
   /**
-   * Durable events of a thread whose number is above `after`, in order: its checkpoints on all lines, and the facts
-   * between them. `from` is a checkpoint that was read before: only later ones are looked for.
+   * Durable events of a thread with a sequence number above `after`, in order: checkpoints of all namespaces and
+   * event rows. `from` is a checkpoint already read: only later checkpoints are searched.
    */
   events(
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
   ): Promise<readonly StoredEvent[]>;
-  /** What tool calls of threads gave to be kept whole; it is removed with its thread. */
-  readonly artifacts: KeptArtifacts;
-  /** Remove a thread: no row of it is left. Throws `unknown_thread`, and `thread_busy` while a living owner holds it. */
-  delete(thread: string): Promise<void>;
-  /** A thread whole, as of one moment; anyone may ask, also while it is written. Throws `unknown_thread`. */
-  image(thread: string): Promise<ThreadImage>;
-  /** Take a thread in as its image has it; nobody owns it then. Throws `thread_exists`. */
-  insert(image: ThreadImage): Promise<void>;
+  /** Artifacts of tool calls; deleted with their thread. */
+  readonly artifacts: StoredArtifacts;
   /**
-   * Remove old checkpoints; anyone may, also while the thread is written. In as many writes as it takes for others to come
-   * in between: what a death leaves is whole, and the next call goes on from there. Gives how many went. Throws
+   * Deletes a thread with all its rows. Throws `unknown_thread`, and `thread_busy` while a live owner holds the
+   * thread.
+   */
+  delete(thread: string): Promise<void>;
+  /**
+   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. Throws
    * `unknown_thread`.
    */
+  exportThread(thread: string): Promise<ThreadExport>;
+  /** Imports a thread from its export, without an owner. Throws `thread_exists`. */
+  importThread(exported: ThreadExport): Promise<void>;
+  /**
+   * Removes old checkpoints and returns their number; does not require ownership, also runs during writes. Works in
+   * several writes so that other writes can interleave: a crash leaves a consistent thread, and the next call
+   * continues. Throws `unknown_thread`.
+   */
   prune(write: PruneWrite): Promise<number>;
-  /** Give the room of what was removed back, and let no text of it be left behind. */
+  /** Returns free space to the file system and erases the text of deleted rows. */
   vacuum(): Promise<void>;
   close(): void;
 }

@@ -1,39 +1,42 @@
 /**
- * Timers as rows: what is due next on the newest checkpoint of each branch, over all threads.
+ * Timer rows: the next due timers at the head of each branch, over all threads.
  *
- * What is pending at a checkpoint is told by its control state: there a fork finds the timers that it takes along, and
- * an old checkpoint those of its time. The rows say the same of the heads of branches whose run may go on, in a form in
- * which one query finds what is due. They are written with the checkpoint, one row for a timer that is armed and none
- * for those that stay; what fires is decided by the checkpoint, so that a row can wake a run and never mislead it.
+ * The control state of a checkpoint holds its pending timers: a fork takes its timers from there, and an old
+ * checkpoint has the timers of its time. The rows repeat the timers of resumable branch heads in a form that one
+ * query finds. They are written with the checkpoint, one row per armed timer and no row for an unchanged timer. The
+ * checkpoint decides which timer fires, so that a stale row can wake a run but never change its result.
  *
- * A fork gets rows when its first run begins, and a run that is done, failed or cancelled takes its own away: what nobody
- * runs does not fire.
+ * A fork gets rows when its first run starts; a run that is done, failed or cancelled removes its rows: timers fire
+ * only on resumable runs.
  */
 
 /**
- * What a timer is for. `after` is a delay of a hand-drawn machine, and `about` the type of the event that it brings;
- * `expiry` is the end of a question's time, and `about` its key: its row stands while the question is open.
+ * Purpose of a timer. `after`: delay of a user-written machine, `about` is the type of its event. `expiry`: expiry of
+ * an interrupt, `about` is its key; the row exists while the interrupt is open.
  */
 export type TimerKind = "after" | "expiry";
 
-/** A timer that waits for its time. */
+/** Pending timer. */
 export interface TimerRow {
   readonly thread: string;
-  /** The line that waits for it: a branch, or a child line of one. */
+  /** Namespace of the timer: a branch or a child namespace. */
   readonly branch: string;
-  /** Unique on its line. */
+  /** Unique in its namespace. */
   readonly id: string;
   readonly kind: TimerKind;
-  /** The step that armed it: armed again, the same id has a higher one, and what is meant for the lower one is old. */
+  /**
+   * Step that armed the timer: arming the same id again raises the generation, and events of a lower generation are
+   * stale.
+   */
   readonly generation: number;
-  /** Milliseconds since the epoch, a whole number. */
+  /** Integer milliseconds since the epoch. */
   readonly dueAt: number;
   readonly about: string;
 }
 
 /**
- * A change of a line's timers. `arm` inserts a row or replaces the one of its id; `drop` takes one away that has fired
- * or was cancelled. Both leave a row of a higher generation as it is.
+ * Change of a namespace's timers. `arm` inserts or replaces a row by id; `drop` removes a fired or cancelled timer.
+ * Rows of a higher generation are unchanged.
  */
 export type TimerChange =
   | { readonly arm: Omit<TimerRow, "thread" | "branch"> }

@@ -1,14 +1,14 @@
-/** The checks of a definition: every problem at once, each with a code, a place and a hint. */
+/** Checks of a graph definition: all problems in one error, each with a code, a node and a hint. */
 
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
-import { graphOfTool } from "../define/graph-tool.ts";
+import { getToolGraph } from "../define/graph-tool.ts";
 import type { ToolNode } from "../define/tool-node.ts";
-import { drawingOf } from "./durable-machine.ts";
-import { inputProblems } from "./input-problems.ts";
-import { claimProblems } from "./node-declarations.ts";
-import { type GraphProblem, refuseProblems } from "./problem.ts";
-import { toolClaimProblems } from "./tool-requirements.ts";
+import { getMachineDefinition } from "./durable-machine.ts";
+import { findInputProblems } from "./input-problems.ts";
+import { findNodeDeclarationProblems } from "./node-declarations.ts";
+import { type GraphProblem, throwProblems } from "./problem.ts";
+import { findToolRequirementProblems } from "./tool-requirements.ts";
 
 const reserved: ReadonlySet<string> = new Set([
   START,
@@ -20,30 +20,30 @@ const reserved: ReadonlySet<string> = new Set([
   "constructor",
   "prototype",
 ]);
-const nameGrammar = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+const validName = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
-/** Throw `invalid_graph` with every problem of the definition in `details`, after those that were `declared`, or return. */
+/** Throws `invalid_graph` with all problems in `details`, the `declared` problems first. */
 export function checkDefinition(graph: GraphDefinition, declared: readonly GraphProblem[] = []): void {
-  refuseProblems("graph", graph.name, [...declared, ...problemsOf(graph)]);
+  throwProblems("graph", graph.name, [...declared, ...findProblems(graph)]);
 }
 
-/** Every problem of a definition, in the order of its nodes. */
-function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
+/** Returns all problems of a graph definition. */
+function findProblems(graph: GraphDefinition): readonly GraphProblem[] {
   return [
-    ...nameProblems(graph),
-    ...edgeProblems(graph),
-    ...nodeProblems(graph),
-    ...privateProblems(graph),
-    ...inputProblems(graph),
-    ...claimProblems(graph),
-    ...toolClaimProblems(graph),
-    ...subgraphProblems(graph),
-    ...graphToolProblems(graph),
-    ...reachProblems(graph),
+    ...findNameProblems(graph),
+    ...findEdgeProblems(graph),
+    ...findNodeProblems(graph),
+    ...findPrivateChannelProblems(graph),
+    ...findInputProblems(graph),
+    ...findNodeDeclarationProblems(graph),
+    ...findToolRequirementProblems(graph),
+    ...findSubgraphProblems(graph),
+    ...findGraphToolProblems(graph),
+    ...findReachabilityProblems(graph),
   ];
 }
 
-function privateProblems({ private: hidden, state: { channels } }: GraphDefinition): GraphProblem[] {
+function findPrivateChannelProblems({ private: hidden, state: { channels } }: GraphDefinition): GraphProblem[] {
   return [...hidden].flatMap((name): GraphProblem[] => {
     const channel = Object.hasOwn(channels, name) ? channels[name] : undefined;
     if (channel === undefined)
@@ -60,107 +60,111 @@ function privateProblems({ private: hidden, state: { channels } }: GraphDefiniti
       {
         code: "private_input",
         node: START,
-        message: `the private channel "${name}" has no default, and no input may hold it`,
-        hint: "give it a default",
+        message: `the private channel "${name}" has no default, and an input cannot set private channels`,
+        hint: "add a default",
       },
     ];
   });
 }
 
-function subgraphProblems(graph: GraphDefinition): GraphProblem[] {
+function findSubgraphProblems(graph: GraphDefinition): GraphProblem[] {
   return [...graph.nodes.values()].flatMap(({ name: node, kind, subgraph, policy }): GraphProblem[] => {
     if (subgraph === undefined) return [];
     const { graph: inner, persistence } = subgraph;
     const problems: GraphProblem[] = [];
-    if (drawingOf(inner) !== undefined)
+    if (getMachineDefinition(inner) !== undefined)
       problems.push({
         code: "drawn_subgraph",
         node,
-        message: `the subgraph "${node}" is a machine drawn by hand`,
-        hint: "run it on a thread of its own, or invoke machines from a machine",
+        message: `the subgraph "${node}" is a user-written machine`,
+        hint: "run the machine on its own thread, or invoke machines from a machine",
       });
     if (persistence === "kept" && kind === "task")
       problems.push({
         code: "kept_subgraph_sent",
         node,
-        message: `the subgraph "${node}" keeps its state, and sends would call it several times at once`,
-        hint: 'use persistence "per-call" where a node receives sends',
+        message: `the subgraph "${node}" persists its state per thread, and sends would run several calls in parallel`,
+        hint: 'use persistence "per-call" for a node that receives sends',
       });
     if (policy.effect === "once")
       problems.push({
         code: "once_subgraph",
         node,
-        message: `the subgraph "${node}" is declared once`,
-        hint: "what may happen once is said by its own nodes, tools and steps, each of which is recorded",
+        message: `the subgraph "${node}" is declared with effect "once"`,
+        hint: "declare the effect on its nodes, tools and steps, each of which is recorded",
       });
-    if (persistence === "none" && mustBeSaved(inner))
+    if (persistence === "none" && needsPersistence(inner))
       problems.push({
         code: "unsaved_subgraph",
         node,
-        message: `the subgraph "${node}" is not saved, and it may ask a person or do something once`,
+        message: `the subgraph "${node}" is not persisted, but may interrupt or has "once" effects`,
         hint: 'use persistence "per-call"',
       });
     return problems;
   });
 }
 
-/** Tools whose graph cannot run inside another, and tools that share the name under which a node stands in paths. */
-function graphToolProblems(graph: GraphDefinition): GraphProblem[] {
+/**
+ * Returns problems of tools with a graph: graphs that cannot run as a subgraph, and tool names equal to node names,
+ * because both occur in paths.
+ */
+function findGraphToolProblems(graph: GraphDefinition): GraphProblem[] {
   return graph.tools.flatMap((tool): GraphProblem[] => {
-    const inner = graphOfTool(tool);
+    const inner = getToolGraph(tool);
     if (inner === undefined) return [];
     const { name } = tool.spec;
     const problems: GraphProblem[] = [];
-    if (!inner.isLater && drawingOf(inner.graph()) !== undefined)
+    if (!inner.isLazy && getMachineDefinition(inner.graph()) !== undefined)
       problems.push({
         code: "drawn_subgraph",
         node: name,
-        message: `the graph of the tool "${name}" is a machine drawn by hand`,
-        hint: "run it on a thread of its own, or invoke machines from a machine",
+        message: `the graph of the tool "${name}" is a user-written machine`,
+        hint: "run the machine on its own thread, or invoke machines from a machine",
       });
     if (graph.nodes.has(name))
       problems.push({
         code: "reserved_name",
         node: name,
-        message: `the tool "${name}" runs a graph and is called like a node, so that the questions of both would have the same keys`,
-        hint: "rename one of them",
+        message: `the tool "${name}" runs a graph and has the name of a node: interrupts of both would have the same keys`,
+        hint: "rename the tool or the node",
       });
     return problems;
   });
 }
 
-/** Whether a graph, or one inside it, may ask a person or do what may happen once. */
-function mustBeSaved(graph: GraphDefinition): boolean {
+/** Returns true if the graph, or an inner graph, may interrupt or has `once` effects. */
+function needsPersistence(graph: GraphDefinition): boolean {
   return (
     Object.keys(graph.interrupts).length > 0 ||
     graph.tools.some((tool) => {
-      const inner = graphOfTool(tool);
-      return tool.spec.effect === "once" || (inner !== undefined && !inner.isLater && mustBeSaved(inner.graph()));
+      const inner = getToolGraph(tool);
+      return tool.spec.effect === "once" || (inner !== undefined && !inner.isLazy && needsPersistence(inner.graph()));
     }) ||
     [...graph.nodes.values()].some(
-      ({ policy, subgraph }) => policy.effect === "once" || (subgraph !== undefined && mustBeSaved(subgraph.graph)),
+      ({ policy, subgraph }) =>
+        policy.effect === "once" || (subgraph !== undefined && needsPersistence(subgraph.graph)),
     )
   );
 }
 
-function nameProblems(graph: GraphDefinition): GraphProblem[] {
+function findNameProblems(graph: GraphDefinition): GraphProblem[] {
   return [...graph.nodes.keys()]
-    .filter((node) => reserved.has(node) || node in Object.prototype || !nameGrammar.test(node))
+    .filter((node) => reserved.has(node) || node in Object.prototype || !validName.test(node))
     .map((node) => ({
       code: "reserved_name",
       node,
-      message: `"${node}" cannot be the name of a node`,
-      hint: "start, done and driver are states of the machine; use letters, digits, _ and -",
+      message: `"${node}" is not a valid node name`,
+      hint: "use letters, digits, _ and -; start, done and driver are reserved for states of the machine",
     }));
 }
 
-function edgeProblems(graph: GraphDefinition): GraphProblem[] {
+function findEdgeProblems(graph: GraphDefinition): GraphProblem[] {
   const problems: GraphProblem[] = [];
   if (!graph.edges.has(START))
     problems.push({
       code: "missing_start",
       node: START,
-      message: "no edge leaves START",
+      message: "START has no edge",
       hint: "add [START]: with the first node",
     });
   for (const [source, edge] of graph.edges) {
@@ -168,23 +172,23 @@ function edgeProblems(graph: GraphDefinition): GraphProblem[] {
       problems.push({
         code: "unknown_node",
         node: source,
-        message: `an edge leaves "${source}", which is not a node`,
-        hint: nearest(source, graph),
+        message: `an edge starts at "${source}", which is not a node`,
+        hint: formatNodeNames(source, graph),
       });
     if (edge.targets.length === 0)
       problems.push({
         code: "route_without_targets",
         node: source,
-        message: `the edge of "${source}" has no targets`,
-        hint: "list them, or lead to END",
+        message: `the edge from "${source}" has no targets`,
+        hint: "list the targets, or use END",
       });
     for (const target of edge.targets) {
       if (target !== END && !graph.nodes.has(target))
         problems.push({
           code: "unknown_node",
           node: source,
-          message: `the edge of "${source}" leads to "${target}", which is not a node`,
-          hint: nearest(target, graph),
+          message: `the edge from "${source}" leads to "${target}", which is not a node`,
+          hint: formatNodeNames(target, graph),
         });
     }
   }
@@ -193,14 +197,14 @@ function edgeProblems(graph: GraphDefinition): GraphProblem[] {
       problems.push({
         code: "missing_edge",
         node,
-        message: `no edge leaves "${node}"`,
-        hint: "lead it to END if the graph ends there",
+        message: `the node "${node}" has no edge`,
+        hint: "add an edge to END if the graph ends there",
       });
   }
   return problems;
 }
 
-function nodeProblems(graph: GraphDefinition): GraphProblem[] {
+function findNodeProblems(graph: GraphDefinition): GraphProblem[] {
   const problems: GraphProblem[] = [];
   for (const node of graph.nodes.values()) {
     if (node.kind === "tools") {
@@ -208,66 +212,66 @@ function nodeProblems(graph: GraphDefinition): GraphProblem[] {
         problems.push({
           code: "tools_without_messages",
           node: node.name,
-          message: `the tool node "${node.name}" has no channel "messages" to read calls from`,
+          message: `the tool node "${node.name}" has no channel "messages" with tool calls`,
           hint: "add messages: messages() to the state",
         });
-      if (node.tools !== undefined && isEmpty(node.tools))
+      if (node.tools !== undefined && hasNoTools(node.tools))
         problems.push({
           code: "empty_tool_node",
           node: node.name,
           message: `the tool node "${node.name}" has no tools`,
-          hint: "give it at least one, or a toolRegistry() that gets them later",
+          hint: "add at least one tool, or use a toolRegistry() that is filled later",
         });
     }
     if (node.kind !== "task") continue;
-    const plain = [...graph.edges].filter(
-      ([, edge]) => edge.targets.includes(node.name) && !leadsByInput(edge, node.name),
+    const edgesWithoutInput = [...graph.edges].filter(
+      ([, edge]) => edge.targets.includes(node.name) && !passesInput(edge, node.name),
     );
-    for (const [source] of plain)
+    for (const [source] of edgesWithoutInput)
       problems.push({
         code: "task_without_send",
         node: node.name,
-        message: `the edge of "${source}" leads to the task node "${node.name}" without an input`,
-        hint: "lead there with sends, or with send and gotos",
+        message: `the edge from "${source}" leads to the input node "${node.name}" without an input`,
+        hint: "use fanOut, or send with commandTargets",
       });
   }
   return problems;
 }
 
-/** Whether a tool node has nothing to do, now and later. */
-function isEmpty({ registry, grows, final }: ToolNode<never, never>): boolean {
-  return registry.names().length === 0 && !grows && final === undefined;
+/** Returns true for a tool node without tools, whose registry cannot grow. */
+function hasNoTools({ registry, isDynamic, final }: ToolNode<never, never>): boolean {
+  return registry.names().length === 0 && !isDynamic && final === undefined;
 }
 
-function leadsByInput(edge: EdgeRecord, node: string): boolean {
+function passesInput(edge: EdgeRecord, node: string): boolean {
   return edge.kind === "gotos" || (edge.kind === "sends" && edge.target === node && edge.otherwise !== node);
 }
 
-/** A join that waits for a node which only the join itself leads to. */
-function joinProblems(graph: GraphDefinition): GraphProblem[] {
+/** Returns joins that wait for a source node reachable only through the join itself. */
+function findJoinProblems(graph: GraphDefinition): GraphProblem[] {
   const joins = [...graph.edges].filter(([, edge]) => edge.kind === "join");
   const targets = new Set(joins.flatMap(([, edge]) => edge.targets));
-  const reached = reachable(graph, [START]);
+  const reached = findReachable(graph, [START]);
   return [...targets].flatMap((target): GraphProblem[] => {
     const sources = joins.flatMap(([source, edge]) => (edge.targets.includes(target) ? [source] : []));
-    const before = reachable(graph, [START], target);
-    const late = sources.filter((source) => !before.has(source) && reached.has(source));
-    if (late.length === 0) return [];
+    const reachableBefore = findReachable(graph, [START], target);
+    const dependent = sources.filter((source) => !reachableBefore.has(source) && reached.has(source));
+    if (dependent.length === 0) return [];
     return [
       {
         code: "join_never_fills",
         node: target,
-        message: `the join to "${target}" waits for ${late.map((source) => `"${source}"`).join(" and ")}, which nothing but "${target}" leads to`,
-        hint: "join only what runs before it",
+        message: `the join to "${target}" waits for ${dependent.map((source) => `"${source}"`).join(" and ")}, reachable only through "${target}"`,
+        hint: "join only nodes that run before the target",
       },
     ];
   });
 }
 
-function reachProblems(graph: GraphDefinition): GraphProblem[] {
-  const reached = reachable(graph, [START]);
-  const endings = leadingToEnd(graph);
-  const problems: GraphProblem[] = joinProblems(graph);
+function findReachabilityProblems(graph: GraphDefinition): GraphProblem[] {
+  const reached = findReachable(graph, [START]);
+  const reachingEnd = findReachingEnd(graph);
+  const problems: GraphProblem[] = findJoinProblems(graph);
   for (const node of graph.nodes.keys()) {
     if (!reached.has(node))
       problems.push({
@@ -276,60 +280,60 @@ function reachProblems(graph: GraphDefinition): GraphProblem[] {
         message: `no path leads from START to "${node}"`,
         hint: "add an edge, or remove the node",
       });
-    else if (!endings.has(node))
+    else if (!reachingEnd.has(node))
       problems.push({
         code: "no_way_out",
         node,
         message: `no path leads from "${node}" to END`,
-        hint: "give its cycle an edge that leaves it",
+        hint: "add an edge that leaves the cycle",
       });
   }
   return problems;
 }
 
-/** The nodes that some path leads to; a path may enter `closed` but does not leave it. */
-function reachable(graph: GraphDefinition, from: readonly string[], closed?: string): ReadonlySet<string> {
+/** Returns the nodes reachable from `from`; paths may enter `closed` but not leave it. */
+function findReachable(graph: GraphDefinition, from: readonly string[], closed?: string): ReadonlySet<string> {
   const seen = new Set<string>(from);
-  const open = [...from];
-  for (let source = open.pop(); source !== undefined; source = open.pop()) {
+  const pending = [...from];
+  for (let source = pending.pop(); source !== undefined; source = pending.pop()) {
     if (source === closed) continue;
-    for (const target of targetsOf(graph.edges.get(source))) {
+    for (const target of listTargets(graph.edges.get(source))) {
       if (seen.has(target)) continue;
       seen.add(target);
-      open.push(target);
+      pending.push(target);
     }
   }
   return seen;
 }
 
-/** The nodes from which some path leads to END: one walk against the edges. */
-function leadingToEnd(graph: GraphDefinition): ReadonlySet<string> {
+/** Returns the nodes with a path to END, by one backward traversal of the edges. */
+function findReachingEnd(graph: GraphDefinition): ReadonlySet<string> {
   const sources = new Map<string, string[]>();
   for (const [source, edge] of graph.edges) {
-    for (const target of targetsOf(edge)) {
+    for (const target of listTargets(edge)) {
       const known = sources.get(target);
       if (known === undefined) sources.set(target, [source]);
       else known.push(source);
     }
   }
   const seen = new Set<string>();
-  const open = [END as string];
-  for (let target = open.pop(); target !== undefined; target = open.pop()) {
+  const pending = [END as string];
+  for (let target = pending.pop(); target !== undefined; target = pending.pop()) {
     for (const source of sources.get(target) ?? []) {
       if (seen.has(source)) continue;
       seen.add(source);
-      open.push(source);
+      pending.push(source);
     }
   }
   return seen;
 }
 
-/** Where an edge may lead; a node that returns gotos may also return none. */
-function targetsOf(edge: EdgeRecord | undefined): readonly string[] {
+/** Returns the possible targets of an edge; a node with command targets may also return no command and end. */
+function listTargets(edge: EdgeRecord | undefined): readonly string[] {
   if (edge === undefined) return [];
   return edge.kind === "gotos" ? [...edge.targets, END] : edge.targets;
 }
 
-function nearest(name: string, graph: GraphDefinition): string {
-  return `nodes are ${[...graph.nodes.keys()].map((node) => `"${node}"`).join(", ")}; "${name}" is none of them`;
+function formatNodeNames(name: string, graph: GraphDefinition): string {
+  return `nodes are ${[...graph.nodes.keys()].map((node) => `"${node}"`).join(", ")}; "${name}" is not a node`;
 }

@@ -1,32 +1,33 @@
 /**
- * A graph as an XState machine: JSON configuration with named actors and guards.
+ * Compiles a graph to an XState machine: JSON configuration with named actors and guards.
  *
- * A graph in which one node runs at a time becomes one compound state per node; a graph with parallel work becomes a
- * driver region and one region per node. The leaves have the same names in both: executing, committing, interrupted, failed.
+ * A graph that runs one node at a time becomes one compound state per node; a graph with parallel nodes becomes a
+ * driver region and one region per node. Leaf states have the same names in both: executing, committing, interrupted,
+ * failed.
  */
 import { type AnyStateMachine, type EventObject, fromPromise, setup } from "xstate";
 import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
 
-/** Taken when a superstep is durable: control goes to the nodes in `to`; none means that the graph has finished. */
+/** Sent after the commit of a superstep: `to` lists the next nodes; an empty list finishes the graph. */
 export interface CommitEvent extends EventObject {
   readonly type: "step.commit";
   readonly to: readonly string[];
 }
 
-/** A node of the superstep asks a person, or its failure is final. */
+/** A node of the superstep interrupts, or fails finally. */
 export interface NodeEvent extends EventObject {
   readonly type: "task.interrupted" | "task.failed";
   readonly node: string;
 }
 
-/** The run goes on: what waited or failed executes again. */
+/** The run resumes: interrupted and failed nodes execute again. */
 export interface ResumeEvent extends EventObject {
   readonly type: "run.resumed";
 }
 
-/** Tell whether more than one node of a graph may run in a superstep. */
+/** Returns true if several nodes of a graph may run in one superstep. */
 export function isParallel(graph: GraphDefinition): boolean {
   const tasks = new Set([...graph.nodes.values()].filter((node) => node.kind === "task").map((node) => node.name));
   return [...graph.edges.values()].some((edge) => canSplit(edge, tasks));
@@ -39,28 +40,28 @@ function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
   return new Set(edge.targets.filter((target) => target !== END)).size > 1;
 }
 
-/** The machine of a graph. Its actors are named after the nodes; `step.commit` stands for making the superstep durable. */
-export function graphMachine(graph: GraphDefinition): AnyStateMachine {
-  const names = [...graph.nodes.keys(), commitActor];
-  const unprovided = fromPromise<unknown, unknown>(({ self: { id } }) =>
+/** Returns the machine of a graph. Actors have the names of the nodes; the actor `step.commit` commits a superstep. */
+export function compileMachine(graph: GraphDefinition): AnyStateMachine {
+  const actorNames = [...graph.nodes.keys(), commitActor];
+  const missingActor = fromPromise<unknown, unknown>(({ self: { id } }) =>
     Promise.reject(new Error(`provide the actor "${id}" before the machine is started: machine.provide({ actors })`)),
   );
   const base = setup({
     types: { events: {} as GraphEvent },
-    actors: Object.fromEntries(names.map((name) => [name, innerMachine(graph, name) ?? unprovided])),
+    actors: Object.fromEntries(actorNames.map((name) => [name, getSubgraphMachine(graph, name) ?? missingActor])),
     guards: {
       to: ({ event }, params: { readonly target: string }) => guards.to(event, params),
       finished: ({ event }) => guards.finished(event),
       of: ({ event }, params: { readonly node: string }) => guards.of(event, params),
     },
   });
-  const config = isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph);
+  const config = isParallel(graph) ? createParallelConfig(graph) : createSequentialConfig(graph);
   return base.createMachine(config as Parameters<typeof base.createMachine>[0]);
 }
 
 type GraphEvent = CommitEvent | NodeEvent | ResumeEvent;
 
-/** What the guards of a graph's machine say of an event: they read nothing else. */
+/** Guards of a graph machine; pure functions of the event. */
 export const guards: {
   readonly to: (event: GraphEvent, params: { readonly target: string }) => boolean;
   readonly finished: (event: GraphEvent) => boolean;
@@ -71,27 +72,27 @@ export const guards: {
   of: (event, { node }) => "node" in event && event.node === node,
 };
 
-/** The machine of the graph that is a node's body. */
-function innerMachine(graph: GraphDefinition, node: string): AnyStateMachine | undefined {
+/** Returns the machine of a subgraph node. */
+function getSubgraphMachine(graph: GraphDefinition, node: string): AnyStateMachine | undefined {
   const inner = graph.nodes.get(node)?.subgraph?.graph;
   return inner === undefined ? undefined : (inner as GraphDefinition & { readonly machine: AnyStateMachine }).machine;
 }
 
-/** No node can have this name. */
+/** Reserved actor name; not a valid node name. */
 const commitActor = "step.commit";
 
 type Config = object;
 
-/** A state without states inside it. */
-export interface Leaf {
+/** A state without child states. */
+export interface LeafState {
   readonly type?: "final";
   readonly tags?: readonly string[];
   readonly invoke?: { readonly id: string; readonly src: string; readonly onDone?: string; readonly onError?: string };
-  readonly on?: Readonly<Record<string, string | Arrow | readonly Arrow[]>>;
+  readonly on?: Readonly<Record<string, string | GuardedTransition | readonly GuardedTransition[]>>;
 }
 
-/** Where a state leads. The first whose guard says so is taken. */
-export interface Arrow {
+/** A transition; the first transition with a passing guard is taken. */
+export interface GuardedTransition {
   readonly guard?:
     | { readonly type: "to"; readonly params: { readonly target: string } }
     | { readonly type: "finished" }
@@ -100,62 +101,68 @@ export interface Arrow {
   readonly reenter?: boolean;
 }
 
-/** Leaves, of which a machine is in one at a time. */
+/** A region of leaf states, with one active state at a time. */
 export interface Region {
   readonly initial: string;
-  readonly states: Readonly<Record<string, Leaf>>;
+  readonly states: Readonly<Record<string, LeafState>>;
 }
 
-function sequentialConfig(graph: GraphDefinition): Config {
-  const states: Record<string, Config> = { start: { on: { "step.commit": arrows(graph, START) } } };
+function createSequentialConfig(graph: GraphDefinition): Config {
+  const states: Record<string, Config> = { start: { on: { "step.commit": listTransitions(graph, START) } } };
   for (const node of graph.nodes.keys()) {
     states[node] = {
-      ...nodeStates(node),
-      on: { "step.commit": arrows(graph, node) },
+      ...createNodeStates(node),
+      on: { "step.commit": listTransitions(graph, node) },
     };
   }
   states["done"] = { type: "final" };
   return { id: graph.name, initial: "start", states };
 }
 
-/** Where the machine of a sequential graph may go from a node, or from START. */
-export function arrows(graph: GraphDefinition, source: string): readonly Arrow[] {
+/** Returns the transitions from a node, or from START, in a sequential graph. */
+export function listTransitions(graph: GraphDefinition, source: string): readonly GuardedTransition[] {
   const edge = graph.edges.get(source);
   const targets = (edge?.targets ?? []).filter((target) => target !== END);
   const finishes = edge?.kind === "gotos" || edge?.targets.includes(END) === true;
-  const exits = targets.map((target): Arrow => ({ guard: { type: "to", params: { target } }, target, reenter: true }));
+  const exits = targets.map(
+    (target): GuardedTransition => ({ guard: { type: "to", params: { target } }, target, reenter: true }),
+  );
   return finishes ? [...exits, { guard: { type: "finished" }, target: "done" }] : exits;
 }
 
-/** What goes on inside a node of a sequential graph. */
-export function nodeStates(node: string): Region {
-  return { initial: "executing", states: leaves(node, "sequential") };
+/** Returns the states inside a node of a sequential graph. */
+export function createNodeStates(node: string): Region {
+  return { initial: "executing", states: createLeafStates(node, "sequential") };
 }
 
-function parallelConfig(graph: GraphDefinition): Config {
-  const states: Record<string, Config> = { driver: driverRegion() };
-  for (const node of graph.nodes.keys()) states[node] = nodeRegion(node);
+function createParallelConfig(graph: GraphDefinition): Config {
+  const states: Record<string, Config> = { driver: createDriverRegion() };
+  for (const node of graph.nodes.keys()) states[node] = createNodeRegion(node);
   return { id: graph.name, type: "parallel", states };
 }
 
-/** The region of a node in a parallel graph. */
-export function nodeRegion(node: string): Region {
-  const begin: Arrow = { guard: { type: "to", params: { target: node } }, target: "executing", reenter: true };
-  const finish: Arrow = { guard: { type: "finished" }, target: "done" };
-  const region = leaves(node, "parallel");
+/** Returns the region of a node in a parallel graph. */
+export function createNodeRegion(node: string): Region {
+  const start: GuardedTransition = {
+    guard: { type: "to", params: { target: node } },
+    target: "executing",
+    reenter: true,
+  };
+  const finish: GuardedTransition = { guard: { type: "finished" }, target: "done" };
+  const region = createLeafStates(node, "parallel");
   return {
     initial: "idle",
     states: {
-      idle: { on: { "step.commit": [begin, finish] } },
+      idle: { on: { "step.commit": [start, finish] } },
       ...region,
-      committing: { ...region.committing, on: { "step.commit": [begin, finish, { target: "idle" }] } },
+      committing: { ...region.committing, on: { "step.commit": [start, finish, { target: "idle" }] } },
       done: { type: "final" },
     },
   };
 }
 
-/** The region that says how the superstep as a whole stands. */
-export function driverRegion(): Region {
+/** Returns the region for the status of the whole superstep. */
+export function createDriverRegion(): Region {
   return {
     initial: "start",
     states: {
@@ -174,12 +181,16 @@ export function driverRegion(): Region {
   };
 }
 
-function leaves(node: string, shape: "sequential" | "parallel") {
-  const mine: Pick<Arrow, "guard"> = shape === "parallel" ? { guard: { type: "of", params: { node } } } : {};
+function createLeafStates(node: string, shape: "sequential" | "parallel") {
+  const nodeGuard: Pick<GuardedTransition, "guard"> =
+    shape === "parallel" ? { guard: { type: "of", params: { node } } } : {};
   return {
     executing: {
       invoke: { id: node, src: node, onDone: "committing", onError: "failed" },
-      on: { "task.interrupted": { ...mine, target: "interrupted" }, "task.failed": { ...mine, target: "failed" } },
+      on: {
+        "task.interrupted": { ...nodeGuard, target: "interrupted" },
+        "task.failed": { ...nodeGuard, target: "failed" },
+      },
     },
     committing: { invoke: { id: `${node}.commit`, src: commitActor } },
     interrupted: { tags: ["waiting"], on: { "run.resumed": "executing" } },
@@ -187,17 +198,17 @@ function leaves(node: string, shape: "sequential" | "parallel") {
   };
 }
 
-/** The state value of a machine in which these nodes have finished and nothing is committed yet. START stands for the beginning. */
-export function committingValue(graph: GraphDefinition, nodes: readonly string[]): Json {
-  const begins = nodes.includes(START);
-  if (!isParallel(graph)) return begins ? "start" : { [nodes[0] ?? ""]: "committing" };
+/** Returns the state value with the given nodes finished and not yet committed; START stands for the initial state. */
+export function createCommittingValue(graph: GraphDefinition, nodes: readonly string[]): Json {
+  const isStart = nodes.includes(START);
+  if (!isParallel(graph)) return isStart ? "start" : { [nodes[0] ?? ""]: "committing" };
   const regions = [...graph.nodes.keys()].map((node) => [node, nodes.includes(node) ? "committing" : "idle"]);
-  return { driver: begins ? "start" : "running", ...Object.fromEntries(regions) };
+  return { driver: isStart ? "start" : "running", ...Object.fromEntries(regions) };
 }
 
-/** The state value of a machine in which these nodes have just begun; with none of them, of one that has not begun. */
-export function executingValue(graph: GraphDefinition, nodes: readonly string[]): Json {
-  if (nodes.length === 0) return committingValue(graph, [START]);
+/** Returns the state value with the given nodes started; without nodes, the initial state value. */
+export function createExecutingValue(graph: GraphDefinition, nodes: readonly string[]): Json {
+  if (nodes.length === 0) return createCommittingValue(graph, [START]);
   if (!isParallel(graph)) return { [nodes[0] ?? ""]: "executing" };
   const regions = [...graph.nodes.keys()].map((node) => [node, nodes.includes(node) ? "executing" : "idle"]);
   return { driver: "running", ...Object.fromEntries(regions) };

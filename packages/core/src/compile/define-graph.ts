@@ -1,4 +1,7 @@
-/** `defineGraph`: state, then nodes, then edges; the last call checks everything and reports all problems at once. */
+/**
+ * `defineGraph`: state, then nodes, then edges; the last call checks the whole definition and reports all problems in
+ * one error.
+ */
 import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
@@ -7,83 +10,93 @@ import { checkRetry } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
-import { type Gotos, gotos, type Join, type Route, type Sends } from "../define/edge.ts";
+import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
 import type {
   AnyNode,
   EdgeMap,
   EdgeRecord,
   GraphDefinition,
   GraphTypes,
-  KeptOf,
   NodeMap,
   NodeRecord,
-  Sound,
+  NodeTypes,
+  ValidNodes,
 } from "../define/graph.ts";
 import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
-import { subgraphOf } from "../define/subgraph.ts";
+import { getSubgraph } from "../define/subgraph.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
-import type { InterruptShape, SoundExpiry } from "../tool/policy/interrupt.ts";
+import type { InterruptShape, ValidExpiry } from "../tool/policy/interrupt.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
 import { checkDefinition } from "./check-definition.ts";
-import { graphMachine } from "./compile-machine.ts";
-import { checkGraphOptions, checkMap, checkPolicyKinds, edgeProblems, nodeProblems } from "./declarations.ts";
-import { claimsOf } from "./node-declarations.ts";
+import { compileMachine } from "./compile-machine.ts";
+import {
+  checkDeclaredObject,
+  checkGraphOptions,
+  checkPolicyValues,
+  findEdgeProblems,
+  findNodeProblems,
+} from "./declarations.ts";
+import { copyDeclarations } from "./node-declarations.ts";
 
-/** The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and `createActor`. */
+/**
+ * The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and
+ * `createActor`.
+ */
 export interface GraphMachine extends AnyStateMachine {}
 
-/** A compiled graph: give it to `run`, `resume`, `history` and the tests. */
+/** A compiled graph: the argument of `run`, `resume`, `getHistory` and the test functions. */
 export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefinition {
   readonly types?: Types;
   /**
-   * The machine that it compiles to, made when it is first asked for. A plain `createActor` runs it too, without saving
-   * anything, when every node is provided as an actor that ends, and `step.commit` as one that ends supersteps: a
-   * `fromCallback` that is started for each node of a superstep (as `self.id`, which is `node.commit`) and, once for all of
-   * them, sends back `{ type: "step.commit", to }` with the nodes that come next, none at the end. The first event is
-   * `{ type: "step.commit", to }` with the first nodes.
+   * XState machine of the graph, compiled on first access. A plain `createActor` can run the machine without
+   * persistence if every node is provided as an actor that ends, and `step.commit` as an actor that ends supersteps:
+   * a `fromCallback` started for each node of a superstep (with `self.id` = `node.commit`), which sends back `{ type:
+   * "step.commit", to }` once per superstep with the next nodes, an empty list at the end. The first event is `{
+   * type: "step.commit", to }` with the first nodes.
    */
   readonly machine: GraphMachine;
 }
 
-/** What `defineGraph` takes. */
+/** Options of `defineGraph`. */
 export interface GraphOptions<
   Types extends StateTypes,
   Context,
-  Given,
+  ContextInput,
   Interrupts extends InterruptShape,
   Private extends keyof Types["state"] & string,
   Input,
   Output,
 > {
   readonly name: string;
-  /** Count up when a change of the graph must not be taken for the old one. Default 1. */
+  /** Version of the graph, a whole number; default 1. Increment for changes that are incompatible with saved runs. */
   readonly version?: number;
   readonly state: StateDefinition<Types>;
-  readonly context?: ContextDefinition<Context, Given>;
-  readonly interrupts?: Interrupts & SoundExpiry<NoInfer<Interrupts>>;
-  /** What a run is given, where that is not the channels as they are: an object schema whose keys are channels. */
+  readonly context?: ContextDefinition<Context, ContextInput>;
+  readonly interrupts?: Interrupts & ValidExpiry<NoInfer<Interrupts>>;
+  /** Schema of the run input, if different from the channels: an object schema whose keys are channel names. */
   readonly input?: Schema<Input, Partial<Types["input"]>>;
-  /** What a finished run gives as `output`, read from the final state; without it the state itself, less its private channels. */
+  /** Schema of the run `output`, parsed from the final state; default: the state without private channels. */
   readonly output?: Schema<unknown, Output>;
-  /** Channels that pass between nodes only: no input may hold them, and no result shows them. */
+  /** Channels for internal use between nodes: not accepted in inputs, not included in results. */
   readonly private?: readonly Private[];
-  /** How much of what was sent to a run is taken in at a boundary: `all` that waits (the default), or what was sent at `one` time. */
+  /** Inbox messages delivered at a superstep boundary: `all` waiting messages (default), or `one` per boundary. */
   readonly inbox?: "one" | "all";
   /**
-   * Middleware around every tool call and model call of this graph and of the graphs inside it, outside that of their nodes:
-   * policy, limits and redaction that no part of the graph can leave out. Agents that a tool runs on its own are not inside it.
+   * Middleware around every tool call and model call of this graph and its inner graphs, outside node middleware:
+   * policies, limits and redaction for every part of the graph. Does not apply to agents started independently by a
+   * tool.
    */
   readonly middleware?: readonly Middleware[];
-  /** What holds for every body and task node that does not say otherwise; tools have policies of their own. */
+  /** Default policy of every body node and input node; tools have their own policies. */
   readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
 }
 
-/** Policies for all nodes of a graph. Graphs inside it have their own. */
+/** Default policies of the nodes of a graph. Inner graphs have their own defaults. */
 export interface GraphDefaults<Types extends StateTypes, Context, Interrupts extends InterruptShape>
   extends AttemptPolicy {
-  /** The error handler of nodes that have none. It changes state; where control goes is up to the node's edges. */
+  /** Default error handler. The handler updates the state; the edges of the node decide the next node. */
   readonly onError?: ErrorHandler<
     Types["state"],
     Types["update"],
@@ -94,11 +107,11 @@ export interface GraphDefaults<Types extends StateTypes, Context, Interrupts ext
   >;
 }
 
-/** The types of a graph with these parts, before its nodes are known; `never` stands for what it does not declare. */
-export interface TypesOf<
+/** Types of a graph before its nodes are known; `never` for undeclared parts. */
+export interface GraphTypesWithoutNodes<
   Types extends StateTypes,
   Context,
-  Given,
+  ContextInput,
   Interrupts extends InterruptShape,
   Private extends string = never,
   Input = never,
@@ -108,7 +121,7 @@ export interface TypesOf<
   readonly update: Types["update"];
   readonly input: [Input] extends [never] ? Without<Types["input"], Private> : Input & object;
   readonly context: Context;
-  readonly given: Given;
+  readonly given: ContextInput;
   readonly interrupts: Interrupts;
   readonly result: Without<Types["state"], Private>;
   readonly output: [Output] extends [never] ? Without<Types["state"], Private> : Output;
@@ -116,8 +129,8 @@ export interface TypesOf<
 
 type Without<State, Private extends string> = [Private] extends [never] ? State : Omit<State, Private>;
 
-/** The types of a graph whose nodes are known. */
-export interface TypesWith<
+/** Types of a graph with known nodes. */
+export interface GraphTypesWithNodes<
   Types extends GraphTypes,
   Nodes extends string,
   Inner extends InterruptShape = Record<never, never>,
@@ -136,63 +149,65 @@ export interface TypesWith<
   readonly tools: Tools;
 }
 
-/** A graph that still needs its nodes. */
+/** A graph definition without nodes and edges yet. */
 export interface GraphWithoutNodes<Types extends GraphTypes> {
   nodes<const Nodes extends NodeMap<Types>>(
-    nodes: Nodes & Sound<Types, NoInfer<Nodes>>,
+    nodes: Nodes & ValidNodes<Types, NoInfer<Nodes>>,
   ): GraphWithoutEdges<Types, Nodes>;
 }
 
-/** A graph that still needs its edges. */
+/** A graph definition without edges yet. */
 export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
-  /** Complete the graph; throws `invalid_graph` with every problem that was found. */
+  /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
   edges(
     edges: EdgeMap<Types["state"], Nodes>,
-  ): Graph<TypesWith<Types, KeptOf<Nodes>["names"], KeptOf<Nodes>["questions"], KeptOf<Nodes>["tools"]>>;
+  ): Graph<
+    GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
+  >;
 }
 
-/** Define a graph over a state. Nodes come next, then edges. */
+/** Defines a graph over a state; add nodes next, then edges. */
 export function defineGraph<
   Types extends StateTypes,
   Context = unknown,
-  Given = unknown,
+  ContextInput = unknown,
   const Interrupts extends InterruptShape = Record<never, never>,
   const Private extends keyof Types["state"] & string = never,
   Input = never,
   Output = never,
 >(
-  options: GraphOptions<Types, Context, Given, Interrupts, Private, Input, Output>,
-): GraphWithoutNodes<TypesOf<Types, Context, Given, Interrupts, Private, Input, Output>> {
+  options: GraphOptions<Types, Context, ContextInput, Interrupts, Private, Input, Output>,
+): GraphWithoutNodes<GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
   checkGraphOptions(options);
   const { name, version = 1, state, context, interrupts, input, output } = options;
-  const defaults = defaultsOf(name, options.defaults ?? {});
+  const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkId("graph name", name);
   if (!Number.isInteger(version) || version < 1) {
     throw new StatewrightError("invalid_option", {
-      what: `the version of the graph "${name}" is ${describeValue(version)}`,
-      next: "Give a whole number from 1",
+      what: `the version of the graph "${name}" is ${describeValue(version)}, expected an integer ≥ 1`,
+      next: "Pass an integer from 1",
     });
   }
   return {
     nodes: (nodes) => {
-      checkMap(name, "nodes", nodes);
-      const nodeFaults = Object.entries(nodes).flatMap(([node, declared]) => nodeProblems(node, declared));
-      const faulty = new Set(nodeFaults.map(({ node }) => node));
+      checkDeclaredObject(name, "nodes", nodes);
+      const nodeFaults = Object.entries(nodes).flatMap(([node, declared]) => findNodeProblems(node, declared));
+      const invalidNodes = new Set(nodeFaults.map(({ node }) => node));
       const records = new Map(
         Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
           node,
-          nodeRecord(node, faulty.has(node) ? toolsRunElsewhere : declared, index, defaults),
+          createNodeRecord(node, invalidNodes.has(node) ? rejectToolNodeBody : declared, index, defaults),
         ]),
       );
       return {
         edges: (edges) => {
-          checkMap(name, "edges", edges);
-          const edgeFaults = Object.entries(edges).flatMap(([source, declared]) => edgeProblems(source, declared));
-          const broken = new Set(edgeFaults.map(({ node }) => node));
+          checkDeclaredObject(name, "edges", edges);
+          const edgeFaults = Object.entries(edges).flatMap(([source, declared]) => findEdgeProblems(source, declared));
+          const invalidEdges = new Set(edgeFaults.map(({ node }) => node));
           const edgeRecords = new Map(
             Object.entries(edges as Record<string, DeclaredEdge>).map(([source, declared]) => [
               source,
-              edgeRecord(broken.has(source) ? gotos(...records.keys()) : declared),
+              toEdgeRecord(invalidEdges.has(source) ? commandTargets(...records.keys()) : declared),
             ]),
           );
           const tools = [...records.values()].flatMap((node) =>
@@ -220,7 +235,7 @@ export function defineGraph<
           return Object.freeze({
             ...definition,
             get machine() {
-              machine ??= graphMachine(definition);
+              machine ??= compileMachine(definition);
               return machine;
             },
           });
@@ -234,14 +249,14 @@ type DeclaredEdge =
   | string
   | readonly string[]
   | Route<never, string>
-  | Sends<never, string, unknown>
-  | Gotos<string>
+  | FanOut<never, string, unknown>
+  | CommandTargets<string>
   | Join<string>;
 
 type DeclaredPolicy = NodeRecord["policy"];
 type OwnPolicy = Omit<NodeWithPolicy<never, never, never, never>, "run">;
 
-function defaultsOf(name: string, { retry, timeoutMs, idleTimeoutMs, onError }: DeclaredPolicy): DeclaredPolicy {
+function toDefaultPolicy(name: string, { retry, timeoutMs, idleTimeoutMs, onError }: DeclaredPolicy): DeclaredPolicy {
   const defaults = {
     ...(retry === undefined ? {} : { retry }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -252,82 +267,90 @@ function defaultsOf(name: string, { retry, timeoutMs, idleTimeoutMs, onError }: 
   return defaults;
 }
 
-function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number, defaults: DeclaredPolicy): NodeRecord {
-  if (typeof declared === "function") return { name, index, kind: "body", ...bodyOf(declared), policy: defaults };
+function createNodeRecord(
+  name: string,
+  declared: AnyNode<GraphTypes>,
+  index: number,
+  defaults: DeclaredPolicy,
+): NodeRecord {
+  if (typeof declared === "function") return { name, index, kind: "body", ...toNodeBody(declared), policy: defaults };
   if ("kind" in declared && declared.kind === "tools")
     return {
       name,
       index,
       kind: "tools",
-      body: toolsRunElsewhere,
+      body: rejectToolNodeBody,
       tools: declared as ToolNode<never, never>,
       policy: {},
     };
-  const { run: body, ...own } = declared;
-  const policy = policyOf(name, own as OwnPolicy, defaults);
-  if ("kind" in declared) return { name, index, kind: "task", input: declared.input, ...bodyOf(body), policy };
-  return { name, index, kind: "body", ...bodyOf(body), policy };
+  const { run: body, ...options } = declared;
+  const policy = mergePolicy(name, options as OwnPolicy, defaults);
+  if ("kind" in declared) return { name, index, kind: "task", input: declared.input, ...toNodeBody(body), policy };
+  return { name, index, kind: "body", ...toNodeBody(body), policy };
 }
 
-function bodyOf(declared: unknown): Pick<NodeRecord, "body" | "subgraph"> {
+function toNodeBody(declared: unknown): Pick<NodeRecord, "body" | "subgraph"> {
   const body = declared as NodeRecord["body"];
-  const subgraph = subgraphOf(body);
+  const subgraph = getSubgraph(body);
   return subgraph === undefined ? { body } : { body, subgraph };
 }
 
-function policyOf(
+function mergePolicy(
   name: string,
   { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, asks, writes }: OwnPolicy,
   defaults: DeclaredPolicy,
 ): DeclaredPolicy {
   const { retry: _, ...withoutRetry } = defaults;
   const policy: DeclaredPolicy = {
-    // A default must not repeat what may happen once.
+    // A default retry must not repeat a `once` effect.
     ...(effect === "once" ? withoutRetry : defaults),
     ...(retry === undefined ? {} : { retry }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
     ...(effect === undefined ? {} : { effect }),
     ...(defer === undefined || defer === false ? {} : { defer }),
-    ...(cache === undefined ? {} : { cache: keeping(name, cache) }),
+    ...(cache === undefined ? {} : { cache: resolveCachePolicy(name, cache) }),
     ...(onError === undefined ? {} : { onError }),
-    ...claimsOf(name, { asks, writes }),
+    ...copyDeclarations(name, { asks, writes }),
   };
   checkPolicy(`the node "${name}"`, policy);
   return policy;
 }
 
-function keeping(node: string, cache: NonNullable<OwnPolicy["cache"]>): NonNullable<DeclaredPolicy["cache"]> {
-  checkPolicyKinds(`the node "${node}"`, { cache });
+function resolveCachePolicy(
+  node: string,
+  cache: NonNullable<OwnPolicy["cache"]>,
+): NonNullable<DeclaredPolicy["cache"]> {
+  checkPolicyValues(`the node "${node}"`, { cache });
   return { ...cache, store: cache.store ?? memoryCache() };
 }
 
 function checkPolicy(owner: string, policy: DeclaredPolicy): void {
-  checkPolicyKinds(owner, policy);
+  checkPolicyValues(owner, policy);
   const { retry, timeoutMs, idleTimeoutMs, effect, cache } = policy;
   if (retry !== undefined) checkRetry(owner, retry);
   for (const [option, value] of Object.entries({ timeoutMs, idleTimeoutMs, "cache.ttlMs": cache?.ttlMs })) {
     if (value === undefined || (typeof value === "number" && value > 0)) continue;
     throw new StatewrightError("invalid_option", {
-      what: `the ${option} of ${owner} is ${describeValue(value)}`,
-      next: "Give milliseconds above 0",
+      what: `the ${option} of ${owner} is ${describeValue(value)}, expected milliseconds > 0`,
+      next: "Pass milliseconds above 0",
     });
   }
   if (effect === "once" && (retry?.attempts ?? 1) > 1)
     throw new StatewrightError("invalid_option", {
-      what: `${owner} is declared once and has a retry`,
-      next: 'Remove the retry, or declare effect "idempotent" if the other side honours the idempotency key',
+      what: `${owner} is declared with effect "once" and has a retry policy`,
+      next: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
     });
 }
 
-function toolsRunElsewhere(): never {
+function rejectToolNodeBody(): never {
   throw new StatewrightError("machine_failed", {
     what: "the body of a tool node was called",
-    next: "Report this: the engine runs tool nodes itself",
+    next: "Report this bug: the engine runs tool nodes itself",
   });
 }
 
-function edgeRecord(declared: DeclaredEdge): EdgeRecord {
+function toEdgeRecord(declared: DeclaredEdge): EdgeRecord {
   if (typeof declared === "string") return { kind: "to", targets: [declared] };
   if (!("kind" in declared)) return { kind: "to", targets: declared };
   switch (declared.kind) {

@@ -1,41 +1,41 @@
-/** What an input schema says of itself, against the channels that a run must be given: a graph that can never start is refused. */
+/** Checks the input schema against the channels: rejects a graph that can never start. */
 import { isPlainObject } from "../base/json.ts";
 import type { Schema } from "../base/schema.ts";
 import { START } from "../define/edge.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import type { GraphProblem } from "./problem.ts";
 
-/** Channels without a default that no input can bring, and keys of the input that are no channels. */
-export function inputProblems({ input, state: { channels } }: GraphDefinition): GraphProblem[] {
-  const given = input === undefined ? undefined : givenBy(input);
-  if (given === undefined) return [];
+/** Returns channels without a default that the input schema excludes, and input keys that are not channels. */
+export function findInputProblems({ input, state: { channels } }: GraphDefinition): GraphProblem[] {
+  const schema = input === undefined ? undefined : toOutputJsonSchema(input);
+  if (schema === undefined) return [];
   const unset = Object.entries(channels).flatMap(([name, channel]) => (channel.initial() === undefined ? [name] : []));
   return [
     ...unset
-      .filter((name) => neverHas(given, name))
+      .filter((name) => isKeyExcluded(schema, name))
       .map(
         (name): GraphProblem => ({
           code: "missing_input",
           node: START,
-          message: `the input schema never gives "${name}", which has no default: the graph could not start`,
+          message: `the input schema excludes "${name}", which has no default: the graph could not start`,
           hint: "add it to the input schema, or give the channel a default",
         }),
       ),
-    ...keysOf(given)
+    ...listPropertyNames(schema)
       .filter((name) => !Object.hasOwn(channels, name))
       .map(
         (name): GraphProblem => ({
           code: "unknown_channel",
           node: START,
-          message: `the input schema gives "${name}", which is not in the state`,
+          message: `the input schema has "${name}", which is not in the state`,
           hint: `channels are ${Object.keys(channels).join(", ")}`,
         }),
       ),
   ];
 }
 
-/** What a schema offers that speaks Standard JSON Schema, as those of zod do. */
-interface Describing {
+/** A schema with Standard JSON Schema support, such as a zod schema. */
+interface DescribableSchema {
   readonly jsonSchema?: {
     readonly output?: (options: {
       readonly target: "draft-2020-12";
@@ -44,9 +44,9 @@ interface Describing {
   };
 }
 
-/** The JSON Schema of what a schema gives; undefined for a validator that has none, or cannot say it. */
-function givenBy(schema: Schema): unknown {
-  const { jsonSchema } = schema["~standard"] as Schema["~standard"] & Describing;
+/** Returns the output JSON Schema of a schema; undefined for a validator without JSON Schema support. */
+function toOutputJsonSchema(schema: Schema): unknown {
+  const { jsonSchema } = schema["~standard"] as Schema["~standard"] & DescribableSchema;
   try {
     return jsonSchema?.output?.({ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } });
   } catch {
@@ -54,20 +54,20 @@ function givenBy(schema: Schema): unknown {
   }
 }
 
-/** Whether it is certain that no value of a JSON Schema has the key. */
-function neverHas(schema: unknown, key: string): boolean {
+/** Returns true if every value of a JSON Schema lacks the key. */
+function isKeyExcluded(schema: unknown, key: string): boolean {
   if (!isPlainObject(schema)) return false;
   const { type, properties, additionalProperties, anyOf, oneOf, allOf } = schema;
   for (const branches of [anyOf, oneOf])
-    if (Array.isArray(branches) && branches.length > 0 && branches.every((branch) => neverHas(branch, key)))
+    if (Array.isArray(branches) && branches.length > 0 && branches.every((branch) => isKeyExcluded(branch, key)))
       return true;
-  if (Array.isArray(allOf) && allOf.some((branch) => neverHas(branch, key))) return true;
+  if (Array.isArray(allOf) && allOf.some((branch) => isKeyExcluded(branch, key))) return true;
   return (
     type === "object" && additionalProperties === false && isPlainObject(properties) && !Object.hasOwn(properties, key)
   );
 }
 
-/** The keys that every JSON Schema of an object names. */
-function keysOf(schema: unknown): readonly string[] {
+/** Returns the property names of an object JSON Schema. */
+function listPropertyNames(schema: unknown): readonly string[] {
   return isPlainObject(schema) && isPlainObject(schema["properties"]) ? Object.keys(schema["properties"]) : [];
 }

@@ -1,45 +1,48 @@
-/** A graph's machine as JSON: what XState's published schema of machines describes, in the form that `createMachine` reads back. */
+/**
+ * Serializes the machine of a graph to JSON: valid under XState's published machine schema, and readable by
+ * `createMachine`.
+ */
 import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Graph } from "./define-graph.ts";
-import { drawingOf } from "./durable-machine.ts";
+import { getMachineDefinition } from "./durable-machine.ts";
 
 /**
- * The machine of a graph as JSON, with its actors and guards by name: valid under XState's schema of machines, and read back by
- * `createMachine`, given the guards in `graph.machine.implementations` and actors of one's own. Throws `invalid_option` for a
- * machine drawn by hand, whose functions JSON cannot hold.
+ * Returns the machine of a graph as JSON, with actors and guards by name: valid under XState's machine schema.
+ * `createMachine` accepts the JSON with the guards in `graph.machine.implementations` and your own actors. Throws
+ * `invalid_option` for a user-written machine, because JSON cannot hold its functions.
  */
 export function toMachineJson(graph: Graph): JsonObject {
-  if (drawingOf(graph) !== undefined) {
+  if (getMachineDefinition(graph) !== undefined) {
     throw new StatewrightError("invalid_option", {
-      what: `the machine "${graph.name}" was drawn by hand, and JSON cannot hold the functions in it`,
-      next: "Keep what was given to createMachine as its source",
+      what: `the machine "${graph.name}" is user-written, and JSON cannot hold its functions`,
+      next: "Use the argument of createMachine as its source",
       place: { graph: graph.name },
     });
   }
-  return machineJson(graph.machine);
+  return serializeMachine(graph.machine);
 }
 
-/** The JSON of a machine all of whose actors and guards have names. */
-export function machineJson(machine: AnyStateMachine): JsonObject {
-  return stateJson(JSON.parse(JSON.stringify(machine.definition)) as Definition, machine.id);
+/** Returns the JSON of a machine whose actors and guards all have names. */
+export function serializeMachine(machine: AnyStateMachine): JsonObject {
+  return serializeState(JSON.parse(JSON.stringify(machine.definition)) as StateDefinition, machine.id);
 }
 
-/** A state as XState writes it. */
-interface Definition {
+/** A state in XState's definition format. */
+interface StateDefinition {
   readonly id: string;
   readonly key: string;
   readonly type: string;
   readonly order: number;
   readonly initial?: JsonObject & { readonly target: readonly string[] };
-  readonly states: Readonly<Record<string, Definition>>;
+  readonly states: Readonly<Record<string, StateDefinition>>;
   readonly on: Readonly<Record<string, readonly (JsonObject & { readonly target: readonly string[] })[]>>;
   readonly invoke: readonly JsonObject[];
   readonly tags: readonly string[];
 }
 
-function stateJson(state: Definition, machine: string): JsonObject {
+function serializeState(state: StateDefinition, machine: string): JsonObject {
   const { id, key, type, order, initial, states, on, invoke, tags } = state;
   const inner = Object.entries(states);
   return {
@@ -47,19 +50,19 @@ function stateJson(state: Definition, machine: string): JsonObject {
     key,
     type,
     order,
-    // XState looks for the first state by its key.
+    // XState finds the initial state by its key.
     ...(initial === undefined || type !== "compound"
       ? {}
-      : { initial: { ...initial, target: initial.target.map((target) => keyOf(states, target)) } }),
+      : { initial: { ...initial, target: initial.target.map((target) => findStateKey(states, target)) } }),
     ...(inner.length === 0
       ? {}
-      : { states: Object.fromEntries(inner.map(([name, each]) => [name, stateJson(each, machine)])) }),
+      : { states: Object.fromEntries(inner.map(([name, each]) => [name, serializeState(each, machine)])) }),
     on: Object.fromEntries(
       Object.entries(on).map(([event, list]) => [
         event,
         list.map((transition) => ({
           ...transition,
-          target: transition.target.map((target) => escaped(target, machine)),
+          target: transition.target.map((target) => escapeMachineId(target, machine)),
         })),
       ]),
     ),
@@ -68,11 +71,11 @@ function stateJson(state: Definition, machine: string): JsonObject {
   };
 }
 
-function keyOf(states: Definition["states"], target: string): string {
+function findStateKey(states: StateDefinition["states"], target: string): string {
   return Object.values(states).find(({ id }) => `#${id}` === target)?.key ?? target;
 }
 
-/** The id of a machine may have dots; without a mark XState would take what follows them for states. */
-function escaped(target: string, machine: string): string {
+/** Escapes dots in the machine id; XState would otherwise read the parts after a dot as states. */
+function escapeMachineId(target: string, machine: string): string {
   return `#${machine.replaceAll(".", "\\.")}${target.slice(`#${machine}`.length)}`;
 }

@@ -1,46 +1,46 @@
-/** A graph as a Mermaid flowchart: every edge that can be taken and none that cannot. */
+/** Renders a graph as a Mermaid flowchart with every possible edge. */
 import type { GraphDefinition } from "../define/graph.ts";
-import { type Outline, type OutlineEdge, type OutlineNode, outlineOf } from "./outline.ts";
+import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./outline.ts";
 
 /**
- * Draw a graph as Mermaid text. Routes and commands are dashed, sends are thick, joins end in a circle; subgraphs and nested
- * states are regions, and the edges of a machine drawn by hand carry their events.
+ * Returns a graph as Mermaid text. Routes and commands are dashed, sends are thick, joins end in a circle; subgraphs
+ * and nested states are regions; edges of a user-written machine are labeled with their events.
  */
 export function toMermaid(graph: GraphDefinition): string {
-  const outline = outlineOf(graph);
-  const names = namesOf(outline);
-  return ["flowchart TD", ...lines(outline, names, "  "), ""].join("\n");
+  const outline = describeGraph(graph);
+  const names = assignNames(outline);
+  return ["flowchart TD", ...renderOutline(outline, names, "  "), ""].join("\n");
 }
 
-function lines(outline: Outline, names: Names, indent: string): readonly string[] {
-  const nodes = outline.nodes.flatMap((node) => drawNode(node, names, indent));
-  return [...nodes, ...outline.edges.map((edge) => indent + drawEdge(edge, names))];
+function renderOutline(outline: Outline, names: Names, indent: string): readonly string[] {
+  const nodes = outline.nodes.flatMap((node) => renderNode(node, names, indent));
+  return [...nodes, ...outline.edges.map((edge) => indent + renderEdge(edge, names))];
 }
 
-function drawNode(node: OutlineNode, names: Names, indent: string): readonly string[] {
-  const name = named(names, node.id);
-  if (node.inside === undefined) return [`${indent}${name}${shape(node)}`];
+function renderNode(node: OutlineNode, names: Names, indent: string): readonly string[] {
+  const name = getName(names, node.id);
+  if (node.inside === undefined) return [`${indent}${name}${renderShape(node)}`];
   return [
-    `${indent}subgraph ${name} [${text(node.name)}]`,
-    ...lines(node.inside, names, `${indent}  `),
+    `${indent}subgraph ${name} [${quoteText(node.name)}]`,
+    ...renderOutline(node.inside, names, `${indent}  `),
     `${indent}end`,
   ];
 }
 
-function shape({ kind, name }: OutlineNode): string {
+function renderShape({ kind, name }: OutlineNode): string {
   switch (kind) {
     case "start":
       return "((start))";
     case "end":
       return "((done))";
     case "task":
-      return `[[${text(name)}]]`;
+      return `[[${quoteText(name)}]]`;
     case "tools":
-      return `{{${text(name)}}}`;
+      return `{{${quoteText(name)}}}`;
     case "state":
-      return `(${text(name)})`;
+      return `(${quoteText(name)})`;
     case "body":
-      return `[${text(name)}]`;
+      return `[${quoteText(name)}]`;
   }
 }
 
@@ -54,49 +54,49 @@ const arrows: Readonly<Record<OutlineEdge["kind"], string>> = {
   event: "-->",
 };
 
-function drawEdge({ from, to, kind, label }: OutlineEdge, names: Names): string {
-  const said = label === undefined ? "" : `|${text(label, true)}|`;
-  return `${named(names, from)} ${arrows[kind]}${said} ${named(names, to)}`;
+function renderEdge({ from, to, kind, label }: OutlineEdge, names: Names): string {
+  const labelText = label === undefined ? "" : `|${quoteText(label, true)}|`;
+  return `${getName(names, from)} ${arrows[kind]}${labelText} ${getName(names, to)}`;
 }
 
-/** What each part is called in the text, by its id: `start` and `done`, or a name without what Mermaid reads as a sign. */
+/** Mermaid identifiers by node id: `start`, `done`, or the node name without Mermaid syntax characters. */
 type Names = ReadonlyMap<string, string>;
 
-const words: ReadonlySet<string> = new Set(
+const reservedWords: ReadonlySet<string> = new Set(
   "call class classdef click default direction end flowchart graph href interpolate linkstyle style subgraph".split(
     " ",
   ),
 );
 
-function namesOf(outline: Outline): Names {
+function assignNames(outline: Outline): Names {
   const names = new Map<string, string>();
   const taken = new Set<string>();
   const add = ({ nodes }: Outline, path: string): void => {
     for (const { id, kind, name, inside } of nodes) {
-      const own = kind === "start" ? "start" : kind === "end" ? "done" : name.replaceAll(/[^A-Za-z0-9_]/g, "_");
-      const base = `${path}${own}`;
-      const free = /^[A-Za-z]/.test(base) && !words.has(base.toLowerCase()) ? base : `n_${base}`;
-      let given = free;
-      for (let count = 2; taken.has(given); count++) given = `${free}_${count}`;
-      taken.add(given);
-      names.set(id, given);
-      if (inside !== undefined) add(inside, `${given}_`);
+      const localName = kind === "start" ? "start" : kind === "end" ? "done" : name.replaceAll(/[^A-Za-z0-9_]/g, "_");
+      const base = `${path}${localName}`;
+      const candidate = /^[A-Za-z]/.test(base) && !reservedWords.has(base.toLowerCase()) ? base : `n_${base}`;
+      let unique = candidate;
+      for (let count = 2; taken.has(unique); count++) unique = `${candidate}_${count}`;
+      taken.add(unique);
+      names.set(id, unique);
+      if (inside !== undefined) add(inside, `${unique}_`);
     }
   };
   add(outline, "");
   return names;
 }
 
-function named(names: Names, id: string): string {
+function getName(names: Names, id: string): string {
   return names.get(id) ?? id;
 }
 
-/** A text in which Mermaid finds no sign of its own: plain words stay as they are, anything else is quoted and escaped. */
-function text(words: string, always = false): string {
-  if (!always && /^[A-Za-z][A-Za-z0-9_]*$/.test(words) && !isWord(words)) return words;
-  return `"${words.replaceAll(/[^\p{L}\p{N} _.,:()[\]-]/gu, (sign) => `#${sign.codePointAt(0) ?? 32};`)}"`;
+/** Returns text free of Mermaid syntax: plain words unchanged, other text quoted and escaped. */
+function quoteText(value: string, always = false): string {
+  if (!always && /^[A-Za-z][A-Za-z0-9_]*$/.test(value) && !isReservedWord(value)) return value;
+  return `"${value.replaceAll(/[^\p{L}\p{N} _.,:()[\]-]/gu, (character) => `#${character.codePointAt(0) ?? 32};`)}"`;
 }
 
-function isWord(name: string): boolean {
-  return words.has(name.toLowerCase());
+function isReservedWord(name: string): boolean {
+  return reservedWords.has(name.toLowerCase());
 }

@@ -1,15 +1,15 @@
 /**
- * `defineMigration`: how a thread that one version of a graph has written becomes one of the next. Typed by both graphs: what
- * the new state needs and the old one does not have must be given, and every name is one that there is.
+ * `defineMigration`: converts threads of one graph version to another. Typed by both graphs: the migration must
+ * supply new state without an old value or default, and all names are checked.
  */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import type { Graph } from "./define-graph.ts";
-import { planOf } from "./plan.ts";
+import { getPlan } from "./plan.ts";
 
-/** Channels of the new state that need not be given: the old value fits, or there is none and the channel has a default. */
+/** Channels optional in a migration: the old value is assignable, or the channel is new and has a default. */
 type Optional<From extends GraphTypes, To extends GraphTypes> = {
   [Name in keyof To["state"]]: Name extends keyof From["state"]
     ? [From["state"][Name]] extends [To["state"][Name]]
@@ -22,7 +22,7 @@ type Optional<From extends GraphTypes, To extends GraphTypes> = {
       : Name;
 }[keyof To["state"]];
 
-/** The values that a migration gives: of every channel that is new or of another type, and of any other that it changes. */
+/** Channel values of a migration: required for new channels and changed types, optional for other channels. */
 export type MigratedState<From extends GraphTypes, To extends GraphTypes> = {
   readonly [Name in Exclude<keyof To["state"], Optional<From, To>>]: To["state"][Name];
 } & { readonly [Name in Optional<From, To>]?: To["state"][Name] | undefined };
@@ -32,25 +32,25 @@ type StateOption<From extends GraphTypes, To extends GraphTypes> =
     ? { readonly state?: (old: From["state"]) => MigratedState<From, To> }
     : { readonly state: (old: From["state"]) => MigratedState<From, To> };
 
-/** What `defineMigration` takes. Names that stay the same need not be told. */
+/** Options of `defineMigration`; unchanged names may be omitted. */
 export type MigrationOptions<From extends GraphTypes, To extends GraphTypes> = {
   readonly from: Graph<From>;
   readonly to: Graph<To>;
-  /** New names of nodes, by the old ones; of a machine drawn by hand those of its states, as `review.legal`. */
+  /** New node names by old name; for a user-written machine, state names such as `review.legal`. */
   readonly nodes?: { readonly [Old in NoInfer<From>["nodes"]]?: NoInfer<To>["nodes"] };
-  /** New keys of questions, by the old ones. */
+  /** New interrupt keys by old key. */
   readonly interrupts?: {
     readonly [Old in keyof NoInfer<From>["interrupts"] & string]?: keyof NoInfer<To>["interrupts"] & string;
   };
-  /** New names of tools, by the old ones. */
+  /** New tool names by old name. */
   readonly tools?: Readonly<Record<string, string>>;
-  /** Migrations of graphs inside, by the old name of the node that is one. */
+  /** Migrations of inner graphs, by old name of the subgraph node. */
   readonly inner?: { readonly [Old in NoInfer<From>["nodes"]]?: Migration };
-  /** The new input for one that was queued for the old graph; as it is by default. */
+  /** Converts a queued input of the old graph; default: the input unchanged. */
   readonly input?: (old: NoInfer<From>["input"]) => NoInfer<To>["input"];
 } & StateOption<NoInfer<From>, NoInfer<To>>;
 
-/** How threads of one version of a graph become threads of another. */
+/** Conversion of threads from one graph version to another. */
 export interface Migration {
   readonly from: GraphDefinition;
   readonly to: GraphDefinition;
@@ -62,22 +62,25 @@ export interface Migration {
   readonly input: ((old: never) => unknown) | undefined;
 }
 
-const names = ["from", "to", "nodes", "interrupts", "tools", "inner", "state", "input"];
+const optionKeys = ["from", "to", "nodes", "interrupts", "tools", "inner", "state", "input"];
 
 /**
- * Define how threads that `from` has written go on under `to`: give it to `run`, `resume`, `updateState`, `recover`,
- * `engine` and `checkRuns` as one of their `migrations`. It is applied once, when such a thread is opened, and makes one checkpoint;
- * those before it stay. `state` gives new values by channel; a channel that it leaves out keeps its value, or has its default.
- * Throws `invalid_option` for a name that neither graph has.
+ * Defines how threads of `from` continue under `to`. Pass the migration in `migrations` of `run`, `resume`,
+ * `updateState`, `recover`, `engine` and `checkRuns`. A migration is applied once, when a thread is opened, and
+ * writes one checkpoint; earlier checkpoints stay. `state` returns new values by channel; other channels keep their
+ * value or get their default. Throws `invalid_option` for a name that is not in the graphs.
  */
 export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
   options: MigrationOptions<From, To>,
 ): Migration {
-  checkOptions("defineMigration", options, names);
+  checkOptions("defineMigration", options, optionKeys);
   const { from, to, nodes = {}, interrupts = {}, tools = {}, inner = {}, state, input } = options;
   for (const [name, graph] of Object.entries({ from, to }))
     if (!isPlainObject(graph) || !(graph.nodes instanceof Map))
-      throw refused(`the ${name} of a migration is ${describeValue(graph)}`, "Give what defineGraph(…) made");
+      throw createOptionError(
+        `defineMigration: expected a graph for "${name}", got ${describeValue(graph)}`,
+        "Pass a result of defineGraph(…)",
+      );
   const migration: Migration = Object.freeze({
     from,
     to,
@@ -88,73 +91,85 @@ export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
     state: state as Migration["state"],
     input: input as Migration["input"],
   });
-  check(migration);
+  checkMigration(migration);
   return migration;
 }
 
-/** How a message names a migration. */
-export function nameOf({ from, to }: Migration): string {
+/** Returns the name of a migration for messages. */
+export function describeMigration({ from, to }: Migration): string {
   return `the migration of "${from.name}" from version ${from.version} to ${to.version}`;
 }
 
-function check(migration: Migration): void {
+function checkMigration(migration: Migration): void {
   const { from, to, state, input, nodes, interrupts, tools, inner } = migration;
-  const what = nameOf(migration);
+  const what = describeMigration(migration);
   if (from.name !== to.name)
-    throw refused(`a migration leads from "${from.name}" to "${to.name}"`, "Give two versions of one graph");
-  const drawn = planOf(from).drawing !== undefined;
-  if (drawn !== (planOf(to).drawing !== undefined))
-    throw refused(
-      `${what} leads from ${drawn ? "a machine drawn by hand to a graph" : "a graph to a machine drawn by hand"}`,
-      "Let its threads go on with the older one: give it as one of the older graphs",
+    throw createOptionError(
+      `defineMigration: expected two versions of one graph, got "${from.name}" and "${to.name}"`,
+      "Pass two versions of one graph",
     );
-  if (drawn && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
-    throw refused(
-      `${what} is of a machine drawn by hand, and renames more than states`,
-      "Give nodes for states with new names, and state for the context: events and actors keep their names",
+  const isMachine = getPlan(from).machine !== undefined;
+  if (isMachine !== (getPlan(to).machine !== undefined))
+    throw createOptionError(
+      `${what} leads from ${isMachine ? "a user-written machine to a graph" : "a graph to a user-written machine"}`,
+      "Continue its threads with the older version: pass the older version in the older graphs",
     );
-  if (from.version === to.version && planOf(from).shape === planOf(to).shape)
-    throw refused(`${what} leads to the graph that it comes from`, "Count the version of the new graph up");
+  if (isMachine && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
+    throw createOptionError(
+      `${what} is of a user-written machine, and renames more than states`,
+      "Use nodes to rename states, and state to change the context: events and actors keep their names",
+    );
+  if (from.version === to.version && getPlan(from).shape === getPlan(to).shape)
+    throw createOptionError(`${what} leads to the same graph`, "Increment the version of the new graph");
   if (state !== undefined && typeof state !== "function")
-    throw refused(`the state of ${what} is ${describeValue(state)}`, "Give a function of the old state");
+    throw createOptionError(
+      `the state of ${what} is ${describeValue(state)}, expected a function`,
+      "Pass a function of the old state",
+    );
   if (input !== undefined && typeof input !== "function")
-    throw refused(`the input of ${what} is ${describeValue(input)}`, "Give a function of the old input");
+    throw createOptionError(
+      `the input of ${what} is ${describeValue(input)}, expected a function`,
+      "Pass a function of the old input",
+    );
   const maps = [
     { map: nodes, kind: "node", old: from.nodes, now: to.nodes },
-    { map: interrupts, kind: "interrupt", old: keysOf(from.interrupts), now: keysOf(to.interrupts) },
-    { map: tools, kind: "tool", old: toolsOf(from), now: toolsOf(to) },
+    { map: interrupts, kind: "interrupt", old: toKeySet(from.interrupts), now: toKeySet(to.interrupts) },
+    { map: tools, kind: "tool", old: listToolNames(from), now: listToolNames(to) },
   ];
   for (const { map, kind, old, now } of maps)
     for (const [before, after] of Object.entries(map)) {
-      if (!old.has(before)) throw refused(`${what} renames the ${kind} "${before}", which the old graph does not have`);
+      if (!old.has(before))
+        throw createOptionError(`${what} renames the ${kind} "${before}", which the old graph does not have`);
       if (!now.has(after))
-        throw refused(`${what} renames the ${kind} "${before}" to "${after}", which the new graph does not have`);
+        throw createOptionError(
+          `${what} renames the ${kind} "${before}" to "${after}", which the new graph does not have`,
+        );
     }
-  for (const [node, within] of Object.entries(inner)) checkInner(migration, node, within);
+  for (const [node, innerMigration] of Object.entries(inner)) checkInner(migration, node, innerMigration);
 }
 
-function checkInner(migration: Migration, node: string, within: Migration): void {
+function checkInner(migration: Migration, node: string, inner: Migration): void {
   const { from, to, nodes } = migration;
   const ends = [
-    { graph: from.nodes.get(node)?.subgraph?.graph, is: within.from, name: node },
-    { graph: to.nodes.get(nodes[node] ?? node)?.subgraph?.graph, is: within.to, name: nodes[node] ?? node },
+    { graph: from.nodes.get(node)?.subgraph?.graph, is: inner.from, name: node },
+    { graph: to.nodes.get(nodes[node] ?? node)?.subgraph?.graph, is: inner.to, name: nodes[node] ?? node },
   ];
   for (const { graph, is, name } of ends)
-    if (graph === undefined || planOf(graph).shape !== planOf(is).shape)
-      throw refused(
-        `the node "${name}" of ${nameOf(migration)} is not the graph "${is.name}" of version ${is.version}`,
-        "Give inner migrations by the node that is a subgraph, from its old graph to its new one",
+    if (graph === undefined || getPlan(graph).shape !== getPlan(is).shape)
+      throw createOptionError(
+        `the node "${name}" of ${describeMigration(migration)} is not the graph "${is.name}" of version ${is.version}`,
+        "Pass inner migrations by subgraph node, from its old graph to its new graph",
       );
 }
 
-function keysOf(record: object): ReadonlySet<string> {
+function toKeySet(record: object): ReadonlySet<string> {
   return new Set(Object.keys(record));
 }
 
-function toolsOf({ tools }: GraphDefinition): ReadonlySet<string> {
+function listToolNames({ tools }: GraphDefinition): ReadonlySet<string> {
   return new Set(tools.map((tool) => tool.spec.name));
 }
 
-function refused(what: string, next = "Use names of the two graphs"): StatewrightError {
+function createOptionError(what: string, next = "Use names of the two graphs"): StatewrightError {
   return new StatewrightError("invalid_option", { what, next });
 }

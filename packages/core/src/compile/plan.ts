@@ -1,51 +1,51 @@
-/** The plan of a graph: what the engine needs at every step, computed once. */
+/** Execution plan of a graph: derived data for every superstep, computed once. */
 
 import { fingerprint } from "../base/ids.ts";
 import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
-import { graphOfTool } from "../define/graph-tool.ts";
+import { getToolGraph } from "../define/graph-tool.ts";
 import type { ToolNode } from "../define/tool-node.ts";
-import { jsonSchemaOf, modelToolOf } from "../tool/definition/model-tool.ts";
-import { answerSchema } from "../tool/policy/interrupt.ts";
+import { toJsonSchema, toModelTool } from "../tool/definition/model-tool.ts";
+import { getAnswerSchema } from "../tool/policy/interrupt.ts";
 import { isParallel } from "./compile-machine.ts";
-import { type Drawing, drawingOf, stateIds } from "./durable-machine.ts";
+import { getMachineDefinition, listStateIds, type MachineDefinition } from "./durable-machine.ts";
 
-/** A graph, ready to run. */
+/** An executable graph. */
 export interface Plan {
   readonly graph: GraphDefinition;
   readonly nodes: ReadonlyMap<string, NodeRecord>;
-  /** Those of its nodes that answer calls of tools. */
+  /** Tool nodes of the graph. */
   readonly toolNodes: readonly ToolNode<never, never>[];
-  /** The machine that was drawn by hand, where the graph is one. */
-  readonly drawing: Drawing | undefined;
-  /** Names of the channels that one superstep makes visible and the next clears. */
+  /** User-written machine; undefined for a graph of nodes. */
+  readonly machine: MachineDefinition | undefined;
+  /** Names of the ephemeral channels: visible for one superstep, then cleared. */
   readonly ephemeral: readonly string[];
   readonly parallel: boolean;
   /** Sources of each join, in order of declaration. */
   readonly joins: ReadonlyMap<string, readonly string[]>;
-  /** Nodes that run only when nothing else is runnable. */
+  /** Nodes that run only when no other node is runnable. */
   readonly deferred: ReadonlySet<string>;
   /**
-   * The format in which checkpoints are written, and a fingerprint of channels, nodes, edges, interrupts, tools and inner
-   * graphs: changes when saved runs may no longer fit. Made when first asked for.
+   * Checkpoint format and a fingerprint of channels, nodes, edges, interrupts, tools and inner graphs: changes when
+   * saved runs may be incompatible. Computed on first access.
    */
   readonly shape: string;
 }
 
-/** How control state and values are written: counts up when what was written before is read otherwise. */
+/** Version of the encoding of control state and values; incremented for every incompatible change of the encoding. */
 export const checkpointFormat = 1;
 
-/** The format of what was written with a shape; undefined where the shape names none. */
-export function formatOf(shape: string): number | undefined {
+/** Returns the checkpoint format of a shape; undefined for a shape without a format. */
+export function parseFormat(shape: string): number | undefined {
   const [, format] = /^(\d+):/.exec(shape) ?? [];
   return format === undefined ? undefined : Number(format);
 }
 
 const plans: WeakMap<GraphDefinition, Plan> = new WeakMap();
 
-/** The plan of a graph, made once. */
-export function planOf(graph: GraphDefinition): Plan {
+/** Returns the plan of a graph, cached per graph. */
+export function getPlan(graph: GraphDefinition): Plan {
   const known = plans.get(graph);
   if (known !== undefined) return known;
   let shape: string | undefined;
@@ -53,15 +53,15 @@ export function planOf(graph: GraphDefinition): Plan {
     graph,
     nodes: graph.nodes,
     toolNodes: [...graph.nodes.values()].flatMap(({ tools }) => tools ?? []),
-    drawing: drawingOf(graph),
+    machine: getMachineDefinition(graph),
     ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
       channel.kind === "ephemeral" ? [name] : [],
     ),
     parallel: isParallel(graph),
-    joins: joinsOf(graph),
+    joins: listJoins(graph),
     deferred: new Set([...graph.nodes.values()].flatMap((node) => (node.policy.defer === true ? [node.name] : []))),
     get shape() {
-      shape ??= `${checkpointFormat}:${fingerprint(JSON.stringify(shapeOf(graph)))}`;
+      shape ??= `${checkpointFormat}:${fingerprint(JSON.stringify(describeShape(graph)))}`;
       return shape;
     },
   };
@@ -69,12 +69,12 @@ export function planOf(graph: GraphDefinition): Plan {
   return plan;
 }
 
-/** The edge that leaves a node; a node without one ends its branch. */
-export function edgeFrom(plan: Plan, source: string): EdgeRecord {
+/** Returns the edge of a node; a node without an edge ends its branch. */
+export function getEdge(plan: Plan, source: string): EdgeRecord {
   return plan.graph.edges.get(source) ?? { kind: "to", targets: [END] };
 }
 
-function joinsOf(graph: GraphDefinition): ReadonlyMap<string, readonly string[]> {
+function listJoins(graph: GraphDefinition): ReadonlyMap<string, readonly string[]> {
   const joins = new Map<string, string[]>();
   for (const source of [START, ...graph.nodes.keys()]) {
     const edge = graph.edges.get(source);
@@ -84,44 +84,44 @@ function joinsOf(graph: GraphDefinition): ReadonlyMap<string, readonly string[]>
   return joins;
 }
 
-/** `around` are the graphs that it stands in: one that calls itself counts by its name there. */
-function shapeOf(graph: GraphDefinition, around: readonly GraphDefinition[] = []): Json {
-  if (around.includes(graph)) return [graph.name, graph.version];
-  const inside = [...around, graph];
+/** `ancestors`: the enclosing graphs; a recursive graph is described by its name and version. */
+function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefinition[] = []): Json {
+  if (ancestors.includes(graph)) return [graph.name, graph.version];
+  const path = [...ancestors, graph];
   return {
     channels: Object.entries(graph.state.channels).map(([name, { kind, schema }]) => [
       name,
       kind,
-      schema === undefined ? null : (jsonSchemaOf(schema) ?? null),
+      schema === undefined ? null : (toJsonSchema(schema) ?? null),
     ]),
     nodes: [...graph.nodes.values()].map((node) => [
       node.name,
       node.kind,
-      node.input === undefined ? null : (jsonSchemaOf(node.input) ?? null),
+      node.input === undefined ? null : (toJsonSchema(node.input) ?? null),
     ]),
     edges: [...graph.edges].map(([source, edge]) => [source, edge.kind, [...edge.targets]]),
     interrupts: Object.entries(graph.interrupts).map(([key, declared]) => [
       key,
-      jsonSchemaOf(answerSchema(declared)) ?? null,
+      toJsonSchema(getAnswerSchema(declared)) ?? null,
     ]),
     inner: [...graph.nodes.values()].flatMap(({ name, subgraph }) =>
-      subgraph === undefined ? [] : [[name, subgraph.persistence, shapeOf(subgraph.graph, inside)]],
+      subgraph === undefined ? [] : [[name, subgraph.persistence, describeShape(subgraph.graph, path)]],
     ),
     tools: graph.tools.map((tool) => {
-      const inner = graphOfTool(tool)?.graph();
-      const own = [tool.spec.name, modelToolOf(tool.spec).inputSchema];
-      return inner === undefined ? own : [...own, shapeOf(inner, inside)];
+      const inner = getToolGraph(tool)?.graph();
+      const entry = [tool.spec.name, toModelTool(tool.spec).inputSchema];
+      return inner === undefined ? entry : [...entry, describeShape(inner, path)];
     }),
-    drawn: drawnShape(drawingOf(graph)),
+    drawn: describeMachineShape(getMachineDefinition(graph)),
   };
 }
 
-/** The states and events of a machine drawn by hand, its delays among them, and its actors with theirs. */
-function drawnShape(drawing: Drawing | undefined): Json {
-  if (drawing === undefined) return null;
-  const actors = [...drawing.actors].map(([name, actor]) => [
+/** Describes the states, events (including delays) and actors of a user-written machine. */
+function describeMachineShape(definition: MachineDefinition | undefined): Json {
+  if (definition === undefined) return null;
+  const actors = [...definition.actors].map(([name, actor]) => [
     name,
-    actor.kind === "promise" ? actor.effect : drawnShape(actor.drawing),
+    actor.kind === "promise" ? actor.effect : describeMachineShape(actor.definition),
   ]);
-  return { states: stateIds(drawing.machine), events: [...drawing.machine.events], actors };
+  return { states: listStateIds(definition.machine), events: [...definition.machine.events], actors };
 }

@@ -1,7 +1,7 @@
-/** What is wrong with a definition: each problem with a code, a place and a hint, all of them in one error. */
+/** Problems of a graph definition, each with a code, a node and a hint, reported in one error. */
 import { StatewrightError } from "../base/errors.ts";
 
-/** One thing that is wrong with a graph. */
+/** A problem of a graph definition. */
 export interface GraphProblem {
   readonly code:
     | "reserved_name"
@@ -38,12 +38,12 @@ export interface GraphProblem {
   readonly hint: string;
 }
 
-/** Throw `invalid_graph` with all problems of a definition, if there are any. */
-export function refuseProblems(kind: "graph" | "machine", name: string, problems: readonly GraphProblem[]): void {
+/** Throws `invalid_graph` with all problems of a definition, if any. */
+export function throwProblems(kind: "graph" | "machine", name: string, problems: readonly GraphProblem[]): void {
   if (problems.length === 0) return;
   throw new StatewrightError("invalid_graph", {
     what: `the ${kind} "${name}" has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}: ${problems.map((problem) => `${problem.message} (${problem.hint})`).join("; ")}`,
-    next: "Mend the definition",
+    next: "Fix the definition",
     place: { graph: name },
     details: problems,
   });

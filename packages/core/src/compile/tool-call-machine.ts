@@ -1,12 +1,12 @@
 /**
- * The life of one tool call as a machine: received → resolved → validated → admitted → started → before →
- * executing ⇄ retryWait, or waitingHuman → after → formatted → persisted → answered. A call that is refused, skipped or
- * cancelled passes the after hooks too, so that redaction and audit cannot be avoided, and ends answered like every other.
- * A call whose artifacts nobody keeps goes from formatted to answered.
+ * Lifecycle of a tool call as a machine: received → resolved → validated → admitted → started → before → executing ⇄
+ * retryWait, or waitingHuman → after → formatted → persisted → answered. Rejected, skipped and cancelled calls also
+ * pass the after hooks, so that redaction and audit cannot be bypassed, and end in `answered`. A call without an
+ * artifact store goes from formatted to answered.
  */
 import { type AnyStateMachine, createMachine } from "xstate";
 
-/** The states of a call, in the order of their first possible visit. */
+/** States of a call, in order of the first possible visit. */
 export type ToolCallState =
   | "received"
   | "resolved"
@@ -25,7 +25,7 @@ export type ToolCallState =
   | "persisted"
   | "answered";
 
-/** What moves a call on. */
+/** Events of a tool call. */
 export type ToolCallEvent =
   | "call.resolved"
   | "call.validated"
@@ -45,27 +45,27 @@ export type ToolCallEvent =
   | "call.persisted"
   | "call.answered";
 
-/** A run may be cancelled wherever a call waits for something: its turn, a hook, a person, its tool. */
-const cancelled = { "call.cancelled": "cancelled" };
+/** A run may be cancelled in every state where a call waits: for a slot, a hook, a person or the tool. */
+const cancelTransition = { "call.cancelled": "cancelled" };
 
-/** The machine that every call runs through. */
+/** Machine of every tool call. */
 export const toolCallMachine: AnyStateMachine = createMachine({
   id: "tool-call",
   initial: "received",
   states: {
     received: {
-      on: { "call.resolved": "resolved", "call.rejected": "rejected", "call.skipped": "skipped", ...cancelled },
+      on: { "call.resolved": "resolved", "call.rejected": "rejected", "call.skipped": "skipped", ...cancelTransition },
     },
     resolved: { on: { "call.validated": "validated", "call.rejected": "rejected" } },
     validated: { on: { "call.admitted": "admitted", "call.rejected": "rejected" } },
     admitted: { on: { "call.started": "started" } },
     started: { on: { "call.checking": "before" } },
     before: {
-      on: { "call.allowed": "executing", "call.asked": "waitingHuman", "call.settled": "after", ...cancelled },
+      on: { "call.allowed": "executing", "call.asked": "waitingHuman", "call.settled": "after", ...cancelTransition },
     },
-    waitingHuman: { on: { "call.decided": "executing", "call.settled": "after", ...cancelled } },
-    executing: { on: { "call.failed_attempt": "retryWait", "call.settled": "after", ...cancelled } },
-    retryWait: { on: { "call.retried": "executing", ...cancelled } },
+    waitingHuman: { on: { "call.decided": "executing", "call.settled": "after", ...cancelTransition } },
+    executing: { on: { "call.failed_attempt": "retryWait", "call.settled": "after", ...cancelTransition } },
+    retryWait: { on: { "call.retried": "executing", ...cancelTransition } },
     rejected: { on: { "call.settled": "after" } },
     skipped: { on: { "call.settled": "after" } },
     cancelled: { on: { "call.settled": "after" } },

@@ -1,49 +1,59 @@
-/** What the tools of a graph and the middleware around them need of it: questions and channels that it must declare. */
+/**
+ * Checks the requirements of tools and middleware against the graph: interrupts and channels that the graph must
+ * declare.
+ */
 import type { GraphDefinition } from "../define/graph.ts";
-import { graphOfTool } from "../define/graph-tool.ts";
+import { getToolGraph } from "../define/graph-tool.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
 import type { GraphProblem } from "./problem.ts";
 
-/** Questions that middleware and client-side tools ask, and channels of middleware, that are not declared. */
-export function toolClaimProblems(graph: GraphDefinition): GraphProblem[] {
+/** Returns undeclared interrupts of middleware and client-side tools, and undeclared channels of middleware. */
+export function findToolRequirementProblems(graph: GraphDefinition): GraphProblem[] {
   const problems = [
-    ...unmet(graph, graph.middleware, ""),
-    ...graph.tools.flatMap((tool) => clientProblem(graph, tool)),
+    ...findUnmetRequirements(graph, graph.middleware, ""),
+    ...graph.tools.flatMap((tool) => findClientToolProblem(graph, tool)),
   ];
   for (const { name: node, tools } of graph.nodes.values())
-    if (tools !== undefined) problems.push(...needsOf(graph, node, tools.middleware as readonly Middleware[]));
+    if (tools !== undefined)
+      problems.push(...findMissingDeclarations(graph, node, tools.middleware as readonly Middleware[]));
   return problems;
 }
 
-/** What the middleware of a graph needs of it and of the graphs inside it, where there are tool nodes. */
-function unmet(graph: GraphDefinition, middleware: readonly Middleware[], path: string): GraphProblem[] {
+/** Returns unmet requirements of graph middleware, in the tool nodes of the graph and of its inner graphs. */
+function findUnmetRequirements(
+  graph: GraphDefinition,
+  middleware: readonly Middleware[],
+  path: string,
+): GraphProblem[] {
   if (middleware.length === 0) return [];
-  const handed = middleware.filter(({ inherited }) => inherited !== true);
+  const passedDown = middleware.filter(({ inherited }) => inherited !== true);
   return [...graph.nodes.values()].flatMap(({ name, tools, subgraph }) => {
-    if (subgraph !== undefined) return unmet(subgraph.graph, handed, `${path}${name}.`);
+    if (subgraph !== undefined) return findUnmetRequirements(subgraph.graph, passedDown, `${path}${name}.`);
     if (tools === undefined) return [];
-    const inner = [...tools.defined].flatMap(([tool, { graph: given }]) => {
-      const inside = graphOfTool({ graph: given });
-      // One that is given later may not be there yet.
-      return inside === undefined || inside.isLater ? [] : unmet(inside.graph(), handed, `${path}${tool}.`);
+    const inner = [...tools.initialTools].flatMap(([tool, { graph: toolGraph }]) => {
+      const inside = getToolGraph({ graph: toolGraph });
+      // A lazy graph may not be defined yet.
+      return inside === undefined || inside.isLazy
+        ? []
+        : findUnmetRequirements(inside.graph(), passedDown, `${path}${tool}.`);
     });
-    return [...needsOf(graph, path + name, middleware), ...inner];
+    return [...findMissingDeclarations(graph, path + name, middleware), ...inner];
   });
 }
 
-function needsOf(
+function findMissingDeclarations(
   { name: graph, interrupts, state }: GraphDefinition,
   node: string,
   middleware: readonly Middleware[],
 ): GraphProblem[] {
-  return middleware.flatMap(({ name, asks = [], channels = {}, interrupts: own = {} }) => [
-    ...Object.keys(own)
+  return middleware.flatMap(({ name, asks = [], channels = {}, interrupts: declared = {} }) => [
+    ...Object.keys(declared)
       .filter((key) => !Object.hasOwn(interrupts, key))
       .map(
         (key): GraphProblem => ({
           code: "unknown_interrupt",
           node,
-          message: `the middleware "${name}" of the tool node "${node}" asks "${key}", which the graph "${graph}" does not declare`,
+          message: `the middleware "${name}" of the tool node "${node}" has the interrupt "${key}", which the graph "${graph}" does not declare`,
           hint: "add its interrupts to those of the graph: interrupts: { …, ...middleware.interrupts }",
         }),
       ),
@@ -53,7 +63,7 @@ function needsOf(
         (key): GraphProblem => ({
           code: "unknown_interrupt",
           node,
-          message: `the middleware "${name}" of the tool node "${node}" asks "${key}", which the graph "${graph}" does not declare`,
+          message: `the middleware "${name}" of the tool node "${node}" has the interrupt "${key}", which the graph "${graph}" does not declare`,
           hint: `add it to the graph's interrupts: { ${key}: approval }`,
         }),
       ),
@@ -63,20 +73,20 @@ function needsOf(
         (channel): GraphProblem => ({
           code: "unknown_channel",
           node,
-          message: `the middleware "${name}" of the tool node "${node}" keeps its facts in the channel "${channel}", which is not in the state of "${graph}"`,
+          message: `the middleware "${name}" of the tool node "${node}" stores its state in the channel "${channel}", which is not in the state of "${graph}"`,
           hint: "add its channels to the state: defineState({ …, ...middleware.channels })",
         }),
       ),
   ]);
 }
 
-function clientProblem({ name: graph, interrupts }: GraphDefinition, tool: GraphDefinition["tools"][number]) {
+function findClientToolProblem({ name: graph, interrupts }: GraphDefinition, tool: GraphDefinition["tools"][number]) {
   const { name, client } = tool.spec;
   if (client !== true || Object.hasOwn(interrupts, name)) return [];
   const problem: GraphProblem = {
     code: "unknown_interrupt",
     node: name,
-    message: `the tool "${name}" has no body, so its calls are questions under the key "${name}", which the graph "${graph}" does not declare`,
+    message: `the tool "${name}" has no body, so its calls are interrupts with the key "${name}", which the graph "${graph}" does not declare`,
     hint: `add it to the graph's interrupts: { ${name}: the schema of its answer }`,
   };
   return [problem];

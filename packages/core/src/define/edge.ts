@@ -1,47 +1,47 @@
-/** Edges: where control goes after a node. */
+/** Edges: the routes of control after a node. */
 
 import { checkOptions } from "../base/options.ts";
 
-/** Where a graph begins. */
+/** Entry point of a graph. */
 export const START = "__start__" as const;
 
-/** Where a graph ends. */
+/** End point of a graph. */
 export const END = "__end__" as const;
 
-/** A choice among declared targets, made by a function of the state. */
+/** Conditional edge: a function of the state chooses among declared targets. */
 export interface Route<State, Target extends string> {
   readonly kind: "route";
   readonly targets: readonly Target[];
   readonly choose: (state: State) => Target | readonly Target[];
-  /** Whether it may choose several targets at once. */
+  /** True when the function may choose several targets at once. */
   readonly many: boolean;
 }
 
-/** One task of `target` for each item that `select` gives. */
-export interface Sends<State, Target extends string, Input, Otherwise extends string = string> {
+/** Fan-out edge: one task of `target` for each item returned by `select`. */
+export interface FanOut<State, Target extends string, Input, Otherwise extends string = string> {
   readonly kind: "sends";
   readonly target: Target;
   readonly select: (state: State) => readonly Input[];
-  /** Where control goes when there are no items. */
+  /** Target when there are no items. */
   readonly otherwise?: Otherwise | undefined;
 }
 
-/** The targets that a node's own `goto` and `send` commands may name. */
-export interface Gotos<Target extends string> {
+/** Declared targets of a node's `goto` and `send` commands. */
+export interface CommandTargets<Target extends string> {
   readonly kind: "gotos";
   readonly targets: readonly Target[];
   readonly accepts?: (target: Target) => void;
 }
 
-/** An edge to a node that waits for every node with a join to it. */
+/** Join edge: the target waits for every node with a join to the target. */
 export interface Join<Target extends string> {
   readonly kind: "join";
   readonly target: Target;
 }
 
 /**
- * Choose the next node by a function of the state; only declared targets may be returned. With `many` it may return a list
- * of them, which run in parallel; without, one node runs at a time, and the graph's machine says so.
+ * Routes to the next node by a function of the state; only declared targets may be returned. With `many` (default
+ * false) the function may return a list of targets, which run in parallel; otherwise one node runs at a time.
  */
 export function route<const Target extends string, State, const Many extends boolean = false>(
   targets: readonly Target[],
@@ -52,22 +52,25 @@ export function route<const Target extends string, State, const Many extends boo
   return { kind: "route", targets, choose, many: options.many ?? false };
 }
 
-/** Start one task of `target` for each item; with no items control goes to `otherwise`, or the run fails with `empty_sends`. */
-export function sends<const Target extends string, State, Input, const Otherwise extends string = never>(
+/**
+ * Starts one task of `target` for each item. Without items control goes to `otherwise`, or the run fails with
+ * `empty_sends`.
+ */
+export function fanOut<const Target extends string, State, Input, const Otherwise extends string = never>(
   target: Target,
   select: (state: State) => readonly Input[],
   options: { readonly otherwise?: Otherwise } = {},
-): Sends<State, Target, Input, Otherwise> {
+): FanOut<State, Target, Input, Otherwise> {
   checkOptions("sends", options, ["otherwise"]);
   return { kind: "sends", target, select, otherwise: options.otherwise };
 }
 
-/** Declare where a node's `goto` and `send` commands may lead. A node that returns none of them ends its branch. */
-export function gotos<const Target extends string>(...targets: readonly Target[]): Gotos<Target> {
+/** Declares the targets of a node's `goto` and `send` commands. A node that returns no command ends its branch. */
+export function commandTargets<const Target extends string>(...targets: readonly Target[]): CommandTargets<Target> {
   return { kind: "gotos", targets };
 }
 
-/** Go to `target` when every node with a join to it has finished, once per round. */
+/** Routes to `target` when every node with a join to the target has finished, once per round. */
 export function join<const Target extends string>(target: Target): Join<Target> {
   return { kind: "join", target };
 }

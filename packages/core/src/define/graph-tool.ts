@@ -1,48 +1,51 @@
 /**
- * Graphs as tools: a tool whose call runs a graph. What the graph does is recorded on a line of its own, so that a call which
- * was cut short goes on where it stood; its questions come to whoever runs the outermost graph.
+ * Graphs as tools: a tool call that runs a graph. The graph has its own namespace, so that an interrupted call
+ * resumes from its last checkpoint; its interrupts are raised to the caller of the outermost graph.
  */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Usage } from "../model/message.ts";
 import {
   type ArgsOf,
   type DefinedTool,
-  type GivenBy,
   type ToolCall,
   type ToolDefinition,
   type ToolInput,
+  type ToolResultData,
   toolSpec,
 } from "../tool/definition/tool.ts";
 import type { ToolResult, ToolReturn } from "../tool/result.ts";
 import type { GraphDefinition, GraphTypes } from "./graph.ts";
 
-/** How deep calls of graphs may stand in one another where a tool does not say otherwise. */
-const usualDepth = 5;
+/** Default maximum nesting of graph tool calls. */
+const defaultMaxDepth = 5;
 
-/** What a graph that runs as a tool is bound to: the call, and what surrounds it. */
+/** Tool call of a graph tool, with the context and state of the calling graph. */
 export interface GraphCall<Context = unknown> {
   readonly callId: string;
-  /** The context of the graph that calls the tool. */
+  /** Context of the calling graph. */
   readonly context: Context;
-  /** The state of that graph when the call began, or goes on. */
+  /** State of the calling graph when the call started or resumed. */
   readonly state: unknown;
 }
 
-/** The same, with the state that the graph ended with: its private channels too, which its output does not show. */
-export interface EndedGraphCall<Context = unknown, State = unknown> extends GraphCall<Context> {
+/** Finished call of a graph tool, with the final state of the inner graph including private channels. */
+export interface FinishedGraphCall<Context = unknown, State = unknown> extends GraphCall<Context> {
   readonly ended: State;
 }
 
-/** The parts that it shares with every other tool. Its effect is no part: what may happen once is said by what is inside. */
-type UsualParts<Name extends string, Input extends ToolInput, Value> = Pick<
+/**
+ * Options shared with every other tool. `effect` is excluded: the nodes and tools of the inner graph declare their
+ * effects.
+ */
+type SharedToolOptions<Name extends string, Input extends ToolInput, Value> = Pick<
   ToolDefinition<Name, Input, Record<never, never>, Value>,
-  "name" | "input" | "output" | Exclude<keyof typeof graphToolParts, "maxDepth">
+  "name" | "input" | "output" | Exclude<keyof typeof graphToolOptionNames, "maxDepth">
 >;
 
-/** The options of a graph as a tool that go for whatever makes a tool of one, such as `agentTool`. */
-export const graphToolParts = {
+/** Options accepted by every builder of graph tools, such as `agentTool`. */
+export const graphToolOptionNames = {
   label: true,
   description: true,
   prepareArguments: true,
@@ -55,39 +58,42 @@ export const graphToolParts = {
   maxDepth: true,
 } as const;
 
-/** What `graphTool` takes beside the graph. */
+/** Options of `graphTool`, besides the graph. */
 export interface GraphToolOptions<
   Inner extends GraphTypes,
   Name extends string,
   Input extends ToolInput,
   Context,
   Value,
-> extends UsualParts<Name, Input, Value> {
-  /** What the graph is given, made from the arguments when the call begins; a call that goes on is not given it again. */
+> extends SharedToolOptions<Name, Input, Value> {
+  /** Creates the graph's input from the tool arguments when the call starts; not called again on resume. */
   readonly given: (args: ArgsOf<Input>, call: GraphCall<NoInfer<Context>>) => Inner["input"];
-  /** What the tool returns, made from the graph's output: text, an output, or data. A `ToolError` that it throws is the answer. */
+  /**
+   * Creates the tool result from the graph's output: text, an output, or data. A thrown `ToolError` becomes the
+   * result.
+   */
   readonly answer: (
     output: Inner["output"],
-    call: EndedGraphCall<NoInfer<Context>, Inner["state"]>,
+    call: FinishedGraphCall<NoInfer<Context>, Inner["state"]>,
   ) => ToolReturn<Value>;
-  /** What is told of a call that was stopped by a limit, beside that it was: what it had found by then. */
+  /** Describes the partial result of a call stopped by a limit; appended to the limit message. */
   readonly found?: (state: Inner["state"]) => string;
-  /** What of models the graph has used by then, whatever came of it: told with the call's result and its message. */
+  /** Returns the model usage of the graph so far, for any outcome; reported with the tool result and its message. */
   readonly usage?: (state: Inner["state"]) => Usage | undefined;
-  /** How many calls of graphs may stand in one another, this one included. Default 5. */
+  /** Maximum nesting of graph tool calls, including this call. Default 5. */
   readonly maxDepth?: number;
 }
 
-/** A graph, or what gives it when it is first called: so a graph may be a tool of its own. */
-export type GraphOrLater<Inner extends GraphTypes> =
+/** Graph, or a function that returns the graph on the first call; the function allows a graph as a tool of itself. */
+export type GraphOrFactory<Inner extends GraphTypes> =
   | (GraphDefinition & { readonly types?: Inner })
   | (() => GraphDefinition & { readonly types?: Inner });
 
-/** The graph of a tool, as the engine sees it. */
+/** Engine record of a graph tool. */
 export interface GraphToolRecord {
   readonly graph: () => GraphDefinition;
-  /** It is known only when it is asked for, and may be the very graph that has the tool. */
-  readonly isLater: boolean;
+  /** True when a function returns the graph on first use; the graph may contain the tool itself. */
+  readonly isLazy: boolean;
   readonly given: (args: never, call: never) => unknown;
   readonly answer: (output: never, call: never) => unknown;
   readonly found: ((state: never) => string) | undefined;
@@ -97,9 +103,11 @@ export interface GraphToolRecord {
 }
 
 /**
- * A graph as a tool. It gets the context of the graph that calls it, or what `context` makes of that; its questions are
- * answered as `tool.key`. Its effect is `idempotent`: begun again after a crash, a call does nothing twice that is recorded
- * inside. A `ToolError` that a node throws fails the attempt with its words; a retry goes on in that node. Throws what `defineTool` throws, and `invalid_option` for what is no graph and for mappings that are not functions.
+ * Creates a tool whose calls run a graph. The inner graph gets the context of the calling graph, or the result of
+ * `context`; answer its interrupts as `tool.key`. The effect is `idempotent`: a restarted call does not repeat
+ * recorded effects. A `ToolError` thrown by a node fails the attempt with its message; a retry resumes at that node.
+ * Throws the errors of `defineTool`, and `invalid_option` for an invalid graph and for mappings that are not
+ * functions.
  */
 export function graphTool<
   Inner extends GraphTypes,
@@ -107,7 +115,7 @@ export function graphTool<
   Input extends ToolInput,
   Value = unknown,
 >(
-  graph: GraphOrLater<Inner>,
+  graph: GraphOrFactory<Inner>,
   options: GraphToolOptions<Inner, Name, Input, Inner["given"], Value> & { readonly context?: undefined },
 ): DefinedTool<Name, ArgsOf<Input>, unknown, Inner["given"], Value>;
 export function graphTool<
@@ -117,14 +125,14 @@ export function graphTool<
   Context,
   Value = unknown,
 >(
-  graph: GraphOrLater<Inner>,
+  graph: GraphOrFactory<Inner>,
   options: GraphToolOptions<Inner, Name, Input, Context, Value> & {
     readonly context: (context: Context) => Inner["given"];
   },
 ): DefinedTool<Name, ArgsOf<Input>, unknown, Context, Value>;
 export function graphTool(
-  graph: GraphOrLater<GraphTypes>,
-  options: UsualParts<string, ToolInput, unknown> &
+  graph: GraphOrFactory<GraphTypes>,
+  options: SharedToolOptions<string, ToolInput, unknown> &
     Pick<GraphToolRecord, "given" | "answer"> & {
       readonly found?: (state: never) => string;
       readonly usage?: (state: never) => Usage | undefined;
@@ -139,35 +147,36 @@ export function graphTool(
     found,
     usage,
     context,
-    maxDepth = usualDepth,
+    maxDepth = defaultMaxDepth,
     prepareArguments,
     execution,
     ...parts
   } = options;
   const spec = toolSpec({ ...parts, ...(execution === undefined ? {} : { execution }), effect: "idempotent" });
   const { name } = spec;
-  refuseUnfit(name, graph, { given, answer, found, usage, context, maxDepth });
-  const record: GraphToolRecord = { ...graphOrLater(name, graph), given, answer, found, usage, context, maxDepth };
+  checkGraphToolOptions(name, graph, { given, answer, found, usage, context, maxDepth });
+  const record: GraphToolRecord = { ...resolveGraph(name, graph), given, answer, found, usage, context, maxDepth };
   return Object.freeze({
     name,
     spec,
-    call: runsElsewhere,
+    call: refuseDirectCall,
     graph: record,
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
     is: (call: ToolCall): call is ToolCall & { readonly name: string } => call.name === name,
-    gave: (result: ToolResult): result is ToolResult & GivenBy<string, unknown, unknown> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<string, unknown, unknown> =>
+      result.name === name,
   });
 }
 
-/** The graph that runs in a tool's calls; undefined for any other tool. */
-export function graphOfTool(tool: { readonly graph?: object | undefined } | undefined): GraphToolRecord | undefined {
+/** Returns the graph record of a graph tool; undefined for any other tool. */
+export function getToolGraph(tool: { readonly graph?: object | undefined } | undefined): GraphToolRecord | undefined {
   return tool?.graph as GraphToolRecord | undefined;
 }
 
-const names = optionNames<
+const names = listOptionNames<
   GraphToolOptions<GraphTypes, string, ToolInput, unknown, unknown> & { readonly context?: unknown }
 >({
-  ...graphToolParts,
+  ...graphToolOptionNames,
   name: true,
   input: true,
   output: true,
@@ -178,23 +187,23 @@ const names = optionNames<
   context: true,
 });
 
-/** A graph that is given later is looked at when it is first asked for. */
-function graphOrLater(tool: string, graph: GraphOrLater<GraphTypes>): Pick<GraphToolRecord, "graph" | "isLater"> {
-  if (typeof graph !== "function") return { graph: () => graph, isLater: false };
-  let known: GraphDefinition | undefined;
-  const later = (): GraphDefinition => {
-    known ??= checkedGraph(tool, graph());
-    return known;
+/** Resolves the graph. The graph of a function is created and checked on first use. */
+function resolveGraph(tool: string, graph: GraphOrFactory<GraphTypes>): Pick<GraphToolRecord, "graph" | "isLazy"> {
+  if (typeof graph !== "function") return { graph: () => graph, isLazy: false };
+  let resolved: GraphDefinition | undefined;
+  const getGraph = (): GraphDefinition => {
+    resolved ??= checkGraph(tool, graph());
+    return resolved;
   };
-  return { graph: later, isLater: true };
+  return { graph: getGraph, isLazy: true };
 }
 
-function checkedGraph(tool: string, graph: unknown): GraphDefinition {
+function checkGraph(tool: string, graph: unknown): GraphDefinition {
   if (isGraph(graph)) return graph;
-  throw unfit(
-    `the graph of the tool "${tool}"`,
+  throw createInvalidOptionError(
+    `the graph of tool "${tool}"`,
     graph,
-    "what defineGraph or createAgent gives, or a function that gives it",
+    "the result of defineGraph or createAgent, or a function that returns it",
   );
 }
 
@@ -202,20 +211,24 @@ function isGraph(value: unknown): value is GraphDefinition {
   return typeof value === "object" && value !== null && "nodes" in value && value.nodes instanceof Map;
 }
 
-function refuseUnfit(
+function checkGraphToolOptions(
   tool: string,
   graph: unknown,
-  { given, answer, found, usage, context, maxDepth }: Omit<GraphToolRecord, "graph" | "isLater">,
+  { given, answer, found, usage, context, maxDepth }: Omit<GraphToolRecord, "graph" | "isLazy">,
 ): void {
-  if (typeof graph !== "function") checkedGraph(tool, graph);
+  if (typeof graph !== "function") checkGraph(tool, graph);
   for (const [name, mapping] of Object.entries({ given, answer, found, usage, context }))
     if (typeof mapping !== "function" && (mapping !== undefined || name === "given" || name === "answer"))
-      throw unfit(`${name} of the tool "${tool}"`, mapping, `${name}: (${argument[name] ?? ""}) => …`);
+      throw createInvalidOptionError(
+        `${name} of tool "${tool}"`,
+        mapping,
+        `${name}: (${parameterNames[name] ?? ""}) => …`,
+      );
   if (!(Number.isInteger(maxDepth) && maxDepth >= 1))
-    throw unfit(`maxDepth of the tool "${tool}"`, maxDepth, "a whole number from 1");
+    throw createInvalidOptionError(`maxDepth of tool "${tool}"`, maxDepth, "an integer ≥ 1");
 }
 
-const argument: Readonly<Record<string, string>> = {
+const parameterNames: Readonly<Record<string, string>> = {
   given: "args",
   answer: "output",
   found: "state",
@@ -223,13 +236,13 @@ const argument: Readonly<Record<string, string>> = {
   context: "context",
 };
 
-function unfit(what: string, given: unknown, wanted: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `${what} is ${describeValue(given)}`, next: `Give ${wanted}` });
+function createInvalidOptionError(what: string, value: unknown, wanted: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `${what} is ${describeValue(value)}`, next: `Give ${wanted}` });
 }
 
-function runsElsewhere(): never {
+function refuseDirectCall(): never {
   throw new StatewrightError("machine_failed", {
-    what: "the body of a tool that is a graph was called",
-    next: "Give the graph or the agent that holds the tool to run: the engine runs inner graphs itself",
+    what: "the body of a graph tool was called directly",
+    next: "Pass the graph or the agent that has the tool to run: the engine runs inner graphs itself",
   });
 }

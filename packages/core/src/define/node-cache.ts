@@ -1,19 +1,19 @@
-/** The cache of nodes: a place that keeps results by key, and one in memory. */
+/** Node cache: the contract of result caches by key, and an implementation in memory. */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 
-/** A kept result. */
+/** Cached result. */
 export interface CacheEntry {
-  /** The result, encoded. */
+  /** Encoded result. */
   readonly text: string;
-  /** Milliseconds since the epoch from which on it counts no more; absent: never. */
+  /** Expiry time in milliseconds since the epoch; absent: never. */
   readonly expiresAt?: number | undefined;
 }
 
 /**
- * A place for results of nodes, which may be shared by threads and processes. Who asks decides whether an entry is still
- * good: a place may drop any entry at any time, and need not look at `expiresAt`. One that fails is a miss.
+ * Cache of node results, shareable between threads and processes. The caller checks `expiresAt`: a cache may drop any
+ * entry at any time and may ignore `expiresAt`. A cache error counts as a miss.
  */
 export interface NodeCache {
   get(key: string): CacheEntry | undefined | Promise<CacheEntry | undefined>;
@@ -21,14 +21,14 @@ export interface NodeCache {
   delete(key: string): void | Promise<void>;
 }
 
-/** A cache in memory; when `maxEntries` (default 1,000) are there, the one that was put first makes room. */
+/** Creates a cache in memory; evicts the oldest entry above `maxEntries` (default 1,000). */
 export function memoryCache(options: { readonly maxEntries?: number } = {}): NodeCache {
   checkOptions("memoryCache", options, ["maxEntries"]);
   const { maxEntries = 1_000 } = options;
   if (!Number.isInteger(maxEntries) || maxEntries < 1)
     throw new StatewrightError("invalid_option", {
-      what: `maxEntries of memoryCache is ${describeValue(maxEntries)}`,
-      next: "Give a whole number from 1",
+      what: `memoryCache: maxEntries must be an integer ≥ 1, got ${describeValue(maxEntries)}`,
+      next: "Pass an integer ≥ 1",
     });
   const entries = new Map<string, CacheEntry>();
   return {

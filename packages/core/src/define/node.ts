@@ -1,10 +1,10 @@
-/** Nodes: what runs. A body reads the state and returns what it changes; a task node also takes an input of its own. */
+/** Nodes. A body reads the state and returns changes; an input node also takes its own input. */
 import type { EffectClass } from "../base/effect.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { OpenLongTerm } from "../base/long-term.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
@@ -16,18 +16,18 @@ import type { Middleware } from "../tool/policy/middleware.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { NodeCache } from "./node-cache.ts";
 
-/** What a recorded step inside a node gets. */
+/** Runtime of a recorded step inside a node. */
 export interface StepRuntime {
   readonly signal: AbortSignal;
-  /** The same in every attempt and after every resume: give it to the other side. */
+  /** The same in every attempt and after every resume. Pass the key to external services. */
   readonly idempotencyKey: string;
-  /** The long-term store, as in the body. What the step puts is recorded with its result. */
+  /** Long-term store, as in the body. Puts of the step are recorded with its result. */
   readonly longTerm: OpenLongTerm;
 }
 
 /**
- * A call of a model: which, with what, and the middleware whose model hooks stand around it. Without `retry` a request is made
- * once; what middleware says of `retry`, `timeouts` and `fallback` (its `modelCall`) stands above what the call says.
+ * Model call: the model, the request, and middleware with model hooks. Without `retry` a request is made once;
+ * `retry`, `timeouts` and `fallback` in a middleware's `modelCall` take precedence over those of the call.
  */
 export interface ModelCall extends ModelCallPolicy {
   readonly model: Model;
@@ -35,34 +35,40 @@ export interface ModelCall extends ModelCallPolicy {
   readonly middleware?: readonly Middleware[];
 }
 
-/** A turn of an agent: a call of a model with the hooks at the two ends of the agent's run. The state has the channel `messages`. */
+/**
+ * Turn of an agent: a model call with the hooks at both ends of the agent's run. The state needs the channel
+ * `messages`.
+ */
 export interface AgentTurn {
-  /** Middleware whose `beforeAgent` and `afterAgent` hooks stand around the run of the agent. */
+  /** Middleware whose `beforeAgent` and `afterAgent` hooks apply to the agent's run. */
   readonly middleware?: readonly Middleware[];
-  /** Make the call, from the state as `beforeAgent` has left it. It is made anew in every attempt and after every resume. */
+  /** Creates the model call from the state after `beforeAgent`; called in every attempt and after every resume. */
   readonly prepare: (state: never) => ModelCall | Promise<ModelCall>;
-  readonly ends: AgentEnds;
+  readonly ends: AgentEndCheck;
   readonly limit?: TurnLimit | undefined;
 }
 
-/** How often an agent may ask its model between two words of people; then it ends with these. */
+/** Maximum number of model calls between two user messages; the agent then ends with this text. */
 export interface TurnLimit {
   readonly turns: number;
   readonly text: string;
   readonly ended: AgentEnd;
 }
 
-/** Tells how an agent ends in a state, which holds the answer; nothing where it goes on. Asked where there are `afterAgent` hooks, but not of an answer that calls tools: an agent answers calls before it ends. */
-export type AgentEnds = (state: never) => AgentEnd | undefined | Promise<AgentEnd | undefined>;
+/**
+ * Returns how an agent ends in a state that holds the answer; undefined to continue. Called only with `afterAgent`
+ * hooks, and not for an answer with tool calls: an agent answers tool calls before its end.
+ */
+export type AgentEndCheck = (state: never) => AgentEnd | undefined | Promise<AgentEnd | undefined>;
 
-/** What follows the key of a question: its payload, which may be left out where none is declared. */
-export type Shown<Payload> = [Payload] extends [never]
+/** Options after an interrupt's key: the payload, optional when none is declared. */
+export type InterruptArgs<Payload> = [Payload] extends [never]
   ? [options?: { readonly payload?: unknown }]
   : undefined extends Payload
     ? [options?: { readonly payload?: Payload }]
     : [options: { readonly payload: Payload }];
 
-/** What a node's body gets beside the state. */
+/** Runtime of a node's body. */
 export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly context: Context;
   readonly run: RunIdentity;
@@ -71,49 +77,51 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly signal: AbortSignal;
   readonly clock: Clock;
   /**
-   * A namespace of the long-term store: `longTerm("users", id)`. What the body puts is saved in the transaction of its superstep, or not at all;
-   * until then it is seen here only. A recorded step puts through its own. Fails with `missing_store` without a store.
+   * Namespace of the long-term store: `longTerm("users", id)`. Puts of the body are saved in the transaction of its
+   * superstep, and are visible only here until then. A recorded step has its own `longTerm`. Fails with
+   * `missing_store` without a store.
    */
   readonly longTerm: OpenLongTerm;
   /**
-   * Ask a person and wait: the process may end meanwhile. The body starts again from its first line when the answer is
-   * there and gets it from here; until then this promise never settles (and `finally` does not run). It rejects with
-   * `interrupt_expired` when the time of the question was over and no answer is declared for that. Several questions of
-   * one key in a task are told apart by what they show. One that cannot be asked fails the node, also inside try/catch.
+   * Raises an interrupt and waits for the answer; the process may end meanwhile. After the answer the body restarts
+   * from its first line, and this call resolves with the answer; until then the promise stays pending (and `finally`
+   * does not run). Rejects with `interrupt_expired` after the expiry when no answer is declared for expiry.
+   * Interrupts with the same key in a task are distinguished by their payload. An invalid interrupt fails the node,
+   * also inside try/catch.
    */
   readonly interrupt: <Key extends keyof Interrupts & string>(
     key: Key,
-    ...shown: Shown<PayloadOf<Interrupts[Key]>>
+    ...shown: InterruptArgs<PayloadOf<Interrupts[Key]>>
   ) => Promise<AnswerOf<Interrupts[Key]>>;
-  /** Run `work` once across resumes and crashes and hand back its recorded result. A key stands once in a task. */
+  /** Runs `work` once across resumes and crashes and returns its recorded result. A key is unique in a task. */
   readonly step: <Value>(
     key: string,
     work: (at: StepRuntime) => Value | Promise<Value>,
     options?: StepOptions,
   ) => Promise<Value>;
   /**
-   * Ask a model, as a recorded step: its text streams on the run's events, and a finished answer is not asked for again
-   * after a crash. `key` tells several calls of one task apart; the default is `model`. What the hooks of its middleware write
-   * becomes part of the node's result.
+   * Calls a model as a recorded step: text streams as run events, and a finished answer is not requested again after
+   * a crash. `key` distinguishes several calls of one task; default `model`. Writes of middleware hooks become part
+   * of the node's result.
    */
   readonly model: (call: ModelCall | AgentTurn, key?: string) => Promise<AssistantMessage>;
-  /** Say in one line what is being done. */
+  /** Emits a one-line progress message. */
   readonly progress: (text: string) => void;
-  /** Send an event of your own on the run's stream; it is not kept. */
+  /** Emits a custom event on the run's stream; not persisted. */
   readonly emit: (name: string, payload: Json) => void;
-  /** Show that the body is alive, where an `idleTimeoutMs` watches it. Progress, events and finished steps show it too. */
+  /** Resets `idleTimeoutMs`. Progress, events and finished steps also reset the timeout. */
   readonly heartbeat: () => void;
 }
 
-/** How a recorded step is treated. */
+/** Options of a recorded step. */
 export interface StepOptions {
-  /** What may happen after a crash in its middle; default `idempotent`. */
+  /** Behavior after a crash during the step; default `idempotent`. */
   readonly effect?: EffectClass;
-  /** How it is named in events; default its key. */
+  /** Name in events; default: the key. */
   readonly name?: string;
 }
 
-/** What a body may return: nothing, a partial state, a list of them, a recipe, or a command. */
+/** Return value of a body: nothing, a partial state, a list, a recipe, or a command. */
 export type NodeReturn<State, Update> =
   | undefined
   | void
@@ -123,22 +131,22 @@ export type NodeReturn<State, Update> =
   | Send
   | readonly (Update | Recipe<State> | Goto<string, Update> | Send)[];
 
-/** The body of a node. */
+/** Body of a node. */
 export type NodeBody<State, Update, Context, Interrupts extends InterruptShape> = (
   state: State,
   runtime: NodeRuntime<Context, Interrupts>,
 ) => NodeReturn<State, Update> | Promise<NodeReturn<State, Update>>;
 
-/** What the error handler of a node gets beside the state: the failure, and what a body gets. */
+/** Runtime of a node's error handler: the runtime of a body, and the failure. */
 export interface FailureRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape, Input = unknown>
   extends NodeRuntime<Context, Interrupts> {
-  /** The last failure; its `cause` is what the body threw. After a resume it is made again from its record. */
+  /** Last failure; its `cause` is the error thrown by the body. Recreated from its record after a resume. */
   readonly error: StatewrightError;
-  /** What the failed task was given; undefined for a node that takes no input. */
+  /** Input of the failed task; undefined for a node without input. */
   readonly input: Input;
 }
 
-/** What stands in for a node's result after its last attempt has failed. */
+/** Handler after the last failed attempt; its return value replaces the node's result. */
 export type ErrorHandler<
   State,
   Update,
@@ -148,57 +156,71 @@ export type ErrorHandler<
   Returned = NodeReturn<State, Update>,
 > = (state: State, failure: FailureRuntime<Context, Interrupts, Input>) => Returned | Promise<Returned>;
 
-/** When a node's result is taken from a cache instead of running its body. */
+/** Cache policy of a node: a cached result replaces a run of the body. */
 export interface CachePolicy<State, Input = unknown> {
-  /** Equal texts mean equal results, among the tasks of this node in this version of the graph. */
+  /**
+   * Returns the cache key. Equal keys mean equal results, among the tasks of this node in this version of the graph.
+   */
   readonly key: (state: State, input: Input) => string;
-  /** How long a result is good for, in milliseconds; without end when absent. */
+  /** Lifetime of a result in milliseconds; default: no limit. */
   readonly ttlMs?: number;
-  /** Where results are kept; by default in memory, as long as the graph. */
+  /** Cache to use; default: in memory, as long as the graph exists. */
   readonly store?: NodeCache;
 }
 
-/** What a node and the `defaults` of a graph may both say. */
+/** Policy of attempts, for a node or for the `defaults` of a graph. */
 export interface AttemptPolicy {
-  /** Try a failed body again. Programming errors such as TypeError are not tried again unless `on` says so. */
+  /** Retries a failed body. Programming errors such as TypeError are retried only with `on`. */
   readonly retry?: RetryPolicy;
-  /** Time limit of one attempt in milliseconds. */
+  /** Timeout of one attempt in milliseconds. */
   readonly timeoutMs?: number;
-  /** How long one attempt may go without a sign of life, in milliseconds: a heartbeat, progress, an event, a finished step, a part of a model's answer. */
+  /**
+   * Maximum idle time of one attempt in milliseconds. A heartbeat, progress, an event, a finished step, or a chunk of
+   * a model's answer resets the idle time.
+   */
   readonly idleTimeoutMs?: number;
 }
 
-/** How a node is run. */
+/** Policy of a node. */
 export interface NodePolicy extends AttemptPolicy {
   /**
-   * What may happen after a crash in the body's middle; default `idempotent`: it runs again. The start of a `once` body is
-   * saved before it begins; a body that started and has no result is not run again until a person has said what happened.
+   * Behavior after a crash during the body; default `idempotent`: the body runs again. The start of a `once` body is
+   * saved first; a started body without a result does not run again until a user reports the outcome.
    */
   readonly effect?: EffectClass;
-  /** Run only when nothing else is runnable, once for all that led here meanwhile. */
+  /** Defers the node until no other node is runnable; then runs once for all sources. */
   readonly defer?: boolean;
 }
 
-/** What a node may do, body and error handler alike, where it says so: then types, pictures and `checkGraph` know it, and nothing else is let through. */
+/**
+ * Declared interrupts and writes of a node, for the body and the error handler. Types, pictures and `checkGraph` use
+ * the declaration, and the engine enforces the declaration.
+ */
 export interface NodeClaims<State, Interrupts extends InterruptShape, Written extends string = keyof State & string> {
-  /** Keys of the questions that it may ask; all that the graph declares when absent. Another fails with `unknown_interrupt`. */
+  /**
+   * Keys of the allowed interrupts; default: all interrupts of the graph. Any other key fails with
+   * `unknown_interrupt`.
+   */
   readonly asks?: readonly (keyof Interrupts & string)[];
-  /** Channels that it may write; all of the state when absent. Another fails with `undeclared_write`. */
+  /** Writable channels; default: all channels. Any other channel fails with `undeclared_write`. */
   readonly writes?: readonly Written[];
 }
 
-/** A node with a policy. */
+/** Node with a policy. */
 export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape>
   extends NodePolicy,
     NodeClaims<State, Interrupts> {
   readonly run: NodeBody<State, Update, Context, Interrupts>;
   readonly cache?: CachePolicy<State>;
-  /** Called after the last attempt has failed; what it returns is the node's result. Its own failure fails the run. */
+  /**
+   * Called after the last failed attempt; the return value is the node's result. An error in the handler fails the
+   * run.
+   */
   readonly onError?: ErrorHandler<State, Update, Context, Interrupts>;
 }
 
-/** A node that receives sends: each task has an input of its own, of which only the body knows the parsed type. */
-export interface TaskNode<
+/** Node that receives sends: each task has its own input, whose parsed type is visible only in the body. */
+export interface InputNode<
   State,
   Update,
   Context,
@@ -210,15 +232,18 @@ export interface TaskNode<
     NodeClaims<State, Interrupts, Written> {
   readonly kind: "task";
   readonly input: Schema<Given, unknown>;
-  /** Its runtime has the `input` too. The type does not say so: with the parameters of {@link NodeBody} a node with a policy gets theirs. */
+  /**
+   * The runtime also has `input`. The type omits `input`: with the parameters of {@link NodeBody} the compiler infers
+   * parameter types for nodes with a policy.
+   */
   readonly run: (state: State, runtime: NodeRuntime<Context, Interrupts>) => Returned | Promise<Returned>;
   readonly cache?: CachePolicy<State>;
-  /** As with {@link run}, the type leaves out what the input is. */
+  /** Like {@link run}, the type omits the input. */
   readonly onError?: ErrorHandler<State, Update, Context, Interrupts, unknown, Returned>;
 }
 
-/** How a task node is run; its cache and its error handler know the input. */
-export interface TaskPolicy<
+/** Policy of an input node; its cache and error handler have the input type. */
+export interface InputNodePolicy<
   State,
   Update,
   Context,
@@ -232,9 +257,9 @@ export interface TaskPolicy<
   readonly onError?: ErrorHandler<State, Update, Context, Interrupts, Input, Handled>;
 }
 
-/** The options of a node's policy, whatever its body is. */
-export const policyNames: readonly string[] = optionNames<
-  TaskPolicy<unknown, unknown, unknown, InterruptShape, unknown, unknown, never>
+/** Option names of a node's policy, for every kind of body. */
+export const policyOptionNames: readonly string[] = listOptionNames<
+  InputNodePolicy<unknown, unknown, unknown, InterruptShape, unknown, unknown, never>
 >({
   retry: true,
   timeoutMs: true,
@@ -247,8 +272,8 @@ export const policyNames: readonly string[] = optionNames<
   onError: true,
 });
 
-/** A node that receives sends; `input` is the schema of what a task is given. */
-export function task<
+/** Declares a node that receives sends; `input` is the schema of a task's input. */
+export function inputNode<
   S extends Schema,
   State,
   Update,
@@ -263,10 +288,10 @@ export function task<
     state: State,
     runtime: NodeRuntime<Context, Interrupts> & { readonly input: SchemaOutput<S> },
   ) => Returned | Promise<Returned>,
-  policy: TaskPolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled, Written> = {},
-): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>, Written> {
-  type Node = TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled, Written>;
-  checkOptions("the policy of a task node", policy, policyNames);
+  policy: InputNodePolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled, Written> = {},
+): InputNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>, Written> {
+  type Node = InputNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled, Written>;
+  checkOptions("the policy of an input node", policy, policyOptionNames);
   const { cache, onError, ...rest } = policy;
   return {
     kind: "task",

@@ -1,24 +1,25 @@
-/** Subgraphs: a graph as the body of a node of another. Its state is its own; what goes in and what comes out is mapped. */
+/** Subgraphs: a graph as the body of a node. The inner state is separate; input and output are mapped. */
 import { StatewrightError } from "../base/errors.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes, SubgraphRecord } from "./graph.ts";
 import type { NodeReturn } from "./node.ts";
 
 /**
- * What becomes of the inner state. `per-call` (default): every call begins anew, and its steps are saved, so that it goes on
- * where it stood. `kept`: the same, and a call begins with the state that the one before it left. `none`: nothing of it is
- * saved; after a crash the call begins again, so that it may neither ask a person nor do anything `once`.
+ * Persistence of the inner state. `per-call` (default): each call starts with a new state, its steps are saved, and a
+ * call resumes from its last checkpoint. `per-thread`: as `per-call`, and a call starts with the final state of the
+ * previous call. `none`: no inner state is saved; after a crash the call starts again, so that interrupts and `once`
+ * effects are not allowed.
  */
 export type SubgraphPersistence = "per-call" | "kept" | "none";
 
-/** How a subgraph is bound to the graph around it. */
+/** Mapping of a subgraph to its parent graph. */
 export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input, Returned> {
-  /** What a call is given, made from the outer state when the call begins; a call that goes on is not given it again. */
+  /** Creates the inner input from the outer state when a call starts; not called again on resume. */
   readonly input: (state: State, outer: { readonly context: Context; readonly input: Input }) => Inner["input"];
   /**
-   * What the outer node returns, made from the output of the inner graph: an update, a command, or nothing. `input` is what the
-   * task was given, where it was given something. `ended` is the state that the inner graph ended with: its private channels
-   * too, which its output does not show.
+   * Creates the return value of the outer node from the output of the inner graph: an update, a command, or nothing.
+   * `input` is the input of the task, if any. `ended` is the final state of the inner graph, including private
+   * channels.
    */
   readonly output: (
     output: Inner["output"],
@@ -27,15 +28,16 @@ export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input
   readonly persistence?: SubgraphPersistence;
 }
 
-/** The body of a node that is a graph. `inner` exists only in types. */
+/** Node body that runs a graph. `inner` exists only in types. */
 export interface SubgraphBody<Inner extends GraphTypes, State, Context, Input, Returned> {
   (state: State, runtime: { readonly context: Context; readonly input?: Input }): Promise<Awaited<Returned>>;
   readonly inner?: Inner;
 }
 
 /**
- * A graph as the body of a node. It gets the context of the graph around it, or what `context` makes of it; its questions
- * are answered as `node.key`. Throws `invalid_option` for what is no graph and for mappings that are not functions.
+ * Creates a node body that runs a graph. The inner graph gets the context of its parent graph, or the result of
+ * `context`; answer its interrupts as `node.key`. Throws `invalid_option` for an invalid graph and for mappings that
+ * are not functions.
  */
 export function subgraph<Inner extends GraphTypes, State, Input, Returned extends NodeReturn<State, unknown>>(
   graph: GraphDefinition & { readonly types?: Inner },
@@ -56,48 +58,44 @@ export function subgraph(
 ): SubgraphBody<GraphTypes, never, never, never, unknown> {
   const { input, output, context, persistence = "per-call" } = options;
   checkOptions("subgraph", options, names);
-  refuseUnfit(graph, { input, output, context, persistence });
+  checkSubgraph(graph, { input, output, context, persistence });
   const record: SubgraphRecord = { graph, persistence, input, output, ...(context === undefined ? {} : { context }) };
-  return Object.assign(() => runsElsewhere(graph.name), { [key]: record });
+  return Object.assign(() => refuseDirectCall(graph.name), { [key]: record });
 }
 
-/** What `subgraph` made of a body, or undefined for any other. */
-export function subgraphOf(body: object): SubgraphRecord | undefined {
+/** Returns the subgraph record of a body created by `subgraph`; undefined for any other body. */
+export function getSubgraph(body: object): SubgraphRecord | undefined {
   return (body as { readonly [key]?: SubgraphRecord })[key];
 }
 
 const key: unique symbol = Symbol.for("statewright.subgraph") as never;
 
-const names = optionNames<Omit<SubgraphRecord, "graph">>({
+const names = listOptionNames<Omit<SubgraphRecord, "graph">>({
   input: true,
   output: true,
   context: true,
   persistence: true,
 });
 
-function refuseUnfit(
+function checkSubgraph(
   graph: GraphDefinition,
   { input, output, context, persistence }: Omit<SubgraphRecord, "graph" | "context"> & { readonly context: unknown },
 ): void {
   const refuse = (what: string, next: string): never => {
     throw new StatewrightError("invalid_option", { what, next });
   };
-  if (!(graph?.nodes instanceof Map))
-    refuse("subgraph got something that is not a graph", "Give it what defineGraph gives");
-  const of = `the subgraph "${graph.name}"`;
-  for (const [name, given] of Object.entries({ input, output, context }))
-    if (typeof given !== "function" && (name !== "context" || given !== undefined))
-      refuse(
-        `the ${name} of ${of} is not a function`,
-        `Give ${name}: (${name === "output" ? "output" : "state"}) => …`,
-      );
+  if (!(graph?.nodes instanceof Map)) refuse("subgraph: expected a graph", "Pass the result of defineGraph");
+  const subject = `subgraph "${graph.name}"`;
+  for (const [name, mapping] of Object.entries({ input, output, context }))
+    if (typeof mapping !== "function" && (name !== "context" || mapping !== undefined))
+      refuse(`${subject}: ${name} is not a function`, `Use ${name}: (${name === "output" ? "output" : "state"}) => …`);
   if (!["per-call", "kept", "none"].includes(persistence))
-    refuse(`the persistence of ${of} is ${JSON.stringify(persistence)}`, 'Give "per-call", "kept" or "none"');
+    refuse(`${subject}: persistence is ${JSON.stringify(persistence)}`, 'Use "per-call", "per-thread" or "none"');
 }
 
-function runsElsewhere(name: string): never {
+function refuseDirectCall(name: string): never {
   throw new StatewrightError("machine_failed", {
-    what: `the body of the subgraph "${name}" was called`,
-    next: "Give the graph that holds it to run: the engine runs inner graphs itself",
+    what: `the body of the subgraph "${name}" was called directly`,
+    next: "Pass the parent graph to run: the engine runs inner graphs itself",
   });
 }

@@ -1,20 +1,20 @@
-/** Looking back: the checkpoints of a thread, newest first, each with what it changed and what came next. */
+/** Reads the checkpoints of a thread, newest first, each with its changes and next nodes. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { deepFreeze } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, CheckpointSource, Task } from "../checkpoint/checkpoint.ts";
-import { deltaOf } from "../checkpoint/codec/saved-state.ts";
-import { controlOf } from "../checkpoint/control.ts";
+import { parseDelta } from "../checkpoint/codec/saved-state.ts";
+import { parseControl } from "../checkpoint/control.ts";
 import type { CheckpointWithDeltas, Store, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { callsOf, type Message } from "../model/message.ts";
-import { callSegment } from "../run/conversation/pending-calls.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/session/check-run-options.ts";
-import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
+import { listToolCalls, type Message } from "../model/message.ts";
+import { toCallSegment } from "../run/conversation/pending-calls.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 
 /** One saved superstep. */
@@ -24,51 +24,54 @@ export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
   readonly branch: string;
   readonly step: number;
   readonly source: CheckpointSource;
-  /** The first of {@link nodes}; absent for an input, an edit or a fork. */
+  /** First of {@link nodes}; undefined for an input, an edit or a fork. */
   readonly node: Types["nodes"] | undefined;
-  /** The nodes whose results it holds. */
+  /** Nodes whose results are in the checkpoint. */
   readonly nodes: readonly Types["nodes"][];
-  /** The nodes that run next; `END` when the graph has finished there. */
+  /** Nodes that run next; `END` if the graph has finished. */
   readonly next: readonly (Types["nodes"] | typeof END)[];
-  /** What changed, by channel. */
+  /** Changes by channel. */
   readonly changes: { readonly [Channel in keyof Types["state"]]?: Delta };
   readonly run: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly durationMs: number;
-  /** Bytes of what changed, as saved. */
+  /** Size of the saved changes in bytes. */
   readonly bytes: number;
 }
 
-/** What `history` takes. */
+/** Options of `getHistory`. */
 export interface HistoryOptions<Nodes extends string = string> {
   readonly store: Store;
   readonly thread: string;
-  /** The branch whose line is followed, through the branches that it came from; the head branch by default. */
+  /** Branch to follow, through its parent branches; default: the head branch. */
   readonly branch?: string;
-  /** The node or the tool that holds the graph, as `research` or `outer.research`: the checkpoints of its calls. For the outermost graph absent. */
-  readonly within?: string;
-  /** Start before this checkpoint. */
+  /**
+   * Node or tool path of an inner graph, such as `research` or `outer.research`, to read the checkpoints of its
+   * calls; default: the outermost graph.
+   */
+  readonly nesting?: string;
+  /** Exclusive upper bound of checkpoint ids. */
   readonly before?: number;
-  /** Only checkpoints that hold results of one of these nodes. */
+  /** Only checkpoints with results of one of these nodes. */
   readonly nodes?: readonly Nodes[];
-  /** Only checkpoints that were written for one of these reasons. */
+  /** Only checkpoints of these sources. */
   readonly sources?: readonly CheckpointSource[];
   /** Only checkpoints of this run. */
   readonly run?: string;
-  /** Only checkpoints written at or after, and at or before, these times, in milliseconds since the epoch. */
+  /** Only checkpoints in this time range, inclusive, in milliseconds since the epoch. */
   readonly since?: number;
   readonly until?: number;
-  /** Checkpoints that one read of the store fetches. Default 50. */
+  /** Checkpoints per store read. Default 50. */
   readonly pageSize?: number;
   readonly codec?: Codec;
 }
 
-const names = optionNames<HistoryOptions>({
+const optionKeys = listOptionNames<HistoryOptions>({
   store: true,
   thread: true,
   branch: true,
-  within: true,
+  nesting: true,
   before: true,
   nodes: true,
   sources: true,
@@ -80,52 +83,52 @@ const names = optionNames<HistoryOptions>({
 });
 
 /**
- * Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. For a graph inside
- * another give that graph and say where it stands, with `within`. Throws `unknown_thread`, and `graph_changed` for a graph that
- * did not write it.
+ * Streams the checkpoints of a branch, newest first, page by page; leaving the loop stops reading. For an inner
+ * graph, pass that graph, and its path in `nesting`. Throws `unknown_thread`, and `graph_changed` for a graph other
+ * than the writer.
  */
-export async function* history<Types extends GraphTypes>(
+export async function* getHistory<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: HistoryOptions<Types["nodes"]>,
 ): AsyncGenerator<HistoryEntry<Types>, undefined, undefined> {
-  checkGraph("history", graph);
-  checkOptions("history", options, names);
-  checkStore("history", options.store ?? null);
-  checkCodec("history", options.codec);
-  const { store, branch, within, before, pageSize = 50, codec: given = plainCodec } = options;
-  const codec = guardedCodec(given);
+  checkGraphOption("history", graph);
+  checkOptions("history", options, optionKeys);
+  checkStoreOption("history", options.store ?? null);
+  checkCodecOption("history", options.codec);
+  const { store, branch, nesting, before, pageSize = 50, codec: codecOption = plainCodec } = options;
+  const codec = createGuardedCodec(codecOption);
   const thread = checkId("thread", options.thread);
-  const known = await mustExist(store, thread);
-  const read = { store, codec, thread, pageSize };
-  const nodes = within === undefined || within === "" ? [] : within.split(".");
-  for await (const line of linesWithin(read, branch, before, nodes)) {
+  const threadRow = await requireThread(store, thread);
+  const context = { store, codec, thread, pageSize };
+  const nodes = nesting === undefined || nesting === "" ? [] : nesting.split(".");
+  for await (const namespace of streamNamespaces(context, branch, before, nodes)) {
     let isFirst = true;
-    for await (const row of checkpoints(read, line, before)) {
-      if (isFirst) checkWriter(known, row, codec, graph);
+    for await (const row of streamCheckpoints(context, namespace, before)) {
+      if (isFirst) checkWriter(threadRow, row, codec, graph);
       isFirst = false;
-      if (isWanted(row, options)) yield entryOf<Types>(codec, row);
+      if (isIncluded(row, options)) yield toHistoryEntry<Types>(codec, row);
     }
   }
   return undefined;
 }
 
-function isWanted(row: CheckpointRow, { nodes, sources, run, since, until }: HistoryOptions): boolean {
+function isIncluded(row: CheckpointRow, { nodes, sources, run, since, until }: HistoryOptions): boolean {
   if (nodes !== undefined && !row.nodes.some((node) => nodes.includes(node))) return false;
   if (sources !== undefined && !sources.includes(row.source)) return false;
   if (run !== undefined && row.run !== run) return false;
   return row.at >= (since ?? row.at) && row.at <= (until ?? row.at);
 }
 
-/** What reading a thread takes. */
-export interface Read {
+/** Context for reading a thread. */
+export interface ReadContext {
   readonly store: Store;
   readonly codec: Codec;
   readonly thread: string;
   readonly pageSize: number;
 }
 
-async function* checkpoints(
-  { store, thread, pageSize }: Read,
+async function* streamCheckpoints(
+  { store, thread, pageSize }: ReadContext,
   branch: string | undefined,
   from: number | undefined,
 ): AsyncGenerator<CheckpointWithDeltas, undefined, undefined> {
@@ -138,28 +141,32 @@ async function* checkpoints(
   }
 }
 
-/** The lines that hold the calls of an inner graph, by its node or its tool, newest first: one for each call, or one for all calls that are kept. */
-export async function* linesWithin(
-  read: Read,
-  line: string | undefined,
+/**
+ * Streams the namespaces of the calls of an inner graph, by node or tool, newest first: one namespace per call, or a
+ * single namespace for a persistent subgraph.
+ */
+export async function* streamNamespaces(
+  context: ReadContext,
+  namespace: string | undefined,
   before: number | undefined,
   nodes: readonly string[],
 ): AsyncGenerator<string | undefined, undefined, undefined> {
   const [node, ...deeper] = nodes;
   if (node === undefined) {
-    yield line;
+    yield namespace;
     return undefined;
   }
-  for await (const row of checkpoints(read, line, before)) {
-    const { tasks } = controlOf(read.codec, row);
-    for (const id of await toolCallsAt(read, row, tasks, node))
-      yield* linesWithin(read, `${row.branch}/${id}`, before, deeper);
+  for await (const row of streamCheckpoints(context, namespace, before)) {
+    const { tasks } = parseControl(context.codec, row);
+    for (const id of await listToolCallSegments(context, row, tasks, node))
+      yield* streamNamespaces(context, `${row.branch}/${id}`, before, deeper);
     for (const { id } of tasks.filter((task) => task.node === node).reverse()) {
       const call = `${row.branch}/${id}`;
-      const kept = `${row.branch}/${node}`;
-      if ((await read.store.head(read.thread, call)) !== undefined) yield* linesWithin(read, call, before, deeper);
-      else if ((await read.store.head(read.thread, kept)) !== undefined) {
-        yield* linesWithin(read, kept, before, deeper);
+      const persistent = `${row.branch}/${node}`;
+      if ((await context.store.head(context.thread, call)) !== undefined)
+        yield* streamNamespaces(context, call, before, deeper);
+      else if ((await context.store.head(context.thread, persistent)) !== undefined) {
+        yield* streamNamespaces(context, persistent, before, deeper);
         return undefined;
       }
     }
@@ -167,30 +174,33 @@ export async function* linesWithin(
   return undefined;
 }
 
-/** The calls of a tool that a checkpoint decides, and whose graph has a line, newest first. */
-async function toolCallsAt(
-  { store, codec, thread }: Read,
+/** Returns the calls of a tool in a checkpoint whose graph has a namespace, newest first. */
+async function listToolCallSegments(
+  { store, codec, thread }: ReadContext,
   row: CheckpointWithDeltas,
   tasks: readonly Task[],
   tool: string,
 ): Promise<readonly string[]> {
   const delta = row.deltas.find(({ channel }) => channel === "messages");
   if (delta === undefined || tasks.length === 0) return [];
-  const change = deltaOf(codec, delta);
-  const said: unknown = change.kind === "append" ? change.items : change.kind === "replace" ? change.value : undefined;
-  const asking = (Array.isArray(said) ? (said as readonly Message[]) : []).findLast(({ role }) => role === "assistant");
-  if (asking?.role !== "assistant") return [];
+  const change = parseDelta(codec, delta);
+  const changedMessages: unknown =
+    change.kind === "append" ? change.items : change.kind === "replace" ? change.value : undefined;
+  const callMessage = (Array.isArray(changedMessages) ? (changedMessages as readonly Message[]) : []).findLast(
+    ({ role }) => role === "assistant",
+  );
+  if (callMessage?.role !== "assistant") return [];
   const found: string[] = [];
   for (const { id } of tasks)
-    for (const [place, { name }] of callsOf(asking).entries()) {
-      const call = callSegment(id, place);
+    for (const [index, { name }] of listToolCalls(callMessage).entries()) {
+      const call = toCallSegment(id, index);
       if (name === tool && (await store.head(thread, `${row.branch}/${call}`)) !== undefined) found.push(call);
     }
   return found.reverse();
 }
 
-/** The row of a thread. Throws `unknown_thread` for one that the store does not have. */
-export async function mustExist(store: Store, thread: string): Promise<ThreadRow> {
+/** Returns the row of a thread. Throws `unknown_thread` for a missing thread. */
+export async function requireThread(store: Store, thread: string): Promise<ThreadRow> {
   const row = await store.thread(thread);
   if (row !== undefined) return row;
   throw new StatewrightError("unknown_thread", {
@@ -200,8 +210,8 @@ export async function mustExist(store: Store, thread: string): Promise<ThreadRow
   });
 }
 
-function entryOf<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDeltas): HistoryEntry<Types> {
-  const control = controlOf(codec, row);
+function toHistoryEntry<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDeltas): HistoryEntry<Types> {
+  const control = parseControl(codec, row);
   const next = [...new Set(control.tasks.map((task) => task.node))];
   return {
     checkpointId: row.id,
@@ -213,7 +223,7 @@ function entryOf<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDelt
     nodes: row.nodes,
     next: next.length === 0 ? [END] : next,
     changes: deepFreeze(
-      Object.fromEntries(row.deltas.map((delta) => [delta.channel, deltaOf(codec, delta)])),
+      Object.fromEntries(row.deltas.map((delta) => [delta.channel, parseDelta(codec, delta)])),
     ) as HistoryEntry<Types>["changes"],
     run: row.run,
     at: row.at,

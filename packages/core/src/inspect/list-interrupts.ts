@@ -1,31 +1,31 @@
-/** `waiting`: what waits for a person, over all threads. */
-import { checkOptions, optionNames } from "../base/options.ts";
+/** `listInterrupts`: open interrupts of all threads. */
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
-import type { QuestionRow } from "../checkpoint/journal.ts";
-import type { QuestionFilter, Store } from "../checkpoint/store.ts";
+import type { OpenInterruptRow } from "../checkpoint/journal.ts";
+import type { OpenInterruptFilter, Store } from "../checkpoint/store.ts";
 import type { OpenInterrupt } from "../run/events/events.ts";
-import { checkCodec, checkStore } from "../run/session/check-run-options.ts";
-import { openInterrupt } from "../run/session/run-row.ts";
-import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
+import { checkCodecOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { toOpenInterrupt } from "../run/session/run-row.ts";
+import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
-/** An open question, and the run that waits for its answer. */
-export interface WaitingQuestion extends OpenInterrupt {
+/** An open interrupt with its waiting run. */
+export interface WaitingInterrupt extends OpenInterrupt {
   readonly thread: string;
   readonly branch: string;
   readonly run: string;
   readonly graph: string;
   readonly raisedAt: number;
-  /** Its place among all questions of the store. */
-  readonly place: number;
+  /** Position among all interrupts of the store. */
+  readonly position: number;
 }
 
-/** Which questions `waiting` lists. */
-export interface WaitingFilter extends Omit<QuestionFilter, "at"> {
+/** Filter of `listInterrupts`. */
+export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at"> {
   readonly world?: World;
   readonly codec?: Codec;
 }
 
-const names = optionNames<WaitingFilter>({
+const optionKeys = listOptionNames<ListInterruptsOptions>({
   thread: true,
   graph: true,
   key: true,
@@ -36,20 +36,23 @@ const names = optionNames<WaitingFilter>({
 });
 
 /**
- * The questions that wait for a person now, those that were asked last before the others. One whose time is over waits no
- * more: a resume of its thread closes it. The last of a page, given as `before`, leads to the next.
+ * Returns the open interrupts, newest first. An expired interrupt is not included: a resume of its thread closes the
+ * interrupt. Pass the last interrupt of a page as `before` for the next page.
  */
-export async function waiting(store: Store, filter: WaitingFilter = {}): Promise<readonly WaitingQuestion[]> {
-  checkStore("waiting", store ?? null);
-  checkOptions("waiting", filter, names);
-  checkCodec("waiting", filter.codec);
-  const { world = systemWorld(), codec: given = plainCodec, ...wanted } = filter;
-  const codec = guardedCodec(given);
-  const rows = await store.questions({ ...wanted, at: world.clock.now() });
-  return rows.map((row) => waitingQuestion(codec, row));
+export async function listInterrupts(
+  store: Store,
+  filter: ListInterruptsOptions = {},
+): Promise<readonly WaitingInterrupt[]> {
+  checkStoreOption("waiting", store ?? null);
+  checkOptions("waiting", filter, optionKeys);
+  checkCodecOption("waiting", filter.codec);
+  const { world = systemWorld(), codec: codecOption = plainCodec, ...query } = filter;
+  const codec = createGuardedCodec(codecOption);
+  const rows = await store.openInterrupts({ ...query, at: world.clock.now() });
+  return rows.map((row) => toWaitingInterrupt(codec, row));
 }
 
-function waitingQuestion(codec: Codec, row: QuestionRow): WaitingQuestion {
-  const { thread, branch, run, graph, raisedAt, place } = row;
-  return { ...openInterrupt({ codec }, row), thread, branch, run, graph, raisedAt, place };
+function toWaitingInterrupt(codec: Codec, row: OpenInterruptRow): WaitingInterrupt {
+  const { thread, branch, run, graph, raisedAt, position } = row;
+  return { ...toOpenInterrupt({ codec }, row), thread, branch, run, graph, raisedAt, position };
 }

@@ -1,8 +1,8 @@
-/** Handles on the long-term store: what users say becomes rows and changes of rows, and rows become items. */
+/** Handles of the long-term store: convert user values to rows and row changes, and rows to items. */
 
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { disregardPromises } from "../base/ignore-rejections.ts";
+import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import type {
   LongTerm,
@@ -12,53 +12,53 @@ import type {
   LongTermPut,
   LongTermSearch,
 } from "../base/long-term.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Codec } from "../state/codec.ts";
-import { fieldOf, readField, readFilter } from "./filter.ts";
+import { getField, parseField, parseFilter } from "./filter.ts";
 import type {
   LongTermChange,
-  LongTermPlace,
+  LongTermLocation,
   LongTermQuery,
   LongTermReader,
   LongTermRow,
   LongTermTouch,
 } from "./rows.ts";
-import { lastKey, namespaceIds, namespaceText } from "./rules.ts";
-import { best, nearness, vectorOf } from "./vectors.ts";
-import { textsIn, wantedWords, wordsIn } from "./words.ts";
+import { lastKey, parseNamespaceText, toNamespaceText } from "./rules.ts";
+import { computeSimilarity, createTopList, embedText } from "./vectors.ts";
+import { extractWords, listStrings, parseSearchWords } from "./words.ts";
 
-/** What a handle works on. */
+/** Dependencies of a long-term handle. */
 export interface LongTermPort {
   readonly codec: Codec;
   readonly now: () => number;
-  /** Where it reads. Throws where there is nothing to read. */
+  /** Returns the reader of the rows. Throws without a store. */
   readonly reader: () => LongTermReader;
-  /** Takes changes: makes them, or keeps them for later. */
+  /** Applies changes, or buffers changes until the superstep commits. */
   readonly change: (changes: readonly LongTermChange[]) => void | Promise<void>;
-  /** Lets rows live longer that were read; tells of each whether it still was there. */
+  /** Extends the expiry of rows that were read; returns for each row true if the row still existed. */
   readonly refresh: (touches: readonly LongTermTouch[]) => Promise<readonly boolean[]>;
 }
 
 const defaultLimit = 100;
 
-/** Some three thousand years. */
-const longestTtlMs = 1e14;
+/** About three thousand years. */
+const maxTtlMs = 1e14;
 
-/** So many rows are looked at in one turn of a search that filters them. */
-const lookedAtOnce = 500;
+/** Rows per page of a filtered search. */
+const searchPageSize = 500;
 
-/** A handle on a namespace. The port is made when the handle is used first. */
-export function longTermHandle(port: () => LongTermPort, ids: readonly string[] = []): LongTerm {
-  const namespace = namespaceText(ids);
+/** Creates a handle of a namespace. The port is created on first use of the handle. */
+export function createLongTermHandle(port: () => LongTermPort, ids: readonly string[] = []): LongTerm {
+  const namespace = toNamespaceText(ids);
 
-  function placeOf(key: string): LongTermPlace {
-    return { namespace: own(namespace), key: checkId("key", key) };
+  function toLocation(key: string): LongTermLocation {
+    return { namespace: requireNamespace(namespace), key: checkId("key", key) };
   }
 
-  function itemOf(row: LongTermRow, score?: number): LongTermItem {
+  function toItem(row: LongTermRow, score?: number): LongTermItem {
     const { codec } = port();
     return Object.freeze({
-      namespace: Object.freeze(namespaceIds(row.namespace)),
+      namespace: Object.freeze(parseNamespaceText(row.namespace)),
       key: row.key,
       value: deepFreeze(codec.decode(row.value)),
       createdAt: row.createdAt,
@@ -68,8 +68,8 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
     });
   }
 
-  /** Rows that were asked for; those that live longer when they are read do. */
-  async function read(
+  /** Converts rows to items and extends the expiry of rows with `refreshOnRead`. */
+  async function toRefreshedItems(
     rows: readonly LongTermRow[],
     at: number,
     scores: readonly number[] = [],
@@ -77,71 +77,72 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
     const touches = rows.flatMap(({ namespace, key, refreshMs }): LongTermTouch[] =>
       refreshMs === undefined ? [] : [{ namespace, key, at, expiresAt: at + refreshMs }],
     );
-    const stays = touches.length === 0 ? [] : [...(await port().refresh(touches))];
-    return rows.flatMap((row, nth) => {
-      if (row.refreshMs === undefined) return [itemOf(row, scores[nth])];
-      // One that was swept meanwhile is over: who reads it has come too late.
-      return stays.shift() === true ? [itemOf({ ...row, expiresAt: at + row.refreshMs }, scores[nth])] : [];
+    const refreshed = touches.length === 0 ? [] : [...(await port().refresh(touches))];
+    return rows.flatMap((row, index) => {
+      if (row.refreshMs === undefined) return [toItem(row, scores[index])];
+      // Deleted by a concurrent sweep: treat as expired.
+      return refreshed.shift() === true ? [toItem({ ...row, expiresAt: at + row.refreshMs }, scores[index])] : [];
     });
   }
 
-  async function found(query: LongTermQuery, fits: ((value: unknown) => boolean) | undefined) {
-    const { codec, reader: reads } = port();
-    const reader = reads();
-    if (fits === undefined) return reader.page(query);
+  async function findRows(query: LongTermQuery, isMatch: ((value: unknown) => boolean) | undefined) {
+    const { codec, reader: getReader } = port();
+    const reader = getReader();
+    if (isMatch === undefined) return reader.page(query);
     const rows: LongTermRow[] = [];
     for (let { after } = query; ; ) {
-      const page: readonly LongTermRow[] = await reader.page({ ...query, after, limit: lookedAtOnce });
+      const page: readonly LongTermRow[] = await reader.page({ ...query, after, limit: searchPageSize });
       for (const row of page) {
-        if (fits(codec.decode(row.value))) rows.push(row);
+        if (isMatch(codec.decode(row.value))) rows.push(row);
         if (rows.length === query.limit) return rows;
       }
-      if (page.length < lookedAtOnce) return rows;
+      if (page.length < searchPageSize) return rows;
       after = page.at(-1);
     }
   }
 
-  /** The rows nearest to what a text is about, each looked at in its turn. */
-  async function nearest(query: LongTermQuery, fits: ((value: unknown) => boolean) | undefined, near: string) {
-    const { codec, reader: reads } = port();
-    const reader = reads();
-    if (reader.vectors === undefined) throw withoutVectors();
-    const wanted = await vectorOf(reader.vectors, near);
-    const found = best<LongTermRow>(query.limit);
-    for (let after: LongTermPlace | undefined; wanted !== undefined; ) {
-      const page: readonly LongTermRow[] = await reader.page({ ...query, after, vectors: true, limit: lookedAtOnce });
+  /** Finds the rows nearest to a text, scanning all vectors of the namespace. */
+  async function findNearest(query: LongTermQuery, isMatch: ((value: unknown) => boolean) | undefined, near: string) {
+    const { codec, reader: getReader } = port();
+    const reader = getReader();
+    if (reader.vectors === undefined) throw createMissingEmbedError();
+    const vector = await embedText(reader.vectors, near);
+    const top = createTopList<LongTermRow>(query.limit);
+    for (let after: LongTermLocation | undefined; vector !== undefined; ) {
+      const page: readonly LongTermRow[] = await reader.page({ ...query, after, vectors: true, limit: searchPageSize });
       for (const row of page) {
-        if (row.vector?.length !== wanted.length) continue;
-        if (fits === undefined || fits(codec.decode(row.value))) found.offer(row, nearness(row.vector, wanted));
+        if (row.vector?.length !== vector.length) continue;
+        if (isMatch === undefined || isMatch(codec.decode(row.value)))
+          top.offer(row, computeSimilarity(row.vector, vector));
       }
-      if (page.length < lookedAtOnce) break;
+      if (page.length < searchPageSize) break;
       after = page.at(-1);
     }
-    return found.all();
+    return top.list();
   }
 
   return {
     namespace: ids,
-    under: (...more) => longTermHandle(port, [...ids, ...more]),
+    under: (...more) => createLongTermHandle(port, [...ids, ...more]),
     get: async (key) => {
-      const place = placeOf(key);
+      const place = toLocation(key);
       const { now, reader } = port();
       const at = now();
       const row = await reader().get(place, at);
-      return row === undefined ? undefined : (await read([row], at))[0];
+      return row === undefined ? undefined : (await toRefreshedItems([row], at))[0];
     },
     put: async (key, value, options = {}) => {
-      const place = placeOf(key);
+      const place = toLocation(key);
       checkPut(options);
       const { codec, now, reader, change } = port();
       const { vectors } = reader();
-      const row = rowOf(codec, place, value, options, now());
-      const about = vectors === undefined || options.index === false ? "" : textsOf(value, options.index);
-      const vector = vectors === undefined || about === "" ? undefined : await vectorOf(vectors, about);
+      const row = toRow(codec, place, value, options, now());
+      const about = vectors === undefined || options.index === false ? "" : getIndexedText(value, options.index);
+      const vector = vectors === undefined || about === "" ? undefined : await embedText(vectors, about);
       await change([{ put: vector === undefined ? row : { ...row, vector } }]);
     },
     delete: async (key) => {
-      const drop = placeOf(key);
+      const drop = toLocation(key);
       const { reader, change } = port();
       reader();
       await change([{ drop }]);
@@ -150,79 +151,83 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
       checkOptions("list", page, pageNames);
       const { now, reader } = port();
       const at = now();
-      const query = { namespace: own(namespace), deep: false, at, ...pageOf("list", page) };
-      return read(await reader().page(query), at);
+      const query = { namespace: requireNamespace(namespace), deep: false, at, ...parsePage("list", page) };
+      return toRefreshedItems(await reader().page(query), at);
     },
     search: async (query = {}) => {
       checkOptions("search", query, searchNames);
       const { text, filter, near } = query;
-      const fits = filter === undefined ? undefined : readFilter(filter);
-      const words = text === undefined ? undefined : wantedWords(searchText(text));
-      const page = pageOf("search", query);
+      const fits = filter === undefined ? undefined : parseFilter(filter);
+      const words = text === undefined ? undefined : parseSearchWords(parseSearchText(text));
+      const page = parsePage("search", query);
       const at = port().now();
       if (near !== undefined) checkNear(near, query);
       if (words?.length === 0) return [];
       if (near !== undefined) {
-        const all = await nearest({ namespace, deep: true, at, words, limit: page.limit }, fits, near);
-        return read(
+        const all = await findNearest({ namespace, deep: true, at, words, limit: page.limit }, fits, near);
+        return toRefreshedItems(
           all.map(({ item }) => item),
           at,
           all.map(({ score }) => score),
         );
       }
-      return read(await found({ namespace, deep: true, at, words, ...page }, fits), at);
+      return toRefreshedItems(await findRows({ namespace, deep: true, at, words, ...page }, fits), at);
     },
     namespaces: async (which = {}) => {
       checkOptions("namespaces", which, namespacesNames);
-      return namespacesOf(port(), ids, which);
+      return listNamespaces(port(), ids, which);
     },
   };
 }
 
-const pageNames = optionNames<LongTermPage>({ after: true, limit: true });
-const searchNames = optionNames<LongTermSearch>({ text: true, near: true, filter: true, after: true, limit: true });
-const namespacesNames = optionNames<LongTermNamespaces>({ depth: true, after: true, limit: true });
-const putNames = optionNames<LongTermPut>({ ttlMs: true, refreshOnRead: true, index: true });
+const pageNames = listOptionNames<LongTermPage>({ after: true, limit: true });
+const searchNames = listOptionNames<LongTermSearch>({ text: true, near: true, filter: true, after: true, limit: true });
+const namespacesNames = listOptionNames<LongTermNamespaces>({ depth: true, after: true, limit: true });
+const putNames = listOptionNames<LongTermPut>({ ttlMs: true, refreshOnRead: true, index: true });
 
-/** The namespaces below, each found by a look-up: what lies inside of one is jumped over. */
-async function namespacesOf(
+/** Lists the child namespaces, one index look-up each; skips the items inside a listed namespace. */
+async function listNamespaces(
   { now, reader }: LongTermPort,
   ids: readonly string[],
   { depth, after, limit = defaultLimit }: LongTermNamespaces,
 ): Promise<readonly (readonly string[])[]> {
-  checkCount("the limit of namespaces", limit);
-  if (depth !== undefined) checkCount("the depth of namespaces", depth);
-  const deepest = depth === undefined ? undefined : ids.length + depth;
-  const behind = (text: string, isWhole: boolean): LongTermPlace =>
-    isWhole ? { namespace: text, key: lastKey } : { namespace: text + lastKey, key: "" };
+  checkCount("namespaces: limit", limit);
+  if (depth !== undefined) checkCount("namespaces: depth", depth);
+  const maxDepth = depth === undefined ? undefined : ids.length + depth;
+  const toCursor = (text: string, includesChildren: boolean): LongTermLocation =>
+    includesChildren ? { namespace: text, key: lastKey } : { namespace: text + lastKey, key: "" };
   const found: (readonly string[])[] = [];
-  const query = { namespace: namespaceText(ids), deep: true, at: now(), limit: 1 };
-  let place: LongTermPlace | undefined =
-    after === undefined ? undefined : behind(namespaceText(readIds(after)), after.length !== deepest);
+  const query = { namespace: toNamespaceText(ids), deep: true, at: now(), limit: 1 };
+  let cursor: LongTermLocation | undefined =
+    after === undefined ? undefined : toCursor(toNamespaceText(parseIds(after)), after.length !== maxDepth);
   while (found.length < limit) {
-    const [row]: readonly LongTermRow[] = await reader().page({ ...query, after: place });
+    const [row]: readonly LongTermRow[] = await reader().page({ ...query, after: cursor });
     if (row === undefined) break;
-    const whole = namespaceIds(row.namespace);
-    const shown = Object.freeze(whole.slice(0, deepest));
+    const segments = parseNamespaceText(row.namespace);
+    const shown = Object.freeze(segments.slice(0, maxDepth));
     found.push(shown);
-    place = behind(namespaceText(shown), deepest === undefined || shown.length < deepest);
+    cursor = toCursor(toNamespaceText(shown), maxDepth === undefined || shown.length < maxDepth);
   }
   return found;
 }
 
-function rowOf(
+function toRow(
   codec: Codec,
-  place: LongTermPlace,
+  location: LongTermLocation,
   value: unknown,
   { ttlMs, refreshOnRead = false, index }: LongTermPut,
   at: number,
 ): Omit<LongTermRow, "createdAt"> {
   if (value === undefined)
-    throw unfit(`the value of "${place.key}"`, value, "a value, or remove the item with delete(key)");
-  const text = codec.encode(value, `the item "${place.key}" of the long-term store`);
-  const words = index === false ? undefined : wordsIn(indexed(value, index));
+    throw createInvalidOptionError(
+      `the value of "${location.key}"`,
+      value,
+      "a value, or remove the item with delete(key)",
+    );
+  const text = codec.encode(value, `the item "${location.key}" of the long-term store`);
+  const words = index === false ? undefined : extractWords(selectFields(value, index));
   return {
-    ...place,
+    ...location,
     value: text,
     updatedAt: at,
     ...(words === undefined ? {} : { words }),
@@ -231,77 +236,90 @@ function rowOf(
   };
 }
 
-/** What an item is about, as its texts say. */
-function textsOf(value: unknown, index: readonly string[] | undefined): string {
-  return textsIn(indexed(value, index)).join("\n").trim();
+/** Joins the indexed strings of an item for the embedding. */
+function getIndexedText(value: unknown, index: readonly string[] | undefined): string {
+  return listStrings(selectFields(value, index)).join("\n").trim();
 }
 
 function checkNear(near: unknown, { after }: LongTermSearch): void {
   if (typeof near !== "string" || near.trim() === "")
-    throw unfit("near of search", near, "a text that says what to look for");
-  if (after !== undefined) throw unfit("after of a search by nearness", after, "a larger limit: it has no pages");
+    throw createInvalidOptionError("search: near", near, "a non-empty string to search for");
+  if (after !== undefined)
+    throw createInvalidOptionError(
+      "search: after, together with near,",
+      after,
+      "a larger limit: a search with near has no pages",
+    );
 }
 
-function withoutVectors(): StatewrightError {
+function createMissingEmbedError(): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: "a search asks for what is near, and the store has no embedding function",
-    next: "Give the store one: sqliteStore(path, { longTerm: { embed, dimensions } })",
+    what: "search: near needs an embedding function, and the store has none",
+    next: "Pass an embedding function to the store: sqliteStore(path, { longTerm: { embed, dimensions } })",
   });
 }
 
-function indexed(value: unknown, fields: readonly string[] | undefined): unknown {
-  return fields === undefined ? value : fields.map((field) => fieldOf(value, readField(field)));
+function selectFields(value: unknown, fields: readonly string[] | undefined): unknown {
+  return fields === undefined ? value : fields.map((field) => getField(value, parseField(field)));
 }
 
 function checkPut(options: LongTermPut): void {
   checkOptions("put", options, putNames);
   const { ttlMs, refreshOnRead, index } = options;
-  if (ttlMs !== undefined && !(Number.isInteger(ttlMs) && ttlMs >= 1 && ttlMs <= longestTtlMs))
-    throw unfit("ttlMs of put", ttlMs, `a whole number of milliseconds from 1 to ${longestTtlMs}`);
+  if (ttlMs !== undefined && !(Number.isInteger(ttlMs) && ttlMs >= 1 && ttlMs <= maxTtlMs))
+    throw createInvalidOptionError("put: ttlMs", ttlMs, `an integer from 1 to ${maxTtlMs} (milliseconds)`);
   if (refreshOnRead !== undefined && typeof refreshOnRead !== "boolean")
-    throw unfit("refreshOnRead of put", refreshOnRead, "true or false");
+    throw createInvalidOptionError("put: refreshOnRead", refreshOnRead, "true or false");
   if (refreshOnRead === true && ttlMs === undefined)
-    throw unfit("refreshOnRead of put", refreshOnRead, "ttlMs with it: an item without an end needs no refreshing");
+    throw createInvalidOptionError(
+      "put: refreshOnRead without ttlMs",
+      refreshOnRead,
+      "ttlMs as well: an item without an expiry cannot be refreshed",
+    );
   if (index === undefined || index === false) return;
-  if (!Array.isArray(index)) throw unfit("index of put", index, "a list of fields, or false");
-  for (const field of index) readField(field);
+  if (!Array.isArray(index)) throw createInvalidOptionError("put: index", index, "a list of fields, or false");
+  for (const field of index) parseField(field);
 }
 
-function pageOf(what: string, { after, limit = defaultLimit }: LongTermPage): Pick<LongTermQuery, "after" | "limit"> {
-  checkCount(`the limit of ${what}`, limit);
+function parsePage(
+  what: string,
+  { after, limit = defaultLimit }: LongTermPage,
+): Pick<LongTermQuery, "after" | "limit"> {
+  checkCount(`${what}: limit`, limit);
   if (after === undefined) return { limit };
   if (!isPlainObject(after) || typeof after.key !== "string")
-    throw unfit(`after of ${what}`, after, "the last item of the page before");
-  return { after: { namespace: namespaceText(readIds(after.namespace)), key: checkId("key", after.key) }, limit };
+    throw createInvalidOptionError(`${what}: after`, after, "the last item of the previous page");
+  return { after: { namespace: toNamespaceText(parseIds(after.namespace)), key: checkId("key", after.key) }, limit };
 }
 
-function readIds(ids: unknown): readonly string[] {
+function parseIds(ids: unknown): readonly string[] {
   if (Array.isArray(ids)) return ids;
-  throw unfit("a namespace", ids, "a list of ids");
+  throw createInvalidOptionError("a namespace", ids, "a list of ids");
 }
 
-function searchText(text: unknown): string {
+function parseSearchText(text: unknown): string {
   if (typeof text === "string") return text;
-  throw unfit("the text of search", text, 'words, such as "oslo weath*"');
+  throw createInvalidOptionError("search: text", text, 'words, such as "oslo weath*"');
 }
 
 function checkCount(what: string, count: unknown): void {
-  if (!(Number.isSafeInteger(count) && (count as number) >= 1)) throw unfit(what, count, "a whole number from 1");
+  if (!(Number.isSafeInteger(count) && (count as number) >= 1))
+    throw createInvalidOptionError(what, count, "an integer ≥ 1");
 }
 
-/** The namespace of an item: the root holds none. */
-function own(namespace: string): string {
+/** Returns the namespace of an item. Throws `invalid_option` for the root, which holds no items. */
+function requireNamespace(namespace: string): string {
   if (namespace !== "") return namespace;
   throw new StatewrightError("invalid_option", {
     what: "the root of the long-term store holds no items",
-    next: 'Say whose they are: longTerm.under("users", id)',
+    next: 'Use a namespace: longTerm.under("users", id)',
   });
 }
 
-function unfit(what: string, given: unknown, wanted: string): StatewrightError {
-  disregardPromises(given);
+function createInvalidOptionError(what: string, value: unknown, wanted: string): StatewrightError {
+  ignoreRejections(value);
   return new StatewrightError("invalid_option", {
-    what: `${what} is ${describeValue(given)}`,
+    what: `${what} is ${describeValue(value)}`,
     next: `Give ${wanted}`,
   });
 }

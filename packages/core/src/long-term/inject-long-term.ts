@@ -1,12 +1,12 @@
-/** The long-term store as a hidden argument. */
+/** Injection of the long-term store. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
 import type { LongTerm, OpenLongTerm } from "../base/long-term.ts";
 
 /**
- * Inject a namespace of the long-term store: `longTerm("users")`. Without ids it is the root. The run fails before the call
- * when it has no store (`missing_store`). Throws `invalid_id`.
+ * Injects a namespace of the long-term store: `longTerm("users")`; the root without ids. A run without a store fails
+ * before the call (`missing_store`). Throws `invalid_id`.
  */
 export function longTerm(...ids: readonly string[]): Injection<LongTerm> {
   for (const id of ids) checkId("namespace", id);
@@ -15,8 +15,8 @@ export function longTerm(...ids: readonly string[]): Injection<LongTerm> {
     resolve: ({ longTerm: open, run }) => {
       if (open !== undefined) return open(...ids);
       throw new StatewrightError("missing_store", {
-        what: `a tool of the node "${run.node}" is given the long-term store, in a run without a store`,
-        next: "Give the run a store: memoryStore() or sqliteStore(path)",
+        what: `a tool of the node "${run.node}" injects the long-term store, but the run has no store`,
+        next: "Pass a store to the run: memoryStore() or sqliteStore(path)",
         place: { graph: run.graph, node: run.node },
       });
     },
@@ -24,17 +24,17 @@ export function longTerm(...ids: readonly string[]): Injection<LongTerm> {
 }
 
 /**
- * Hidden values as one attempt gets them. They are found once for a call, and what an attempt puts must count for that
- * attempt alone: handles of the long-term store are those of the attempt.
+ * Creates a function that replaces the injected long-term handles for an attempt. Injections are resolved once per
+ * call, but writes must belong to a single attempt.
  */
-export function ofAttempt(inject: {
+export function createAttemptInjector(inject: {
   readonly [name: string]: Pick<Injection<unknown, never, never>, "kind">;
 }): (injected: unknown, open: OpenLongTerm) => unknown {
   const names = Object.entries(inject).flatMap(([name, { kind }]) => (kind === "store" ? [name] : []));
   if (names.length === 0) return (injected) => injected;
   return (injected, open) => {
-    const found = injected as Readonly<Record<string, LongTerm>>;
-    const own = names.map((name) => [name, open(...(found[name]?.namespace ?? []))]);
-    return Object.freeze({ ...found, ...Object.fromEntries(own) });
+    const values = injected as Readonly<Record<string, LongTerm>>;
+    const handles = names.map((name) => [name, open(...(values[name]?.namespace ?? []))]);
+    return Object.freeze({ ...values, ...Object.fromEntries(handles) });
   };
 }

@@ -1,39 +1,41 @@
-/** The long-term store outside of runs: what is put is durable when the promise settles. */
+/** Long-term store outside of runs: a put is durable when its promise resolves. */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import type { LongTerm } from "../base/long-term.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
-import { longTermHandle } from "./handle.ts";
+import { createLongTermHandle } from "./handle.ts";
 import type { LongTermChange, LongTermRows, LongTermTouch } from "./rows.ts";
 
-/** What `longTermStore` takes besides the store: the same as the runs that use it. */
+/** Options of `longTermStore`. Use the same options as the runs that share the store. */
 export interface LongTermStoreOptions {
-  /** The world whose clock says when items end; the real one by default. */
+  /** World whose clock decides when items expire; default: the system clock. */
   readonly world?: World;
-  /** Turns values into saved text and back; plain data and built-in types by default. */
+  /** Encodes and decodes values; default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
-/** The root of a long-term store. */
+/** Root of a long-term store. */
 export interface LongTermStore extends LongTerm {
-  /** Remove all items whose end has come; gives how many went. They are invisible before, and writes remove some too. */
+  /**
+   * Removes all expired items and returns their number. Expired items are already invisible, and writes remove some.
+   */
   sweep(): Promise<number>;
 }
 
-const names = optionNames<LongTermStoreOptions>({ world: true, codec: true });
-const sweptAtOnce = 1_000;
+const names = listOptionNames<LongTermStoreOptions>({ world: true, codec: true });
+const sweepPageSize = 1_000;
 
-/** The long-term store that stands in a store beside its threads. Throws `invalid_option`. */
+/** Creates the long-term store inside a store, independent of threads. Throws `invalid_option`. */
 export function longTermStore(
   store: { readonly longTerm: LongTermRows },
   options: LongTermStoreOptions = {},
 ): LongTermStore {
   if (typeof store?.longTerm?.page !== "function")
     throw new StatewrightError("invalid_option", {
-      what: `longTermStore got ${describeValue(store)} where a store is due`,
-      next: "Give memoryStore() or sqliteStore(path)",
+      what: `longTermStore: expected a store, got ${describeValue(store)}`,
+      next: "Pass memoryStore() or sqliteStore(path)",
     });
   checkOptions("longTermStore", options, names);
   const { world = systemWorld(), codec = plainCodec } = options;
@@ -45,16 +47,16 @@ export function longTermStore(
     reader: () => rows,
     change: (changes: readonly LongTermChange[]) => rows.write(changes, now()),
     refresh: async (touches: readonly LongTermTouch[]) =>
-      (await rows.refresh(touches)).map((became) => became === "kept"),
+      (await rows.refresh(touches)).map((result) => result === "kept"),
   };
-  const root = longTermHandle(() => port);
+  const root = createLongTermHandle(() => port);
   return Object.freeze({
     ...root,
     sweep: async () => {
       for (let swept = 0; ; ) {
-        const went = await rows.sweep(now(), sweptAtOnce);
-        swept += went;
-        if (went < sweptAtOnce) return swept;
+        const removed = await rows.sweep(now(), sweepPageSize);
+        swept += removed;
+        if (removed < sweepPageSize) return swept;
       }
     },
   });

@@ -1,123 +1,124 @@
-/** The long-term store in memory: rows in their order. */
+/** Long-term store in memory: sorted rows. */
 import type {
   LongTermChange,
-  LongTermPlace,
+  LongTermLocation,
   LongTermQuery,
   LongTermReader,
   LongTermRow,
   LongTermTouch,
-  Refreshed,
+  RefreshResult,
 } from "./rows.ts";
-import { isAsked, isLive, placeText, sweptWithWrite } from "./rules.ts";
+import { isLive, matchesQuery, sweepLimitPerWrite, toLocationText } from "./rules.ts";
 
 /** Rows by namespace and key, for {@link MemoryStore}. */
 export interface MemoryLongTerm {
   get: (...given: Parameters<LongTermReader["get"]>) => LongTermRow | undefined;
   page: (...given: Parameters<LongTermReader["page"]>) => readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
-  refresh(touches: readonly LongTermTouch[]): readonly Refreshed[];
+  refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[];
   sweep(at: number, limit: number): number;
 }
 
-export function memoryLongTerm(): MemoryLongTerm {
+export function createMemoryLongTerm(): MemoryLongTerm {
   const rows = new Map<string, LongTermRow>();
-  /** The places of all rows in their order: made when a page is asked for first. */
-  let places: string[] | undefined;
-  /** The rows that end, by their ends. */
-  const ends: End[] = [];
+  /** Sorted locations of all rows; created by the first page query. */
+  let locations: string[] | undefined;
+  /** Expiring rows, sorted by expiry. */
+  const expiries: Expiry[] = [];
 
-  function set(place: string, row: LongTermRow | undefined): void {
+  function setRow(place: string, row: LongTermRow | undefined): void {
     const before = rows.get(place)?.expiresAt;
     const after = row?.expiresAt;
     if (row === undefined) rows.delete(place);
     else rows.set(place, row);
     if (before === after) return;
-    if (before !== undefined) ends.splice(firstEnd(ends, { at: before, place }), 1);
-    if (after !== undefined) ends.splice(firstEnd(ends, { at: after, place }), 0, { at: after, place });
+    if (before !== undefined) expiries.splice(findExpiryIndex(expiries, { at: before, location: place }), 1);
+    if (after !== undefined)
+      expiries.splice(findExpiryIndex(expiries, { at: after, location: place }), 0, { at: after, location: place });
   }
 
-  function put(row: Omit<LongTermRow, "createdAt">): void {
-    const place = placeText(row);
+  function putRow(row: Omit<LongTermRow, "createdAt">): void {
+    const place = toLocationText(row);
     const before = rows.get(place);
-    if (before === undefined) places?.splice(firstFrom(places, place), 0, place);
-    const stays = before !== undefined && isLive(before, row.updatedAt);
-    set(place, { ...row, createdAt: stays ? before.createdAt : row.updatedAt });
+    if (before === undefined) locations?.splice(findTextIndex(locations, place), 0, place);
+    const isReplaced = before !== undefined && isLive(before, row.updatedAt);
+    setRow(place, { ...row, createdAt: isReplaced ? before.createdAt : row.updatedAt });
   }
 
-  function remove(place: string): void {
+  function removeRow(place: string): void {
     if (!rows.has(place)) return;
-    set(place, undefined);
-    places?.splice(firstFrom(places, place), 1);
+    setRow(place, undefined);
+    locations?.splice(findTextIndex(locations, place), 1);
   }
 
-  function touch({ at, expiresAt, ...place }: LongTermTouch): Refreshed {
-    const row = rows.get(placeText(place));
+  function touch({ at, expiresAt, ...place }: LongTermTouch): RefreshResult {
+    const row = rows.get(toLocationText(place));
     if (row === undefined || !isLive(row, at)) return "gone";
-    if (row.expiresAt !== undefined && row.expiresAt < expiresAt) set(placeText(place), { ...row, expiresAt });
+    if (row.expiresAt !== undefined && row.expiresAt < expiresAt) setRow(toLocationText(place), { ...row, expiresAt });
     return "kept";
   }
 
   function sweep(at: number, limit: number): number {
     let swept = 0;
-    for (let first = ends[0]; first !== undefined && first.at <= at && swept < limit; first = ends[0]) {
-      remove(first.place);
+    for (let first = expiries[0]; first !== undefined && first.at <= at && swept < limit; first = expiries[0]) {
+      removeRow(first.location);
       swept += 1;
     }
     return swept;
   }
 
-  function get(place: LongTermPlace, at: number): LongTermRow | undefined {
-    const row = rows.get(placeText(place));
+  function get(place: LongTermLocation, at: number): LongTermRow | undefined {
+    const row = rows.get(toLocationText(place));
     return row !== undefined && isLive(row, at) ? row : undefined;
   }
 
-  function page(query: LongTermQuery): readonly LongTermRow[] {
-    places ??= [...rows.keys()].sort();
+  function listPage(query: LongTermQuery): readonly LongTermRow[] {
+    locations ??= [...rows.keys()].sort();
     const { namespace, deep, after } = query;
-    const from = after === undefined || placeText(after) < namespace ? namespace : placeText(after);
+    const from = after === undefined || toLocationText(after) < namespace ? namespace : toLocationText(after);
     const found: LongTermRow[] = [];
-    for (let index = firstFrom(places, from); ; index++) {
-      const row = rows.get(places[index] ?? "");
+    for (let index = findTextIndex(locations, from); ; index++) {
+      const row = rows.get(locations[index] ?? "");
       if (row === undefined || found.length === query.limit) return found;
       if (deep ? !row.namespace.startsWith(namespace) : row.namespace !== namespace) return found;
-      if (isAsked(row, query)) found.push(row);
+      if (matchesQuery(row, query)) found.push(row);
     }
   }
 
   return {
     get,
-    page,
+    page: listPage,
     sweep,
     refresh: (touches) => touches.map(touch),
     apply: (changes, at) => {
       for (const change of changes) {
-        if ("put" in change) put(change.put);
-        else if ("drop" in change) remove(placeText(change.drop));
+        if ("put" in change) putRow(change.put);
+        else if ("drop" in change) removeRow(toLocationText(change.drop));
         else touch(change.touch);
       }
-      sweep(at, sweptWithWrite);
+      sweep(at, sweepLimitPerWrite);
     },
   };
 }
 
-/** When a row ends. */
-interface End {
+/** Expiry of a row. */
+interface Expiry {
   readonly at: number;
-  readonly place: string;
+  readonly location: string;
 }
 
-/** The index of the first end that is not before another; of those at one time the place decides. */
-function firstEnd(ends: readonly End[], { at, place }: End): number {
-  return firstOf(ends, (end) => end.at < at || (end.at === at && end.place < place));
+/** Returns the index of the first expiry ≥ the given expiry; the location breaks ties. */
+function findExpiryIndex(ends: readonly Expiry[], { at, location }: Expiry): number {
+  return findFirstIndex(ends, (end) => end.at < at || (end.at === at && end.location < location));
 }
 
-/** The index of the first text that is not before `text`. */
-function firstFrom(texts: readonly string[], text: string): number {
-  return firstOf(texts, (each) => each < text);
+/** Returns the index of the first text ≥ `text`. */
+function findTextIndex(texts: readonly string[], text: string): number {
+  return findFirstIndex(texts, (each) => each < text);
 }
 
-/** The index of the first item that is not before what is looked for, in a list that has an order. */
-function firstOf<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
+/** Binary search: returns the index of the first item for which `isBefore` is false, in a sorted list. */
+function findFirstIndex<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
   let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;

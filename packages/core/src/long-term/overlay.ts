@@ -1,86 +1,86 @@
-/** The long-term store as it will be when some changes are made that wait for the end of their superstep. */
-import type { LongTermChange, LongTermPlace, LongTermQuery, LongTermReader, LongTermRow } from "./rows.ts";
-import { byPlace, isAsked, isLive, placeText } from "./rules.ts";
+/** Overlay of the long-term store: reads see changes that are buffered until the end of their superstep. */
+import type { LongTermChange, LongTermLocation, LongTermQuery, LongTermReader, LongTermRow } from "./rows.ts";
+import { compareLocations, isLive, matchesQuery, toLocationText } from "./rules.ts";
 
-/** What `under` reads, with `changes` on top, as they are when it is asked. */
-export function overlaid(under: LongTermReader, changes: readonly LongTermChange[]): LongTermReader {
+/** Creates a reader of `under` with `changes` applied on top; reads see changes added later. */
+export function createOverlay(under: LongTermReader, changes: readonly LongTermChange[]): LongTermReader {
   return {
     vectors: under.vectors,
     get: async (place, at) => {
-      const { rows } = standing(changes);
-      const text = placeText(place);
+      const { rows } = getOverlayState(changes);
+      const text = toLocationText(place);
       if (!rows.has(text)) return under.get(place, at);
       const put = rows.get(text);
-      return put !== undefined && isLive(put, at) ? completed(under, put, at) : undefined;
+      return put !== undefined && isLive(put, at) ? completePut(under, put, at) : undefined;
     },
     page: async (query) => {
-      const { rows, places } = standing(changes);
-      const isChanged = (place: LongTermPlace): boolean => rows.has(placeText(place));
+      const { rows, locations } = getOverlayState(changes);
+      const isChanged = (place: LongTermLocation): boolean => rows.has(toLocationText(place));
       if (rows.size === 0) return under.page(query);
-      const own = putsFor(query, rows, places);
+      const puts = listPuts(query, rows, locations);
       const [found, made] = await Promise.all([
-        unchanged(under, query, isChanged),
-        Promise.all(own.map((put) => completed(under, put, query.at))),
+        loadUnchanged(under, query, isChanged),
+        Promise.all(puts.map((put) => completePut(under, put, query.at))),
       ]);
-      return [...found, ...made].sort(byPlace).slice(0, query.limit);
+      return [...found, ...made].sort(compareLocations).slice(0, query.limit);
     },
     refresh: async (touches) => {
-      const { rows } = standing(changes);
-      const isHeld = (place: LongTermPlace): boolean => rows.has(placeText(place));
-      const others = touches.filter((touch) => !isHeld(touch));
+      const { rows } = getOverlayState(changes);
+      const isPending = (place: LongTermLocation): boolean => rows.has(toLocationText(place));
+      const others = touches.filter((touch) => !isPending(touch));
       const refreshed = others.length === 0 ? [] : [...(await under.refresh(others))];
-      return touches.map((touch) => (isHeld(touch) ? "held" : (refreshed.shift() ?? "gone")));
+      return touches.map((touch) => (isPending(touch) ? "held" : (refreshed.shift() ?? "gone")));
     },
   };
 }
 
 type Put = Extract<LongTermChange, { readonly put: unknown }>["put"];
 
-/** What becomes of each row that is changed: the last put, or nothing; and the places of all of them in their order. */
-interface Standing {
+/** Last put of each changed row, or undefined for a deleted row; and all changed locations in sort order. */
+interface OverlayState {
   readonly rows: Map<string, Put | undefined>;
-  readonly places: string[];
-  /** So many changes are taken in. */
-  seen: number;
+  readonly locations: string[];
+  /** Number of changes applied so far. */
+  applied: number;
 }
 
-/** Changes are added one by one and read in between: each is taken in once. */
-const known: WeakMap<readonly LongTermChange[], Standing> = new WeakMap();
+/** Overlay state per change list. Changes are appended between reads; each change is applied once. */
+const overlayStates: WeakMap<readonly LongTermChange[], OverlayState> = new WeakMap();
 
-function standing(changes: readonly LongTermChange[]): Standing {
-  let found = known.get(changes);
-  if (found === undefined || found.seen > changes.length) {
-    found = { rows: new Map(), places: [], seen: 0 };
-    known.set(changes, found);
+function getOverlayState(changes: readonly LongTermChange[]): OverlayState {
+  let found = overlayStates.get(changes);
+  if (found === undefined || found.applied > changes.length) {
+    found = { rows: new Map(), locations: [], applied: 0 };
+    overlayStates.set(changes, found);
   }
-  for (; found.seen < changes.length; found.seen++) takeIn(found, changes[found.seen] as LongTermChange);
+  for (; found.applied < changes.length; found.applied++) applyChange(found, changes[found.applied] as LongTermChange);
   return found;
 }
 
-function takeIn({ rows, places }: Standing, change: LongTermChange): void {
+function applyChange({ rows, locations }: OverlayState, change: LongTermChange): void {
   if ("touch" in change) return;
   const put = "put" in change ? change.put : undefined;
-  const text = placeText("put" in change ? change.put : change.drop);
-  if (!rows.has(text)) places.splice(firstFrom(places, text), 0, text);
+  const text = toLocationText("put" in change ? change.put : change.drop);
+  if (!rows.has(text)) locations.splice(findFirstIndex(locations, text), 0, text);
   rows.set(text, put);
 }
 
-/** Those that a page may have, in their order: no more than fit on it. */
-function putsFor(query: LongTermQuery, rows: Standing["rows"], places: readonly string[]): readonly Put[] {
+/** Lists the puts of a page in order, at most `limit`. */
+function listPuts(query: LongTermQuery, rows: OverlayState["rows"], places: readonly string[]): readonly Put[] {
   const { namespace, deep, after, limit } = query;
-  const from = after === undefined || placeText(after) < namespace ? namespace : placeText(after);
+  const from = after === undefined || toLocationText(after) < namespace ? namespace : toLocationText(after);
   const puts: Put[] = [];
-  for (let index = firstFrom(places, from); index < places.length && puts.length < limit; index++) {
-    const place = places[index] as string;
-    if (!(deep ? place.startsWith(namespace) : place.startsWith(`${namespace} `))) break;
-    const put = rows.get(place);
-    if (put !== undefined && isAsked(put, query)) puts.push(put);
+  for (let index = findFirstIndex(places, from); index < places.length && puts.length < limit; index++) {
+    const location = places[index] as string;
+    if (!(deep ? location.startsWith(namespace) : location.startsWith(`${namespace} `))) break;
+    const put = rows.get(location);
+    if (put !== undefined && matchesQuery(put, query)) puts.push(put);
   }
   return puts;
 }
 
-/** The index of the first text that is not before another. */
-function firstFrom(texts: readonly string[], text: string): number {
+/** Returns the index of the first text ≥ `text`. */
+function findFirstIndex(texts: readonly string[], text: string): number {
   let [low, high] = [0, texts.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -90,16 +90,16 @@ function firstFrom(texts: readonly string[], text: string): number {
   return low;
 }
 
-/** The row that a put will leave: one that is there already keeps the time at which it came. */
-async function completed(under: LongTermReader, put: Put, at: number): Promise<LongTermRow> {
+/** Completes a put to a row; an existing row retains its `createdAt`. */
+async function completePut(under: LongTermReader, put: Put, at: number): Promise<LongTermRow> {
   return { ...put, createdAt: (await under.get(put, at))?.createdAt ?? put.updatedAt };
 }
 
-/** A page of rows that are not changed: as many as are asked for, where there are so many. */
-async function unchanged(
+/** Loads a page of unchanged rows: `limit` rows when available. */
+async function loadUnchanged(
   under: LongTermReader,
   query: LongTermQuery,
-  isChanged: (place: LongTermPlace) => boolean,
+  isChanged: (place: LongTermLocation) => boolean,
 ): Promise<readonly LongTermRow[]> {
   const found: LongTermRow[] = [];
   for (let { after } = query; ; ) {

@@ -1,82 +1,91 @@
 /**
- * The contract of the long-term store: rows beside the threads, which no thread owns. Values arrive encoded, as everywhere
- * in a store. Who asks says what time it is: a row whose end has come is not there any more for whoever reads at that time.
+ * Contract of the long-term store: rows independent of threads. Values arrive encoded. The caller passes the current
+ * time: a row whose expiry has passed at that time is not visible.
  */
 import type { LongTermVectors } from "./vectors.ts";
 
-/** An item as a store keeps it. */
+/** Stored item. */
 export interface LongTermRow {
-  /** The ids of its namespace, each with a slash after it: a prefix of namespaces is a prefix of these texts. */
+  /** Ids of the namespace, each followed by a slash: a parent namespace is a string prefix of its children. */
   readonly namespace: string;
   readonly key: string;
-  /** The encoded value. */
+  /** Encoded value. */
   readonly value: string;
-  /** The words by which search finds it, each once, in their order, with spaces between; absent when it has none. */
+  /** Search words, unique, sorted, separated by spaces; absent when there are none. */
   readonly words?: string | undefined;
-  /** What its texts are about, of length 1; absent when it has none, and where nobody asked for it. */
+  /**
+   * Embedding of the indexed strings, of length 1; absent without an embedding, and in results of queries without
+   * `vectors`.
+   */
   readonly vector?: Float32Array | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly expiresAt?: number | undefined;
-  /** Each read lets it live so much longer. */
+  /** Milliseconds by which each read extends the expiry. */
   readonly refreshMs?: number | undefined;
 }
 
-/** Which row. */
-export type LongTermPlace = Pick<LongTermRow, "namespace" | "key">;
+/** Address of a row. */
+export type LongTermLocation = Pick<LongTermRow, "namespace" | "key">;
 
-/** A change of one row. */
+/** Change of one row. */
 export type LongTermChange =
-  /** In place of what is there; a row that has not ended keeps its `createdAt`, a new one gets its `updatedAt`. */
+  /** Inserts or replaces a row. An unexpired row retains its `createdAt`; a new row gets its `updatedAt`. */
   | { readonly put: Omit<LongTermRow, "createdAt"> }
-  | { readonly drop: LongTermPlace }
-  /** Let a row that has an end, and has not come to it by then, end at this time instead. */
+  | { readonly drop: LongTermLocation }
+  /** Sets the expiry of an unexpired row that has an expiry. */
   | { readonly touch: LongTermTouch };
 
-/** A row that was read at a time, and is to live longer for that. */
-export interface LongTermTouch extends LongTermPlace {
+/** Extension of the expiry of a row that was read at time `at`. */
+export interface LongTermTouch extends LongTermLocation {
   readonly at: number;
   readonly expiresAt: number;
 }
 
-/** What became of a row that is to live longer: it does; it is not there any more; it is not written yet, and waits in changes. */
-export type Refreshed = "kept" | "gone" | "held";
+/** Result of an expiry extension: extended, already deleted, or pending in buffered changes. */
+export type RefreshResult = "kept" | "gone" | "held";
 
-/** A word that is looked for: it whole, or all words that begin so. */
+/** Search word: an exact word, or a prefix. */
 export interface LongTermWord {
   readonly word: string;
   readonly isPrefix: boolean;
 }
 
-/** Which rows a page has. */
+/** Filter and cursor of a page of rows. */
 export interface LongTermQuery {
   readonly namespace: string;
-  /** Also those of all namespaces below it. */
+  /** Includes all child namespaces. */
   readonly deep: boolean;
   readonly at: number;
-  readonly after?: LongTermPlace | undefined;
-  /** All of them stand in the row's words. */
+  readonly after?: LongTermLocation | undefined;
+  /** Words that must all occur in the row. */
   readonly words?: readonly LongTermWord[] | undefined;
-  /** Rows have their vectors. */
+  /** Includes the vectors of rows. */
   readonly vectors?: boolean | undefined;
   readonly limit: number;
 }
 
-/** What reads the long-term store. */
+/** Reader of the long-term store. */
 export interface LongTermReader {
-  /** How vectors are made; absent in a store without an embedding function. */
+  /** Embedding of the store; absent without an embedding function. */
   readonly vectors?: LongTermVectors | undefined;
-  get(place: LongTermPlace, at: number): Promise<LongTermRow | undefined>;
-  /** Rows by namespace, then by key, in the order of their characters. Throws `invalid_option` for words where nothing is indexed. */
+  get(place: LongTermLocation, at: number): Promise<LongTermRow | undefined>;
+  /**
+   * Lists rows sorted by namespace, then by key, by character. Throws `invalid_option` for `words` when the store has
+   * no word index.
+   */
   page(query: LongTermQuery): Promise<readonly LongTermRow[]>;
-  /** Touch rows at once, and say of each what became of it: one that was swept between the read and this was read too late. */
-  refresh(touches: readonly LongTermTouch[]): Promise<readonly Refreshed[]>;
+  /**
+   * Extends the expiry of rows at once and returns the result for each row; a row deleted by a concurrent sweep is
+   * reported as deleted.
+   */
+  refresh(touches: readonly LongTermTouch[]): Promise<readonly RefreshResult[]>;
 }
 
-/** The long-term side of a store. Each write also removes some rows whose end has come. */
+/** Long-term side of a store. Each write also removes some expired rows. */
 export interface LongTermRows extends LongTermReader {
-  /** Make changes, in their order, all or none. Anyone may. */
+  /** Applies changes atomically and in order. Does not require ownership of a thread. */
   write(changes: readonly LongTermChange[], at: number): Promise<void>;
-  /** Remove at most so many rows whose end has come; gives how many went. */
+  /** Removes at most `limit` expired rows and returns the number of removed rows. */
   sweep(at: number, limit: number): Promise<number>;
 }

@@ -1,26 +1,26 @@
 /**
- * Search by nearness of meaning: an embedding function makes a vector of the texts of each item, and a search looks at the
- * vectors of its namespace one after the other. So it is exact, needs no index, and finds the same in every store.
+ * Semantic search: an embedding function creates a vector of each item's strings, and a search scans the vectors of
+ * its namespace. The scan is exact, needs no index, and finds the same items in every store.
  */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 
-/** Makes vectors of texts, one for each, in their order; those of texts that mean the same are near to each other. */
+/** Embeds texts: one vector per text, in order. Texts of similar meaning have similar vectors. */
 export type Embed = (
   texts: readonly string[],
 ) =>
   | Promise<readonly (readonly number[] | Float32Array | Float64Array)[]>
   | readonly (readonly number[] | Float32Array | Float64Array)[];
 
-/** How a store makes vectors of what is put into its long-term side. */
+/** Embedding options of the long-term side of a store. */
 export interface LongTermVectors {
   readonly embed: Embed;
-  /** How many numbers a vector has. */
+  /** Number of dimensions of a vector. */
   readonly dimensions: number;
 }
 
-/** The vector of a text, of length 1; nothing for a text whose vector points nowhere. Throws what `embed` throws. */
-export async function vectorOf(
+/** Embeds a text into a vector of length 1; undefined for a zero vector. Throws the errors of `embed`. */
+export async function embedText(
   { embed, dimensions }: LongTermVectors,
   text: string,
 ): Promise<Float32Array | undefined> {
@@ -30,46 +30,46 @@ export async function vectorOf(
     vector instanceof Float32Array || vector instanceof Float64Array || Array.isArray(vector) ? vector : [];
   if (numbers.length !== dimensions || !numbers.every((each: unknown) => Number.isFinite(each)))
     throw new StatewrightError("invalid_option", {
-      what: `embed gave ${describeValue(vector ?? made)} for a text, where a list of one vector of ${dimensions} numbers was due`,
-      next: "Give a vector for each text, each with as many finite numbers as dimensions says",
+      what: `embed: expected one vector of ${dimensions} numbers for one text, got ${describeValue(vector ?? made)}`,
+      next: "Return one vector per text, each with `dimensions` finite numbers",
     });
-  return normalized(numbers as readonly number[]);
+  return normalizeVector(numbers as readonly number[]);
 }
 
-function normalized(numbers: ArrayLike<number>): Float32Array | undefined {
-  const largest = Array.from(numbers).reduce((most, each) => Math.max(most, Math.abs(each)), 0);
+function normalizeVector(numbers: ArrayLike<number>): Float32Array | undefined {
+  const largest = Array.from(numbers).reduce((max, each) => Math.max(max, Math.abs(each)), 0);
   if (largest === 0) return undefined;
-  // Scaled first: the squares of very large and very small numbers are none.
+  // Scaled first: squares of very large or very small numbers overflow or underflow.
   const scaled = Array.from(numbers, (each) => each / largest);
   const length = Math.sqrt(scaled.reduce((sum, each) => sum + each * each, 0));
   return Float32Array.from(scaled, (each) => each / length);
 }
 
-/** How near two vectors of length 1 are: the cosine of the angle between them, from -1 to 1. */
-export function nearness(one: Float32Array, other: Float32Array): number {
+/** Computes the cosine similarity of two vectors of length 1, from -1 to 1. */
+export function computeSimilarity(one: Float32Array, other: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < one.length; at++) sum += (one[at] as number) * (other[at] as number);
   return sum;
 }
 
-/** Keeps the best of what it is offered; of those that are equally good the earlier ones. */
-export function best<Item>(limit: number): {
+/** Creates a list of the `limit` items with the highest scores; earlier items win ties. */
+export function createTopList<Item>(limit: number): {
   readonly offer: (item: Item, score: number) => void;
-  readonly all: () => readonly { readonly item: Item; readonly score: number }[];
+  readonly list: () => readonly { readonly item: Item; readonly score: number }[];
 } {
-  const kept: { readonly item: Item; readonly score: number }[] = [];
+  const entries: { readonly item: Item; readonly score: number }[] = [];
   return {
     offer: (item, score) => {
-      if (kept.length === limit && score <= (kept[limit - 1] as (typeof kept)[number]).score) return;
-      let [low, high] = [0, kept.length];
+      if (entries.length === limit && score <= (entries[limit - 1] as (typeof entries)[number]).score) return;
+      let [low, high] = [0, entries.length];
       while (low < high) {
         const middle = (low + high) >> 1;
-        if ((kept[middle] as (typeof kept)[number]).score >= score) low = middle + 1;
+        if ((entries[middle] as (typeof entries)[number]).score >= score) low = middle + 1;
         else high = middle;
       }
-      kept.splice(low, 0, { item, score });
-      if (kept.length > limit) kept.pop();
+      entries.splice(low, 0, { item, score });
+      if (entries.length > limit) entries.pop();
     },
-    all: () => kept,
+    list: () => entries,
   };
 }

@@ -1,18 +1,17 @@
-/** Requests that were made for an answer and did not give it. */
 import type { Usage } from "./message.ts";
 import type { ModelFailureKind } from "./model-failure.ts";
 
 /**
- * A request that was made for a message and did not give it: it may have been paid for all the same.
+ * A model request that did not produce its message. The provider may still have billed the request.
  *
- * `kind` says what became of it: a kind of failure; `replaced` where it was answered and a hook asked again; `cancelled`
- * where its node was given up; `unrecorded` where its run stopped before its end was saved, as by a crash; `beside` where a
- * hook asked for something else, such as a summary, and got it.
+ * `kind` is a failure kind, or `replaced` (answered, but a hook requested another answer), `cancelled` (the node was
+ * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `beside` (a successful
+ * auxiliary request of a hook, such as a summary).
  */
-export interface LostAttempt {
-  /** The id of the model that was asked. */
+export interface FailedAttempt {
+  /** Id of the requested model. */
   readonly model: string;
   readonly kind: ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside";
-  /** What it is known to have cost; absent is unknown, not nothing. */
+  /** Known usage; undefined means unknown, not zero. */
   readonly usage?: Usage | undefined;
 }

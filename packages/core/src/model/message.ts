@@ -1,15 +1,15 @@
-/** Canonical messages: one shape for every provider, with ids, kept lossless for what providers add. */
+/** Canonical messages: one format for all providers, with ids, lossless for provider-specific data. */
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
-import type { LostAttempt } from "./failed-attempt.ts";
+import type { FailedAttempt } from "./failed-attempt.ts";
 
 /**
- * What a provider says about a block or a message, and what it is told about it, by the provider's name:
- * `{ anthropic: { cacheControl: { type: "ephemeral" } } }`. Another provider gets none of it.
+ * Provider-specific data of a block or message, keyed by provider name: `{ anthropic: { cacheControl: { type:
+ * "ephemeral" } } }`. Each provider receives only its own entry.
  */
 export type ProviderData = JsonObject;
 
-/** Text that the model reads or wrote. */
+/** Text of a message. */
 export interface TextBlock {
   readonly type: "text";
   readonly text: string;
@@ -17,22 +17,22 @@ export interface TextBlock {
 }
 
 /**
- * Where an image or a file is: its bytes as base64 in `data`, in `url` an address that the provider reads itself, or in
- * `uploaded` the ids under which providers keep it, by their names: `{ openai: "file-1" }`.
+ * Source of an image or file: base64 bytes in `data`, an address for the provider in `url`, or ids of uploaded files
+ * by provider name in `uploaded`: `{ openai: "file-1" }`.
  */
 export type MediaSource =
   | { readonly data: string; readonly url?: undefined; readonly uploaded?: undefined }
   | { readonly url: string; readonly data?: undefined; readonly uploaded?: undefined }
   | { readonly uploaded: Readonly<Record<string, string>>; readonly data?: undefined; readonly url?: undefined };
 
-/** An image. `mimeType` may be `image/*` where it is not known. */
+/** An image. `mimeType` may be `image/*` when unknown. */
 export type ImageBlock = MediaSource & {
   readonly type: "image";
   readonly mimeType: string;
   readonly provider?: ProviderData | undefined;
 };
 
-/** Any other file. */
+/** A file other than an image. */
 export type FileBlock = MediaSource & {
   readonly type: "file";
   readonly mimeType: string;
@@ -40,58 +40,61 @@ export type FileBlock = MediaSource & {
   readonly provider?: ProviderData | undefined;
 };
 
-/** Plain data in a tool's result. */
+/** Plain data of a tool result. */
 export interface JsonBlock {
   readonly type: "json";
   readonly value: Json;
 }
 
-/** A large output that is kept elsewhere, under its handle in the thread: what the model sees is the bounded `preview`. */
+/** Reference to a large output, stored as an artifact of the thread. The model sees the bounded `preview`. */
 export interface ArtifactBlock {
   readonly type: "artifact";
   readonly ref: { readonly handle: string; readonly name: string; readonly mimeType: string; readonly bytes: number };
   readonly preview: string;
 }
 
-/** What the model thought, kept for providers that want it back. */
+/** Reasoning of the model, kept for providers that require its return. */
 export interface ReasoningBlock {
   readonly type: "reasoning";
   readonly text: string;
   readonly provider?: ProviderData | undefined;
 }
 
-/** A call of a tool by the model. `raw` is what arrived where it was not a JSON object: such a call is answered, never run. */
+/**
+ * A tool call of the model. `raw` is the received text when the arguments were not a JSON object: such a call gets an
+ * error result and never runs.
+ */
 export interface ToolCallBlock {
   readonly type: "call";
   readonly id: string;
   readonly name: string;
   readonly args: Json;
   readonly raw?: string | undefined;
-  /** Why the arguments were not kept: they held more than is taken from outside. Such a call is answered, never run. */
+  /** Reason for dropping arguments above the size limits. Such a call gets an error result and never runs. */
   readonly refused?: string | undefined;
-  /** The provider would run this call itself, and asks under this id whether it may. A person is asked; the answer says yes or no. */
+  /** Approval id of a call that the provider runs after a person's approval. */
   readonly approval?: string | undefined;
   readonly provider?: ProviderData | undefined;
 }
 
-/** A part of a tool's result that the model reads. */
+/** A content block of a tool result. */
 export type ContentBlock = TextBlock | ImageBlock | FileBlock | JsonBlock | ArtifactBlock;
 
-/** Tokens of one model call; what is unknown is absent. */
+/** Token usage of a model call; unknown counts are undefined. */
 export interface Usage {
-  /** All of the input, with what was read from a prompt cache and what was written to one. */
+  /** Input tokens, including cache reads and cache writes. */
   readonly inputTokens?: number | undefined;
-  /** All of the output, with the reasoning. */
+  /** Output tokens, including reasoning. */
   readonly outputTokens?: number | undefined;
-  /** Of the input: read from a prompt cache. */
+  /** Input tokens read from a prompt cache. */
   readonly cachedTokens?: number | undefined;
-  /** Of the input: written to a prompt cache. */
+  /** Input tokens written to a prompt cache. */
   readonly cacheWriteTokens?: number | undefined;
-  /** Of the output: reasoning. */
+  /** Output tokens of reasoning. */
   readonly reasoningTokens?: number | undefined;
 }
 
-/** Why a model stopped. */
+/** Reason why a model stopped. */
 export type FinishReason = "stop" | "calls" | "length" | "filter" | "other";
 
 export interface SystemMessage {
@@ -114,24 +117,30 @@ export interface AssistantMessage {
   readonly finish: FinishReason;
   readonly usage?: Usage | undefined;
   readonly provider?: ProviderData | undefined;
-  /** The id of the model that answered, where it was not the one that was asked first. No request holds it. */
+  /** Id of the fallback model that answered; undefined for the primary model. Not part of requests. */
   readonly answeredBy?: string | undefined;
-  /** Requests that were made for this message before the one that gave it; each may have been paid for. No request holds it. */
-  readonly lost?: readonly LostAttempt[] | undefined;
-  /** The tools that the model was shown, where they were not those that its graph was defined with. No request holds it. */
+  /**
+   * Requests for this message that failed before the successful request; each may have been billed. Not part of
+   * requests.
+   */
+  readonly failedAttempts?: readonly FailedAttempt[] | undefined;
+  /**
+   * Names of the tools advertised to the model, if different from the tools of the graph definition. Not part of
+   * requests.
+   */
   readonly offered?: readonly string[] | undefined;
-  /** Who ended the agent with this message, which no model said. No request holds it. */
+  /** Set on a message that ends the agent and that no model generated. Not part of requests. */
   readonly ended?: AgentEnd | undefined;
 }
 
-/** How an agent ended: `by` its answer, a tool, a limit, a hook. */
+/** End of an agent; `by` names the cause: its answer, a tool, a limit or a hook. */
 export interface AgentEnd {
   readonly by: string;
-  /** In words for people. */
+  /** Human-readable reason. */
   readonly reason?: string | undefined;
 }
 
-/** The one answer to one call. */
+/** Result of a tool call; exactly one per call. */
 export interface ToolMessage {
   readonly role: "tool";
   readonly id: string;
@@ -140,32 +149,32 @@ export interface ToolMessage {
   readonly content: readonly ContentBlock[];
   readonly isError: boolean;
   readonly provider?: ProviderData | undefined;
-  /** What the call itself used of models, with all that stands below it: that of a sub-agent. No request holds it. */
+  /** Model usage of the call, including nested agents. Not part of requests. */
   readonly usage?: Usage | undefined;
-  /** The call asked the agent to end after its set. No request holds it. */
+  /** True when the call requested the end of the agent after its batch. Not part of requests. */
   readonly terminate?: true | undefined;
 }
 
-/** One message of a conversation. */
+/** A message of a conversation. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-/** A message to add or replace by id, or the id of one to remove. */
+/** A message to add or to replace by id, or the id of a message to remove. */
 export type MessageWrite = Message | { readonly remove: string };
 
-/** The calls of an assistant message, in order. */
-export function callsOf(message: AssistantMessage): readonly ToolCallBlock[] {
+/** Lists the tool calls of an assistant message, in order. */
+export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock[] {
   return message.content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
-/** The text of a message: its text blocks, joined. Of no message, as the last of an empty conversation, it is empty. */
-export function textOf(message: Message | undefined): string {
+/** Returns the joined text blocks of a message; an empty string for undefined. */
+export function getMessageText(message: Message | undefined): string {
   if (message === undefined) return "";
   if (typeof message.content === "string") return message.content;
   return message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }
 
-/** What a block of a result says in words: nothing, where it is an image or a file. */
-export function wordsOf(block: ContentBlock): string | undefined {
+/** Returns a result block as text; undefined for images and files. */
+export function getBlockText(block: ContentBlock): string | undefined {
   switch (block.type) {
     case "text":
       return block.text;
@@ -178,40 +187,39 @@ export function wordsOf(block: ContentBlock): string | undefined {
   }
 }
 
-/** What is wrong with a value as a message write, or nothing. */
-export function messageIssue(value: unknown): SchemaIssue | undefined {
+/** Returns the issue of a value as a message write; undefined for a valid write. */
+export function findMessageIssue(value: unknown): SchemaIssue | undefined {
   if (!isPlainObject(value)) return { path: "", message: "expected a message" };
   if (typeof value["remove"] === "string") return undefined;
-  if (typeof value["id"] !== "string") return { path: "id", message: "expected the id of a message" };
+  if (typeof value["id"] !== "string") return { path: "id", message: "expected a message id" };
   switch (value["role"]) {
     case "system":
       return typeof value["content"] === "string" ? undefined : { path: "content", message: "expected text" };
     case "user":
-      return blocksIssue(value["content"]);
+      return findBlocksIssue(value["content"]);
     case "assistant":
       return typeof value["finish"] === "string"
-        ? blocksIssue(value["content"])
-        : { path: "finish", message: "expected why the model stopped" };
+        ? findBlocksIssue(value["content"])
+        : { path: "finish", message: "expected a finish reason" };
     case "tool":
-      if (typeof value["callId"] !== "string")
-        return { path: "callId", message: "expected the id of the call that is answered" };
-      return blocksIssue(value["content"]);
+      if (typeof value["callId"] !== "string") return { path: "callId", message: "expected a tool call id" };
+      return findBlocksIssue(value["content"]);
     default:
       return { path: "role", message: 'expected "system", "user", "assistant" or "tool"' };
   }
 }
 
-function blocksIssue(content: unknown): SchemaIssue | undefined {
+function findBlocksIssue(content: unknown): SchemaIssue | undefined {
   if (!Array.isArray(content)) return { path: "content", message: "expected a list of blocks" };
   for (let index = 0; index < content.length; index++) {
-    const message = blockIssue(content[index]);
+    const message = findBlockIssue(content[index]);
     if (message !== undefined) return { path: `content.${index}`, message };
   }
   return undefined;
 }
 
-/** What is wrong with a block. A type that nobody knows is left alone: a later version may have written it. */
-function blockIssue(block: unknown): string | undefined {
+/** Returns the issue of a block. Unknown block types are valid, because a later version may have written the block. */
+function findBlockIssue(block: unknown): string | undefined {
   if (!isPlainObject(block) || typeof block["type"] !== "string") return "expected a block with a type";
   switch (block["type"]) {
     case "text":
@@ -219,20 +227,20 @@ function blockIssue(block: unknown): string | undefined {
       return typeof block["text"] === "string" ? undefined : `expected the text of a ${block["type"]} block`;
     case "image":
     case "file":
-      return mediaIssue(block);
+      return findMediaIssue(block);
     case "call":
       if (typeof block["id"] !== "string" || typeof block["name"] !== "string")
-        return "expected a call with an id and the name of a tool";
+        return "expected a call with an id and a tool name";
       return ["string", "undefined"].includes(typeof block["approval"])
         ? undefined
-        : "expected the id under which the provider asks as approval of a call";
+        : "expected a string as approval id of a call";
     default:
       return undefined;
   }
 }
 
-/** What is wrong with an image or a file: it has a type of media, and one of its bytes, an address, and the ids of uploads. */
-export function mediaIssue({
+/** Returns the issue of an image or file. Requires a media type and exactly one of data, url and uploaded. */
+export function findMediaIssue({
   type,
   mimeType,
   data,
@@ -240,13 +248,15 @@ export function mediaIssue({
   uploaded,
 }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof mimeType !== "string") return `expected the mimeType of the ${String(type)}`;
-  const given = [typeof data === "string", typeof url === "string", isPlainObject(uploaded)].filter((is) => is).length;
-  if (given !== 1)
-    return `expected the ${String(type)} as data, url or uploaded${given > 1 ? ", one of them only" : ""}`;
+  const sourceCount = [typeof data === "string", typeof url === "string", isPlainObject(uploaded)].filter(
+    (is) => is,
+  ).length;
+  if (sourceCount !== 1)
+    return `expected the ${String(type)} as data, url or uploaded${sourceCount > 1 ? ", only one" : ""}`;
   if (isPlainObject(uploaded))
     return Object.values(uploaded).every((id) => typeof id === "string")
       ? undefined
-      : `expected the ids of the uploaded ${String(type)} by provider, { openai: "file-1" }`;
+      : `expected ids of the uploaded ${String(type)} by provider, such as { openai: "file-1" }`;
   if (typeof url !== "string") return undefined;
-  return URL.canParse(url) ? undefined : `expected a whole address as url of the ${String(type)}`;
+  return URL.canParse(url) ? undefined : `expected an absolute URL as url of the ${String(type)}`;
 }

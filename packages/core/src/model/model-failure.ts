@@ -1,11 +1,11 @@
-/** Kinds of failure of a model call: what a retry and a fallback go by. */
+/** Failure kinds of model calls; retries and fallbacks depend on the kind. */
 import { isError, isStatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 
 /**
- * Why a model gave no answer. `connection`: it was not reached. `timeout`: it took too long, by our limits or its own.
- * `broken_reply`: its answer broke off, or was none. `quota`: no credit is left. `not_found`: there is no such model.
- * `context_length`: the request is too long for it. `invalid_request`: it refused the request as such.
+ * Reason why a model call failed. `connection`: the provider was unreachable. `timeout`: a local or provider timeout.
+ * `broken_reply`: an incomplete or invalid answer. `quota`: no credit. `not_found`: unknown model. `context_length`:
+ * the request exceeds the context window. `invalid_request`: the provider rejected the request.
  */
 export type ModelFailureKind =
   | "rate_limit"
@@ -21,7 +21,7 @@ export type ModelFailureKind =
   | "invalid_request"
   | "other";
 
-const known: Readonly<Record<ModelFailureKind, true>> = {
+const kindMap: Readonly<Record<ModelFailureKind, true>> = {
   rate_limit: true,
   overloaded: true,
   server_error: true,
@@ -36,26 +36,29 @@ const known: Readonly<Record<ModelFailureKind, true>> = {
   other: true,
 };
 
-/** Every kind of failure. */
-export const modelFailureKinds: readonly ModelFailureKind[] = Object.keys(known) as ModelFailureKind[];
+/** All failure kinds. */
+export const modelFailureKinds: readonly ModelFailureKind[] = Object.keys(kindMap) as ModelFailureKind[];
 
-/** Tell whether a value names a kind of failure. */
+/** Returns true if a value is a failure kind. */
 export function isModelFailureKind(value: unknown): value is ModelFailureKind {
-  return typeof value === "string" && Object.hasOwn(known, value);
+  return typeof value === "string" && Object.hasOwn(kindMap, value);
 }
 
-/** Of which kind a failure is, by what its `details` say; undefined for what no model did, such as a mistake in the program. */
-export function modelFailureKind(thrown: unknown): ModelFailureKind | undefined {
+/**
+ * Returns the failure kind of a thrown value, by its `details`; undefined for failures outside of the model, such as
+ * a programming error.
+ */
+export function getModelFailureKind(thrown: unknown): ModelFailureKind | undefined {
   if (isStatewrightError(thrown, "missing_secret")) return "auth";
-  if (!isStatewrightError(thrown)) return isProgramming(thrown) ? undefined : "other";
+  if (!isStatewrightError(thrown)) return isProgrammingError(thrown) ? undefined : "other";
   if (thrown.code !== "model_failed") return undefined;
   const { kind, status } = isPlainObject(thrown.details) ? thrown.details : {};
   if (isModelFailureKind(kind)) return kind;
-  return typeof status === "number" ? kindOfStatus(status) : "other";
+  return typeof status === "number" ? toModelFailureKind(status) : "other";
 }
 
-/** The kind of failure that a status of HTTP tells. */
-export function kindOfStatus(status: number): ModelFailureKind {
+/** Maps an HTTP status to a failure kind. */
+export function toModelFailureKind(status: number): ModelFailureKind {
   const kind = kindByStatus.get(status);
   if (kind !== undefined) return kind;
   return status >= 500 ? "server_error" : "invalid_request";
@@ -74,7 +77,7 @@ const kindByStatus: ReadonlyMap<number, ModelFailureKind> = new Map([
   [529, "overloaded"],
 ]);
 
-const programming: ReadonlySet<string> = new Set([
+const programmingErrors: ReadonlySet<string> = new Set([
   "TypeError",
   "ReferenceError",
   "SyntaxError",
@@ -82,12 +85,12 @@ const programming: ReadonlySet<string> = new Set([
   "EvalError",
 ]);
 
-/** Tell whether something thrown is a mistake in the program, which every further attempt would meet again. */
-export function isProgramming(thrown: unknown): boolean {
+/** Returns true for a programming error, which a retry cannot fix. */
+export function isProgrammingError(thrown: unknown): boolean {
   try {
-    return isError(thrown) && programming.has(thrown.name);
+    return isError(thrown) && programmingErrors.has(thrown.name);
   } catch {
-    // An error whose name cannot be read tells nothing.
+    // The name of the error is unreadable.
     return false;
   }
 }

@@ -1,47 +1,48 @@
-/** The model contract: what an adapter or a scripted model implements. */
+/** Model interface, implemented by adapters and scripted models. */
 import type { JsonObject } from "../base/json.ts";
 import type { AssistantMessage, Message, ProviderData, Usage } from "./message.ts";
 import type { ModelFailureKind } from "./model-failure.ts";
 
-/** A tool as the model sees it: arguments that the model may choose, nothing else. */
+/** A tool as advertised to the model: only the arguments that the model may choose. */
 export interface ModelTool {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments, an object at the top. */
+  /** JSON Schema of the arguments; the root is an object. */
   readonly inputSchema: JsonObject;
-  /** What a provider is told about the tool, such as where its prompt cache ends. */
+  /** Provider-specific data of the tool, such as the end of the prompt cache. */
   readonly provider?: ProviderData | undefined;
 }
 
 /**
- * A tool that a provider defines, such as its web search. The provider runs it and its results stand with the reply; one
- * that has the name of a tool of the request is answered by that tool, and the provider knows its arguments already.
+ * A tool defined by a provider, such as its web search. The provider runs the tool and returns the results in the
+ * reply. A provider tool with the name of a tool of the request is run by that tool; the provider knows the argument
+ * schema.
  */
 export interface ProviderTool {
-  /** The name under which the model's calls of it are told. */
+  /** Name of the tool in the model's calls. */
   readonly name: string;
-  /** The provider's id of it, such as `anthropic.web_search_20250305`. */
+  /** Provider's id of the tool, such as `anthropic.web_search_20250305`. */
   readonly id: string;
-  /** Its settings, as the provider wants them. */
+  /** Provider-specific settings. */
   readonly args: JsonObject;
 }
 
-/** What the answer must be: JSON by a schema, kept by the provider itself where it can. */
+/** Structured output: JSON by a schema, enforced by the provider if supported. */
 export interface ModelOutput {
   /** JSON Schema of the answer. */
   readonly schema: JsonObject;
-  /** A name for the provider, in letters, digits, `_` and `-`. */
+  /** Name of the schema for the provider: letters, digits, `_` and `-`. */
   readonly name?: string | undefined;
   readonly description?: string | undefined;
 }
 
-/** How much a model thinks before it answers. */
+/** Reasoning effort before the answer. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
-/** How the model may choose tools; `Names` are those that it may have to call. */
+/** Tool choice of a request; `Names` are the names of tools that can be forced. */
 export type ToolChoice<Names extends string = string> = "auto" | "none" | "required" | { readonly tool: Names };
 
-/** One request to a model. */
+/** A request to a model. */
 export interface ModelRequest {
   readonly instructions?: string | undefined;
   readonly messages: readonly Message[];
@@ -62,56 +63,62 @@ export interface ModelRequest {
   readonly providerOptions?: JsonObject | undefined;
 }
 
-/** A part of an answer while it streams. */
+/** A streamed part of an answer. */
 export type ModelDelta =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
   | { readonly type: "call"; readonly id: string; readonly name: string; readonly argsText: string };
 
-/** What a model answers: an assistant message without its id, which the run gives. */
+/** Answer of a model: an assistant message without its id; the run assigns the id. */
 export type ModelReply = Omit<AssistantMessage, "id" | "role" | "offered" | "ended">;
 
-/** What a model call gets besides the request. `delta` is cheap, synchronous, and absent when nobody listens. */
+/** Options of a model call. `delta` receives streamed parts synchronously; undefined without listeners. */
 export interface ModelCallOptions {
   readonly signal: AbortSignal;
   readonly delta?: ((delta: ModelDelta) => void) | undefined;
-  /** Told of a part that shows nothing, and of a `ping` that says only that the other side is there; absent when nobody watches. */
+  /**
+   * Callback for activity without visible content: a `part`, or a keep-alive `ping`. Undefined without an idle
+   * timeout.
+   */
   readonly alive?: ((sign: "part" | "ping") => void) | undefined;
-  /** Told what of the request the provider did not heed, such as a setting that it does not have. */
+  /** Callback for request settings that the provider ignored. */
   readonly warn?: ((warning: string) => void) | undefined;
 }
 
 /**
- * A language model. `respond` answers one request; it rejects with a `StatewrightError` of code `model_failed` (whose
- * details say whether a retry may help) or with whatever its client throws.
+ * A language model. `respond` answers a request. Rejects with a `StatewrightError` of code `model_failed` (its
+ * details tell if a retry may help) or with an error of the client library.
  */
 export interface Model {
-  /** The provider's id of the model, such as `anthropic/claude-sonnet-4-5`. */
+  /** Provider's id of the model, such as `anthropic/claude-sonnet-4-5`. */
   readonly id: string;
-  /** What people are shown in place of the id. No request holds it. */
+  /** Display name. Not part of requests. */
   readonly name?: string | undefined;
   readonly respond: (request: ModelRequest, options: ModelCallOptions) => Promise<ModelReply>;
-  /** False for a model that cannot see: it reads in a line that there was an image. */
+  /** False for a model without image input: images are replaced by a line of text. */
   readonly images?: boolean | undefined;
-  /** True where the provider keeps the schema in `output` of a request itself, false where it does not. */
+  /** True when the provider enforces the schema in `output` of a request. */
   readonly structuredOutput?: boolean | undefined;
-  /** A scripted model carries the names of the tools that its script calls, so that a wrong script does not type-check. */
+  /**
+   * Tool names in the script of a scripted model; type-level only, so that a script with an unknown tool does not
+   * compile.
+   */
   readonly script?: unknown;
 }
 
-/** Tell whether a value is a model that can be asked: a text, such as the name of one, is none. */
+/** Returns true if a value is a model. A string, such as a model name, is not. */
 export function isModel(value: unknown): value is Model {
   if (typeof value !== "object" && typeof value !== "function") return false;
   return value !== null && "respond" in value && typeof value.respond === "function";
 }
 
-/** What `details` of a `model_failed` error hold. */
+/** `details` of a `model_failed` error. */
 export interface ModelFailure {
   readonly retryable: boolean;
-  /** What went wrong; without it the status decides. */
+  /** Failure kind; derived from `status` when undefined. */
   readonly kind?: ModelFailureKind;
   readonly status?: number;
   readonly retryAfterMs?: number;
-  /** What the failed request is known to have cost. */
+  /** Known usage of the failed request. */
   readonly usage?: Usage;
 }

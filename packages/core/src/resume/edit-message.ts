@@ -1,58 +1,58 @@
-/** `editMessage`: say something else at one place of a conversation, and go on from there. */
+/** `editMessage`: replaces one message of a conversation on a new branch and continues from there. */
 import { StatewrightError } from "../base/errors.ts";
-import { checkId, freshId } from "../base/ids.ts";
+import { checkId, createId } from "../base/ids.ts";
 import { isPlainObject } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld } from "../base/world.ts";
-import { deltaOf } from "../checkpoint/codec/saved-state.ts";
+import { parseDelta } from "../checkpoint/codec/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
-import { checkGraph, resumeNames } from "../run/session/check-run-options.ts";
+import { checkGraphOption, resumeOptionNames } from "../run/session/check-run-options.ts";
 import type { ResumeOptions, RunHandle } from "../run/session/options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { fork } from "./fork.ts";
 import { resume } from "./resume.ts";
 
-/** The types of a graph with a conversation in the channel `messages`. */
+/** Types of a graph with the channel `messages`. */
 export interface ConversationTypes extends GraphTypes {
   readonly state: { readonly messages: readonly Message[] };
 }
 
-/** What `editMessage` takes besides what a resume takes: the message as it should have been, under the id that it has. */
+/** Options of `editMessage`: the options of a resume, and the edited message with its existing id. */
 export type EditOptions<Types extends GraphTypes> = Omit<ResumeOptions<Types>, "answers"> & {
   readonly message: Message;
-  /** The name of the new branch; one is made when it is absent. */
+  /** Name of the new branch; default: a generated name. */
   readonly name?: string;
 };
 
 const names = [
-  ...resumeNames,
-  ...optionNames<Pick<EditOptions<ConversationTypes>, "message" | "name">>({ message: true, name: true }),
+  ...resumeOptionNames,
+  ...listOptionNames<Pick<EditOptions<ConversationTypes>, "message" | "name">>({ message: true, name: true }),
 ];
 
 /**
- * Put a message in place of the one with its id, on a new branch that begins where that was written, and go on from
- * there: what was said later is not part of it, and the original branch stays as it is (rule E66). Throws
- * `unknown_checkpoint` when no checkpoint of the branch has written a message with this id, and what `fork` throws.
+ * Replaces the message with the same id on a new branch, from the checkpoint that wrote the message, and resumes
+ * there: later messages are not part of the branch, and the original branch is unchanged (rule E66). Throws
+ * `unknown_checkpoint` when no checkpoint of the branch wrote a message with this id, and the errors of `fork`.
  */
 export async function editMessage<Types extends ConversationTypes>(
   graph: Graph<Types>,
   options: EditOptions<Types>,
 ): Promise<RunHandle<Types["result"], Types["output"]>> {
-  checkGraph("editMessage", graph);
+  checkGraphOption("editMessage", graph);
   checkOptions("editMessage", options, names);
   const { message, name, ...rest } = options;
   const { store, world = systemWorld(), codec = plainCodec } = rest;
   const thread = checkId("thread", options.thread);
-  const at = await writtenAt(store, codec, thread, options.branch, message.id);
-  if (at === undefined) throw neverSaid(thread, message.id);
+  const at = await findWritingCheckpoint(store, codec, thread, options.branch, message.id);
+  if (at === undefined) throw createUnknownMessageError(thread, message.id);
   const branch = await fork(graph, {
     store,
     thread,
     at,
-    name: name ?? freshId("edit_", world.random),
+    name: name ?? createId("edit_", world.random),
     update: { messages: [message] } as Types["update"],
     world,
     codec,
@@ -60,8 +60,8 @@ export async function editMessage<Types extends ConversationTypes>(
   return resume(graph, { ...rest, branch } as ResumeOptions<Types>);
 }
 
-/** The checkpoint that first wrote a message with this id. */
-async function writtenAt(
+/** Finds the first checkpoint that wrote a message with this id. */
+async function findWritingCheckpoint(
   store: Store,
   codec: Codec,
   thread: string,
@@ -72,11 +72,11 @@ async function writtenAt(
   for (let before: number | undefined; ; ) {
     const page = await store.history(thread, { branch, before, limit: 50 });
     for (const row of page) {
-      const written = row.deltas.filter(({ channel }) => channel === "messages").map((delta) => deltaOf(codec, delta));
+      const deltas = row.deltas
+        .filter(({ channel }) => channel === "messages")
+        .map((delta) => parseDelta(codec, delta));
       if (
-        written.some(
-          (delta) => "items" in delta && delta.items.some((item) => isPlainObject(item) && item["id"] === id),
-        )
+        deltas.some((delta) => "items" in delta && delta.items.some((item) => isPlainObject(item) && item["id"] === id))
       )
         found = row.id;
     }
@@ -85,10 +85,10 @@ async function writtenAt(
   }
 }
 
-function neverSaid(thread: string, id: string): StatewrightError {
+function createUnknownMessageError(thread: string, id: string): StatewrightError {
   return new StatewrightError("unknown_checkpoint", {
-    what: `no checkpoint of the thread "${thread}" has written a message with the id "${id}"`,
-    next: "Take the id of a message in its state, on the branch that is named",
+    what: `no checkpoint of thread "${thread}" has written a message with the id "${id}"`,
+    next: "Pass the id of a message in the state of the given branch",
     place: { thread },
   });
 }

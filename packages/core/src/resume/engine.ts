@@ -1,73 +1,78 @@
 /**
- * An engine: a process that serves threads. It goes on with what a crash left, fires what is due, takes what is queued, and
- * on stop lets its runs come to where they can be saved. It sleeps until the next due time, and looks from time to time for
- * what other processes may have added.
+ * Engine: a process that serves threads. It resumes crashed runs, fires due timers, starts queued runs, and on stop
+ * drains its runs to a checkpoint. Between scans the engine sleeps until the next due time, and polls for work added
+ * by other processes.
  */
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
-import { optionNames } from "../base/options.ts";
+import { listOptionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
-import { engineStops } from "../checkpoint/claimable.ts";
+import { engineStopReason } from "../checkpoint/claimable.ts";
 import type { TimerRow } from "../checkpoint/timer.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { planOf } from "../compile/plan.ts";
+import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { stopNow } from "../run/launch.ts";
-import { type SavingCaller, takeUp } from "../run/queue.ts";
+import { pauseRun } from "../run/launch.ts";
+import { type CallerWithStore, startNextQueued } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
 import { checkRunOptions } from "../run/session/check-run-options.ts";
 import { createSlots } from "../run/session/concurrency.ts";
 import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/session/options.ts";
-import { worldOf } from "../run/task/open-session.ts";
+import { getWorld } from "../run/task/open-session.ts";
 import { resumeRun } from "./resume.ts";
 import {
-  besides,
-  callerOf,
-  callersOf,
   checkCount,
   checkServing,
   continueRun,
-  createFinder,
+  createCaller,
+  createHost,
+  createScanner,
+  getVersionOptions,
   type ServingOptions,
 } from "./serving.ts";
 
-/** What `engine` takes. */
+/** Options of `engine`. */
 export interface EngineOptions extends ServingOptions {
-  /** Runs that the engine has at work at the same time by itself; machines drawn by hand, which mostly wait, do not count. Default 64. */
+  /**
+   * Maximum number of concurrent runs started by the engine; user-written machines do not count, since they mostly
+   * wait. Default 64.
+   */
   readonly concurrency?: number;
-  /** How often it looks for what other processes have added, in milliseconds. Default 1,000. */
+  /** Poll interval for work added by other processes, in milliseconds. Default 1,000. */
   readonly pollMs?: number;
   /**
-   * Is given each run that begins or goes on here, before its first event: those that the engine takes up by itself, and those
-   * of its `run` and `resume`. A server finds in it what it shows to people.
+   * Called with each run that starts or resumes here, before its first event: runs claimed by the engine, and runs of
+   * its `run` and `resume`. A server can stream the events of these runs.
    */
   readonly onRun?: (run: RunHandle<unknown>) => void;
 }
 
-type Given = "store" | "secrets" | "world" | "codec";
+type EngineProvided = "store" | "secrets" | "world" | "codec";
 
-/** A process that serves threads: recovers, fires timers, expires questions, takes queued inputs, drains on stop. */
+/**
+ * Process that serves threads: recovers runs, fires timers, expires interrupts, starts queued runs, drains on stop.
+ */
 export interface Engine {
-  /** Begin: what a crash left goes on, what is due fires, what is queued begins. Throws what the store throws. */
+  /** Starts serving: resumes crashed runs, fires due timers, starts queued runs. Throws errors of the store. */
   start(): Promise<void>;
   /**
-   * Begin nothing more, and let every run at work come to the end of its superstep; resolves when all are saved and nothing
-   * is left behind. `now` fires their signals too, also while an earlier call still waits; `graceMs` does so after that time.
+   * Starts no more runs and lets every active run finish its superstep; resolves when all runs are saved. `now` also
+   * aborts their signals, even during an earlier `stop` call; `graceMs` aborts after that many milliseconds.
    */
   stop(options?: { readonly now?: boolean; readonly graceMs?: number }): Promise<void>;
-  /** As `run`, with the store, the secrets and the world of the engine. Throws `engine_stopped`. */
+  /** Same as `run`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
   run<Types extends GraphTypes>(
     graph: Graph<Types>,
-    options: Omit<RunOptions<Types>, Given>,
+    options: Omit<RunOptions<Types>, EngineProvided>,
   ): RunHandle<Types["result"], Types["output"]>;
-  /** As `resume`, with the store, the secrets and the world of the engine. Throws `engine_stopped`. */
+  /** Same as `resume`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
   resume<Types extends GraphTypes>(
     graph: Graph<Types>,
-    options: Omit<ResumeOptions<Types>, Given>,
+    options: Omit<ResumeOptions<Types>, EngineProvided>,
   ): RunHandle<Types["result"], Types["output"]>;
 }
 
-const names = optionNames<EngineOptions>({
+const names = listOptionNames<EngineOptions>({
   store: true,
   graphs: true,
   migrations: true,
@@ -81,7 +86,7 @@ const names = optionNames<EngineOptions>({
   onRun: true,
 });
 
-/** An engine over the threads of a store; it does nothing before `start`. Throws `invalid_option`, `missing_store`. */
+/** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
   const { store, secrets, world: givenWorld, codec, concurrency = 64, pollMs = 1_000, parkAfter, onRun } = options;
@@ -89,40 +94,43 @@ export function engine(options: EngineOptions): Engine {
   checkCount("engine", "pollMs", pollMs);
   if (onRun !== undefined && typeof onRun !== "function")
     throw new StatewrightError("invalid_option", {
-      what: `onRun of engine is ${describeValue(onRun)}`,
-      next: "Give a function that takes the handle of a run",
+      what: `engine: onRun must be a function, got ${describeValue(onRun)}`,
+      next: "Pass a function that takes the handle of a run",
     });
-  const world = worldOf(options);
-  const own = {
+  const world = getWorld(options);
+  const engineOptions = {
     store,
     ...(secrets === undefined ? {} : { secrets }),
     ...(givenWorld === undefined ? {} : { world: givenWorld }),
     ...(codec === undefined ? {} : { codec }),
   };
   const slots = createSlots(concurrency);
-  const atWork = new Map<RunHandle<unknown>, Promise<void>>();
-  /** Threads that the engine has in hand by itself, at work or in line for a slot. */
-  const inHand = new Set<string>();
-  /** Runs that were said to be left alone: once each, for as long as they are found. */
-  let leftAlone = new Set<string>();
-  /** What was found since all was last seen. */
-  const seen = new Set<string>();
-  /** Parked runs that were tried with the graphs that are here: once each. */
-  const tried = new Set<string>();
-  /** Runs that have stopped because the store took nothing, by thread: where it did not even take that, they read as at work. */
-  const halted = new Map<string, string>();
+  const activeRuns = new Map<RunHandle<unknown>, Promise<void>>();
+  /** Threads claimed by the engine: active, or waiting for a slot. */
+  const claimedThreads = new Set<string>();
+  /** Runs logged as skipped: one log entry per run while the run is found. */
+  let skippedRuns = new Set<string>();
+  /** Runs found since the last complete scan. */
+  const foundRuns = new Set<string>();
+  /** Parked runs already tried with the current graphs. */
+  const triedRuns = new Set<string>();
+  /**
+   * Runs stopped by a store that accepts no writes, by thread: even that stop may be unsaved, so that the row reads
+   * `running`.
+   */
+  const haltedByThread = new Map<string, string>();
   let state: "idle" | "serving" | "stopping" = "idle";
-  let looking: Promise<void> | undefined;
-  let lookAgain = false;
-  /** The last look has not seen all: the next one comes when this process has room, not with the next poll. */
+  let activeScan: Promise<void> | undefined;
+  let rescan = false;
+  /** True when the last scan was incomplete: the next scan starts as soon as this process has capacity. */
   let hasMore = false;
-  const finder = createFinder(store);
+  const finder = createScanner(store);
   let stopping: Promise<void> | undefined;
-  let cancelAlarm: () => void = nothing;
-  let cancelPoll: () => void = nothing;
-  const host = callersOf(options, {
-    accepts: () => state === "serving",
-    launched: (handle) => {
+  let cancelAlarm: () => void = ignore;
+  let cancelPoll: () => void = ignore;
+  const host = createHost(options, {
+    canStart: () => state === "serving",
+    onLaunch: (handle) => {
       track(handle);
     },
   });
@@ -131,198 +139,196 @@ export function engine(options: EngineOptions): Engine {
     return state === "serving";
   }
 
-  /** Keep a run in hand until it has ended for now. Its failure is its own. */
+  /** Tracks a run until it ends or suspends. Its failure is reported by the run itself. */
   function track(handle: RunHandle<unknown>): Promise<void> {
-    const known = atWork.get(handle);
+    const known = activeRuns.get(handle);
     if (known !== undefined) return known;
     const ended = handle.result
-      .then(noteHalt, (error: unknown) => {
+      .then(recordHalt, (error: unknown) => {
         if (isStatewrightError(error, "thread_busy")) return;
         world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
       })
       .then(() => {
-        atWork.delete(handle);
-        if (isServing()) void setAlarm();
+        activeRuns.delete(handle);
+        if (isServing()) void scheduleAlarm();
       });
-    atWork.set(handle, ended);
-    if (state === "stopping") handle.drain(engineStops);
-    tellOf(handle);
+    activeRuns.set(handle, ended);
+    if (state === "stopping") handle.drain(engineStopReason);
+    notifyOnRun(handle);
     return ended;
   }
 
-  function noteHalt(result: RunResult<unknown>): void {
+  function recordHalt(result: RunResult<unknown>): void {
     const { status, run, thread } = result;
-    if (status === "paused" && haltCodes.includes(result.cause.code)) halted.set(thread, run);
+    if (status === "paused" && haltCodes.includes(result.cause.code)) haltedByThread.set(thread, run);
   }
 
-  /** Those of them that nobody could tell from runs at work: as after the death of a process, they go on by themselves. */
-  async function haltedRuns(): Promise<readonly RunRow[]> {
-    const rows = [...halted].map(async ([thread, id]) => {
+  /** Lists halted runs whose row still reads `running`: such runs are resumed like crashed runs. */
+  async function listHaltedRuns(): Promise<readonly RunRow[]> {
+    const rows = [...haltedByThread].map(async ([thread, id]) => {
       const running = await store.runs({ thread, status: "running" });
-      if (!inHand.has(thread)) halted.delete(thread);
+      if (!claimedThreads.has(thread)) haltedByThread.delete(thread);
       return running.filter((row) => row.id === id);
     });
     return (await Promise.all(rows)).flat();
   }
 
-  /** What is called harms no run, also where it fails later. */
-  function tellOf(handle: RunHandle<unknown>): void {
-    const failed = (error: unknown): void =>
-      world.log("error", "onRun of the engine threw", { thread: handle.thread, error: toErrorRecord(error) });
+  /** Calls `onRun`; errors of the callback do not affect the run. */
+  function notifyOnRun(handle: RunHandle<unknown>): void {
+    const logFailure = (error: unknown): void =>
+      world.log("error", "engine: onRun threw", { thread: handle.thread, error: toErrorRecord(error) });
     try {
-      const given: unknown = onRun?.(handle);
-      if (given instanceof Promise) given.catch(failed);
+      const returned: unknown = onRun?.(handle);
+      if (returned instanceof Promise) returned.catch(logFailure);
     } catch (error) {
-      failed(error);
+      logFailure(error);
     }
   }
 
-  function tracked<Run extends RunHandle<unknown>>(handle: Run): Run {
+  function trackRun<Run extends RunHandle<unknown>>(handle: Run): Run {
     void track(handle);
     return handle;
   }
 
-  /** Have a thread in hand while what is to be done on it is done, one thing after the other. */
-  function hold(thread: string, { begin, isBounded }: Due): void {
-    inHand.add(thread);
+  /** Runs the pending work of a thread, one item after the other. */
+  function runPendingWork(thread: string, { starters, isBounded }: PendingWork): void {
+    claimedThreads.add(thread);
     const work = async (): Promise<void> => {
-      for (const each of begin) {
+      for (const each of starters) {
         try {
           const handle = isServing() ? await each() : undefined;
           if (handle !== undefined) await track(handle);
         } catch (error) {
-          world.log("warn", "a run could not be begun", { thread, error: toErrorRecord(error) });
+          world.log("warn", "a run could not be started", { thread, error: toErrorRecord(error) });
         }
       }
-      inHand.delete(thread);
-      if (hasMore && isServing() && inHand.size < roomForMore) {
+      claimedThreads.delete(thread);
+      if (hasMore && isServing() && claimedThreads.size < eagerScanBelow) {
         hasMore = false;
-        lookAndSay();
+        scanAndSchedule();
       }
     };
     if (isBounded) slots.add(work);
     else void work();
   }
 
-  /** Look once at all that there is to do. */
-  async function look(): Promise<void> {
+  /** Scans the store once for pending work. */
+  async function scanStore(): Promise<void> {
     const found = await finder.next();
-    const { queued, left } = found;
+    const { queued, orphaned } = found;
     hasMore = found.more;
-    const parked = found.parked.filter(({ id }) => !tried.has(id));
-    const due = [...(await dueRuns(await store.timers({ dueBy: world.clock.now() }))), ...(await haltedRuns())];
-    for (const { id } of [...queued, ...left, ...parked, ...due]) seen.add(id);
+    const parked = found.parked.filter(({ id }) => !triedRuns.has(id));
+    const due = [...(await listDueRuns(await store.timers({ dueBy: world.clock.now() }))), ...(await listHaltedRuns())];
+    for (const { id } of [...queued, ...orphaned, ...parked, ...due]) foundRuns.add(id);
     if (!found.more) {
-      leftAlone = new Set([...leftAlone].filter((id) => seen.has(id)));
-      seen.clear();
+      skippedRuns = new Set([...skippedRuns].filter((id) => foundRuns.has(id)));
+      foundRuns.clear();
     }
-    const threads = new Map<string, Due>();
-    const serve = (row: RunRow, begin: (caller: SavingCaller) => Promise<RunHandle<unknown> | undefined>): void => {
-      if (inHand.has(row.thread) || leftAlone.has(row.id)) return;
-      const caller = callerOf(options, host, row);
+    const threads = new Map<string, PendingWork>();
+    const serve = (row: RunRow, begin: (caller: CallerWithStore) => Promise<RunHandle<unknown> | undefined>): void => {
+      if (claimedThreads.has(row.thread) || skippedRuns.has(row.id)) return;
+      const caller = createCaller(options, host, row);
       if (caller === undefined) {
-        leftAlone.add(row.id);
+        skippedRuns.add(row.id);
         return;
       }
-      const { begin: before } = threads.get(row.thread) ?? { begin: [] };
-      const isBounded = planOf(caller.graph).drawing === undefined;
-      threads.set(row.thread, { begin: [...before, () => begin(caller)], isBounded });
+      const { starters: before } = threads.get(row.thread) ?? { starters: [] };
+      const isBounded = getPlan(caller.graph).machine === undefined;
+      threads.set(row.thread, { starters: [...before, () => begin(caller)], isBounded });
     };
-    // What is queued comes first: it may end the run that was left.
-    for (const row of queued) serve(row, (caller) => takeUp(caller, store, row.thread));
-    for (const row of left) serve(row, async (caller) => tracked(continueRun(caller, row, parkAfter)));
+    // Queued runs first: a queued run may pre-empt the crashed run.
+    for (const row of queued) serve(row, (caller) => startNextQueued(caller, store, row.thread));
+    for (const row of orphaned) serve(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
     for (const row of parked)
       serve(row, async (caller) => {
-        tried.add(row.id);
-        return tracked(continueRun(caller, row, parkAfter));
+        triedRuns.add(row.id);
+        return trackRun(continueRun(caller, row, parkAfter));
       });
     for (const row of due)
       serve(row, async (caller) => {
         const { thread, branch } = row;
-        return tracked(resumeRun({ ...caller, options: { ...caller.options, thread, branch } }));
+        return trackRun(resumeRun({ ...caller, options: { ...caller.options, thread, branch } }));
       });
-    for (const [thread, due] of threads) if (isServing()) hold(thread, due);
+    for (const [thread, due] of threads) if (isServing()) runPendingWork(thread, due);
   }
 
-  /** The runs that something is due for, each once. A run that a person has paused stays so, whatever is due. */
-  async function dueRuns(timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
-    const branches = new Map(timers.filter(wakesItsRun).map((row) => [`${row.thread} ${branchOf(row)}`, row]));
+  /** Lists the runs with a due timer, each once. A run paused by a user stays paused. */
+  async function listDueRuns(timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
+    const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranch(row)}`, row]));
     const rows = await Promise.all(
       [...branches.values()].map(async (timer) => {
         const waiting = await store.runs({ thread: timer.thread, status: "waiting" });
-        return waiting.filter(({ branch }) => branch === branchOf(timer));
+        return waiting.filter(({ branch }) => branch === getBranch(timer));
       }),
     );
     return rows.flat();
   }
 
-  /** One look after the other; one that is asked for meanwhile comes next. */
-  function lookAround(): Promise<void> {
-    lookAgain = true;
-    looking ??= (async () => {
+  /** Scans serially: a request during a scan starts another scan afterwards. */
+  function scanSerially(): Promise<void> {
+    rescan = true;
+    activeScan ??= (async () => {
       try {
-        while (lookAgain && isServing()) {
-          lookAgain = false;
-          await look();
+        while (rescan && isServing()) {
+          rescan = false;
+          await scanStore();
         }
       } finally {
-        looking = undefined;
+        activeScan = undefined;
       }
     })();
-    return looking;
+    return activeScan;
   }
 
-  function lookAndSay(): void {
-    lookAround()
-      .catch((error: unknown) =>
-        world.log("error", "the store could not be looked at", { error: toErrorRecord(error) }),
-      )
-      .then(() => (isServing() ? setClock() : undefined), nothing);
+  function scanAndSchedule(): void {
+    scanSerially()
+      .catch((error: unknown) => world.log("error", "the store could not be scanned", { error: toErrorRecord(error) }))
+      .then(() => (isServing() ? schedulePoll() : undefined), ignore);
   }
 
-  async function setClock(): Promise<void> {
+  async function schedulePoll(): Promise<void> {
     cancelPoll();
-    cancelPoll = world.schedule.after(pollMs, lookAndSay);
-    await setAlarm();
+    cancelPoll = world.schedule.after(pollMs, scanAndSchedule);
+    await scheduleAlarm();
   }
 
-  /** Wake when the next timer is due. What is due already and busy elsewhere is looked at again with the next poll. */
-  async function setAlarm(): Promise<void> {
+  /** Sets the alarm for the next timer. Timers already due on threads busy elsewhere are retried by the next poll. */
+  async function scheduleAlarm(): Promise<void> {
     try {
       const now = world.clock.now();
       const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
       cancelAlarm();
-      cancelAlarm = nothing;
-      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt, lookAndSay);
+      cancelAlarm = ignore;
+      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt, scanAndSchedule);
     } catch (error) {
       world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
     }
   }
 
-  function stopAllNow(): void {
-    for (const handle of atWork.keys()) stopNow(handle, engineStops);
+  function abortAll(): void {
+    for (const handle of activeRuns.keys()) pauseRun(handle, engineStopReason);
   }
 
   async function stopServing(): Promise<void> {
     state = "stopping";
     slots.clear();
-    inHand.clear();
+    claimedThreads.clear();
     cancelPoll();
     cancelAlarm();
-    for (const handle of atWork.keys()) handle.drain(engineStops);
-    await looking?.catch(nothing);
-    while (atWork.size > 0) await Promise.all(atWork.values());
+    for (const handle of activeRuns.keys()) handle.drain(engineStopReason);
+    await activeScan?.catch(ignore);
+    while (activeRuns.size > 0) await Promise.all(activeRuns.values());
     cancelPoll();
     cancelAlarm();
     state = "idle";
     stopping = undefined;
   }
 
-  function refuseStopped(): void {
+  function checkNotStopping(): void {
     if (state !== "stopping") return;
     throw new StatewrightError("engine_stopped", {
-      what: "the engine stops and begins nothing more",
-      next: "Give the input to another engine, or start this one again when it has stopped",
+      what: "the engine is stopping and starts no more runs",
+      next: "Pass the input to another engine, or start this engine again after it has stopped",
     });
   }
 
@@ -332,52 +338,52 @@ export function engine(options: EngineOptions): Engine {
       if (isServing()) return;
       state = "serving";
       try {
-        await lookAround();
-        await setClock();
+        await scanSerially();
+        await schedulePoll();
       } catch (error) {
         await stopServing();
         throw error;
       }
     },
     stop: async ({ now = false, graceMs } = {}) => {
-      if (state === "idle" && atWork.size === 0) return;
+      if (state === "idle" && activeRuns.size === 0) return;
       stopping ??= stopServing();
-      if (now) stopAllNow();
-      const cancelGrace = graceMs === undefined ? nothing : world.schedule.after(graceMs, stopAllNow);
+      if (now) abortAll();
+      const cancelGrace = graceMs === undefined ? ignore : world.schedule.after(graceMs, abortAll);
       await stopping;
       cancelGrace();
     },
     run: (graph, given) => {
-      refuseStopped();
-      const all = { ...besides(options, graph), ...given, ...own };
+      checkNotStopping();
+      const all = { ...getVersionOptions(options, graph), ...given, ...engineOptions };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
-      return tracked(handle) as RunHandle<never, never>;
+      return trackRun(handle) as RunHandle<never, never>;
     },
     resume: (graph, given) => {
-      refuseStopped();
-      const all = { ...besides(options, graph), ...given, ...own };
+      checkNotStopping();
+      const all = { ...getVersionOptions(options, graph), ...given, ...engineOptions };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
-      return tracked(handle) as RunHandle<never, never>;
+      return trackRun(handle) as RunHandle<never, never>;
     },
   };
 }
 
-/** Why a run stands still that its store takes nothing for. */
+/** Pause codes of runs whose store accepts no writes. */
 const haltCodes: readonly unknown[] = ["store_locked", "store_full"];
 
-/** With fewer threads than this in hand, an engine looks for more before the next poll. */
-const roomForMore = 250;
+/** Below this number of claimed threads, an engine scans for more work before the next poll. */
+const eagerScanBelow = 250;
 
-/** What is to be done on a thread. */
-interface Due {
-  readonly begin: readonly (() => Promise<RunHandle<unknown> | undefined>)[];
+/** Pending work of a thread. */
+interface PendingWork {
+  readonly starters: readonly (() => Promise<RunHandle<unknown> | undefined>)[];
   readonly isBounded: boolean;
 }
 
-/** Whether a timer that is due is a matter for its run. */
-function wakesItsRun({ kind }: TimerRow): boolean {
+/** Returns true if a due timer resumes its run. */
+function canWakeRun({ kind }: TimerRow): boolean {
   switch (kind) {
     case "after":
     case "expiry":
@@ -385,12 +391,12 @@ function wakesItsRun({ kind }: TimerRow): boolean {
   }
 }
 
-/** The branch of a line. */
-function branchOf({ branch }: TimerRow): string {
+/** Returns the branch of a timer's namespace. */
+function getBranch({ branch }: TimerRow): string {
   const [name = branch] = branch.split("/");
   return name;
 }
 
-function nothing(): void {
-  // Nothing is set, or nothing is to be done.
+function ignore(): void {
+  // Default of cancel callbacks.
 }

@@ -1,47 +1,53 @@
-/** `fork`: a named branch from any checkpoint, with an edited state; the original stays as it is. */
+/**
+ * `fork`: creates a named branch from any checkpoint, with an optional edit of the state; the original branch is
+ * unchanged.
+ */
 
-import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
+import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { disregardPromises } from "../base/ignore-rejections.ts";
+import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
-import { issuesText, type SchemaIssue } from "../base/schema.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
+import { describeIssues, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
-import { restoreState, stateWriter } from "../checkpoint/codec/saved-state.ts";
-import { controlOf } from "../checkpoint/control.ts";
+import { createStateWriter, restoreState } from "../checkpoint/codec/saved-state.ts";
+import { parseControl } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import { unknownThread } from "../checkpoint/rules.ts";
+import { createUnknownThreadError } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { type Plan, planOf } from "../compile/plan.ts";
+import { getPlan, type Plan } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { partedBy } from "../run/conversation/input-messages.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/session/check-run-options.ts";
+import { findIntroducedIssue } from "../run/conversation/input-messages.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
-import { admitWrites } from "../run/session/validate-writes.ts";
-import { foldEdit } from "../run/superstep/superstep.ts";
-import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
+import { validateWrites } from "../run/session/validate-writes.ts";
+import { reduceEdit } from "../run/superstep/superstep.ts";
+import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
-/** What `fork` takes. */
+/** Options of `fork`. */
 export interface ForkOptions<Types extends GraphTypes> {
   readonly store: Store;
   readonly thread: string;
-  /** The checkpoint to start from: a `checkpointId` of history, also of that of a graph inside the one that ran. */
+  /** Checkpoint to start from: a `checkpointId` of the history, including histories of inner graphs. */
   readonly at: number;
-  /** The name of the new branch. */
+  /** Name of the new branch. */
   readonly name: string;
-  /** Make the new branch the one that runs, resumes and reads mean when they name none. Default: the head stays where it is. */
+  /**
+   * Makes the new branch the head branch: the default of run, resume and reads. Default: the head branch is
+   * unchanged.
+   */
   readonly moveHead?: boolean;
-  /** What is different on it, as a node of the checkpoint's graph would return it. */
+  /** State update of the branch, in the form of a node's return value. */
   readonly update?: Types["update"];
   readonly world?: World;
   readonly codec?: Codec;
 }
 
-const names = optionNames<ForkOptions<GraphTypes>>({
+const names = listOptionNames<ForkOptions<GraphTypes>>({
   store: true,
   thread: true,
   at: true,
@@ -53,83 +59,84 @@ const names = optionNames<ForkOptions<GraphTypes>>({
 });
 
 /**
- * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. For a checkpoint of an inner graph give
- * that graph; the branch is then one of the outermost, in which the call of the inner goes on from there. Questions that
- * were answered before the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`,
- * `unknown_checkpoint`, `graph_changed` for a graph that did not write it, `thread_exists` for a name that is taken,
- * `thread_busy` while a run is at work on the thread, and what a bad update throws.
+ * Creates a branch from a checkpoint and returns its name; pass the name to `resume` as `branch`. For a checkpoint of
+ * an inner graph pass the inner graph; the branch then forks the outermost graph, and the inner call resumes from the
+ * checkpoint. Interrupts answered before the checkpoint retain their answers, later interrupts are raised again.
+ * Throws `unknown_thread`, `unknown_checkpoint`, `graph_changed` for a graph that did not write the checkpoint,
+ * `thread_exists` for an existing name, `thread_busy` while a run is active on the thread, and errors of an invalid
+ * update.
  */
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ForkOptions<Types>,
 ): Promise<string> {
-  checkGraph("fork", graph);
+  checkGraphOption("fork", graph);
   checkOptions("fork", options, names);
-  checkStore("fork", options.store ?? null);
-  checkCodec("fork", options.codec);
-  const { store, at, codec: given = plainCodec, world = systemWorld() } = options;
-  const codec = guardedCodec(given);
+  checkStoreOption("fork", options.store ?? null);
+  checkCodecOption("fork", options.codec);
+  const { store, at, codec: givenCodec = plainCodec, world = systemWorld() } = options;
+  const codec = createGuardedCodec(givenCodec);
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);
   const known = await store.thread(thread);
-  if (known === undefined) throw unknownThread(thread);
+  if (known === undefined) throw createUnknownThreadError(thread);
   const from = await store.checkpoint(thread, at);
-  if (from === undefined) throw unknownCheckpoint(thread, at);
+  if (from === undefined) throw createUnknownCheckpointError(thread, at);
   checkWriter(known, from, codec, graph);
   const now = world.clock.now();
-  const edited = await withEdit(graph as Graph, options, from, codec, now);
-  const calls = await callsFrom(store, codec, thread, from);
+  const edited = await applyEdit(graph as Graph, options, from, codec, now);
+  const calls = await listCalls(store, codec, thread, from);
   const outermost = calls[0]?.row ?? from;
   const inner = calls.slice(1).map(({ row }) => ({
-    line: branch + row.branch.slice(row.branch.indexOf("/")),
+    namespace: branch + row.branch.slice(row.branch.indexOf("/")),
     from: row.id,
-    checkpoint: row === from ? edited : copyOf(row, now),
+    checkpoint: row === from ? edited : copyCheckpoint(row, now),
   }));
   await store.branch({
     thread,
     branch,
     from: outermost.id,
-    checkpoint: outermost === from ? edited : copyOf(outermost, now),
-    interrupts: await keptAnswers(store, thread, calls),
+    checkpoint: outermost === from ? edited : copyCheckpoint(outermost, now),
+    interrupts: await listRetainedAnswers(store, thread, calls),
     ...(options.moveHead === true ? { head: true } : {}),
     ...(inner.length === 0 ? {} : { inner }),
   });
   return branch;
 }
 
-/** A checkpoint of a graph, and the task of the graph around it that called that graph. */
+/** Checkpoint of a graph, with the calling task of its parent graph. */
 interface Call {
   readonly row: CheckpointRow;
   readonly caller: Control["caller"];
 }
 
-/** A checkpoint and those of the graphs around it that led there, outermost first. */
-async function callsFrom(store: Store, codec: Codec, thread: string, from: CheckpointRow): Promise<readonly Call[]> {
-  const { caller } = controlOf(codec, from);
+/** Lists a checkpoint and its calling checkpoints, outermost first. */
+async function listCalls(store: Store, codec: Codec, thread: string, from: CheckpointRow): Promise<readonly Call[]> {
+  const { caller } = parseControl(codec, from);
   if (caller?.checkpoint === undefined) return [{ row: from, caller }];
-  const around = (await besideCopy(store, thread, from)) ?? (await store.checkpoint(thread, caller.checkpoint));
-  // What a migration was to write around it may not have been written, and the number be another's.
-  const isOther = from.source === "migration" && around !== undefined && branchOf(around) !== branchOf(from);
-  if (around === undefined || isOther) throw callerGone(thread, from.id, caller.checkpoint);
-  return [...(await callsFrom(store, codec, thread, around)), { row: from, caller }];
+  const parent = (await findParentCopy(store, thread, from)) ?? (await store.checkpoint(thread, caller.checkpoint));
+  // A migration may have failed before writing the parent checkpoint, so that the id belongs to another branch.
+  const isOther = from.source === "migration" && parent !== undefined && getBranch(parent) !== getBranch(from);
+  if (parent === undefined || isOther) throw createMissingCallerError(thread, from.id, caller.checkpoint);
+  return [...(await listCalls(store, codec, thread, parent)), { row: from, caller }];
 }
 
-/** What a fork has written with a copy of a checkpoint of an inner graph: the copy of the one around it, just before. */
-async function besideCopy(
+/** Finds the parent copy written by a fork just before the copy of an inner checkpoint. */
+async function findParentCopy(
   store: Store,
   thread: string,
   { source, branch, id }: CheckpointRow,
 ): Promise<CheckpointRow | undefined> {
   if (source !== "fork") return undefined;
-  const around = await store.checkpoint(thread, id - 1);
-  return around?.source === "fork" && around.branch === branch.slice(0, branch.lastIndexOf("/")) ? around : undefined;
+  const parent = await store.checkpoint(thread, id - 1);
+  return parent?.source === "fork" && parent.branch === branch.slice(0, branch.lastIndexOf("/")) ? parent : undefined;
 }
 
-function branchOf({ branch }: CheckpointRow): string | undefined {
+function getBranch({ branch }: CheckpointRow): string | undefined {
   return branch.split("/")[0];
 }
 
-async function withEdit<Types extends GraphTypes>(
+async function applyEdit<Types extends GraphTypes>(
   graph: Graph,
   { store, thread, update }: ForkOptions<Types>,
   from: CheckpointRow,
@@ -139,92 +146,103 @@ async function withEdit<Types extends GraphTypes>(
   const { channels } = graph.state;
   const saved = await store.state(thread, from.id);
   const before = Object.freeze(restoreState(channels, codec, saved));
-  const plan = planOf(graph);
-  const { state, deltas } = foldEdit(plan, before, update === undefined ? [] : readEdit(plan, codec, thread, update));
-  const parted = partedBy(plan, before, state);
-  if (parted !== undefined) throw partsCalls(plan, thread, parted);
-  const rows = stateWriter(channels, codec, saved).rows(deltas, state);
+  const plan = getPlan(graph);
+  const { state, deltas } = reduceEdit(
+    plan,
+    before,
+    update === undefined ? [] : parseEdit(plan, codec, thread, update),
+  );
+  const separatedCalls = findIntroducedIssue(plan, before, state);
+  if (separatedCalls !== undefined) throw createSeparatedCallsError(plan, thread, separatedCalls);
+  const rows = createStateWriter(channels, codec, saved).rows(deltas, state);
   return {
-    row: { ...copyOf(from, now).row, bytes: rows.reduce((sum, row) => sum + row.text.length, 0) },
+    row: { ...copyCheckpoint(from, now).row, bytes: rows.reduce((sum, row) => sum + row.text.length, 0) },
     deltas: rows,
   };
 }
 
-/** Parse what is different on the branch; what is wrong with it is told in the words of who gives it. */
-function readEdit(plan: Plan, codec: Codec, thread: string, update: unknown): readonly Write[] {
+/** Parses the update of the branch; errors refer to the caller's update. */
+function parseEdit(plan: Plan, codec: Codec, thread: string, update: unknown): readonly Write[] {
   try {
     const writes = readUpdate(plan, START, update);
-    admitWrites(plan, codec, writes, "the update of the fork for");
+    validateWrites(plan, codec, writes, "the update of the fork for");
     return writes;
   } catch (cause) {
-    disregardPromises(update);
-    if (isStatewrightError(cause, "unencodable_value")) throw located(cause, { thread });
-    throw unfitEdit(plan, thread, update, cause);
+    ignoreRejections(update);
+    if (isStatewrightError(cause, "unencodable_value")) throw addErrorPlace(cause, { thread });
+    throw createInvalidEditError(plan, thread, update, cause);
   }
 }
 
-function unfitEdit(plan: Plan, thread: string, update: unknown, cause: unknown): StatewrightError {
+function createInvalidEditError(plan: Plan, thread: string, update: unknown, cause: unknown): StatewrightError {
   const { name: graph, state } = plan.graph;
   const known = isStatewrightError(cause) ? cause : undefined;
   const { node: _start, ...place } = known?.place ?? { graph };
-  let why = `it cannot be read: ${describeThrown(cause)}`;
-  if (known?.code === "unknown_channel") why = `the state has no channel "${place.channel}"`;
+  let problem = `the update cannot be read: ${describeThrown(cause)}`;
+  if (known?.code === "unknown_channel") problem = `the state has no channel "${place.channel}"`;
   else if (place.channel !== undefined)
-    why = `its value for the channel "${place.channel}" is refused by its schema${reason(known)}`;
-  else if (known !== undefined) why = `it is ${describeValue(update)}, which is not a partial state`;
+    problem = `its value for the channel "${place.channel}" is refused by its schema${formatIssues(known)}`;
+  else if (known !== undefined) problem = `expected a partial state, got ${describeValue(update)}`;
   const channels = Object.keys(state.channels).map((channel) => `"${channel}"`);
   return new StatewrightError(known?.code ?? "invalid_update", {
-    what: `the update of a fork of the thread "${thread}" does not fit: ${why}`,
-    next: `Give channels of the state: ${channels.join(", ")}`,
+    what: `fork of thread "${thread}": invalid update: ${problem}`,
+    next: `Use channels of the state: ${channels.join(", ")}`,
     place: { ...place, thread },
     details: known?.details,
     cause,
   });
 }
 
-function partsCalls({ graph }: Plan, thread: string, why: string): StatewrightError {
+function createSeparatedCallsError({ graph }: Plan, thread: string, why: string): StatewrightError {
   return new StatewrightError("invalid_update", {
-    what: `the update of a fork of the thread "${thread}" would part calls from their answers: ${why}`,
-    next: "Remove the message that calls as well, or fork from a checkpoint at which no call is open",
+    what: `fork of thread "${thread}": the update would separate tool calls from their answers: ${why}`,
+    next: "Remove the message with the tool call as well, or fork from a checkpoint without pending tool calls",
     place: { graph: graph.name, thread },
   });
 }
 
-/** What the schema said of it, as far as it is an error of values. */
-function reason(known: StatewrightError | undefined): string {
+/** Formats the schema issues of an error. */
+function formatIssues(known: StatewrightError | undefined): string {
   const issues: readonly SchemaIssue[] = Array.isArray(known?.details) ? known.details : [];
-  return issues.length === 0 ? "" : `: ${issuesText(issues)}`;
+  return issues.length === 0 ? "" : `: ${describeIssues(issues)}`;
 }
 
-/** The checkpoint as a fork has it. The store chooses what it is called and where it stands. */
-function copyOf(row: CheckpointRow, now: number): CheckpointWrite {
+/** Copies a checkpoint for a fork. The store assigns id and position. */
+function copyCheckpoint(row: CheckpointRow, now: number): CheckpointWrite {
   return { row: { ...row, parent: row.id, source: "fork", nodes: [], at: now, durationMs: 0, bytes: 0 }, deltas: [] };
 }
 
-/** Answers given since the checkpoint, when it is still the newest of its line; those to an older one are asked for again. */
-async function keptAnswers(store: Store, thread: string, calls: readonly Call[]): Promise<readonly InterruptRow[]> {
+/**
+ * Lists the answers given since the checkpoint if it is the head of its namespace; for an older checkpoint interrupts
+ * are raised again.
+ */
+async function listRetainedAnswers(
+  store: Store,
+  thread: string,
+  calls: readonly Call[],
+): Promise<readonly InterruptRow[]> {
   const [outermost] = calls;
   const from = calls[calls.length - 1]?.row;
   if (outermost === undefined || from === undefined) return [];
   const { row } = outermost;
   if (!(await isHead(store, thread, row))) return [];
-  const asked = (await readableInterrupts(store, thread, row.branch)).filter(
+  const answered = (await listReadableInterrupts(store, thread, row.branch)).filter(
     ({ step, answer }) => step === row.step && answer !== undefined,
   );
-  if (from === row || (await isHead(store, thread, from))) return asked;
+  if (from === row || (await isHead(store, thread, from))) return answered;
   const call = calls.slice(1).reduce((ids, { caller }) => `${ids}${caller?.task ?? ""}/`, "");
-  return asked.filter(({ id }) => !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step);
+  return answered.filter(({ id }) => !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step);
 }
 
-function callerGone(thread: string, at: number, caller: number): StatewrightError {
+function createMissingCallerError(thread: string, at: number, caller: number): StatewrightError {
   return new StatewrightError("unknown_checkpoint", {
-    what: `checkpoint ${at} belongs to an inner graph, and checkpoint ${caller}, which called it, was removed by prune`,
-    next: "Take a checkpointId whose caller is still there",
+    what: `checkpoint ${at} belongs to an inner graph, and its calling checkpoint ${caller} was removed by pruneThread`,
+    next: "Use a checkpointId whose calling checkpoint still exists",
     place: { thread },
   });
 }
 
-/** A newest checkpoint that is damaged is another one: this one was read. */
+/** Returns true if a checkpoint is the head. A damaged head is another checkpoint: this checkpoint was readable. */
 async function isHead(store: Store, thread: string, { branch, id }: CheckpointRow): Promise<boolean> {
   try {
     return (await store.head(thread, branch))?.id === id;
@@ -234,8 +252,8 @@ async function isHead(store: Store, thread: string, { branch, id }: CheckpointRo
   }
 }
 
-/** Questions of a line; where one of them is damaged, none: all are asked again. */
-async function readableInterrupts(store: Store, thread: string, branch: string): Promise<readonly InterruptRow[]> {
+/** Lists the interrupts of a namespace; none when a row is damaged, so that all are raised again. */
+async function listReadableInterrupts(store: Store, thread: string, branch: string): Promise<readonly InterruptRow[]> {
   try {
     return await store.interrupts(thread, branch);
   } catch (error) {
@@ -244,10 +262,10 @@ async function readableInterrupts(store: Store, thread: string, branch: string):
   }
 }
 
-function unknownCheckpoint(thread: string, at: number): StatewrightError {
+function createUnknownCheckpointError(thread: string, at: number): StatewrightError {
   return new StatewrightError("unknown_checkpoint", {
-    what: `the thread "${thread}" has no checkpoint ${at}`,
-    next: "Take a checkpointId from history",
+    what: `thread "${thread}" has no checkpoint ${at}`,
+    next: "Use a checkpointId from getHistory",
     place: { thread },
   });
 }

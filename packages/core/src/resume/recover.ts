@@ -1,15 +1,22 @@
-/** `recover`: find the runs of dead processes, and go on with them. */
+/** `recover`: finds the runs of dead processes and resumes them. */
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
-import { optionNames } from "../base/options.ts";
-import { type RunHost, takeUp } from "../run/queue.ts";
+import { listOptionNames } from "../base/options.ts";
+import { type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options.ts";
-import { worldOf } from "../run/task/open-session.ts";
-import { callerOf, callersOf, checkServing, continueRun, findRuns, type ServingOptions } from "./serving.ts";
+import { getWorld } from "../run/task/open-session.ts";
+import {
+  checkServing,
+  continueRun,
+  createCaller,
+  createHost,
+  findClaimableRuns,
+  type ServingOptions,
+} from "./serving.ts";
 
-/** What `recover` takes. */
+/** Options of `recover`. */
 export type RecoverOptions = ServingOptions;
 
-const names = optionNames<RecoverOptions>({
+const names = listOptionNames<RecoverOptions>({
   store: true,
   graphs: true,
   migrations: true,
@@ -21,35 +28,35 @@ const names = optionNames<RecoverOptions>({
 });
 
 /**
- * Go on with the runs whose process has died, or whose engine has stopped, and begin what stands first in the queues of
- * threads that are at rest; all at once. What was parked because it did not fit its graph is tried again, and a run whose
- * process died again and again without coming to a new checkpoint is parked. Gives a handle for each; nobody has to wait for
- * them: what fails is in the store and in the log. Throws `invalid_option`, `missing_store`, and what the store throws.
+ * Resumes all crashed and drained runs, and starts the first queued run of each idle thread, concurrently. Runs
+ * parked as incompatible with their graph are tried again; a run whose process died repeatedly without a new
+ * checkpoint is parked. Returns a handle per run; the handles need not be awaited: failures are in the store and in
+ * the log. Throws `invalid_option`, `missing_store`, and errors of the store.
  */
 export async function recover(options: RecoverOptions): Promise<readonly RunHandle<object>[]> {
   checkServing("recover", options, names);
   const handles: RunHandle<object>[] = [];
-  const host: RunHost = callersOf(options, {
-    accepts: () => true,
-    launched: (handle) => handles.push(handle as RunHandle<object>),
+  const host: RunHost = createHost(options, {
+    canStart: () => true,
+    onLaunch: (handle) => handles.push(handle as RunHandle<object>),
   });
   const { store, parkAfter } = options;
-  const { log } = worldOf(options);
-  const { queued, left, parked } = await findRuns(store, worldOf(options));
-  /** One thread runs one thing after the other. */
-  const atWork = new Map<string, Promise<unknown>>();
+  const { log } = getWorld(options);
+  const { queued, orphaned, parked } = await findClaimableRuns(store, getWorld(options));
+  /** Runs of one thread are serial. */
+  const lastResults = new Map<string, Promise<unknown>>();
   for (const row of queued) {
-    const caller = callerOf(options, host, row);
-    const begun = caller === undefined ? undefined : await takeUp(caller, store, row.thread);
-    if (begun !== undefined) atWork.set(row.thread, begun.result);
+    const caller = createCaller(options, host, row);
+    const started = caller === undefined ? undefined : await startNextQueued(caller, store, row.thread);
+    if (started !== undefined) lastResults.set(row.thread, started.result);
   }
-  for (const row of [...left, ...parked]) {
-    const caller = callerOf(options, host, row);
+  for (const row of [...orphaned, ...parked]) {
+    const caller = createCaller(options, host, row);
     if (caller === undefined) continue;
-    const handle = continueRun(caller, row, parkAfter, atWork.get(row.thread));
-    atWork.set(row.thread, handle.result);
+    const handle = continueRun(caller, row, parkAfter, lastResults.get(row.thread));
+    lastResults.set(row.thread, handle.result);
     handle.result.catch((error: unknown) => {
-      // Another process has come to it first.
+      // Another process claimed the thread first.
       if (isStatewrightError(error, "thread_busy")) return;
       log("warn", "a run failed", { thread: row.thread, run: row.id, error: toErrorRecord(error) });
     });

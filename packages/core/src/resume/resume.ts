@@ -1,34 +1,35 @@
-/** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
-import { checkAnswered } from "../base/async-schema.ts";
-import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
-import { checkId, freshId } from "../base/ids.ts";
-import { disregardPromises } from "../base/ignore-rejections.ts";
+/** `resume`: resumes a thread after a crash, a failure, or with answers of interrupts. */
+import { checkSyncResult } from "../base/async-schema.ts";
+import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { checkId, createId } from "../base/ids.ts";
+import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { isPlainObject } from "../base/json.ts";
-import { issuesText } from "../base/schema.ts";
+import { describeIssues } from "../base/schema.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { readAnswer } from "../run/conversation/interrupt-schema.ts";
 import { launch } from "../run/launch.ts";
-import { stopOnError } from "../run/loop/finish.ts";
-import { drive } from "../run/loop/loop.ts";
-import { driveDrawn, readBrought } from "../run/machine/machine-loop.ts";
-import { aboutToTake, type Caller, holding } from "../run/queue.ts";
-import { heedQueue } from "../run/session/check-preemption.ts";
+import { finishOnError } from "../run/loop/finish.ts";
+import { runToEnd } from "../run/loop/loop.ts";
+import { readResumeInput, runMachineLoop } from "../run/machine/machine-loop.ts";
+import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
+import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/check-run-options.ts";
-import { endingOf } from "../run/session/durable-event.ts";
-import { closeOverdue, expired } from "../run/session/interrupt-timers.ts";
+import { createFinalEvent } from "../run/session/durable-event.ts";
+import { createExpiredError, expireOverdue } from "../run/session/interrupt-timers.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
 import type { State } from "../run/session/returns.ts";
-import { openInterrupt, runRow } from "../run/session/run-row.ts";
-import { emit, placeOf, type Saved, type Session, written } from "../run/session/session.ts";
-import { openSession, release, unfinished, worldOf } from "../run/task/open-session.ts";
+import { toOpenInterrupt, toRunRow } from "../run/session/run-row.ts";
+import { awaitCommit, emit, getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
 
 /**
- * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread
- * that has finished is left as it is. A question whose time is over is closed before any answer is looked at. Throws `missing_store` without a store, `invalid_id` for a thread that cannot be one.
- * `result` rejects with `unknown_thread`, `thread_busy`, `unknown_interrupt`, `ambiguous_answer`, `already_answered`,
- * `interrupt_expired`, `invalid_answer`, or the error that fails the run.
+ * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A
+ * finished thread is unchanged. Overdue interrupts expire before answers are applied. Throws `missing_store` without
+ * a store and `invalid_id` for an invalid thread id. `result` rejects with `unknown_thread`, `thread_busy`,
+ * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, or the error
+ * that fails the run.
  */
 export function resume<Types extends GraphTypes>(
   graph: Graph<Types>,
@@ -38,80 +39,86 @@ export function resume<Types extends GraphTypes>(
   return resumeRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
 }
 
-/** {@link resume} for whoever has checked its options. */
+/** {@link resume} with options already checked. */
 export function resumeRun(caller: Caller & { readonly options: ResumeOptions<GraphTypes> }): RunHandle<unknown> {
   const { graph, options } = caller;
-  const world = worldOf(options);
+  const world = getWorld(options);
   const thread = checkId("thread", options.thread);
-  const runId = freshId("run_", world.random);
+  const runId = createId("run_", world.random);
   const { store } = options;
-  if (store === undefined) throw withoutStore(thread);
+  if (store === undefined) throw createMissingStoreError(thread);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     const opening = { graph, options, thread, runId, events, ...stops, mustExist: true, unfit: "parks" } as const;
-    const taken = aboutToTake(caller, store, thread);
+    const unregister = announceClaim(caller, store, thread);
     let result: Promise<RunResult<State>>;
     try {
       const session = await openSession(opening);
       const { saved } = session;
-      // An input that is to end this run may have been left in the queue by a process that died.
-      if (saved !== undefined && saved.claim.queued > 0) await heedQueue(session, saved);
-      result = holding(session, caller, () => goOn(session, options));
+      // A dead process may have left a queued input that pre-empts this run.
+      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(session, saved);
+      result = runAsActive(session, caller, () => continueThread(session, options));
     } finally {
-      taken();
+      unregister();
     }
     return await result;
   });
 }
 
-async function goOn(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
+async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
   const { saved, world } = session;
-  if (saved !== undefined && saved.claim.head === undefined) throw await neverBegan(session, saved);
-  const { drawing } = session.plan;
-  if (drawing !== undefined) {
-    const brought = await readBrought(session, drawing, options.answers ?? {}, options.by);
-    return driveDrawn(session, drawing, brought);
+  if (saved !== undefined && saved.claim.head === undefined) throw await createNotStartedError(session, saved);
+  const { machine } = session.plan;
+  if (machine !== undefined) {
+    const machineAnswers = await readResumeInput(session, machine, options.answers ?? {}, options.by);
+    return runMachineLoop(session, machine, machineAnswers);
   }
-  const answered = await answer(session, options.answers ?? {}, options.by);
-  if (session.control.tasks.length > 0) return drive(session, { answered });
-  if (saved?.claim.run !== undefined && unfinished(saved.claim.run)) return completeFailed(session, saved);
+  const answered = await applyAnswers(session, options.answers ?? {}, options.by);
+  if (session.control.tasks.length > 0) return runToEnd(session, { answered });
+  if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
   if (saved !== undefined) await release(options.store, options.thread, saved.claim, world);
-  // What was told when the run had finished, again for whoever listens now.
+  // Emits the completion event of the finished run again, for new listeners.
   emit(session, { type: "run.completed", steps: 0 });
-  return drive(session);
+  return runToEnd(session);
 }
 
-/** Its last superstep is saved, and was not to pass for a success: whoever resumes it lets it count. */
-async function completeFailed(session: Session, saved: Saved): Promise<RunResult<State>> {
-  const fact = endingOf(session, { type: "run.completed", steps: 0 });
+/** Completes a failed run whose last superstep is saved: the resume accepts the superstep. */
+async function completeFailed(session: Session, saved: Persistence): Promise<RunResult<State>> {
+  const endEvent = createFinalEvent(session, { type: "run.completed", steps: 0 });
   try {
-    await written(session, saved, { run: runRow(session, "done"), events: fact.rows, release: true });
+    await awaitCommit(session, saved, { run: toRunRow(session, "done"), events: endEvent.rows, release: true });
   } catch (error) {
-    return stopOnError(session, error);
+    return finishOnError(session, error);
   }
-  fact.tell();
-  return drive(session);
+  endEvent.emit();
+  return runToEnd(session);
 }
 
-function withoutStore(thread: string): StatewrightError {
+function createMissingStoreError(thread: string): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: `the thread "${thread}" was to be resumed without a store`,
-    next: "Give resume the store that holds the thread",
+    what: `resume of thread "${thread}" has no store`,
+    next: "Pass the store that holds the thread to resume",
     place: { thread },
   });
 }
 
-/** The process died before the input was saved, or START led nowhere: there is nothing to go on with. */
-async function neverBegan(session: Session, saved: Saved): Promise<StatewrightError> {
+/**
+ * Creates the error for a thread without a checkpoint: the process died before the input was saved, or START has no
+ * route.
+ */
+async function createNotStartedError(session: Session, saved: Persistence): Promise<StatewrightError> {
   await release(saved.store, session.run.thread, saved.claim, session.world);
   return new StatewrightError("unknown_checkpoint", {
-    what: `the thread "${session.run.thread}" holds no checkpoint: no run on it came so far that its input was saved`,
+    what: `thread "${session.run.thread}" has no checkpoint: no run saved its input`,
     next: "Run it again with its input",
-    place: placeOf(session),
+    place: getErrorPlace(session),
   });
 }
 
-/** Check every answer and put it on its question; a refused answer changes nothing and lets the thread go. */
-async function answer(
+/**
+ * Checks all answers and records them on their interrupts; on an invalid answer nothing changes and the thread is
+ * released.
+ */
+async function applyAnswers(
   session: Session,
   answers: Readonly<Record<string, unknown>>,
   by: string | undefined,
@@ -119,75 +126,81 @@ async function answer(
   const { saved } = session;
   if (saved === undefined) return [];
   try {
-    const overdue = closeOverdue(session, saved);
-    if (!isPlainObject(answers)) throw unkeyed(session, saved);
-    const given = Object.entries(answers);
-    const before = given.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
-    const asked = { before, listed: await listedOf(session, saved, answers) };
-    const rows = given.map(([name, value]) => answeredRow(session, saved, asked, name, value, by));
+    const overdue = expireOverdue(session, saved);
+    if (!isPlainObject(answers)) throw createMissingKeyError(session, saved);
+    const entries = Object.entries(answers);
+    const all = entries.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
+    const known = { all, awaited: await loadAwaited(session, saved, answers) };
+    const rows = entries.map(([name, value]) => toAnsweredRow(session, saved, known, name, value, by));
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
   } catch (error) {
     await release(saved.store, session.run.thread, saved.claim, session.world);
-    disregardPromises(answers);
-    throw isStatewrightError(error) ? located(error, placeOf(session)) : unreadable(session, error);
+    ignoreRejections(answers);
+    throw isStatewrightError(error)
+      ? addErrorPlace(error, getErrorPlace(session))
+      : createUnreadableAnswersError(session, error);
   }
 }
 
-/** Questions of a branch. */
-interface Asked {
-  /** All of them: one that has its answer is told from one that never was. */
-  readonly before: readonly InterruptRow[];
-  /** The ids of those that the run waits for. Others of its superstep may be open, which it may come to ask again. */
-  readonly listed: ReadonlySet<string>;
+/** Interrupts of a branch. */
+interface BranchInterrupts {
+  /** Includes answered interrupts, to distinguish `already_answered` from `unknown_interrupt`. */
+  readonly all: readonly InterruptRow[];
+  /** Ids of the awaited interrupts. Other interrupts of the superstep may be open and may be raised again. */
+  readonly awaited: ReadonlySet<string>;
 }
 
-/** What the run waits for, looked up where a key alone does not say which question is meant. */
-async function listedOf(session: Session, { store, interrupts }: Saved, answers: object): Promise<Asked["listed"]> {
+/** Loads the ids of the awaited interrupts, only when a key is ambiguous. */
+async function loadAwaited(
+  session: Session,
+  { store, interrupts }: Persistence,
+  answers: object,
+): Promise<BranchInterrupts["awaited"]> {
   const { thread, branch } = session.run;
   const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
   const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
   if (!isUnclear) return new Set();
-  const listed = await store.questions({ thread });
+  const listed = await store.openInterrupts({ thread });
   return new Set(listed.flatMap((row) => (row.branch === branch ? [row.id] : [])));
 }
 
-/** Answers that throw when they are looked at. */
-function unreadable(session: Session, cause: unknown): StatewrightError {
+/** Creates the error for answers that throw when read. */
+function createUnreadableAnswersError(session: Session, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_answer", {
     what: `the answers cannot be read: ${describeThrown(cause)}`,
-    next: "Give plain data, without getters and proxies that throw; the questions stay open",
-    place: placeOf(session),
+    next: "Pass plain data, without getters and proxies that throw; the interrupts stay open",
+    place: getErrorPlace(session),
     cause,
   });
 }
 
-function unkeyed(session: Session, saved: Saved): StatewrightError {
+function createMissingKeyError(session: Session, saved: Persistence): StatewrightError {
   const open = [...saved.interrupts.values()].filter(isOpen);
   return new StatewrightError("ambiguous_answer", {
-    what: `an answer without a key was given, and ${open.length === 1 ? "1 question is" : `${open.length} questions are`} open`,
-    next: `Answer by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
-    place: placeOf(session),
-    details: open.map((row) => openInterrupt(saved, row)),
+    what: `an answer has no key, and ${open.length === 1 ? "1 interrupt is" : `${open.length} interrupts are`} open`,
+    next: `Use answers by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
+    place: getErrorPlace(session),
+    details: open.map((row) => toOpenInterrupt(saved, row)),
   });
 }
 
-function answeredRow(
+function toAnsweredRow(
   session: Session,
-  saved: Saved,
-  asked: Asked,
+  saved: Persistence,
+  known: BranchInterrupts,
   name: string,
   value: unknown,
   by: string | undefined,
 ): InterruptRow {
-  const row = findQuestion(session, saved, asked, name);
+  const row = findInterrupt(session, saved, known, name);
   const parsed = readAnswer(session.plan, row, value);
   if (!parsed.ok) {
-    checkAnswered(parsed, `the question "${name}"`, placeOf(session, { node: row.node }));
+    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(session, { node: row.node }));
     throw new StatewrightError("invalid_answer", {
-      what: `the answer to "${name}" does not fit: ${issuesText(parsed.issues)}`,
-      next: "Answer as the interrupt's schema says; the question stays open",
-      place: placeOf(session, { node: row.node }),
+      what: `the answer to interrupt "${name}" does not match its schema: ${describeIssues(parsed.issues)}`,
+      next: "Fix the answer to match the interrupt's schema; the interrupt stays open",
+      place: getErrorPlace(session, { node: row.node }),
       details: { issues: parsed.issues, schema: row.schema },
       cause: parsed.cause,
     });
@@ -200,33 +213,38 @@ function answeredRow(
   };
 }
 
-function findQuestion(session: Session, saved: Saved, { before: asked, listed }: Asked, name: string): InterruptRow {
+function findInterrupt(
+  session: Session,
+  saved: Persistence,
+  { all: asked, awaited }: BranchInterrupts,
+  name: string,
+): InterruptRow {
   const open = [...saved.interrupts.values()].filter(isOpen);
   const byId = open.find((row) => row.id === name);
   if (byId !== undefined) return byId;
-  const ofKey = open.filter((row) => row.key === name);
-  const waitedFor = ofKey.length > 1 ? ofKey.filter((row) => listed.has(row.id)) : ofKey;
-  const byKey = waitedFor.length === 0 ? ofKey : waitedFor;
-  const list = open.map((row) => openInterrupt(saved, row));
+  const withKey = open.filter((row) => row.key === name);
+  const awaitedWithKey = withKey.length > 1 ? withKey.filter((row) => awaited.has(row.id)) : withKey;
+  const byKey = awaitedWithKey.length === 0 ? withKey : awaitedWithKey;
+  const list = open.map((row) => toOpenInterrupt(saved, row));
   const [only] = byKey;
   if (only !== undefined && byKey.length === 1) return only;
   if (byKey.length > 1) {
     throw new StatewrightError("ambiguous_answer", {
-      what: `${byKey.length} open questions have the key "${name}"`,
-      next: `Answer by id: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
-      place: placeOf(session),
+      what: `${byKey.length} open interrupts have the key "${name}"`,
+      next: `Use an id as key: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
+      place: getErrorPlace(session),
       details: list,
     });
   }
   const closed = asked.map((row) => saved.interrupts.get(row.id) ?? row).filter((row) => !isOpen(row));
   const before = closed.findLast((row) => row.id === name || row.key === name);
-  if (before !== undefined && before.answer === undefined) throw expired(session, before);
+  if (before !== undefined && before.answer === undefined) throw createExpiredError(session, before);
   if (before?.answer !== undefined) {
     const { answeredAt, answeredBy, expiredAt } = before;
     throw new StatewrightError("already_answered", {
-      what: `the question "${name}" ${expiredAt === undefined ? "has its answer already" : "has expired, and what was declared for that is its answer"}`,
-      next: "The first answer counts; it is in the details",
-      place: placeOf(session),
+      what: `interrupt "${name}" ${expiredAt === undefined ? "is already answered" : "has expired with its declared answer"}`,
+      next: "Use the first answer, in details: later answers are ignored",
+      place: getErrorPlace(session),
       details: {
         answer: saved.codec.decode(before.answer),
         answeredAt,
@@ -236,14 +254,14 @@ function findQuestion(session: Session, saved: Saved, { before: asked, listed }:
     });
   }
   throw new StatewrightError("unknown_interrupt", {
-    what: `the thread "${session.run.thread}" has no open question "${name}"`,
+    what: `thread "${session.run.thread}" has no open interrupt "${name}"`,
     next:
       open.length === 0
         ? session.control.tasks.length === 0
-          ? "The run has finished and accepts none; give the thread a new input with run"
-          : "No question is open: resume without answers first, and answer what is asked then"
-        : `Open questions are ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
-    place: placeOf(session),
+          ? "Pass the thread a new input with run: the run has finished and accepts no answers"
+          : "Resume without answers first, and answer the interrupts raised then: no interrupt is open"
+        : `Use an open interrupt: ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
+    place: getErrorPlace(session),
     details: list,
   });
 }

@@ -1,4 +1,4 @@
-/** Serving threads: what a process is given to run them with, and what it finds to do in a store. */
+/** Serving threads: the options of engine and recover, and the scan for claimable runs in a store. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import { describeValue } from "../base/json.ts";
@@ -11,77 +11,82 @@ import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { launch } from "../run/launch.ts";
-import type { RunHost, SavingCaller } from "../run/queue.ts";
-import { goOn } from "../run/recover-run.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/check-run-options.ts";
+import type { CallerWithStore, RunHost } from "../run/queue.ts";
+import { recoverRun } from "../run/recover-run.ts";
+import {
+  checkCodecOption,
+  checkGraphOption,
+  checkStoreOption,
+  checkVersions,
+} from "../run/session/check-run-options.ts";
 import type { RunHandle } from "../run/session/options.ts";
-import { worldOf } from "../run/task/open-session.ts";
+import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
-/** What a process that serves threads is given. */
+/** Options of a process that serves threads. */
 export interface ServingOptions {
   readonly store: Store;
   /**
-   * Each by its name; runs of any other are left alone. Of several versions of a graph the newest counts: a run that an older
-   * one has written, and that does not fit the newest, goes on under that.
+   * Graphs by name; runs of other graphs are skipped. With several versions of a graph the newest is used: a run
+   * written by an older version and incompatible with the newest continues under the older version.
    */
   readonly graphs: readonly Graph[];
-  /** How threads that older versions of the graphs have written become threads of the newest. */
+  /** Migrations of threads written by older versions of the graphs. */
   readonly migrations?: readonly Migration[];
-  /** The context of a run that goes on or begins here without anybody who gives it. */
+  /** Creates the context of a run resumed or started by this process. */
   readonly context?: (run: RunRow) => unknown;
   readonly secrets?: SecretSource;
   readonly world?: World;
   readonly codec?: Codec;
-  /** So often a run's process may die without the run coming to a new checkpoint; then the run is parked. Default 5. */
+  /** Number of process deaths without a new checkpoint after which a run is parked. Default 5. */
   readonly parkAfter?: number;
 }
 
-/** Throws `invalid_option` for what cannot be meant. */
+/** Throws `invalid_option` for invalid serving options. */
 export function checkServing(call: "engine" | "recover", options: ServingOptions, known: readonly string[]): void {
   checkOptions(call, options, known);
-  checkStore(call, options.store);
-  checkCodec(call, options.codec);
+  checkStoreOption(call, options.store);
+  checkCodecOption(call, options.codec);
   if (options.store === undefined)
     throw new StatewrightError("missing_store", {
       what: `${call} was called without a store`,
-      next: "Give the store that holds the threads",
+      next: "Pass the store that holds the threads",
     });
   if (!Array.isArray(options.graphs))
     throw new StatewrightError("invalid_option", {
-      what: `the graphs of ${call} are ${describeValue(options.graphs)}`,
-      next: "Give a list of graphs",
+      what: `${call}: expected a list of graphs, got ${describeValue(options.graphs)}`,
+      next: "Pass a list of graphs",
     });
-  for (const graph of options.graphs) checkGraph(call, graph);
+  for (const graph of options.graphs) checkGraphOption(call, graph);
   checkVersions(call, options);
   checkCount(call, "parkAfter", options.parkAfter);
 }
 
-/** Throws `invalid_option` for a number that is not a whole one from 1. */
-export function checkCount(call: string, name: string, given: number | undefined): void {
-  if (given === undefined || (Number.isInteger(given) && given >= 1)) return;
+/** Throws `invalid_option` for a number that is not an integer ≥ 1. */
+export function checkCount(call: string, name: string, value: number | undefined): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1)) return;
   throw new StatewrightError("invalid_option", {
-    what: `${name} of ${call} is ${describeValue(given)}`,
-    next: "Give a whole number from 1",
+    what: `${call}: ${name} must be an integer ≥ 1, got ${describeValue(value)}`,
+    next: "Pass an integer ≥ 1",
   });
 }
 
-/** What there is to do in a store without being asked. */
-export interface Found {
-  /** The first in the queue of each thread. */
+/** Claimable runs of a store. */
+export interface ClaimableRuns {
+  /** First queued run of each thread. */
   readonly queued: readonly RunRow[];
-  /** Runs of dead processes, and those that an engine has stopped; the oldest first. Those that a queued one ends are not among them. */
-  readonly left: readonly RunRow[];
-  /** Runs that did not fit an earlier version of the code. */
+  /** Crashed and drained runs, oldest first, except runs pre-empted by a queued run. */
+  readonly orphaned: readonly RunRow[];
+  /** Runs parked as incompatible with an earlier version of the code. */
   readonly parked: readonly RunRow[];
 }
 
-/** So many rows are read in one turn of the event loop. */
+/** Rows per turn of the event loop. */
 const pageSize = 500;
 
-/** Find all of it, page by page: what a store holds besides, such as runs that people have paused, is not looked at. */
-export async function findRuns(store: Store, { schedule }: World): Promise<Found> {
-  const all = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
+/** Finds all claimable runs, page by page; other rows, such as paused runs, are not read. */
+export async function findClaimableRuns(store: Store, { schedule }: World): Promise<ClaimableRuns> {
+  const listAll = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
     const rows: RunRow[] = [];
     for (let page = await store.claimable({ kind, limit: pageSize }); ; ) {
       rows.push(...page);
@@ -90,105 +95,111 @@ export async function findRuns(store: Store, { schedule }: World): Promise<Found
       page = await store.claimable({ kind, limit: pageSize, after: page.at(-1) });
     }
   };
-  const queued = await all("queued");
-  const left = [...(await all("crashed")), ...(await all("drained"))];
-  return { queued, left: await withoutEnded(store, queued, left), parked: await all("unfit") };
+  const queued = await listAll("queued");
+  const orphaned = [...(await listAll("crashed")), ...(await listAll("drained"))];
+  return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked: await listAll("unfit") };
 }
 
-/** Finds what there is to do a bounded number of rows at a time: each look goes on where the one before it has stopped. */
-export interface Finder {
-  /** The next rows of each kind; `more` says that there may be others. */
-  readonly next: () => Promise<Found & { readonly more: boolean }>;
+/**
+ * Incremental scan for claimable runs with a bounded number of rows per call; each call continues after the previous
+ * call.
+ */
+export interface ClaimableScanner {
+  /** Returns the next rows of each kind; `more` is true when further rows may exist. */
+  readonly next: () => Promise<ClaimableRuns & { readonly more: boolean }>;
 }
 
-export function createFinder(store: Store, limit: number = pageSize): Finder {
-  const places = new Map<ClaimableKind, RunRow>();
+export function createScanner(store: Store, limit: number = pageSize): ClaimableScanner {
+  const cursors = new Map<ClaimableKind, RunRow>();
   return {
     next: async () => {
       let more = false;
-      const page = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
-        const rows = await store.claimable({ kind, limit, after: places.get(kind) });
+      const loadPage = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
+        const rows = await store.claimable({ kind, limit, after: cursors.get(kind) });
         const last = rows.length < limit ? undefined : rows.at(-1);
         more ||= last !== undefined;
-        if (last === undefined) places.delete(kind);
-        else places.set(kind, last);
+        if (last === undefined) cursors.delete(kind);
+        else cursors.set(kind, last);
         return rows;
       };
-      const queued = await page("queued");
-      const left = [...(await page("crashed")), ...(await page("drained"))];
-      const parked = await page("unfit");
-      return { queued, left: await withoutEnded(store, queued, left), parked, more };
+      const queued = await loadPage("queued");
+      const orphaned = [...(await loadPage("crashed")), ...(await loadPage("drained"))];
+      const parked = await loadPage("unfit");
+      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, more };
     },
   };
 }
 
-/** Those that no queued run is to end. */
-async function withoutEnded(
+/** Removes runs that a queued run pre-empts. */
+async function excludePreempted(
   store: Store,
   queued: readonly RunRow[],
-  left: readonly RunRow[],
+  orphaned: readonly RunRow[],
 ): Promise<readonly RunRow[]> {
   const threads = new Set(queued.map(({ thread }) => thread));
-  const stays = await Promise.all(
-    left.map(async ({ thread, id }) => {
+  const isRetained = await Promise.all(
+    orphaned.map(async ({ thread, id }) => {
       if (!threads.has(thread)) return true;
-      const inLine = await store.runs({ thread, status: "queued" });
-      return !inLine.some(({ stops }) => stops?.run === id);
+      const queuedRuns = await store.runs({ thread, status: "queued" });
+      return !queuedRuns.some(({ stops }) => stops?.run === id);
     }),
   );
-  return left.filter((_, nth) => stays[nth]);
+  return orphaned.filter((_, nth) => isRetained[nth]);
 }
 
-/** The versions of a graph among those that are served, the newest first. */
-export function versionsOf(graphs: readonly Graph[], name: string): readonly Graph[] {
+/** Lists the served versions of a graph, newest first. */
+export function listVersions(graphs: readonly Graph[], name: string): readonly Graph[] {
   return graphs.filter((graph) => graph.name === name).sort((one, other) => other.version - one.version);
 }
 
-/** What is known here of a graph besides itself: its other versions, and how their threads become threads of it. */
-export function besides(
+/** Returns the other served versions of a graph and the migrations to the graph. */
+export function getVersionOptions(
   { graphs, migrations = [] }: ServingOptions,
   graph: GraphDefinition,
 ): { readonly older: readonly Graph[]; readonly migrations: readonly Migration[] } {
-  const older = versionsOf(graphs, graph.name).filter((each) => each !== graph);
+  const older = listVersions(graphs, graph.name).filter((each) => each !== graph);
   return { older, migrations: migrations.filter(({ to }) => to.name === graph.name) };
 }
 
-/** What runs are run with here. */
-export function callersOf(
+/** Creates the run host of a serving process. */
+export function createHost(
   options: ServingOptions,
-  { accepts, launched }: Pick<RunHost, "accepts" | "launched">,
+  { canStart, onLaunch }: Pick<RunHost, "canStart" | "onLaunch">,
 ): RunHost {
   const { graphs, context, store, secrets, world, codec } = options;
-  const given = {
+  const sharedOptions = {
     store,
     ...(secrets === undefined ? {} : { secrets }),
     ...(world === undefined ? {} : { world }),
     ...(codec === undefined ? {} : { codec }),
   };
   const host: RunHost = {
-    accepts,
-    launched,
-    callerOf: (row) => {
-      const [graph] = versionsOf(graphs, row.graph);
-      // An input for a version that is not here yet is for those who have it.
+    canStart,
+    onLaunch,
+    getCaller: (row) => {
+      const [graph] = listVersions(graphs, row.graph);
+      // A queued input for a newer version is left to processes that serve the newer version.
       if (graph === undefined || (row.status === "queued" && row.version > graph.version)) return undefined;
-      const own = context === undefined ? {} : { context: context(row) };
-      return { graph, options: { ...given, ...besides(options, graph), ...own }, host };
+      const contextOption = context === undefined ? {} : { context: context(row) };
+      return { graph, options: { ...sharedOptions, ...getVersionOptions(options, graph), ...contextOption }, host };
     },
   };
   return host;
 }
 
-/** What a run is run with here. A graph that is not served, and a context that throws, are logged: the run is left alone. */
-export function callerOf(options: ServingOptions, host: RunHost, row: RunRow): SavingCaller | undefined {
-  const { log } = worldOf(options);
+/**
+ * Creates the caller of a run. A graph that is not served and a context callback that throws are logged, and the run
+ * is skipped.
+ */
+export function createCaller(options: ServingOptions, host: RunHost, row: RunRow): CallerWithStore | undefined {
+  const { log } = getWorld(options);
   const fields = { thread: row.thread, run: row.id, graph: row.graph, version: row.version };
   try {
-    const caller = host.callerOf(row);
-    if (caller === undefined) log("warn", "a run is left alone: its graph is not served here", fields);
-    return caller as SavingCaller | undefined;
+    const caller = host.getCaller(row);
+    if (caller === undefined) log("warn", "a run is skipped: its graph is not served here", fields);
+    return caller as CallerWithStore | undefined;
   } catch (error) {
-    log("warn", "a run is left alone: the context for it could not be made", {
+    log("warn", "a run is skipped: the context callback threw", {
       ...fields,
       error: toErrorRecord(error),
     });
@@ -196,15 +207,15 @@ export function callerOf(options: ServingOptions, host: RunHost, row: RunRow): S
   }
 }
 
-/** Go on with a run that its process has left, when `before` has ended. */
+/** Continues a crashed or drained run after `before` has finished. */
 export function continueRun(
-  caller: SavingCaller,
+  caller: CallerWithStore,
   row: RunRow,
   parkAfter: number | undefined,
   before?: Promise<unknown>,
 ): RunHandle<object> {
   return launch<object, unknown>(caller.options, row.thread, row.id, async (events, stops) => {
     await Promise.allSettled([before]);
-    return await goOn(caller, row, events, stops, parkAfter);
+    return await recoverRun(caller, row, events, stops, parkAfter);
   });
 }

@@ -1,35 +1,35 @@
-/** `steer`: say something to what a thread is doing, from anywhere that has its store. */
+/** `steer`: sends messages to a thread, from any process with its store. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
-import type { LetterKind } from "../checkpoint/inbox-message.ts";
+import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { planOf } from "../compile/plan.ts";
+import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/session/check-run-options.ts";
-import { type LetterInput, messagesOf, post, refuseDeaf } from "../run/session/inbox.ts";
-import { codecOf, worldOf } from "../run/task/open-session.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkConversation, type InboxInput, postMessages, toMessages } from "../run/session/inbox.ts";
+import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
-/** What `steer` takes. */
+/** Options of `steer`. */
 export interface SteerOptions {
   readonly store: Store;
   readonly thread: string;
-  /** The thread's head branch when absent. */
+  /** Default: the thread's head branch. */
   readonly branch?: string;
-  /** A text, or messages with the role user or system. */
-  readonly input: LetterInput;
-  /** `steer` (the default) comes in at the next boundary, `followUp` when the run would end otherwise. */
-  readonly kind?: LetterKind;
+  /** Text, or messages with the role user or system. */
+  readonly input: InboxInput;
+  /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
+  readonly kind?: InboxMessageKind;
   readonly world?: World;
   readonly codec?: Codec;
 }
 
-const names = optionNames<SteerOptions>({
+const names = listOptionNames<SteerOptions>({
   store: true,
   thread: true,
   branch: true,
@@ -40,29 +40,30 @@ const names = optionNames<SteerOptions>({
 });
 
 /**
- * Put messages into the inbox of a thread; they are kept when the promise resolves. The run at work, here or in another
- * process, takes them in at its next boundary; where none is at work, or it ends before, the next run of the thread does.
- * Rejects with `unknown_thread`, `unknown_branch`, `graph_changed` for a thread of another graph, `invalid_input` for other
- * messages than those of users and the system, `invalid_option` for a graph without the channel `messages`.
+ * Adds messages to the inbox of a thread; durable when the promise resolves. The active run, in any process, receives
+ * the messages at its next boundary; without an active run, or when the run ends first, the next run of the thread
+ * does. Rejects with `unknown_thread`, `unknown_branch`, `graph_changed` for a thread of another graph,
+ * `invalid_input` for messages of other roles than user and system, `invalid_option` for a graph without the channel
+ * `messages`.
  */
 export async function steer<Types extends GraphTypes>(graph: Graph<Types>, options: SteerOptions): Promise<void> {
-  checkGraph("steer", graph);
+  checkGraphOption("steer", graph);
   checkOptions("steer", options, names);
   const { store, branch, input, kind = "steer" } = options;
-  checkStore("steer", store);
-  checkCodec("steer", options.codec);
-  if (kind !== "steer" && kind !== "followUp") throw unfitKind(kind);
+  checkStoreOption("steer", store);
+  checkCodecOption("steer", options.codec);
+  if (kind !== "steer" && kind !== "followUp") throw createInvalidKindError(kind);
   const thread = checkId("thread", options.thread);
-  refuseDeaf(planOf(graph as Graph));
+  checkConversation(getPlan(graph as Graph));
   const known = await store.thread(thread);
   if (known !== undefined) checkThread(known, graph);
-  const world = worldOf(options);
-  await post({ store, codec: codecOf(options), thread, branch }, world, kind, messagesOf(input, world));
+  const world = getWorld(options);
+  await postMessages({ store, codec: getCodec(options), thread, branch }, world, kind, toMessages(input, world));
 }
 
-function unfitKind(kind: unknown): StatewrightError {
+function createInvalidKindError(kind: unknown): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the kind of steer is ${describeValue(kind)}`,
-    next: 'Give "steer" or "followUp"',
+    what: `steer: unknown kind ${describeValue(kind)}`,
+    next: 'Use "steer" or "followUp"',
   });
 }

@@ -1,32 +1,28 @@
-/** Beginning a run: its input becomes the first checkpoint, and then it is driven. */
-import { isStatewrightError, located } from "../base/errors.ts";
-import { drive } from "./loop/loop.ts";
-import { driveDrawn, enterDrawn } from "./machine/machine-loop.ts";
+/** Starts a run: its input becomes the first checkpoint, then the run loop starts. */
+import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
+import { runToEnd } from "./loop/loop.ts";
+import { runMachineLoop, startMachineRun } from "./machine/machine-loop.ts";
 import type { RunResult } from "./session/options.ts";
 import type { State, Write } from "./session/returns.ts";
-import { placeOf, type Session } from "./session/session.ts";
-import { inputStep, readInput } from "./superstep/input.ts";
+import { getErrorPlace, type Session } from "./session/session.ts";
+import { applyInput, parseInputWrites } from "./superstep/input.ts";
 import { release } from "./task/open-session.ts";
 
 /**
- * Begin the run of a session and drive it; `read` is what was read of the input before. An input that cannot be begun with
- * changes nothing, and the thread is let go.
+ * Starts the run of a session and runs it to its end. `writes`: the already parsed input. An invalid input changes
+ * nothing, and the thread is released.
  */
-export async function beginAndDrive(
-  session: Session,
-  input: unknown,
-  read?: readonly Write[],
-): Promise<RunResult<State>> {
+export async function beginRun(session: Session, input: unknown, writes?: readonly Write[]): Promise<RunResult<State>> {
   const { plan, codec, saved } = session;
-  const { drawing } = plan;
+  const { machine } = plan;
   try {
-    if (drawing === undefined)
-      await inputStep(session, read ?? readInput(plan, codec, input === undefined ? {} : input));
-    else await enterDrawn(session, drawing, input);
+    if (machine === undefined)
+      await applyInput(session, writes ?? parseInputWrites(plan, codec, input === undefined ? {} : input));
+    else await startMachineRun(session, machine, input);
   } catch (error) {
     if (saved !== undefined && !isStatewrightError(error, "fenced"))
       await release(saved.store, session.run.thread, saved.claim, session.world);
-    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
+    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
   }
-  return drawing === undefined ? drive(session) : driveDrawn(session, drawing);
+  return machine === undefined ? runToEnd(session) : runMachineLoop(session, machine);
 }

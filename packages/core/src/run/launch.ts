@@ -1,40 +1,40 @@
-/** Launching: the handle of a run at work, before the run has begun. */
+/** Launches a run: creates its handle before the run starts. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { LetterKind } from "../checkpoint/inbox-message.ts";
+import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
 import { isDurable } from "./events/event-queue.ts";
 import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events/events.ts";
 import { createInspection } from "./events/inspection.ts";
-import { storedEvents } from "./events/stored-events.ts";
-import { checkTextOptions, textsIn } from "./events/text-stream.ts";
-import { type LetterInput, messagesOf } from "./session/inbox.ts";
-import { createMailbox } from "./session/inbox-buffer.ts";
+import { streamStoredEvents } from "./events/stored-events.ts";
+import { checkTextOptions, streamText } from "./events/text-stream.ts";
+import { type InboxInput, toMessages } from "./session/inbox.ts";
+import { createInboxBuffer } from "./session/inbox-buffer.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./session/options.ts";
-import { Stopped } from "./session/preemption.ts";
-import { type Opening, worldOf } from "./task/open-session.ts";
+import { Preemption } from "./session/preemption.ts";
+import { getWorld, type OpenSessionOptions } from "./task/open-session.ts";
 
-/** What reaches a run before its end: a cancel, a drain at the next boundary, a new input, and messages that people send. */
-export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop" | "mailbox">>;
+/** Controls of a run: cancel, drain at the next boundary, pre-emption by a new input, and inbox messages. */
+export type RunControls = Required<Pick<OpenSessionOptions, "abort" | "drain" | "stop" | "mailbox">>;
 
-/** What starts work in the next turn, so that a reader attached now misses nothing. */
+/** Creates the handle and starts `work` in a microtask, so that readers attached synchronously miss no event. */
 export function launch<State, Output>(
   options: CommonOptions,
   thread: string,
   runId: string,
-  work: (events: EventStream, stops: Stops) => Promise<RunResult<unknown>>,
+  work: (events: EventStream, stops: RunControls) => Promise<RunResult<unknown>>,
 ): RunHandle<State, Output> {
-  const world = worldOf(options);
-  const readerThrew = (error: unknown): void => world.log("error", "a reader of events threw", { error });
+  const world = getWorld(options);
+  const logReaderError = (error: unknown): void => world.log("error", "a reader of events threw", { error });
   const { inspect } = options;
   const inspection =
     inspect === undefined
       ? undefined
       : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
-  const events = createEventStream(readerThrew, inspection);
+  const events = createEventStream(logReaderError, inspection);
   const abort = new AbortController();
   const drain = new AbortController();
-  const stop: Stops["stop"] = (why) => (why.how === "interrupt" ? drain : abort).abort(why);
-  const mailbox = createMailbox(thread, options.store !== undefined);
+  const stop: RunControls["stop"] = (reason) => (reason.kind === "interrupt" ? drain : abort).abort(reason);
+  const mailbox = createInboxBuffer(thread, options.store !== undefined);
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
   if (signal?.aborted === true) onAbort();
@@ -51,13 +51,13 @@ export function launch<State, Output>(
       events.close();
       mailbox.end();
     }) as Promise<RunResult<State, Output>>;
-  const owned = (): void => {
-    result.catch(toldByEvents);
+  const markRejectionHandled = (): void => {
+    result.catch(ignoreRejection);
   };
-  const send = (kind: LetterKind, input: LetterInput): Promise<void> => {
-    const sent = Promise.resolve().then(() => mailbox.send(kind, messagesOf(input, world)));
+  const send = (kind: InboxMessageKind, input: InboxInput): Promise<void> => {
+    const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(input, world)));
     sent.catch((error: unknown) =>
-      world.log("warn", "a message to a run was not kept", { thread, error: toErrorRecord(error) }),
+      world.log("warn", "a message to a run was not saved", { thread, error: toErrorRecord(error) }),
     );
     return sent;
   };
@@ -66,101 +66,104 @@ export function launch<State, Output>(
     thread,
     result,
     events: ({ after, views } = {}) => {
-      owned();
-      const live = events.iterate((event) => isInView(event, views) && (after !== undefined || isOwn(event)));
-      return after === undefined ? live : since(options, thread, after, views, live);
+      markRejectionHandled();
+      const live = events.iterate((event) => isInView(event, views) && (after !== undefined || isOwnEvent(event)));
+      return after === undefined ? live : streamSince(options, thread, after, views, live);
     },
     values: () => {
-      owned();
-      return values<State>(events);
+      markRejectionHandled();
+      return streamValues<State>(events);
     },
     text: (options = {}) => {
       checkTextOptions(options);
-      owned();
-      return textsIn(events.iterate(), options);
+      markRejectionHandled();
+      return streamText(events.iterate(), options);
     },
     on: (listener) => {
-      owned();
-      return events.subscribe((event) => (isOwn(event) ? listener(event) : undefined));
+      markRejectionHandled();
+      return events.subscribe((event) => (isOwnEvent(event) ? listener(event) : undefined));
     },
     cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
     drain: (reason = "the process stops") => {
-      if (options.store === undefined) throw drainsNothing(thread);
+      if (options.store === undefined) throw createDrainError(thread);
       drain.abort(reason);
     },
     steer: (input) => send("steer", input),
     followUp: (input) => send("followUp", input),
   };
-  stops.set(handle, stop);
+  stopFunctions.set(handle, stop);
   events.handle = handle;
   return handle;
 }
 
-/** The end of the run before, which this one's input has ended, is for those who read the thread since a number. */
-function isOwn(event: RunEvent): boolean {
+/** Filters out the cancellation of the pre-empted previous run, which only readers of the whole thread expect. */
+function isOwnEvent(event: RunEvent): boolean {
   return event.type !== "run.cancelled" || event.run === undefined;
 }
 
-const stops: WeakMap<object, Stops["stop"]> = new WeakMap();
+const stopFunctions: WeakMap<object, RunControls["stop"]> = new WeakMap();
 
-/** Stop the run of a handle at once for the sake of its process: its signals fire, and a resume goes on. */
-export function stopNow(handle: RunHandle<unknown>, reason: string): void {
-  stops.get(handle)?.(new Stopped("pause", reason));
+/** Pauses the run of a handle at once because its process stops: its signals abort, and a resume continues the run. */
+export function pauseRun(handle: RunHandle<unknown>, reason: string): void {
+  stopFunctions.get(handle)?.(new Preemption("pause", reason));
 }
 
-function drainsNothing(thread: string): StatewrightError {
+function createDrainError(thread: string): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: "a run without a store was to be drained: nothing could go on with it",
-    next: "Give the run a store, or cancel it",
+    what: "a run without a store cannot be drained, because it cannot be resumed",
+    next: "Pass a store to the run, or cancel the run",
     place: { thread },
   });
 }
 
-function toldByEvents(): void {
-  // Whoever reads the events sees run.failed, or the loop throws what could not be told; awaiting `result` still rejects.
+function ignoreRejection(): void {
+  // Event readers see `run.failed`, or their loop throws the unsaved failure; awaiting `result` still rejects.
 }
 
-/** What is durable since a number, then what is told from now on. The subscription is older than the reading: nothing falls between them. */
-async function* since(
+/**
+ * Streams stored events after a sequence number, then live events. The live subscription starts first, so that no
+ * event is missed.
+ */
+async function* streamSince(
   { store, codec = plainCodec }: CommonOptions,
   thread: string,
   after: number,
   views: readonly EventView[] | undefined,
   live: AsyncIterableIterator<RunEvent>,
 ): AsyncGenerator<RunEvent, undefined, undefined> {
-  let seen = after;
+  let lastSeq = after;
   try {
-    if (store === undefined) throw keepsNothing(thread);
-    for await (const event of storedEvents(store, codec, thread, after)) {
-      seen = event.seq;
+    if (store === undefined) throw createNoEventsError(thread);
+    for await (const event of streamStoredEvents(store, codec, thread, after)) {
+      lastSeq = event.seq;
       if (isInView(event, views)) yield event;
     }
-    for await (const event of live) if (!isDurable(event) || event.seq > seen) yield event;
+    for await (const event of live) if (!isDurable(event) || event.seq > lastSeq) yield event;
   } finally {
     await live.return?.();
   }
 }
 
-function keepsNothing(thread: string): StatewrightError {
+function createNoEventsError(thread: string): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: "events since a number were asked for in a run without a store, which keeps none",
-    next: "Give the run a store, or read events() from its beginning",
+    what: "events after a sequence number were requested from a run without a store",
+    next: "Pass a store to the run, or read events() from the start",
     place: { thread },
   });
 }
 
-/** The subscription begins with the call, not with the first look at it. */
-function values<State>(events: EventStream): AsyncIterableIterator<State> {
+/** Subscribes synchronously at the call, not at the first read of the iterator. */
+function streamValues<State>(events: EventStream): AsyncIterableIterator<State> {
   const states: State[] = [];
   const steps = events.iterate((event) => {
-    const stepped = event.type === "step.committed" && event.within === undefined && events.state !== undefined;
-    if (stepped) states.push(events.state?.() as State);
-    return stepped;
+    const isCommit = event.type === "step.committed" && event.within === undefined && events.getState !== undefined;
+    if (isCommit) states.push(events.getState?.() as State);
+    return isCommit;
   });
-  return inTurn(states, steps);
+  return yieldStates(states, steps);
 }
 
-async function* inTurn<State>(
+async function* yieldStates<State>(
   states: State[],
   steps: AsyncIterableIterator<RunEvent>,
 ): AsyncGenerator<State, undefined, undefined> {

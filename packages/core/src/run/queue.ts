@@ -1,50 +1,66 @@
 /**
- * The queue of a thread: inputs that stand behind a run, and how they come to their turn. What stands in it is in the store;
- * the process that ends a run takes up what comes next, and so does whoever opens the thread after a crash in between.
+ * Run queue of a thread: inputs that wait behind a run, and the start of the next run. The store holds the queue. The
+ * process that ends a run starts the next run; after a crash in between, the next process that opens the thread does.
  */
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { planOf } from "../compile/plan.ts";
-import { beginAndDrive } from "./begin.ts";
+import { getPlan } from "../compile/plan.ts";
+import { beginRun } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
-import { launch, type Stops } from "./launch.ts";
-import { endForInput } from "./loop/finish-preempted.ts";
-import { queuedInput } from "./loop/migrate-queued-input.ts";
-import { type OutcomeSource, outcomeOf } from "./outcome.ts";
-import { whenAborted } from "./session/abort.ts";
+import { launch, type RunControls } from "./launch.ts";
+import { finishPreempted } from "./loop/finish-preempted.ts";
+import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
+import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
+import { subscribeToAbort } from "./session/abort.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options.ts";
-import { Stopped } from "./session/preemption.ts";
+import { Preemption } from "./session/preemption.ts";
 import type { State } from "./session/returns.ts";
-import type { Saved, Session } from "./session/session.ts";
-import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./session/thread-registry.ts";
-import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./task/open-session.ts";
+import type { Persistence, Session } from "./session/session.ts";
+import {
+  getThreadRegistry,
+  isThreadActive,
+  listWaitingRuns,
+  type StartingRun,
+  type WaitingRun,
+} from "./session/thread-registry.ts";
+import {
+  getCodec,
+  getWorld,
+  isUnfinished,
+  type OpenSessionOptions,
+  openSession,
+  release,
+} from "./task/open-session.ts";
 
-/** What a process runs the runs of a thread with. */
+/** Graph and options with which a process runs the runs of a thread. */
 export interface Caller {
   readonly graph: Graph;
   readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
-  /** Who has runs in hand that nobody waits for. */
+  /** Host of runs without a waiting caller, such as an engine. */
   readonly host?: RunHost | undefined;
 }
 
-/** What an engine is to the runs that it begins by itself. */
+/** Host of runs that an engine starts itself. */
 export interface RunHost {
-  /** Whether anything may begin now. */
-  readonly accepts: () => boolean;
-  /** What a run begins with that was queued elsewhere; nothing when its graph is not known here. */
-  readonly callerOf: (run: RunRow) => Caller | undefined;
-  /** A run has begun that nobody waits for. */
-  readonly launched: (handle: RunHandle<unknown>) => void;
+  /** Returns true if the host accepts new runs now. */
+  readonly canStart: () => boolean;
+  /** Returns the caller for a run queued by another process; undefined when its graph is not registered here. */
+  readonly getCaller: (run: RunRow) => Caller | undefined;
+  /** Called when a run without a waiting caller has started. */
+  readonly onLaunch: (handle: RunHandle<unknown>) => void;
 }
 
 /** A caller with a store. */
-export type SavingCaller = Caller & { readonly options: { readonly store: Store } };
+export type CallerWithStore = Caller & { readonly options: { readonly store: Store } };
 
-/** Do the work of a run; whoever stands behind it comes next, unless it is still first in line itself after a failure. */
-export async function holding(
+/**
+ * Runs `work` as the active run of its thread, then starts the next queued run, unless a failed run is still first in
+ * the queue.
+ */
+export async function runAsActive(
   session: Session,
   caller: Caller,
   work: () => Promise<RunResult<State>>,
@@ -53,191 +69,209 @@ export async function holding(
   const { saved, run, stop, inbox } = session;
   if (saved === undefined) return work();
   const { store } = saved;
-  const { atWork, inLine } = deskOf(store);
+  const { active, waiting } = getThreadRegistry(store);
   const { id, branch, key } = run;
-  const mine = { run: id, branch, key, handle: session.events.handle, stop, arrived: inbox.arrived };
-  atWork.set(run.thread, mine);
-  // A run that could not begin has let the thread go without a word about the queue.
-  let look = true;
+  const activeRun = { run: id, branch, key, handle: session.events.handle, stop, notifySteered: inbox.notifyArrival };
+  active.set(run.thread, activeRun);
+  // A run that could not start has released the thread without reading the queue length.
+  let shouldStartNext = true;
   try {
     const result = await work();
-    look = saved.thread.queued > 0 || inLine.size > 0;
+    shouldStartNext = saved.thread.queued > 0 || waiting.size > 0;
     return result;
   } catch (error) {
-    look = !isStillFirst(error);
+    shouldStartNext = !isStillFirst(error);
     throw error;
   } finally {
-    if (atWork.get(run.thread) === mine) atWork.delete(run.thread);
-    if (look) void takeUp(caller, store, run.thread);
-    else leaveLine(store, run.thread);
+    if (active.get(run.thread) === activeRun) active.delete(run.thread);
+    if (shouldStartNext) void startNextQueued(caller, store, run.thread);
+    else resolveWaitingRuns(store, run.thread);
   }
 }
 
-/** Say that a run is about to take a thread here; gives what says that it has it, or does not get it. */
-function enter(store: Store, thread: string): () => void {
-  const { opening } = deskOf(store);
+/** Marks the thread as being opened in this process; the returned function removes the mark. */
+function markOpening(store: Store, thread: string): () => void {
+  const { opening } = getThreadRegistry(store);
   opening.set(thread, (opening.get(thread) ?? 0) + 1);
   return () => {
-    const others = (opening.get(thread) ?? 1) - 1;
-    if (others > 0) opening.set(thread, others);
+    const remaining = (opening.get(thread) ?? 1) - 1;
+    if (remaining > 0) opening.set(thread, remaining);
     else opening.delete(thread);
   };
 }
 
-/** The same for a run that does not stand in the queue: who comes to the thread in between waits for it, and comes next where it does not begin. */
-export function aboutToTake(caller: Caller, store: Store, thread: string): () => void {
-  const leave = enter(store, thread);
+/**
+ * Announces a claim by a run outside of the queue: inputs that arrive meanwhile wait for it. The returned function
+ * starts the next queued run if this run does not start.
+ */
+export function announceClaim(caller: Caller, store: Store, thread: string): () => void {
+  const unmark = markOpening(store, thread);
   return () => {
-    leave();
-    lookAgain(caller, store, thread);
+    unmark();
+    startNextUnlessActive(caller, store, thread);
   };
 }
 
-/** The same for what runs nothing itself: only those who wait in line here come next. */
-export function aboutToHold(caller: Omit<Caller, "host">, store: Store, thread: string): () => void {
-  const leave = enter(store, thread);
+/**
+ * Announces a claim by an operation that runs nothing: afterwards only the runs waiting in this process are started.
+ */
+export function announceUpdate(caller: Omit<Caller, "host">, store: Store, thread: string): () => void {
+  const unmark = markOpening(store, thread);
   return () => {
-    leave();
-    const { inLine, beginning } = deskOf(store);
-    if (inLine.size > 0 || beginning.size > 0) lookAgain({ ...caller, host: beginsNothing }, store, thread);
+    unmark();
+    const { waiting, starting } = getThreadRegistry(store);
+    if (waiting.size > 0 || starting.size > 0) startNextUnlessActive({ ...caller, host: idleHost }, store, thread);
   };
 }
 
-const beginsNothing: RunHost = { accepts: () => true, callerOf: () => undefined, launched: () => undefined };
+const idleHost: RunHost = { canStart: () => true, getCaller: () => undefined, onLaunch: () => undefined };
 
-/** Unless a run is at work here, which looks when it ends: who was about to begin may have been turned away meanwhile. */
-function lookAgain(caller: Caller, store: Store, thread: string): void {
-  if (!deskOf(store).atWork.has(thread)) void takeUp(caller, store, thread);
+/**
+ * Starts the next queued run unless a run is active here, which does so when it ends. A waiting run may have been
+ * refused meanwhile.
+ */
+function startNextUnlessActive(caller: Caller, store: Store, thread: string): void {
+  if (!getThreadRegistry(store).active.has(thread)) void startNextQueued(caller, store, thread);
 }
 
-/** What keeps those behind it from beginning, until it is done or cancelled. */
+/** Statuses that block the next queued run. */
 export const unfinishedStatuses: readonly RunStatus[] = ["running", "waiting", "paused", "parked", "failed", "crashed"];
 
 /**
- * Begin what comes next on a thread, if it may begin now. Gives the handle of a run that nobody waits for; one whose caller
- * waits in this process goes on there. Never rejects.
+ * Starts the next runnable run of a thread. Returns the handle of a run without a waiting caller; a run whose caller
+ * waits in this process continues in that caller. Never rejects.
  */
-export async function takeUp(caller: Caller, store: Store, thread: string): Promise<RunHandle<unknown> | undefined> {
+export async function startNextQueued(
+  caller: Caller,
+  store: Store,
+  thread: string,
+): Promise<RunHandle<unknown> | undefined> {
   try {
-    const { inLine, beginning } = deskOf(store);
-    const rows = caller.host?.accepts() === false ? [] : await mayBegin(store, thread);
+    const { waiting: inLine, starting: beginning } = getThreadRegistry(store);
+    const rows = caller.host?.canStart() === false ? [] : await listStartableRuns(store, thread);
     for (const next of rows) {
-      if (next.graph !== caller.graph.name && (await dropStray(caller, store, next)))
-        return await takeUp(caller, store, thread);
-      const begins = beginning.get(next.id);
+      if (next.graph !== caller.graph.name && (await dropForeignInput(caller, store, next)))
+        return await startNextQueued(caller, store, thread);
+      const starting = beginning.get(next.id);
       const waiting = inLine.get(next.id);
-      if (begins !== undefined) begins.again = true;
-      else waiting?.begin();
-      if (begins !== undefined || waiting !== undefined) return undefined;
-      const given = caller.host === undefined ? detached(caller) : caller.host.callerOf(next);
-      if (given !== undefined && knows(given, next)) return launchQueued(given as SavingCaller, next);
+      if (starting !== undefined) starting.needsRecheck = true;
+      else waiting?.start();
+      if (starting !== undefined || waiting !== undefined) return undefined;
+      const nextCaller = caller.host === undefined ? toDetachedCaller(caller) : caller.host.getCaller(next);
+      if (nextCaller !== undefined && canRun(nextCaller, next))
+        return launchQueued(nextCaller as CallerWithStore, next);
     }
   } catch (error) {
     const fields = { thread, error: toErrorRecord(error) };
-    worldOf(caller.options).log("warn", "what stands in the queue of a thread could not be taken up", fields);
+    getWorld(caller.options).log("warn", "the next queued run of a thread could not be started", fields);
   }
-  leaveLine(store, thread);
+  resolveWaitingRuns(store, thread);
   return undefined;
 }
 
-/** Whether an input is one for this graph: what was given to a later version is left to those who have that. */
-function knows({ graph }: Caller, { graph: name, version }: RunRow): boolean {
+/** Returns true if the caller's graph can run the input: same graph, and not queued for a later version. */
+function canRun({ graph }: Caller, { graph: name, version }: RunRow): boolean {
   return graph.name === name && version <= graph.version;
 }
 
-/** Take an input of another graph than the thread's out of the queue: nobody can ever begin with it. False where it is none. */
-async function dropStray({ options }: Caller, store: Store, { thread, id, graph }: RunRow): Promise<boolean> {
-  const there = await store.thread(thread);
-  if (there === undefined || there.graph === graph) return false;
-  const { clock, log } = worldOf(options);
-  const reason = `the thread is of the graph "${there.graph}", and the input was for "${graph}"`;
+/**
+ * Removes an input of another graph than the thread's from the queue, since no process can ever start it. Returns
+ * false for a matching input.
+ */
+async function dropForeignInput({ options }: Caller, store: Store, { thread, id, graph }: RunRow): Promise<boolean> {
+  const threadRow = await store.thread(thread);
+  if (threadRow === undefined || threadRow.graph === graph) return false;
+  const { clock, log } = getWorld(options);
+  const reason = `the thread belongs to the graph "${threadRow.graph}", and the input was for "${graph}"`;
   if (await store.dequeue(thread, id, { at: clock.now(), reason }))
-    log("warn", "an input was taken out of the queue: it is for another graph", { thread, run: id, graph });
-  deskOf(store).inLine.get(id)?.leave();
+    log("warn", "an input was removed from the queue: it is for another graph", { thread, run: id, graph });
+  getThreadRegistry(store).waiting.get(id)?.detach();
   return true;
 }
 
-/** Those who wait here for a thread that is not at work here are told that they are queued. */
-function leaveLine(store: Store, thread: string): void {
-  if (isBusyHere(store, thread)) return;
-  for (const each of inLineOn(store, thread)) each.leave();
+/** Resolves the runs waiting in this process as queued, unless the thread is active here. */
+function resolveWaitingRuns(store: Store, thread: string): void {
+  if (isThreadActive(store, thread)) return;
+  for (const each of listWaitingRuns(store, thread)) each.detach();
 }
 
-/** Whether a new input of a branch would meet a run that has not ended, or others in line. Nobody needs to own the thread to see that. */
-export async function isTaken(store: Store, thread: string, branch: string | undefined): Promise<boolean> {
+/**
+ * Returns true if a new input of a branch would meet an unfinished run or queued runs. Needs no claim on the thread.
+ */
+export async function isBranchBusy(store: Store, thread: string, branch: string | undefined): Promise<boolean> {
   const rows = await store.runs({ thread, status: ["queued", ...unfinishedStatuses] });
   if (rows.length === 0) return false;
   const name = branch ?? (await store.thread(thread))?.headBranch;
   return rows.some((row) => row.branch === name);
 }
 
-/** The runs that may begin: the first of each branch whose last run has ended, or is to be ended. */
-async function mayBegin(store: Store, thread: string): Promise<readonly RunRow[]> {
+/** Lists the runs that can start: the first of each branch whose last run has ended or is to be pre-empted. */
+async function listStartableRuns(store: Store, thread: string): Promise<readonly RunRow[]> {
   const queued = (await store.runs({ thread, status: "queued" })).toReversed();
   if (queued.length === 0) return [];
-  const open = await store.runs({ thread, status: unfinishedStatuses });
+  const openRuns = await store.runs({ thread, status: unfinishedStatuses });
   return queued.filter(({ id, branch }) => {
     if (queued.find((each) => each.branch === branch)?.id !== id) return false;
-    const before = open.find((each) => each.branch === branch);
-    if (before === undefined) return true;
-    return before.status !== "running" && queued.some(({ stops }) => stops?.run === before.id);
+    const current = openRuns.find((each) => each.branch === branch);
+    if (current === undefined) return true;
+    return current.status !== "running" && queued.some(({ stops }) => stops?.run === current.id);
   });
 }
 
-/** What a caller gave for its own run goes for the next one, save what was about that run alone. */
-function detached({ graph, options }: Caller): Caller {
+/** Derives the caller of the next run: the same options without those of the previous run alone. */
+function toDetachedCaller({ graph, options }: Caller): Caller {
   const { signal: _, breakpoints: __, inspect: ___, ...rest } = options;
   return { graph, options: rest };
 }
 
-function launchQueued(caller: SavingCaller, row: RunRow): RunHandle<unknown> {
+function launchQueued(caller: CallerWithStore, row: RunRow): RunHandle<unknown> {
   const { options, host } = caller;
-  const world = worldOf(options);
-  const mine = about(options.store, row);
+  const world = getWorld(options);
+  const starting = registerStarting(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    beginQueued(caller, row, events, stops, () => outcomeNow(caller, row), mine),
+    startQueued(caller, row, events, stops, () => getCurrentOutcome(caller, row), starting),
   );
   handle.result.catch((error: unknown) => {
-    // Another process has begun it, and tells how it ends.
+    // Another process has started the run, and reports its end.
     if (isStatewrightError(error, "thread_busy")) return;
     const fields = { thread: row.thread, run: row.id, error: toErrorRecord(error) };
-    world.log("warn", "a run that was taken up from the queue failed", fields);
+    world.log("warn", "a run started from the queue failed", fields);
   });
-  host?.launched(handle);
+  host?.onLaunch(handle);
   return handle;
 }
 
-function sourceOf({ graph, options }: SavingCaller): OutcomeSource {
-  return { plan: planOf(graph), store: options.store, codec: codecOf(options) };
+function toOutcomeSource({ graph, options }: CallerWithStore): OutcomeSource {
+  return { plan: getPlan(graph), store: options.store, codec: getCodec(options) };
 }
 
-/** A queued run that is about to begin here, until `end`. */
-function about(store: Store, { id, thread }: RunRow): Beginning & { readonly end: () => void } {
-  const { beginning } = deskOf(store);
-  const leave = enter(store, thread);
-  const mine = {
-    again: false,
+/** Registers a queued run as starting in this process, until `end`. */
+function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & { readonly end: () => void } {
+  const { starting: beginning } = getThreadRegistry(store);
+  const unmark = markOpening(store, thread);
+  const starting = {
+    needsRecheck: false,
     end: (): void => {
-      if (beginning.get(id) === mine) beginning.delete(id);
-      leave();
+      if (beginning.get(id) === starting) beginning.delete(id);
+      unmark();
     },
   };
-  beginning.set(id, mine);
-  return mine;
+  beginning.set(id, starting);
+  return starting;
 }
 
 /**
- * Begin a run that stands in the queue, when it is its turn; before it the run that it stops is ended. `later` is what it does
- * where a run that is at work here comes before it. Where it does not begin, nobody is woken by its end: those who wait here
- * are told.
+ * Starts a queued run when its turn comes, after ending the run that it pre-empts. `waitAgain` is called when another
+ * run active in this process comes first. If the run does not start, no run end would wake the waiting runs here, so
+ * they are resolved.
  */
-async function beginQueued(
-  caller: SavingCaller,
+async function startQueued(
+  caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: Stops,
-  later: () => Promise<RunResult<State>>,
-  mine: ReturnType<typeof about> = about(caller.options.store, row),
+  stops: RunControls,
+  waitAgain: () => Promise<RunResult<State>>,
+  starting: ReturnType<typeof registerStarting> = registerStarting(caller.options.store, row),
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
@@ -248,60 +282,64 @@ async function beginQueued(
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;
   let result: Promise<RunResult<State>> | undefined;
-  /** Others may have their turn by what was done here. */
-  let makesWay = false;
+  /** True when other queued runs may be startable now. */
+  let mayUnblockOthers = false;
   try {
-    for (let turn: Turn = "ended"; result === undefined && !isStopped() && (turn === "ended" || mine.again); ) {
-      mine.again = false;
-      turn = await openInTurn(opening, row);
-      makesWay ||= turn === "ended" || turn === "later";
+    for (
+      let turn: TurnResult = "ended";
+      result === undefined && !isStopped() && (turn === "ended" || starting.needsRecheck);
+    ) {
+      starting.needsRecheck = false;
+      turn = await openIfNext(opening, row);
+      mayUnblockOthers ||= turn === "ended" || turn === "later";
       if (typeof turn === "string") continue;
       const { session, saved } = turn;
-      const work = (): Promise<RunResult<State>> => beginOrDrop(session, saved, row, options.migrations);
-      result = holding(session, caller, work, (error) => isKeptByStore(error) && hasNotBegun(session, saved));
+      const work = (): Promise<RunResult<State>> => startOrDequeue(session, saved, row, options.migrations);
+      result = runAsActive(session, caller, work, (error) => isStoreFailure(error) && hasNotStarted(session, saved));
     }
   } catch (error) {
-    makesWay ||= isStatewrightError(error, "graph_changed") && (await dropStray(caller, store, row));
+    mayUnblockOthers ||= isStatewrightError(error, "graph_changed") && (await dropForeignInput(caller, store, row));
     throw error;
   } finally {
-    mine.end();
-    makesWay ||= stops.abort.signal.aborted;
-    if (result === undefined && makesWay) void takeUp(caller, store, thread);
-    else if (result === undefined) leaveLine(store, thread);
+    starting.end();
+    mayUnblockOthers ||= stops.abort.signal.aborted;
+    if (result === undefined && mayUnblockOthers) void startNextQueued(caller, store, thread);
+    else if (result === undefined) resolveWaitingRuns(store, thread);
   }
-  if (result !== undefined) return await unlessTakenBack(caller, row, result);
-  return await (isBusyHere(store, thread) && !isStopped() ? later() : outcomeNow(caller, row));
+  if (result !== undefined) return await awaitStarted(caller, row, result);
+  return await (isThreadActive(store, thread) && !isStopped() ? waitAgain() : getCurrentOutcome(caller, row));
 }
 
-/** What a run comes to whose turn has come; one that was taken out of the queue just before its first write was cancelled there. */
-async function unlessTakenBack(
-  caller: SavingCaller,
+/** Awaits a started run. A run dequeued just before its first write was cancelled by the dequeue. */
+async function awaitStarted(
+  caller: CallerWithStore,
   row: RunRow,
   result: Promise<RunResult<State>>,
 ): Promise<RunResult<State>> {
   try {
     return await result;
   } catch (error) {
-    if (isStatewrightError(error, "run_exists")) return await outcomeNow(caller, row);
+    if (isStatewrightError(error, "run_exists")) return await getCurrentOutcome(caller, row);
     throw error;
   }
 }
 
 /**
- * The thread, when the turn of a run has come; else that somebody has it, that the turn has not come, or that a run before it
- * was ended. After the last two the thread was held here for a moment: who came to it meanwhile was turned away.
+ * Result of a queued run's turn: the open session; or `busy` (thread claimed by another process), `later` (another
+ * run comes first), `ended` (the run before was ended here). With `later` and `ended` this process claimed the thread
+ * for a moment, so other inputs may have been refused meanwhile.
  */
-type Turn = "busy" | "later" | "ended" | { readonly session: Session; readonly saved: Saved };
+type TurnResult = "busy" | "later" | "ended" | { readonly session: Session; readonly saved: Persistence };
 
-async function openInTurn(opening: Opening, row: RunRow): Promise<Turn> {
+async function openIfNext(opening: OpenSessionOptions, row: RunRow): Promise<TurnResult> {
   const session = await openUnlessBusy(opening);
   if (session === undefined) return "busy";
-  const saved = session.saved as Saved;
-  const turn = await turnOf(session, saved, row);
+  const saved = session.saved as Persistence;
+  const turn = await resolveTurn(session, saved, row);
   return turn === "now" ? { session, saved } : turn;
 }
 
-async function openUnlessBusy(opening: Opening): Promise<Session | undefined> {
+async function openUnlessBusy(opening: OpenSessionOptions): Promise<Session | undefined> {
   try {
     return await openSession(opening);
   } catch (error) {
@@ -310,22 +348,22 @@ async function openUnlessBusy(opening: Opening): Promise<Session | undefined> {
   }
 }
 
-/** Whether a run may begin; the run before it is ended here, when somebody in the queue asks for that. */
-async function turnOf(
+/** Decides if a queued run can start. Ends the run before it when a queued input pre-empts that run. */
+async function resolveTurn(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   { id, thread, branch }: RunRow,
 ): Promise<"now" | "later" | "ended"> {
   const { store, claim } = saved;
   try {
     const queued = (await store.runs({ thread, status: "queued" })).filter((row) => row.branch === branch);
-    const before = claim.run;
-    if (before === undefined || !unfinished(before)) {
+    const current = claim.run;
+    if (current === undefined || !isUnfinished(current)) {
       if (queued[queued.length - 1]?.id === id) return "now";
     } else {
-      const next = queued.findLast(({ stops }) => stops?.run === before.id);
+      const next = queued.findLast(({ stops }) => stops?.run === current.id);
       if (next?.stops !== undefined) {
-        await endForInput(session, saved, before, Stopped.forInput(next.stops.how, next.id));
+        await finishPreempted(session, saved, current, Preemption.createForInput(next.stops.how, next.id));
         return "ended";
       }
     }
@@ -337,10 +375,12 @@ async function turnOf(
   return "later";
 }
 
-/** An input that nobody could begin with does not keep the others from beginning. */
-async function beginOrDrop(
+/**
+ * Starts a queued run. An input that can never start is removed from the queue, so that it does not block the others.
+ */
+async function startOrDequeue(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   row: RunRow,
   migrations: CommonOptions["migrations"] = [],
 ): Promise<RunResult<State>> {
@@ -348,14 +388,14 @@ async function beginOrDrop(
   try {
     let input: unknown;
     try {
-      input = queuedInput(row, plan.graph, migrations, codec);
+      input = migrateQueuedInput(row, plan.graph, migrations, codec);
     } catch (error) {
       await release(saved.store, row.thread, saved.claim, world);
       throw error;
     }
-    return await beginAndDrive(session, input);
+    return await beginRun(session, input);
   } catch (error) {
-    if (hasNotBegun(session, saved) && isStatewrightError(error) && error.kind !== "store") {
+    if (hasNotStarted(session, saved) && isStatewrightError(error) && error.kind !== "store") {
       const ended = { at: world.clock.now(), reason: error.message };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
@@ -363,27 +403,27 @@ async function beginOrDrop(
   }
 }
 
-function hasNotBegun({ step }: Session, { claim }: Saved): boolean {
+function hasNotStarted({ step }: Session, { claim }: Persistence): boolean {
   return step === (claim.head?.step ?? -1);
 }
 
-/** What the store cannot read or take now: trying again at once would fail at once. */
-function isKeptByStore(error: unknown): boolean {
+/** Returns true for errors of the store, where an immediate retry would fail again. */
+function isStoreFailure(error: unknown): boolean {
   return isStatewrightError(error) && error.kind === "store" && error.code !== "fenced";
 }
 
-/** The outcome of a run as the store has it now; its end, where it is at work here. */
-export async function outcomeNow(caller: SavingCaller, row: RunRow): Promise<RunResult<State>> {
+/** Returns the current outcome of a stored run; awaits the result of a run active in this process. */
+export async function getCurrentOutcome(caller: CallerWithStore, row: RunRow): Promise<RunResult<State>> {
   const { thread, id } = row;
   const { store } = caller.options;
-  const now = (await rowNow(store, row)) ?? row;
-  const here = now.status === "running" ? deskOf(store).atWork.get(thread) : undefined;
-  if (here?.run === id && here.handle !== undefined) return (await here.handle.result) as RunResult<State>;
-  return outcomeOf(sourceOf(caller), now);
+  const current = (await loadRunRow(store, row)) ?? row;
+  const active = current.status === "running" ? getThreadRegistry(store).active.get(thread) : undefined;
+  if (active?.run === id && active.handle !== undefined) return (await active.handle.result) as RunResult<State>;
+  return loadRunOutcome(toOutcomeSource(caller), current);
 }
 
-/** The row of a run as it is by now: nearly always one of the newest, however many its thread has. */
-async function rowNow(store: Store, { thread, id, key }: RunRow): Promise<RunRow | undefined> {
+/** Loads the current row of a run: nearly always among the newest, so the first query has a limit. */
+async function loadRunRow(store: Store, { thread, id, key }: RunRow): Promise<RunRow | undefined> {
   if (key !== undefined) return (await store.runs({ thread, key })).find((each) => each.id === id);
   for (const filter of [{ thread, limit: 50 }, { thread }]) {
     const found = (await store.runs(filter)).find((each) => each.id === id);
@@ -392,73 +432,91 @@ async function rowNow(store: Store, { thread, id, key }: RunRow): Promise<RunRow
   return undefined;
 }
 
-/** Put a run behind what its thread is doing, and wait for its turn if it comes in this process; `gone` where there is no such thread any more. */
+/**
+ * Enqueues a run behind the current run and waits for its turn in this process; returns `deleted` when the thread no
+ * longer exists.
+ */
 export async function joinQueue(
-  caller: SavingCaller,
+  caller: CallerWithStore,
   write: QueueWrite,
   events: EventStream,
-  stops: Stops,
-): Promise<{ readonly known: RunRow } | { readonly result: RunResult<State> } | { readonly gone: StatewrightError }> {
+  stops: RunControls,
+): Promise<
+  { readonly existing: RunRow } | { readonly result: RunResult<State> } | { readonly deleted: StatewrightError }
+> {
   const { store } = caller.options;
-  const there = await store.thread(write.thread);
-  if (there !== undefined) checkThread(there, caller.graph);
+  const threadRow = await store.thread(write.thread);
+  if (threadRow !== undefined) checkThread(threadRow, caller.graph);
   let row: RunRow;
   try {
     row = await store.enqueue(write);
   } catch (error) {
-    if (isStatewrightError(error, "unknown_thread")) return { gone: error };
+    if (isStatewrightError(error, "unknown_thread")) return { deleted: error };
     throw error;
   }
-  return row.id === write.run.id ? { result: await standInLine(caller, row, events, stops) } : { known: row };
+  return row.id === write.run.id ? { result: await waitInQueue(caller, row, events, stops) } : { existing: row };
 }
 
-/** Wait for the turn of a run that stands in the queue, if it comes in this process: at once, where a dead one has left it first in line. */
-export async function standInLine(
-  caller: SavingCaller,
+/**
+ * Waits for the turn of a queued run in this process; starts at once when a dead process left the run first in the
+ * queue.
+ */
+export async function waitInQueue(
+  caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: Stops,
+  stops: RunControls,
 ): Promise<RunResult<State>> {
   const { store } = caller.options;
   const { thread } = row;
-  const world = worldOf(caller.options);
-  if (events.listening())
+  const world = getWorld(caller.options);
+  if (events.hasReaders())
     events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
-  if (!knows(caller, row)) return await outcomeNow(caller, row);
-  const busy = deskOf(store).atWork.get(thread);
-  if (busy !== undefined && row.stops?.run === busy.run) busy.stop(Stopped.forInput(row.stops.how, row.id));
-  return await turnInLine(caller, row, events, stops);
+  if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);
+  const active = getThreadRegistry(store).active.get(thread);
+  if (active !== undefined && row.stops?.run === active.run)
+    active.stop(Preemption.createForInput(row.stops.how, row.id));
+  return await waitForTurn(caller, row, events, stops);
 }
 
-function turnInLine(caller: SavingCaller, row: RunRow, events: EventStream, stops: Stops): Promise<RunResult<State>> {
+function waitForTurn(
+  caller: CallerWithStore,
+  row: RunRow,
+  events: EventStream,
+  stops: RunControls,
+): Promise<RunResult<State>> {
   const { store } = caller.options;
   const { thread } = row;
-  const { clock } = worldOf(caller.options);
-  const { inLine } = deskOf(store);
+  const { clock } = getWorld(caller.options);
+  const { waiting: inLine } = getThreadRegistry(store);
   return new Promise<RunResult<State>>((resolve, reject) => {
-    const out = (outcome: () => Promise<RunResult<State>>): void => {
-      if (inLine.get(row.id) !== mine) return;
+    const leaveQueue = (outcome: () => Promise<RunResult<State>>): void => {
+      if (inLine.get(row.id) !== waiting) return;
       inLine.delete(row.id);
       outcome().then(resolve, reject);
     };
-    const leave = (): void => out(() => outcomeNow(caller, row));
+    const leave = (): void => leaveQueue(() => getCurrentOutcome(caller, row));
     const cancel = (): void => {
       const { reason } = stops.abort.signal;
       const ended = { at: clock.now(), reason: reason instanceof Error ? reason.message : String(reason) };
       store.dequeue(thread, row.id, ended).then((cancelled) => {
         if (!cancelled) return;
-        // Whoever has asked for it again under its key stands there in its place.
-        inLine.get(row.id)?.leave();
-        lookAgain(caller, store, thread);
+        // A second caller with the same key waits in place of this caller.
+        inLine.get(row.id)?.detach();
+        startNextUnlessActive(caller, store, thread);
       }, reject);
     };
-    const again = (): Promise<RunResult<State>> => turnInLine(caller, row, events, stops);
-    const mine: InLine = { row, begin: () => out(() => beginQueued(caller, row, events, stops, again)), leave };
-    inLine.set(row.id, mine);
+    const waitAgain = (): Promise<RunResult<State>> => waitForTurn(caller, row, events, stops);
+    const waiting: WaitingRun = {
+      row,
+      start: () => leaveQueue(() => startQueued(caller, row, events, stops, waitAgain)),
+      detach: leave,
+    };
+    inLine.set(row.id, waiting);
     if (stops.abort.signal.aborted) cancel();
-    else whenAborted(stops.abort.signal, cancel);
+    else subscribeToAbort(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();
-    else whenAborted(stops.drain, leave);
-    if (!isBusyHere(store, thread)) void takeUp(caller, store, thread);
+    else subscribeToAbort(stops.drain, leave);
+    if (!isThreadActive(store, thread)) void startNextQueued(caller, store, thread);
   });
 }

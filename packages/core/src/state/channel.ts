@@ -1,12 +1,12 @@
 /**
- * Channels: the named parts of a state, each with a schema, a kind, and a way to fold writes.
- * A fold gives the next value and the delta that is saved: what changed, never the whole value where less will do.
+ * Channels: named parts of a state, each with a schema, a kind and a reducer of writes. A reducer returns the next
+ * value and the smallest delta to save.
  */
 import { StatewrightError } from "../base/errors.ts";
 import { type DeepReadonly, deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import {
+  describeIssues,
   isSchema,
-  issuesText,
   type ParseResult,
   parseWith,
   type Schema,
@@ -14,53 +14,53 @@ import {
   type SchemaIssue,
   type SchemaOutput,
 } from "../base/schema.ts";
-import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
+import { findMessageIssue, type Message, type MessageWrite } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
-import { appended, hasAnyOf } from "./message-index.ts";
+import { appendMessages, hasAnyId } from "./message-index.ts";
 
-/** How a channel treats writes. */
+/** Kind of a channel: its rule for writes. */
 export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";
 
-/** What parsing a write gives: the value to fold, or what is wrong with it. */
+/** Parse result of a write: the value to reduce, or the issues. */
 export type Parsed = ParseResult<unknown>;
 
-/** The result of folding the writes of a superstep: the next value and the smallest delta that leads to it. */
-export interface Folded {
+/** Result of reducing the writes of a superstep: the next value and the smallest delta. */
+export interface ReduceResult {
   readonly value: unknown;
   readonly delta: Delta;
 }
 
-/** A channel; `types` exists only for the compiler. */
+/** A channel of a state. `types` exists only for the compiler. */
 export interface Channel<Value = unknown, Write = unknown, Input = unknown> {
   readonly kind: ChannelKind;
   readonly types?: { readonly value: Value; readonly write: Write; readonly input: Input };
-  /** What its value, or for a list and a record one part of it, is parsed by. */
+  /** Schema of the value; for a list or record, schema of an item. */
   readonly schema?: Schema;
-  /** The value before anything was written; absent where the input must bring it. */
+  /** Returns the initial value; undefined when the input must provide the value. */
   readonly initial: () => { readonly value: unknown } | undefined;
-  /** Parse one write. */
+  /** Parses a write. */
   readonly parse: (write: unknown) => Parsed;
-  /** Parse a whole value: an overwrite, a draft's result, a restored or migrated value. */
+  /** Parses a complete value: an overwrite, the result of a draft, or a restored or migrated value. */
   readonly parseValue: (value: unknown) => Parsed;
-  /** Fold parsed writes, in order, into the current value. */
-  readonly fold: (current: unknown, writes: readonly unknown[]) => Folded;
+  /** Reduces parsed writes, in order, into the current value. */
+  readonly reduce: (current: unknown, writes: readonly unknown[]) => ReduceResult;
 }
 
-/** The whole value of a channel for this superstep; every other write of the step folds on top of it. */
+/** Complete value of a channel for a superstep. Other writes of the superstep are reduced on top. */
 export interface Overwrite<Value> {
   readonly overwrite: Value;
 }
 
 const overwrites: WeakSet<object> = new WeakSet();
 
-/** Set the base of a channel for this superstep, in place of folding into its current value (rule E10). */
+/** Replaces the base value of a channel for this superstep, instead of reducing into the current value (rule E10). */
 export function overwrite<Value>(value: Value): Overwrite<Value> {
   const wrapped = Object.freeze({ overwrite: value });
   overwrites.add(wrapped);
   return wrapped;
 }
 
-/** Tell whether a write was made by {@link overwrite}. */
+/** Returns true if a write was created by {@link overwrite}. */
 export function isOverwrite(write: unknown): write is Overwrite<unknown> {
   return typeof write === "object" && write !== null && overwrites.has(write);
 }
@@ -68,45 +68,45 @@ export function isOverwrite(write: unknown): write is Overwrite<unknown> {
 type Readable<S extends Schema> = DeepReadonly<SchemaOutput<S>>;
 type Writable<S extends Schema> = DeepReadonly<SchemaInput<S>>;
 
-/** A channel that keeps the last value written: what a bare schema in `defineState` means. */
+/** Creates a channel with the last written value: the meaning of a bare schema in `defineState`. */
 export function last<S extends Schema>(schema: S): Channel<Readable<S>, Writable<S>, Writable<S>> {
-  return valueChannel("last", schema);
+  return createValueChannel("last", schema);
 }
 
-/** A channel that is visible in the superstep after its write and gone in the next. */
+/** Creates a channel whose value is visible only in the superstep after the write. */
 export function ephemeral<S extends Schema>(
   schema: S,
 ): Channel<Readable<S> | undefined, Writable<S>, Writable<S> | undefined> {
-  return valueChannel("ephemeral", schema);
+  return createValueChannel("ephemeral", schema);
 }
 
-/** A channel that lives in this process only: never saved, absent after a resume. */
+/** Creates an in-memory channel: never saved, undefined after a resume. */
 export function untracked<S extends Schema>(
   schema: S,
 ): Channel<Readable<S> | undefined, Writable<S>, Writable<S> | undefined> {
-  // Not frozen: what lives in the process may be a client or a socket, which would not work any more.
+  // Not frozen: an in-memory value may be a client or a socket, which must stay mutable.
   const parse = (value: unknown): Parsed => parseWith(schema, value);
-  return { ...valueChannel<never, never, never>("untracked", schema), parse, parseValue: parse };
+  return { ...createValueChannel<never, never, never>("untracked", schema), parse, parseValue: parse };
 }
 
-/** A list to which each write appends items; `schema` is that of one item. Starts empty. */
+/** Creates a list channel: each write appends items. `schema` is the schema of an item. Starts empty. */
 export function list<S extends Schema>(
   schema: S,
 ): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined> {
   checkSchema("list", schema);
   const parse = (write: unknown): Parsed => parseItems(write, (item) => parseWith(schema, item));
-  return { kind: "list", schema, initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: appendAll };
+  return { kind: "list", schema, initial: () => ({ value: emptyList }), parse, parseValue: parse, reduce: appendAll };
 }
 
-/** A channel that folds each write with `fold`; starts from what `schema` gives for an absent value. */
+/** Creates a channel with a reducer. Starts with the default of `schema`. */
 export function reduce<S extends Schema, Write>(
   schema: S,
-  fold: (current: Readable<S>, write: Write) => SchemaInput<S>,
+  reducer: (current: Readable<S>, write: Write) => SchemaInput<S>,
 ): Channel<Readable<S>, Write, Writable<S>> {
   checkSchema("reduce", schema);
-  if (typeof fold !== "function") {
+  if (typeof reducer !== "function") {
     throw new StatewrightError("invalid_state", {
-      what: `reduce got ${describeValue(fold)} where its reducer is due`,
+      what: `reduce: expected a reducer, got ${describeValue(reducer)}`,
       next: "Give reduce(schema, (current, write) => next)",
     });
   }
@@ -114,15 +114,15 @@ export function reduce<S extends Schema, Write>(
   return {
     kind: "reduce",
     schema,
-    initial: () => initialOf(schema),
+    initial: () => createInitial(schema),
     parse: (value) => ({ ok: true, value: deepFreeze(value) }),
     parseValue,
-    fold: (current, writes) => {
+    reduce: (current, writes) => {
       let value = current;
       for (const write of writes) {
-        const parsed = parseValue(fold(value as Readable<S>, write as Write));
+        const parsed = parseValue(reducer(value as Readable<S>, write as Write));
         if (!parsed.ok)
-          throw new TypeError(`it returned what its schema refuses: ${issuesText(parsed.issues)}`, {
+          throw new TypeError(`the returned value does not match the schema: ${describeIssues(parsed.issues)}`, {
             cause: parsed.cause,
           });
         value = parsed.value;
@@ -132,7 +132,10 @@ export function reduce<S extends Schema, Write>(
   };
 }
 
-/** A record into which each write is merged by key; a key with the value `undefined` is removed. Starts empty. */
+/**
+ * Creates a record channel: each write is merged by key, and a key with the value `undefined` is removed. Starts
+ * empty.
+ */
 export function record<S extends Schema>(
   schema: S,
 ): Channel<
@@ -142,11 +145,14 @@ export function record<S extends Schema>(
 > {
   checkSchema("record", schema);
   const parse = (write: unknown): Parsed => parseEntries(write, schema);
-  const parseValue = (value: unknown): Parsed => foldedOnto({}, parse(value), mergeAll);
-  return { kind: "record", schema, initial: () => ({ value: Object.freeze({}) }), parse, parseValue, fold: mergeAll };
+  const parseValue = (value: unknown): Parsed => parseComplete({}, parse(value), mergeAll);
+  return { kind: "record", schema, initial: () => ({ value: Object.freeze({}) }), parse, parseValue, reduce: mergeAll };
 }
 
-/** The conversation: a write adds messages, replaces those with an id that is known, and removes those named by `{ remove: id }`. */
+/**
+ * Creates a conversation channel: a write adds messages, replaces messages of the same id, and removes messages by `{
+ * remove: id }`.
+ */
 export function messages(): Channel<
   readonly Message[],
   MessageWrite | readonly MessageWrite[],
@@ -156,19 +162,19 @@ export function messages(): Channel<
     const issues: SchemaIssue[] = [];
     const writes = Array.isArray(write) ? [...write] : [write];
     writes.forEach((message, index) => {
-      const issue = messageIssue(message);
+      const issue = findMessageIssue(message);
       if (issue !== undefined)
         issues.push({ path: `${index}${issue.path === "" ? "" : `.${issue.path}`}`, message: issue.message });
     });
     return issues.length > 0 ? { ok: false, issues } : { ok: true, value: deepFreeze(writes) };
   };
-  const parseValue = (value: unknown): Parsed => foldedOnto(emptyList, parse(value), upsertAll);
-  return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue, fold: upsertAll };
+  const parseValue = (value: unknown): Parsed => parseComplete(emptyList, parse(value), upsertAll);
+  return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue, reduce: upsertAll };
 }
 
 const emptyList: readonly never[] = Object.freeze([]);
 
-function valueChannel<Value, Write, Input>(
+function createValueChannel<Value, Write, Input>(
   kind: "last" | "ephemeral" | "untracked",
   schema: Schema,
 ): Channel<Value, Write, Input> {
@@ -177,10 +183,10 @@ function valueChannel<Value, Write, Input>(
   return {
     kind,
     schema,
-    initial: () => (kind === "last" ? initialOf(schema) : { value: undefined }),
+    initial: () => (kind === "last" ? createInitial(schema) : { value: undefined }),
     parse,
     parseValue: parse,
-    fold: (_current, writes) => {
+    reduce: (_current, writes) => {
       const value = writes[writes.length - 1];
       return { value, delta: { kind: "replace", value } };
     },
@@ -190,12 +196,12 @@ function valueChannel<Value, Write, Input>(
 function checkSchema(channel: string, schema: unknown): void {
   if (isSchema(schema)) return;
   throw new StatewrightError("invalid_state", {
-    what: `a channel of the kind ${channel} got ${describeValue(schema)} where its schema is due`,
-    next: "Give a zod schema, such as z.string()",
+    what: `channel of kind ${channel}: expected a schema, got ${describeValue(schema)}`,
+    next: "Pass a zod schema, such as z.string()",
   });
 }
 
-function initialOf(schema: Schema): { readonly value: unknown } | undefined {
+function createInitial(schema: Schema): { readonly value: unknown } | undefined {
   const parsed = parseWith(schema, undefined);
   return parsed.ok ? { value: deepFreeze(parsed.value) } : undefined;
 }
@@ -205,13 +211,13 @@ function parseFrozen(schema: Schema, value: unknown): Parsed {
   return parsed.ok ? { ok: true, value: deepFreeze(parsed.value) } : parsed;
 }
 
-/** A whole value is what its write leads to from nothing. */
-function foldedOnto(
-  nothing: unknown,
+/** Parses a complete value by reducing it into an empty value. */
+function parseComplete(
+  empty: unknown,
   parsed: Parsed,
-  fold: (current: unknown, writes: readonly unknown[]) => Folded,
+  reduceWrites: (current: unknown, writes: readonly unknown[]) => ReduceResult,
 ): Parsed {
-  return parsed.ok ? { ok: true, value: fold(nothing, [parsed.value]).value } : parsed;
+  return parsed.ok ? { ok: true, value: reduceWrites(empty, [parsed.value]).value } : parsed;
 }
 
 function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parsed {
@@ -255,12 +261,12 @@ function parseEntries(write: unknown, schema: Schema): Parsed {
   return issues.length > 0 ? { ok: false, issues } : { ok: true, value: entries };
 }
 
-function appendAll(current: unknown, writes: readonly unknown[]): Folded {
-  const items = joined(writes as readonly (readonly unknown[])[]);
+function appendAll(current: unknown, writes: readonly unknown[]): ReduceResult {
+  const items = flattenWrites(writes as readonly (readonly unknown[])[]);
   return { value: Object.freeze([...(current as readonly unknown[]), ...items]), delta: { kind: "append", items } };
 }
 
-function mergeAll(current: unknown, writes: readonly unknown[]): Folded {
+function mergeAll(current: unknown, writes: readonly unknown[]): ReduceResult {
   const merged: Record<string, unknown> = { ...(current as Record<string, unknown>) };
   const patches: { op: "add" | "remove"; path: readonly [string]; value?: unknown }[] = [];
   for (const [key, item] of (writes as readonly (readonly [string, unknown][])[]).flat()) {
@@ -278,11 +284,11 @@ function mergeAll(current: unknown, writes: readonly unknown[]): Folded {
   return { value: Object.freeze(merged), delta: { kind: "patch", patches } };
 }
 
-function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
+function upsertAll(current: unknown, writes: readonly unknown[]): ReduceResult {
   const known = current as readonly Message[];
-  const items = joined(writes as readonly (readonly MessageWrite[])[]);
-  if (items.every(isMessage) && !touchesKnown(known, items))
-    return { value: appended(known, items), delta: { kind: "append", items } };
+  const items = flattenWrites(writes as readonly (readonly MessageWrite[])[]);
+  if (items.every(isMessage) && !hasKnownId(known, items))
+    return { value: appendMessages(known, items), delta: { kind: "append", items } };
   const value = [...known];
   const patches: { op: "add" | "replace" | "remove"; path: readonly [number]; value?: unknown }[] = [];
   for (const item of items) {
@@ -307,13 +313,13 @@ function isMessage(item: MessageWrite): item is Message {
   return !("remove" in item);
 }
 
-/** What all writes hold, in order. */
-function joined<Item>(writes: readonly (readonly Item[])[]): readonly Item[] {
+/** Flattens the items of all writes, in order. */
+function flattenWrites<Item>(writes: readonly (readonly Item[])[]): readonly Item[] {
   const [only] = writes;
   return writes.length === 1 && only !== undefined ? only : writes.flat();
 }
 
-function touchesKnown(known: readonly Message[], added: readonly Message[]): boolean {
+function hasKnownId(known: readonly Message[], added: readonly Message[]): boolean {
   if (added.length > 1 && new Set(added.map((message) => message.id)).size < added.length) return true;
-  return hasAnyOf(known, added);
+  return hasAnyId(known, added);
 }

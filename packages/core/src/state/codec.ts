@@ -1,50 +1,54 @@
 /**
- * The codec of saved values: lossless for a closed set of types, closed for everything else.
+ * Codec of saved values: lossless for a closed set of types; all other types are refused.
  *
- * Text is JSON in which an object `{ "$": tag, "v": … }` stands for a value that JSON has no form for. What a text
- * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
+ * The format is JSON, in which `{ "$": tag, "v": … }` represents a value without a JSON form. Decoding never
+ * constructs a class named in the data: only the tags below and the codecs registered in code are known (rules E48,
+ * R1).
  */
 import { fromBase64, toBase64 } from "../base/base64.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { disregardPromises } from "../base/ignore-rejections.ts";
+import { ignoreRejections } from "../base/ignore-rejections.ts";
 import {
-  deepestLevel,
-  deepestSaved,
   describeValue,
   isJson,
-  isMatch,
   isPlainObject,
-  largestValue,
+  isRegExpMatch,
+  maxDepth,
+  maxSavedDepth,
+  maxValueCharacters,
 } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 
 /**
- * How values of one class are saved and made again. `tag` is written into the file and must never change; when what `encode`
- * gives changes, `version` counts up, and `upgrade` makes what an earlier version gave into what `decode` takes now.
+ * Codec of a class. `tag` is written into the file and must never change. When the output of `encode` changes,
+ * increment `version`; `upgrade` converts the data of an earlier version to the input of the current `decode`.
  */
 export interface ClassCodec<Instance = unknown> {
   readonly tag: string;
-  /** A whole number from 1, which is the default. */
+  /** Integer from 1. Default 1. */
   readonly version?: number;
-  /** Data of the version `from`, as that version's `encode` gave it. */
+  /** Converts data that `encode` of version `from` wrote. */
   readonly upgrade?: (data: unknown, from: number) => unknown;
   readonly matches: (value: unknown) => value is Instance;
   encode(value: Instance): unknown;
   readonly decode: (data: unknown) => Instance;
 }
 
-/** Turns values into text and back. */
+/** Converts values to text and back. */
 export interface Codec {
-  /** The text of `value`; throws `unencodable_value` with the path of what cannot be saved. `what` names the value in the message. */
+  /**
+   * Encodes `value`. Throws `unencodable_value` with the path of the unsupported part. `what` names the value in the
+   * message.
+   */
   encode(value: unknown, what: string): string;
-  /** The value of a text that `encode` made; throws `store_corrupt` for anything else. */
+  /** Decodes the output of `encode`. Throws `store_corrupt` for other text. */
   decode(text: string): unknown;
 }
 
 const errorClasses = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
-/** Tags of the format itself: no class may take one. */
-const builtIn: ReadonlySet<string> = new Set(
+/** Tags of the format; forbidden for class codecs. */
+const builtInTags: ReadonlySet<string> = new Set(
   "undefined number bigint date url regexp set map bytes error object bare hole".split(" "),
 );
 
@@ -61,49 +65,49 @@ const views = {
   BigInt64Array,
   BigUint64Array,
   DataView,
-  ...halfFloats(),
+  ...listHalfFloats(),
 };
 
-/** The newest typed array, where the platform has it. */
-function halfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> {
+/** Returns Float16Array where the platform has this type. */
+function listHalfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> {
   const { Float16Array } = globalThis as { Float16Array?: new (buffer: ArrayBufferLike) => unknown };
   return Float16Array === undefined ? {} : { Float16Array };
 }
 
-/** Where the walk through a value stands. One walk serves a whole value: a path is put together only to name what is refused. */
-interface Walk {
-  /** How much more text the value may hold. */
-  left: number;
-  /** How many levels it may have. */
-  readonly levels: number;
-  /** The objects that hold the one being lowered, to notice a cycle. */
-  readonly above: object[];
-  readonly down: (child: unknown, key: string | number) => unknown;
-  /** The error for what is found here. */
+/** State of a traversal, shared by all levels of a value. Paths are built only for errors. */
+interface Traversal {
+  /** Remaining bytes of the value. */
+  bytesLeft: number;
+  /** Maximum nesting levels. */
+  readonly maxLevels: number;
+  /** Enclosing objects, to detect cycles. */
+  readonly ancestors: object[];
+  readonly encodeChild: (child: unknown, key: string | number) => unknown;
+  /** Creates the error for an unsupported value at the current path. */
   readonly refuse: (found: string, cause?: unknown) => StatewrightError;
 }
 
-/** How codecs encode what holds values that they have taken already. */
-const around: WeakMap<Codec, Codec["encode"]> = new WeakMap();
+/** Encoders for engine-made values that wrap user values, with a larger level limit. */
+const wrapperEncoders: WeakMap<Codec, Codec["encode"]> = new WeakMap();
 
-/** What a codec takes besides its classes. */
+/** Options of a codec. */
 export interface CodecOptions {
-  /** How much text and how many bytes one value may hold; a larger one is refused before it is encoded. Default 64 Mi. */
+  /** Maximum bytes and characters of a value; larger values are refused before encoding. Default 64 Mi. */
   readonly maxValueBytes?: number;
 }
 
-/** A codec for plain data, the built-in types of rule E48, and the classes given here. */
+/** Creates a codec for plain data, the built-in types of rule E48, and the given classes. */
 export function createCodec(classes: readonly ClassCodec[] = [], options: CodecOptions = {}): Codec {
   checkOptions("createCodec", options, ["maxValueBytes"]);
-  const { maxValueBytes = largestValue } = options;
+  const { maxValueBytes = maxValueCharacters } = options;
   checkLimit(maxValueBytes);
   const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
   checkTags(classes);
 
-  function lower(value: unknown, walk: Walk): unknown {
+  function encodeValue(value: unknown, traversal: Traversal): unknown {
     switch (typeof value) {
       case "string":
-        return counted(value, walk);
+        return countText(value, traversal);
       case "boolean":
         return value;
       case "number":
@@ -117,154 +121,158 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
       case "object":
         break;
       default:
-        throw walk.refuse(`a ${typeof value}`);
+        throw traversal.refuse(`a ${typeof value}`);
     }
     if (value === null) return null;
-    if (walk.above.includes(value)) throw walk.refuse("a cycle");
-    if (walk.above.length >= walk.levels) throw walk.refuse(`more than ${deepestLevel} levels`);
-    walk.above.push(value);
-    const lowered = lowerInside(value, walk);
-    walk.above.pop();
+    if (traversal.ancestors.includes(value)) throw traversal.refuse("a cycle");
+    if (traversal.ancestors.length >= traversal.maxLevels) throw traversal.refuse(`more than ${maxDepth} levels`);
+    traversal.ancestors.push(value);
+    const lowered = encodeContents(value, traversal);
+    traversal.ancestors.pop();
     return lowered;
   }
 
-  function counted(text: string, walk: Walk): string {
-    spend(text.length, walk);
+  function countText(text: string, traversal: Traversal): string {
+    countBytes(text.length, traversal);
     return text;
   }
 
-  function spend(bytes: number, walk: Walk): void {
-    walk.left -= bytes;
-    if (walk.left < 0) throw walk.refuse(`more than ${maxValueBytes} bytes`);
+  function countBytes(bytes: number, traversal: Traversal): void {
+    traversal.bytesLeft -= bytes;
+    if (traversal.bytesLeft < 0) throw traversal.refuse(`more than ${maxValueBytes} bytes`);
   }
 
-  function lowerInside(value: object, walk: Walk): unknown {
-    const { down } = walk;
-    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) spend(value.byteLength, walk);
+  function encodeContents(value: object, traversal: Traversal): unknown {
+    const { encodeChild } = traversal;
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) countBytes(value.byteLength, traversal);
     const codec = classes.find((each) => each.matches(value));
     if (codec !== undefined) {
-      const v = down(encodedBy(codec, value, walk), codec.tag);
-      return versionOf(codec) === 1 ? { $: codec.tag, v } : { $: codec.tag, n: codec.version, v };
+      const v = encodeChild(encodeByClass(codec, value, traversal), codec.tag);
+      return getVersion(codec) === 1 ? { $: codec.tag, v } : { $: codec.tag, n: codec.version, v };
     }
     if (Array.isArray(value)) {
-      if (className(value) !== "Array") throw walk.refuse(`an instance of ${className(value)}`);
-      return lowerArray(value, walk);
+      if (getClassName(value) !== "Array") throw traversal.refuse(`an instance of ${getClassName(value)}`);
+      return encodeArray(value, traversal);
     }
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null)
-      return lowerObject(value as Record<string, unknown>, prototype === null, walk);
-    const tagged = lowerBuiltIn(value, down);
-    if (tagged === undefined) throw walk.refuse(`an instance of ${className(value)}`);
+      return encodeObject(value as Record<string, unknown>, prototype === null, traversal);
+    const tagged = encodeBuiltIn(value, encodeChild);
+    if (tagged === undefined) throw traversal.refuse(`an instance of ${getClassName(value)}`);
     return tagged;
   }
 
-  function walkOf(what: string, levels: number): Walk {
+  function createTraversal(what: string, levels: number): Traversal {
     const keys: (string | number)[] = [];
-    const walk: Walk = {
-      above: [],
-      left: maxValueBytes,
-      levels,
-      down: (child, key) => {
-        if (typeof child === "string" && child.length <= walk.left) return counted(child, walk);
+    const traversal: Traversal = {
+      ancestors: [],
+      bytesLeft: maxValueBytes,
+      maxLevels: levels,
+      encodeChild: (child, key) => {
+        if (typeof child === "string" && child.length <= traversal.bytesLeft) return countText(child, traversal);
         keys.push(key);
-        const lowered = lower(child, walk);
+        const encodedChild = encodeValue(child, traversal);
         keys.pop();
-        return lowered;
+        return encodedChild;
       },
-      refuse: (found, cause) => unencodable(what, pathOf(keys), found, cause),
+      refuse: (found, cause) => createUnencodableError(what, formatPath(keys), found, cause),
     };
-    return walk;
+    return traversal;
   }
 
-  /** The text of what JSON says as it is, which most values are. */
-  function plainText(value: unknown): string | undefined {
+  /** Returns the JSON text of a plain value, the common case; undefined for other values. */
+  function toPlainText(value: unknown): string | undefined {
     try {
       return classes.length === 0 && isJson(value, maxValueBytes) ? JSON.stringify(value) : undefined;
     } catch {
-      // What cannot be read is refused by the walk, which knows the way to it.
+      // Unreadable value: the traversal throws an error with the path.
       return undefined;
     }
   }
 
-  function lift(value: unknown): unknown {
+  function decodeValue(value: unknown): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) {
         if (isHole(value[index])) delete value[index];
-        else value[index] = lift(value[index]);
+        else value[index] = decodeValue(value[index]);
       }
       return value;
     }
     const record = value as Record<string, unknown>;
-    if (Object.hasOwn(record, "$")) return liftTagged(record);
+    if (Object.hasOwn(record, "$")) return decodeTagged(record);
     for (const key of Object.keys(record)) {
       const child = record[key];
-      if (typeof child === "object" && child !== null) define(record, key, lift(child));
+      if (typeof child === "object" && child !== null) defineEntry(record, key, decodeValue(child));
     }
     return record;
   }
 
-  function liftTagged(tagged: Record<string, unknown>): unknown {
+  function decodeTagged(tagged: Record<string, unknown>): unknown {
     const tag = String(tagged["$"]);
     const codec = byTag.get(tag);
-    if (codec !== undefined) return codec.decode(upgraded(codec, lift(tagged["v"]), Number(tagged["n"] ?? 1)));
-    return liftBuiltIn(tag, tagged["v"], lift);
+    if (codec !== undefined)
+      return codec.decode(upgradeData(codec, decodeValue(tagged["v"]), Number(tagged["n"] ?? 1)));
+    return decodeBuiltIn(tag, tagged["v"], decodeValue);
   }
 
-  function encoded(value: unknown, what: string, levels: number): string {
-    const plain = plainText(value);
+  function toText(value: unknown, what: string, levels: number): string {
+    const plain = toPlainText(value);
     if (plain !== undefined) return plain;
-    const walk = walkOf(what, levels);
+    const traversal = createTraversal(what, levels);
     try {
-      return JSON.stringify(lower(value, walk));
+      return JSON.stringify(encodeValue(value, traversal));
     } catch (thrown) {
-      disregardPromises(value);
+      ignoreRejections(value);
       if (isStatewrightError(thrown)) throw thrown;
-      throw walk.refuse(`a value that cannot be read (${describeThrown(thrown)})`, thrown);
+      throw traversal.refuse(`an unreadable value (${describeThrown(thrown)})`, thrown);
     }
   }
 
   const codec: Codec = {
-    encode: (value, what) => encoded(value, what, deepestLevel),
+    encode: (value, what) => toText(value, what, maxDepth),
     decode: (text) => {
       try {
         const data: unknown = JSON.parse(text);
-        return isPlainText(text) ? data : lift(data);
+        return isPlainText(text) ? data : decodeValue(data);
       } catch (cause) {
-        throw isStatewrightError(cause) ? cause : corrupt("a saved value cannot be read", cause);
+        throw isStatewrightError(cause) ? cause : createCorruptError("a saved value cannot be read", cause);
       }
     },
   };
-  around.set(codec, (value, what) => encoded(value, what, deepestSaved));
+  wrapperEncoders.set(codec, (value, what) => toText(value, what, maxSavedDepth));
   return codec;
 }
 
-/** The text of what the engine makes around values that were admitted: none of them is refused for the levels that this adds. */
-export function encodeAround(codec: Codec, value: unknown, what: string): string {
-  const encode = around.get(codec);
+/**
+ * Encodes an engine-made value that wraps accepted user values; the added levels do not count against the level
+ * limit.
+ */
+export function encodeWrapper(codec: Codec, value: unknown, what: string): string {
+  const encode = wrapperEncoders.get(codec);
   return encode === undefined ? codec.encode(value, what) : encode(value, what);
 }
 
-/** Whether a text of the format stands for what JSON makes of it, with no value that JSON has no form for. */
+/** Returns true if the text is plain JSON, without tagged values. */
 export function isPlainText(text: string): boolean {
   return !text.includes('"$":');
 }
 
-/** The codec of plain data and built-in types, without registered classes. */
+/** Codec of plain data and built-in types, without class codecs. */
 export const plainCodec: Codec = createCodec();
 
-/** A path as a message shows it: a long one is cut in the middle. */
-function pathOf(keys: readonly (string | number)[]): string {
+/** Formats a path for messages; truncates a long path in the middle. */
+function formatPath(keys: readonly (string | number)[]): string {
   return keys.length <= 20 ? keys.join(".") : [...keys.slice(0, 8), "…", ...keys.slice(-2)].join(".");
 }
 
-/** Wrappers of codecs that others wrote, each made once. */
-const guarded: WeakMap<Codec, Codec> = new WeakMap();
+/** Cache of guarded codecs. */
+const guardedCodecs: WeakMap<Codec, Codec> = new WeakMap();
 
-/** A codec that others wrote, whose failures are errors of ours with the original as their cause. */
-export function guardedCodec(codec: Codec): Codec {
+/** Wraps a user-written codec: its failures become Statewright errors with the original error as cause. */
+export function createGuardedCodec(codec: Codec): Codec {
   if (codec === plainCodec) return codec;
-  const known = guarded.get(codec);
+  const known = guardedCodecs.get(codec);
   if (known !== undefined) return known;
   const guard: Codec = {
     encode: (value, what) => {
@@ -272,12 +280,12 @@ export function guardedCodec(codec: Codec): Codec {
       try {
         text = codec.encode(value, what);
       } catch (cause) {
-        disregardPromises(value);
+        ignoreRejections(value);
         if (isStatewrightError(cause)) throw cause;
-        throw unencodable(what, "", `a value that the codec failed on (${describeThrown(cause)})`, cause);
+        throw createUnencodableError(what, "", `a value on which the codec failed (${describeThrown(cause)})`, cause);
       }
       if (typeof text === "string") return text;
-      throw unencodable(what, "", "a value of which the codec made no text");
+      throw createUnencodableError(what, "", "a value that the codec did not encode as a string");
     },
     decode: (text) => {
       try {
@@ -285,45 +293,45 @@ export function guardedCodec(codec: Codec): Codec {
       } catch (cause) {
         throw isStatewrightError(cause)
           ? cause
-          : corrupt(`the codec could not read a saved value (${describeThrown(cause)})`, cause);
+          : createCorruptError(`the codec could not read a saved value (${describeThrown(cause)})`, cause);
       }
     },
   };
-  guarded.set(codec, guard);
-  const encode = around.get(codec);
-  if (encode !== undefined) around.set(guard, encode);
+  guardedCodecs.set(codec, guard);
+  const encode = wrapperEncoders.get(codec);
+  if (encode !== undefined) wrapperEncoders.set(guard, encode);
   return guard;
 }
 
-function lowerArray(list: readonly unknown[], { down, refuse }: Walk): unknown {
-  if (isMatch(list)) throw refuse("a match of a regular expression");
+function encodeArray(list: readonly unknown[], { encodeChild, refuse }: Traversal): unknown {
+  if (isRegExpMatch(list)) throw refuse("a match of a regular expression");
   let changed: unknown[] | undefined;
   for (let index = 0; index < list.length; index++) {
     const child = list[index];
-    const lowered = child === undefined && !(index in list) ? hole : down(child, index);
-    if (lowered !== child && changed === undefined) changed = list.slice(0, index);
-    changed?.push(lowered);
+    const encoded = child === undefined && !(index in list) ? hole : encodeChild(child, index);
+    if (encoded !== child && changed === undefined) changed = list.slice(0, index);
+    changed?.push(encoded);
   }
   return changed ?? list;
 }
 
-/** A place of a list at which nothing was ever put: `map` and `forEach` pass it over, as they do not pass over `undefined`. */
+/** Marker of an array hole: `map` and `forEach` skip a hole, but not `undefined`. */
 const hole = { $: "hole" };
 
 function isHole(item: unknown): boolean {
   return typeof item === "object" && item !== null && "$" in item && item.$ === hole.$;
 }
 
-function lowerObject(object: Record<string, unknown>, isBare: boolean, { down, refuse }: Walk): unknown {
+function encodeObject(object: Record<string, unknown>, isBare: boolean, { encodeChild, refuse }: Traversal): unknown {
   if (Object.getOwnPropertySymbols(object).length > 0) throw refuse("a symbol as a key");
   let changed: Record<string, unknown> | undefined;
   const keys = Object.keys(object);
   for (const key of keys) {
     const child = object[key];
-    const lowered = down(child, key);
-    if (lowered === child && key !== "toJSON") continue;
-    changed ??= copyOf(object);
-    define(changed, key, lowered);
+    const encoded = encodeChild(child, key);
+    if (encoded === child && key !== "toJSON") continue;
+    changed ??= copyObject(object);
+    defineEntry(changed, key, encoded);
   }
   const plain = changed ?? object;
   return isBare || keys.includes("$") || keys.includes("toJSON")
@@ -331,15 +339,15 @@ function lowerObject(object: Record<string, unknown>, isBare: boolean, { down, r
     : plain;
 }
 
-function lowerBuiltIn(value: object, down: (child: unknown, key: string | number) => unknown): unknown {
-  const kind = className(value);
-  if (value instanceof Error) return lowerError(value, down);
+function encodeBuiltIn(value: object, encodeChild: (child: unknown, key: string | number) => unknown): unknown {
+  const kind = getClassName(value);
+  if (value instanceof Error) return encodeError(value, encodeChild);
   if (kind === "Date" && value instanceof Date)
     return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
   if (kind === "Map" && value instanceof Map)
-    return { $: "map", v: [...value].map(([key, item], index) => [down(key, index), down(item, index)]) };
+    return { $: "map", v: [...value].map(([key, item], index) => [encodeChild(key, index), encodeChild(item, index)]) };
   if (kind === "Set" && value instanceof Set)
-    return { $: "set", v: [...value].map((item, index) => down(item, index)) };
+    return { $: "set", v: [...value].map((item, index) => encodeChild(item, index)) };
   if (kind === "URL" && value instanceof URL) return { $: "url", v: value.href };
   if (kind === "RegExp" && value instanceof RegExp)
     return { $: "regexp", v: [value.source, value.flags, value.lastIndex] };
@@ -352,30 +360,31 @@ function lowerBuiltIn(value: object, down: (child: unknown, key: string | number
   return undefined;
 }
 
-function lowerError(error: Error, down: (child: unknown, key: string) => unknown): unknown {
-  const own: [string, unknown][] = [];
+function encodeError(error: Error, encodeChild: (child: unknown, key: string) => unknown): unknown {
+  const ownEntries: [string, unknown][] = [];
   for (const key of Object.keys(error))
-    if (key !== "cause" && key !== "stack" && key !== "message") own.push([key, down(error[key as keyof Error], key)]);
-  if (error instanceof AggregateError) own.push(["errors", down(error.errors, "errors")]);
+    if (key !== "cause" && key !== "stack" && key !== "message")
+      ownEntries.push([key, encodeChild(error[key as keyof Error], key)]);
+  if (error instanceof AggregateError) ownEntries.push(["errors", encodeChild(error.errors, "errors")]);
   return {
     $: "error",
     v: {
-      class: errorClassOf(error),
+      class: getErrorClass(error),
       name: error.name,
       message: error.message,
       ...(error.stack === undefined ? {} : { stack: error.stack }),
-      ...(error.cause === undefined ? {} : { cause: down(error.cause, "cause") }),
-      own,
+      ...(error.cause === undefined ? {} : { cause: encodeChild(error.cause, "cause") }),
+      own: ownEntries,
     },
   };
 }
 
-function errorClassOf(error: Error): string {
+function getErrorClass(error: Error): string {
   if (error instanceof AggregateError) return "AggregateError";
-  return Object.hasOwn(errorClasses, className(error)) ? className(error) : "Error";
+  return Object.hasOwn(errorClasses, getClassName(error)) ? getClassName(error) : "Error";
 }
 
-function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unknown): unknown {
+function decodeBuiltIn(tag: string, data: unknown, decodeValue: (value: unknown) => unknown): unknown {
   switch (tag) {
     case "undefined":
       return undefined;
@@ -388,52 +397,56 @@ function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unkno
     case "url":
       return new URL(String(data));
     case "regexp":
-      return liftRegExp(listOf(data));
+      return decodeRegExp(expectList(data));
     case "set":
-      return new Set(listOf(data).map(lift));
+      return new Set(expectList(data).map(decodeValue));
     case "map":
-      return new Map(listOf(data).map((entry) => [lift(listOf(entry)[0]), lift(listOf(entry)[1])]));
+      return new Map(
+        expectList(data).map((entry) => [decodeValue(expectList(entry)[0]), decodeValue(expectList(entry)[1])]),
+      );
     case "bytes":
-      return liftBytes(String(listOf(data)[0]), fromBase64(String(listOf(data)[1])));
+      return decodeBytes(String(expectList(data)[0]), fromBase64(String(expectList(data)[1])));
     case "error":
-      return liftError(data, lift);
+      return decodeError(data, decodeValue);
     case "bare":
     case "object": {
       const object: Record<string, unknown> = tag === "bare" ? Object.create(null) : {};
-      for (const entry of listOf(data)) define(object, String(listOf(entry)[0]), lift(listOf(entry)[1]));
+      for (const entry of expectList(data))
+        defineEntry(object, String(expectList(entry)[0]), decodeValue(expectList(entry)[1]));
       return object;
     }
     default:
-      throw corrupt(
+      throw createCorruptError(
         `a saved value has the unknown tag "${tag}"`,
         undefined,
-        `If "${tag}" is a class of yours, give the codec that knows it, here too: codec: createCodec([…])`,
+        `If "${tag}" is a class of the application, pass its codec here too: codec: createCodec([…])`,
       );
   }
 }
 
-function liftRegExp([source, flags, lastIndex]: readonly unknown[]): RegExp {
+function decodeRegExp([source, flags, lastIndex]: readonly unknown[]): RegExp {
   const expression = new RegExp(String(source), String(flags));
   expression.lastIndex = Number(lastIndex ?? 0);
   return expression;
 }
 
-function liftBytes(kind: string, bytes: Uint8Array): unknown {
+function decodeBytes(kind: string, bytes: Uint8Array): unknown {
   if (kind === "ArrayBuffer") return bytes.buffer;
   if (kind === "Buffer") {
     const buffer = (globalThis as { Buffer?: { from(data: ArrayBufferLike): Uint8Array } }).Buffer;
     return buffer === undefined ? bytes : buffer.from(bytes.buffer);
   }
-  if (!Object.hasOwn(views, kind)) throw corrupt(`a saved value has the unknown bytes "${kind}"`, undefined);
+  if (!Object.hasOwn(views, kind))
+    throw createCorruptError(`a saved value has the unknown byte type "${kind}"`, undefined);
   const View: new (buffer: ArrayBufferLike) => unknown = views[kind as keyof typeof views];
   return new View(bytes.buffer);
 }
 
-function liftError(data: unknown, lift: (value: unknown) => unknown): Error {
-  if (!isPlainObject(data)) throw corrupt("a saved error is not an object", undefined);
+function decodeError(data: unknown, decodeValue: (value: unknown) => unknown): Error {
+  if (!isPlainObject(data)) throw createCorruptError("a saved error is not an object", undefined);
   const kind = String(data["class"]);
   const Class = Object.hasOwn(errorClasses, kind) ? errorClasses[kind as keyof typeof errorClasses] : Error;
-  const options = "cause" in data ? { cause: lift(data["cause"]) } : undefined;
+  const options = "cause" in data ? { cause: decodeValue(data["cause"]) } : undefined;
   const error =
     kind === "AggregateError"
       ? new AggregateError([], String(data["message"]), options)
@@ -441,26 +454,26 @@ function liftError(data: unknown, lift: (value: unknown) => unknown): Error {
   if (error.name !== data["name"])
     Object.defineProperty(error, "name", { value: data["name"], configurable: true, writable: true });
   Object.defineProperty(error, "stack", { value: data["stack"], configurable: true, writable: true });
-  for (const entry of listOf(data["own"])) {
-    const [key, value] = listOf(entry);
-    if (key === "errors" && error instanceof AggregateError) error.errors = lift(value) as unknown[];
-    else if (key !== "name") define(error, String(key), lift(value));
+  for (const entry of expectList(data["own"])) {
+    const [key, value] = expectList(entry);
+    if (key === "errors" && error instanceof AggregateError) error.errors = decodeValue(value) as unknown[];
+    else if (key !== "name") defineEntry(error, String(key), decodeValue(value));
   }
   return error;
 }
 
-function versionOf({ version = 1 }: ClassCodec): number {
+function getVersion({ version = 1 }: ClassCodec): number {
   return version;
 }
 
-/** What an earlier version of a class codec has saved, as the one of today takes it. */
-function upgraded(codec: ClassCodec, data: unknown, from: number): unknown {
-  const version = versionOf(codec);
+/** Upgrades data of an earlier version of a class codec. */
+function upgradeData(codec: ClassCodec, data: unknown, from: number): unknown {
+  const version = getVersion(codec);
   if (from === version) return data;
   if (from < version && codec.upgrade !== undefined) return codec.upgrade(data, from);
   throw new StatewrightError("store_newer", {
-    what: `a saved value of "${codec.tag}" was written by version ${from} of its codec, and this is version ${version}`,
-    next: "Go on with the code that wrote it, or a newer one",
+    what: `a saved value of "${codec.tag}" was written by version ${from} of its codec, but the current version is ${version}`,
+    next: "Use the code that wrote the value, or a newer version",
   });
 }
 
@@ -469,55 +482,55 @@ function checkVersion({ tag, version = 1, upgrade }: ClassCodec): void {
   if (isVersion && (version === 1 || upgrade !== undefined)) return;
   throw new StatewrightError("invalid_option", {
     what: isVersion
-      ? `the codec "${tag}" is version ${version} and has no upgrade for what earlier ones have saved`
-      : `the version of the codec "${tag}" is ${describeValue(version)}`,
-    next: isVersion ? "Give upgrade: (data, from) => …" : "Give a whole number from 1",
+      ? `the codec "${tag}" has version ${version}, but no upgrade from earlier versions`
+      : `the codec "${tag}": expected an integer ≥ 1 as version, got ${describeValue(version)}`,
+    next: isVersion ? "Give upgrade: (data, from) => …" : "Use an integer from 1",
   });
 }
 
 function checkLimit(maxValueBytes: number): void {
   if (Number.isInteger(maxValueBytes) && maxValueBytes >= 1) return;
   throw new StatewrightError("invalid_option", {
-    what: `maxValueBytes is ${String(maxValueBytes)}`,
-    next: "Give a whole number of bytes from 1",
+    what: `createCodec: expected an integer ≥ 1 as maxValueBytes, got ${String(maxValueBytes)}`,
+    next: "Use an integer number of bytes from 1",
   });
 }
 
 function checkTags(classes: readonly ClassCodec[]): void {
-  const seen = new Set(builtIn);
+  const seen = new Set(builtInTags);
   for (const codec of classes) {
     const { tag } = codec;
     checkVersion(codec);
     if (seen.has(tag)) {
       throw new StatewrightError("invalid_option", {
-        what: `the tag "${tag}" of a class codec is taken`,
-        next: "Give every class a tag of its own that is no built-in type",
+        what: `the tag "${tag}" of a class codec is already in use`,
+        next: "Use a unique tag for each class, different from the built-in types",
       });
     }
     seen.add(tag);
   }
 }
 
-function define(target: object, key: string, value: unknown): void {
+function defineEntry(target: object, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function copyOf(object: Record<string, unknown>): Record<string, unknown> {
+function copyObject(object: Record<string, unknown>): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(object)) define(copy, key, object[key]);
+  for (const key of Object.keys(object)) defineEntry(copy, key, object[key]);
   return copy;
 }
 
-function listOf(data: unknown): unknown[] {
+function expectList(data: unknown): unknown[] {
   if (Array.isArray(data)) return data;
-  throw corrupt("a saved value has a list where none is", undefined);
+  throw createCorruptError("a saved value is malformed: expected a list", undefined);
 }
 
-function className(value: object): string {
+function getClassName(value: object): string {
   return value.constructor?.name ?? "an object without a constructor";
 }
 
-function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown {
+function encodeByClass(codec: ClassCodec, value: object, { refuse }: Traversal): unknown {
   try {
     return codec.encode(value);
   } catch (cause) {
@@ -525,18 +538,18 @@ function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown 
   }
 }
 
-function unencodable(what: string, path: string, found: string, cause?: unknown): StatewrightError {
+function createUnencodableError(what: string, path: string, found: string, cause?: unknown): StatewrightError {
   return new StatewrightError("unencodable_value", {
-    what: `${what} holds ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
+    what: `${what} contains ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
     next: found.endsWith(" bytes")
-      ? "Keep large things in files or artifacts and save their names, or raise maxValueBytes of createCodec"
-      : "Keep plain data in state and results: await promises, leave functions out, and register a codec for a class",
+      ? "Store large values in files or artifacts and save their names, or raise maxValueBytes of createCodec"
+      : "Use plain data in state and results: await promises, remove functions, and register a codec for each class",
     place: path === "" ? {} : { path },
     cause,
   });
 }
 
-function corrupt(what: string, cause: unknown, hint?: string): StatewrightError {
+function createCorruptError(what: string, cause: unknown, hint?: string): StatewrightError {
   const restore = "Restore the file from a backup, or fork from the last good checkpoint";
   const next = hint === undefined ? restore : `${hint}. Otherwise restore the file from a backup`;
   return new StatewrightError("store_corrupt", { what, next, cause });

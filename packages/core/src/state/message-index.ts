@@ -1,77 +1,81 @@
 /**
- * What is remembered of the long lists of a conversation, so that an append costs what is appended: where the ids of its
- * messages stand, and from where on any of them holds a note for the run.
+ * Index of long message lists, so that an append costs only the appended messages: positions of message ids, and the
+ * position of the first message with a run note.
  */
 import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
 
-/** A list up to here is looked through. */
-const shortList = 64;
+/** Lists up to this length are scanned without an index. */
+const maxScanLength = 64;
 
-/** Shared by a list and those that begin with it: what it says of a place counts for the lists that are as long. */
-interface Remembered {
-  readonly places: Map<string, number>;
-  notedFrom: number;
+/** Shared by a list and its prefixes: a position is valid for each list that is long enough. */
+interface MessageIndex {
+  readonly positions: Map<string, number>;
+  firstNote: number;
 }
 
-/** By list. */
-const remembered: WeakMap<readonly Message[], Remembered> = new WeakMap();
+/** Index by list. */
+const indexes: WeakMap<readonly Message[], MessageIndex> = new WeakMap();
 
-function factsOf(messages: readonly Message[]): Remembered {
-  let facts = remembered.get(messages);
-  if (facts === undefined) {
-    const noted = messages.findIndex(isNoted);
-    facts = {
-      places: new Map(messages.map(({ id }, place) => [id, place])),
-      notedFrom: noted < 0 ? Number.POSITIVE_INFINITY : noted,
+function getIndex(messages: readonly Message[]): MessageIndex {
+  let index = indexes.get(messages);
+  if (index === undefined) {
+    const firstNote = messages.findIndex(hasNote);
+    index = {
+      positions: new Map(messages.map(({ id }, position) => [id, position])),
+      firstNote: firstNote < 0 ? Number.POSITIVE_INFINITY : firstNote,
     };
-    remembered.set(messages, facts);
+    indexes.set(messages, index);
   }
-  return facts;
+  return index;
 }
 
-function holds(messages: readonly Message[], { places }: Remembered, id: string): boolean {
-  const place = places.get(id);
-  return place !== undefined && messages[place]?.id === id;
+function hasId(messages: readonly Message[], { positions }: MessageIndex, id: string): boolean {
+  const position = positions.get(id);
+  return position !== undefined && messages[position]?.id === id;
 }
 
-/** Whether a list has a message with one of these ids. */
-export function hasAnyOf(messages: readonly Message[], added: readonly Message[]): boolean {
-  if (messages.length <= shortList) return added.some(({ id }) => messages.some((message) => message.id === id));
-  const facts = factsOf(messages);
-  return added.some(({ id }) => holds(messages, facts, id));
+/** Returns true if the list contains a message with any of these ids. */
+export function hasAnyId(messages: readonly Message[], added: readonly Message[]): boolean {
+  if (messages.length <= maxScanLength) return added.some(({ id }) => messages.some((message) => message.id === id));
+  const index = getIndex(messages);
+  return added.some(({ id }) => hasId(messages, index, id));
 }
 
-/** A list and what comes after it, which holds none of its ids. */
-export function appended(messages: readonly Message[], added: readonly Message[]): readonly Message[] {
+/** Returns the list with messages appended. Precondition: the list contains none of their ids. */
+export function appendMessages(messages: readonly Message[], added: readonly Message[]): readonly Message[] {
   const value = Object.freeze([...messages, ...added]);
-  const facts = remembered.get(messages);
-  if (facts !== undefined) {
-    // Another list that begins alike has one of these ids elsewhere: this one is looked through when it is asked about.
-    if (added.some(({ id }, nth) => (facts.places.get(id) ?? messages.length + nth) !== messages.length + nth))
+  const index = indexes.get(messages);
+  if (index !== undefined) {
+    // Another list with the same prefix has an id at a different position: the new list gets an index of its own on
+    // first use.
+    if (added.some(({ id }, nth) => (index.positions.get(id) ?? messages.length + nth) !== messages.length + nth))
       return value;
     for (const [nth, message] of added.entries()) {
-      facts.places.set(message.id, messages.length + nth);
-      if (isNoted(message)) facts.notedFrom = Math.min(facts.notedFrom, messages.length + nth);
+      index.positions.set(message.id, messages.length + nth);
+      if (hasNote(message)) index.firstNote = Math.min(index.firstNote, messages.length + nth);
     }
-    remembered.set(value, facts);
+    indexes.set(value, index);
   }
   return value;
 }
 
-/** Whether any message of a list holds a note for the run. */
+/** Returns true if any message of the list has a run note. */
 export function hasNotes(messages: readonly Message[]): boolean {
-  const facts = remembered.get(messages);
-  if (facts === undefined) return messages.some(isNoted);
-  const first = messages[facts.notedFrom];
-  // Where it is no note here, it is one of another list that begins alike.
-  return first !== undefined && (isNoted(first) || messages.some(isNoted));
+  const index = indexes.get(messages);
+  if (index === undefined) return messages.some(hasNote);
+  const first = messages[index.firstNote];
+  // Without a note here, the position belongs to another list with the same prefix.
+  return first !== undefined && (hasNote(first) || messages.some(hasNote));
 }
 
-/** Whether a message says something that is for the run alone: what its model was offered, who gave it and after how many requests, what a call has used, or that the agent is to end or has. */
-export function isNoted(message: Message): message is AssistantMessage | ToolMessage {
+/**
+ * Returns true if a message has a run note, which is not part of requests: advertised tools, fallback model, failed
+ * attempts, usage of a call, or the end of the agent.
+ */
+export function hasNote(message: Message): message is AssistantMessage | ToolMessage {
   if (message.role === "assistant") {
-    const { offered, ended, answeredBy, lost } = message;
-    return offered !== undefined || ended !== undefined || answeredBy !== undefined || lost !== undefined;
+    const { offered, ended, answeredBy, failedAttempts } = message;
+    return offered !== undefined || ended !== undefined || answeredBy !== undefined || failedAttempts !== undefined;
   }
   return message.role === "tool" && (message.terminate !== undefined || message.usage !== undefined);
 }

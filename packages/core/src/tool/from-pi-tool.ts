@@ -1,34 +1,34 @@
-/** Tools written as objects of pi: `{ name, label, description, parameters, execute }`, run unchanged. */
+/** Adapter for tools of pi: objects `{ name, label, description, parameters, execute }`, run unchanged. */
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, optionNames } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./arguments/json-schema.ts";
-import { withEnums } from "./definition/model-tool.ts";
+import { toEnumSchema } from "./definition/model-tool.ts";
 import {
   type DefinedTool,
-  type GivenBy,
   type ToolCall,
+  type ToolResultData,
   type ToolRuntime,
   type ToolSpecParts,
   toolSpec,
 } from "./definition/tool.ts";
-import { snakeCaseOf } from "./definition/tool-name.ts";
+import { toSnakeCase } from "./definition/tool-name.ts";
 import type { ToolResult } from "./result.ts";
 
-/** A tool as a model sees it, in pi's words: `parameters` is a TypeBox schema, or any JSON Schema of an object. */
-export interface BareAgentTool<Schema extends object = object> {
+/** Advertised part of a pi tool. `parameters` is a TypeBox schema or a JSON Schema of an object. */
+export interface BarePiTool<Schema extends object = object> {
   readonly name: string;
   readonly description: string;
   readonly parameters: Schema;
 }
 
-/** The type of what a schema takes, where it carries one, as those of TypeBox do. */
+/** Argument type of a schema with a static type, such as a TypeBox schema. */
 export type StaticOf<Schema> = Schema extends { readonly static: infer Args }
   ? Args
   : Readonly<Record<string, unknown>>;
 
-/** What pi's tools give back, and show on the way. Images may be spelled `{ data, mimeType }` or `{ source }`. */
-export interface AgentToolResult<Details = unknown> {
+/** Result or partial result of a pi tool. Images are `{ data, mimeType }` or `{ source }`. */
+export interface PiToolResult<Details = unknown> {
   readonly content: readonly (
     | { readonly type: "text"; readonly text: string }
     | { readonly type: "image"; readonly data: string; readonly mimeType: string }
@@ -39,32 +39,34 @@ export interface AgentToolResult<Details = unknown> {
   )[];
   readonly details?: Details;
   readonly isError?: boolean;
-  /** Ask the agent to end after this set of calls. */
+  /** Requests the end of the agent after this batch of calls. */
   readonly terminate?: boolean;
 }
 
-/** A tool as pi's agents take it. */
-export interface AgentTool<Schema extends object = object, Details = unknown> extends BareAgentTool<Schema> {
+/** A tool of pi. */
+export interface PiTool<Schema extends object = object, Details = unknown> extends BarePiTool<Schema> {
   readonly label: string;
-  /** `sequential` runs alone among the calls of its set. */
+  /** `sequential` runs alone among the calls of its batch. */
   readonly executionMode?: "parallel" | "sequential";
   readonly prepareArguments?: (args: unknown) => unknown;
   execute(
     toolCallId: string,
     params: StaticOf<Schema>,
     signal?: AbortSignal,
-    onUpdate?: (partial: AgentToolResult<Details>) => void,
-  ): Promise<AgentToolResult<Details>>;
+    onUpdate?: (partial: PiToolResult<Details>) => void,
+  ): Promise<PiToolResult<Details>>;
 }
 
-/** What pi's objects do not say of themselves. Without it they are `once` and `unclassified`, and have no time limit. */
-export interface FromAgentToolOptions
+/** Properties missing in pi tools. Defaults: effect `once`, safety `unclassified`, no timeout. */
+export interface FromPiToolOptions
   extends Pick<ToolSpecParts, "effect" | "safety" | "retry" | "timeoutMs" | "execution"> {
-  /** Checks arguments by the tool's JSON Schema. Default: ours, which refuses a schema that it does not know whole. */
+  /**
+   * Validator of the tool's JSON Schema. Default: the built-in checker, which refuses schemas with unknown keywords.
+   */
   readonly validator?: JsonSchemaValidator;
 }
 
-const options = optionNames<FromAgentToolOptions>({
+const optionKeys = listOptionNames<FromPiToolOptions>({
   effect: true,
   safety: true,
   retry: true,
@@ -74,17 +76,18 @@ const options = optionNames<FromAgentToolOptions>({
 });
 
 /**
- * A tool of ours from one of pi. Its canonical name is snake_case, and the one it came with is kept. Throws `invalid_tool`
- * for parameters that are no object schema, or that nothing can check: arguments are never passed on unchecked.
+ * Converts a pi tool. The canonical name is the name in snake_case; the original name is kept. Throws `invalid_tool`
+ * for parameters without an object schema or with an unsupported schema, because arguments are never passed
+ * unchecked.
  */
-export function fromAgentTool<Schema extends object, Details = unknown>(
-  tool: AgentTool<Schema, Details>,
-  given: FromAgentToolOptions = {},
+export function fromPiTool<Schema extends object, Details = unknown>(
+  tool: PiTool<Schema, Details>,
+  options: FromPiToolOptions = {},
 ): DefinedTool<string, StaticOf<Schema>, unknown, unknown, unknown, Details> {
-  checkOptions("fromAgentTool", given, options, "invalid_tool");
-  checkAgentTool(tool);
-  const { validator, ...rest } = given;
-  const name = snakeCaseOf(tool.name);
+  checkOptions("fromAgentTool", options, optionKeys, "invalid_tool");
+  checkPiTool(tool);
+  const { validator, ...rest } = options;
+  const name = toSnakeCase(tool.name);
   const { executionMode: mode } = tool;
   const spec = toolSpec({
     ...(mode === undefined ? {} : { execution: { mode } }),
@@ -93,7 +96,7 @@ export function fromAgentTool<Schema extends object, Details = unknown>(
     ...(name === tool.name ? {} : { originalName: tool.name }),
     label: tool.label,
     description: tool.description,
-    input: inputOf(tool.parameters, validator),
+    input: createInput(tool.parameters, validator),
   });
   return Object.freeze({
     name,
@@ -104,33 +107,37 @@ export function fromAgentTool<Schema extends object, Details = unknown>(
       ? {}
       : { prepareArguments: (args: unknown) => tool.prepareArguments?.(args) }),
     is: (call: ToolCall): call is ToolCall<StaticOf<Schema>> & { readonly name: string } => call.name === name,
-    gave: (result: ToolResult): result is ToolResult & GivenBy<string, unknown, Details> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<string, unknown, Details> =>
+      result.name === name,
   });
 }
 
-type OnUpdate<Details> = ((partial: AgentToolResult<Details>) => void) | undefined;
+type OnUpdate<Details> = ((partial: PiToolResult<Details>) => void) | undefined;
 
-/** Plain JSON, as the wire needs it, with unions of literals as enums, which every provider takes. */
-function inputOf(parameters: object, validator: JsonSchemaValidator | undefined): JsonSchemaInput {
+/**
+ * Converts parameters to plain JSON Schema for providers: unions of literals become enums, which every provider
+ * supports.
+ */
+function createInput(parameters: object, validator: JsonSchemaValidator | undefined): JsonSchemaInput {
   const { jsonSchema, validate } = jsonSchemaInput(parameters, validator === undefined ? {} : { validator });
-  return Object.freeze({ jsonSchema: withEnums(jsonSchema), validate });
+  return Object.freeze({ jsonSchema: toEnumSchema(jsonSchema), validate });
 }
 
-function checkAgentTool(tool: unknown): void {
+function checkPiTool(tool: unknown): void {
   const parts = (typeof tool === "object" && tool !== null ? tool : {}) as Readonly<Record<string, unknown>>;
   const { name, execute, parameters, prepareArguments } = parts;
-  const owner = typeof name === "string" ? `the tool ${describeValue(name)}` : "what fromAgentTool got";
-  const must = (fits: boolean, part: string, value: unknown, wanted: string): void => {
-    if (fits) return;
+  const owner = typeof name === "string" ? `the tool ${describeValue(name)}` : "the argument of fromPiTool";
+  const expectPart = (isValid: boolean, part: string, value: unknown, expected: string): void => {
+    if (isValid) return;
     throw new StatewrightError("invalid_tool", {
       what: `the ${part} of ${owner} is ${describeValue(value)}`,
-      next: `Give ${wanted}`,
+      next: `Give ${expected}`,
     });
   };
-  must(typeof name === "string", "name", name, "the name that models call it by");
-  must(typeof execute === "function", "execute", execute, "execute(toolCallId, params, signal, onUpdate)");
+  expectPart(typeof name === "string", "name", name, "a string, the name of the tool");
+  expectPart(typeof execute === "function", "execute", execute, "execute(toolCallId, params, signal, onUpdate)");
   const isSchema = typeof parameters === "object" && parameters !== null;
-  must(isSchema, "parameters", parameters, "a TypeBox or JSON Schema of an object");
-  const mends = prepareArguments === undefined || typeof prepareArguments === "function";
-  must(mends, "prepareArguments", prepareArguments, "a function, or nothing");
+  expectPart(isSchema, "parameters", parameters, "a TypeBox schema or JSON Schema of an object");
+  const isPrepareValid = prepareArguments === undefined || typeof prepareArguments === "function";
+  expectPart(isPrepareValid, "prepareArguments", prepareArguments, "a function, or nothing");
 }

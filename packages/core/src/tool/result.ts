@@ -1,16 +1,16 @@
-/** Results of tools: what a tool may return, and the one shape that it becomes. */
+/** Results of tools: accepted return values and their normalized form. */
 import { describeThrown, isError } from "../base/errors.ts";
 import {
-  deepestLevel,
+  createFrozenCopy,
   deepFreeze,
   describeValue,
-  frozenCopy,
   isPlainObject,
   type Json,
   type JsonObject,
+  maxDepth,
 } from "../base/json.ts";
-import { type ContentBlock, mediaIssue, type Usage } from "../model/message.ts";
-import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifacts/artifact-draft.ts";
+import { type ContentBlock, findMediaIssue, type Usage } from "../model/message.ts";
+import { type ArtifactDraft, type ArtifactRef, parseDrafts } from "./artifacts/artifact-draft.ts";
 import {
   ToolError,
   type ToolErrorDisposition,
@@ -19,30 +19,30 @@ import {
   toToolError,
 } from "./definition/tool-error.ts";
 
-/** What a tool may return when plain data is not enough. */
+/** Structured return value of a tool. */
 export interface ToolOutput<Value = unknown> {
-  /** What the model reads. */
+  /** Content for the model. */
   readonly content: string | readonly ContentBlock[];
-  /** Typed data for programs, checked by the tool's output schema. */
+  /** Typed data for programs, validated by the tool's output schema. */
   readonly value?: Value | undefined;
-  /** For people only (logs, cards, metrics): never sent to a model. */
+  /** Data for people only (logs, cards, metrics); never sent to a model. */
   readonly details?: unknown;
-  /** A change of the graph's state and the next node, applied with the node's results. */
+  /** State update and next node, committed with the results of the node. */
   readonly command?: { readonly update?: Readonly<Record<string, unknown>>; readonly goto?: string } | undefined;
   readonly isError?: boolean | undefined;
-  /** Ask the agent to end after this set of calls. */
+  /** Requests the end of the agent after this batch of calls. */
   readonly terminate?: boolean | undefined;
   readonly usage?: Usage | undefined;
-  /** What the other side said besides, such as the id of a request: for programs, never sent to a model. */
+  /** Additional data of the provider, such as a request id; for programs, never sent to a model. */
   readonly provider?: JsonObject | undefined;
-  /** What is to be kept whole beside the answer; the model is told of each in a line. */
+  /** Artifacts to store; the content for the model gets a line per artifact. */
   readonly artifacts?: readonly ArtifactDraft[] | undefined;
 }
 
-/** What `run` of a tool returns: text, an output, or any plain data, which the model reads as JSON. */
+/** Return value of a tool's `run`: text, an output, or plain data, which the model reads as JSON. */
 export type ToolReturn<Value = unknown> = ToolOutput<Value> | Value | string | undefined;
 
-/** The answer to one call: saved, shown, and turned into the message that the model reads. */
+/** Result of a call: saved, emitted in events, and converted to the tool message for the model. */
 export interface ToolResult {
   readonly callId: string;
   readonly name: string;
@@ -57,16 +57,16 @@ export interface ToolResult {
   readonly terminate?: boolean | undefined;
   readonly usage?: Usage | undefined;
   readonly provider?: JsonObject | undefined;
-  /** What was kept of it, for programs: the model is shown handles. */
+  /** Stored artifacts, for programs; the model sees handles. */
   readonly artifacts?: readonly ArtifactRef[] | undefined;
-  /** What is to be kept of it, for around and after hooks; it is gone once that is done. */
+  /** Artifacts to store, visible to around and after hooks; removed after storage. */
   readonly drafts?: readonly ArtifactDraft[] | undefined;
   readonly attempts: number;
   readonly elapsedMs: number;
 }
 
-/** Counts that a result gets from the call's machine. */
-export interface ResultFacts {
+/** Data of a result that the machine of the call provides. */
+export interface ResultMetadata {
   readonly callId: string;
   readonly name: string;
   readonly attempts: number;
@@ -74,17 +74,17 @@ export interface ResultFacts {
 }
 
 /**
- * The result of a normal return, a copy: what the tool keeps stays its own. Text that begins with "Error" is not an error;
- * `isError: true` is. Throws an `invalid_output` ToolError for what no model can read.
+ * Converts a normal return value to a result. The result is a copy, so the tool may reuse its value. Text that begins
+ * with "Error" is no error; `isError: true` is. Throws an `invalid_output` ToolError for an unreadable value.
  */
-export function resultOf(returned: unknown, facts: ResultFacts): ToolResult {
+export function toResult(returned: unknown, metadata: ResultMetadata): ToolResult {
   if (typeof returned === "string") {
     const content = Object.freeze([Object.freeze({ type: "text", text: returned } as const)]);
-    return Object.freeze({ ...facts, content, isError: false });
+    return Object.freeze({ ...metadata, content, isError: false });
   }
   const output = toOutput(returned);
-  return frozenCopy({
-    ...facts,
+  return createFrozenCopy({
+    ...metadata,
     content: typeof output.content === "string" ? [{ type: "text", text: output.content } as const] : output.content,
     ...(output.value === undefined ? {} : { value: output.value }),
     ...(output.details === undefined ? {} : { details: output.details }),
@@ -92,33 +92,35 @@ export function resultOf(returned: unknown, facts: ResultFacts): ToolResult {
     ...(output.terminate === undefined ? {} : { terminate: output.terminate }),
     ...(output.usage === undefined ? {} : { usage: output.usage }),
     ...(output.provider === undefined ? {} : { provider: output.provider }),
-    ...(output.artifacts === undefined ? {} : { drafts: draftsOf(output.artifacts) }),
+    ...(output.artifacts === undefined ? {} : { drafts: parseDrafts(output.artifacts) }),
     ...(output.isError === true
-      ? { error: { kind: "failed", disposition: "repair", message: textOfBlocks(output.content) } as const }
+      ? { error: { kind: "failed", disposition: "repair", message: getContentText(output.content) } as const }
       : {}),
     isError: output.isError === true,
   });
 }
 
-/** The result of an attempt that was stopped and then still answered: its own words, with the kind of what stopped it. */
-export function resultOfStopped(stop: ToolError, result: ToolResult): ToolResult {
-  const message = result.error?.message ?? textOfBlocks(result.content);
+/**
+ * Creates the result of an attempt that answered after its abort: the tool's own content, with the kind of the abort.
+ */
+export function toStoppedResult(stop: ToolError, result: ToolResult): ToolResult {
+  const message = result.error?.message ?? getContentText(result.content);
   const error = { kind: stop.kind, disposition: stop.disposition, message };
   return deepFreeze({ ...result, isError: true, error });
 }
 
-/** A failure as the tool's policy has it: the run fails for it, or the model reads what the policy says in place of it. */
-export function underPolicy(result: ToolResult, policy: ToolErrorPolicy): ToolResult {
+/** Applies the tool's error policy to a failure: the run fails, or the model reads the message of the policy. */
+export function applyErrorPolicy(result: ToolResult, policy: ToolErrorPolicy): ToolResult {
   const { error } = result;
   if (error === undefined || error.disposition === "control" || policy === "return") return result;
   if (policy === "fail") return deepFreeze({ ...result, error: { ...error, disposition: "fail" } });
   return deepFreeze({ ...result, content: [{ type: "text", text: policy.message } as const] });
 }
 
-/** The result of a failure: an answer that the model reads under the same id. */
-export function resultOfError(error: ToolError, facts: ResultFacts): ToolResult {
+/** Converts a failure to a result for the model. */
+export function toErrorResult(error: ToolError, metadata: ResultMetadata): ToolResult {
   return deepFreeze({
-    ...facts,
+    ...metadata,
     content: [{ type: "text", text: error.modelMessage } as const],
     ...(error.details === undefined ? {} : { details: error.details }),
     isError: true,
@@ -127,80 +129,89 @@ export function resultOfError(error: ToolError, facts: ResultFacts): ToolResult 
 }
 
 /**
- * A return value as an output: an object with `content` is one already, also when it spells an image or a failure as other
- * systems do; other data becomes JSON text and `value`. An error that is returned counts as one that is thrown: it is thrown.
+ * Converts a return value to an output. An object with `content` is an output, also with the image and error formats
+ * of other frameworks; other data becomes JSON text and `value`. Throws an Error that the tool returned.
  */
 export function toOutput(returned: unknown): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
   if (isError(returned)) throw toToolError(returned);
-  if (!isPlainObject(returned) || isDataWithContent(returned)) return dataOutput(returned);
-  const content = contentOf(returned["content"]);
+  if (!isPlainObject(returned) || isDataWithContent(returned)) return createDataOutput(returned);
+  const content = parseContent(returned["content"]);
   const { error } = returned;
   if (content === undefined) {
     if (isError(error)) throw toToolError(error);
-    if (returned["isError"] !== true) return dataOutput(returned);
+    if (returned["isError"] !== true) return createDataOutput(returned);
     return {
       ...(returned as Partial<ToolOutput>),
-      content: failureTextOf(error ?? returned["message"] ?? returned["content"]),
+      content: getFailureText(error ?? returned["message"] ?? returned["content"]),
       isError: true,
     };
   }
-  const isFailure = returned["isError"] === true || saysFailed(error);
+  const isFailure = returned["isError"] === true || isFailureValue(error);
   return { ...(returned as Partial<ToolOutput>), content, ...(isFailure ? { isError: true } : {}) };
 }
 
-/** What an output may have beside a text as its content, a failure as other systems spell it, and a result of ours. */
+/**
+ * Keys of an object that is an output when `content` is a string: keys of an output, and error keys of other
+ * frameworks.
+ */
 const outputKeys: ReadonlySet<string> = new Set([
   ...["content", "value", "details", "command", "isError", "terminate", "usage", "provider", "artifacts"],
   ...["error", "message"],
 ]);
 
-/** Data that has a text under `content`, such as a file with its path: of an output the model would read that text alone. */
+/**
+ * Returns true for data with a string under `content`, such as a file with its path: treated as an output, the model
+ * would read only that string.
+ */
 function isDataWithContent(returned: Readonly<Record<string, unknown>>): boolean {
   if (typeof returned["content"] !== "string" || "isError" in returned || "callId" in returned) return false;
   return Object.keys(returned).some((key) => !outputKeys.has(key));
 }
 
-function dataOutput(returned: unknown): ToolOutput {
-  return { content: [{ type: "json", value: jsonOf(returned) }], value: returned };
+function createDataOutput(returned: unknown): ToolOutput {
+  return { content: [{ type: "json", value: toJson(returned) }], value: returned };
 }
 
-/** An `error` beside content: an error, what it says, or just that there was one. */
-function saysFailed(error: unknown): boolean {
+/** Returns true if an `error` beside content means a failure: an Error, a message, or true. */
+function isFailureValue(error: unknown): boolean {
   return isError(error) || error === true || (typeof error === "string" && error !== "");
 }
 
-function failureTextOf(error: unknown): string {
+function getFailureText(error: unknown): string {
   if (isError(error)) return describeThrown(error);
   if (typeof error === "string" && error !== "") return error;
   return typeof error === "object" && error !== null
-    ? JSON.stringify(jsonOf(error))
-    : "The tool failed without saying why";
+    ? JSON.stringify(toJson(error))
+    : "The tool failed without a message";
 }
 
-/** Content that a model can read, blocks as we spell them; undefined for what is no content. Throws for a broken block. */
-function contentOf(content: unknown): ToolOutput["content"] | undefined {
+/** Normalizes content; undefined for a value without content. Throws for an invalid block. */
+function parseContent(content: unknown): ToolOutput["content"] | undefined {
   if (typeof content === "string") return content;
-  if (!isBlocks(content)) return undefined;
-  return content.map((given, index) => {
-    const block = given["type"] === "image" ? imageOf(given) : given;
+  if (!isBlockList(content)) return undefined;
+  return content.map((original, index) => {
+    const block = original["type"] === "image" ? normalizeImage(original) : original;
     if (isContentBlock(block)) return block;
-    throw new ToolError("invalid_output", `The tool returned ${wrongBlock(block, index + 1)}.`);
+    throw new ToolError("invalid_output", `The tool returned ${describeInvalidBlock(block, index + 1)}.`);
   });
 }
 
 const blockTypes: readonly unknown[] = ["text", "image", "file", "json", "artifact"];
 
-function wrongBlock({ type }: Readonly<Record<string, unknown>>, number: number): string {
-  if (blockTypes.includes(type)) return `a broken content block (number ${number}), of the kind "${type}"`;
+function describeInvalidBlock({ type }: Readonly<Record<string, unknown>>, number: number): string {
+  if (blockTypes.includes(type)) return `an invalid content block (number ${number}) of type "${type}"`;
   const known = blockTypes.join(", ");
-  return `a content block of the unknown kind ${describeValue(type)} (number ${number}); known are ${known}`;
+  return `a content block of the unknown type ${describeValue(type)} (number ${number}); known types are ${known}`;
 }
 
-/** An image as we spell it, where another system's spelling was used: one that is not known would be dropped later, by one provider only. */
-function imageOf(block: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  if (mediaIssue(block) === undefined) return block;
+/**
+ * Converts an image in the format of another framework. An unknown format would be dropped later, by some providers
+ * only.
+ */
+function normalizeImage(block: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (findMediaIssue(block) === undefined) return block;
   const source = isPlainObject(block["source"]) ? block["source"] : block;
   const mimeType = mimeTypeNames.map((name) => source[name]).find((given) => typeof given === "string");
   const data = source["data"] ?? source["base64"] ?? source["Data"];
@@ -209,7 +220,7 @@ function imageOf(block: Readonly<Record<string, unknown>>): Readonly<Record<stri
 
 const mimeTypeNames = ["mimeType", "media_type", "mediaType", "mime_type", "mime", "MIMEType"];
 
-/** Tell whether a value is a result: what an around or an after hook must give back. */
+/** Returns true if a value is a tool result, as required from around and after hooks. */
 export function isResult(value: unknown): value is ToolResult {
   return (
     isPlainObject(value) &&
@@ -219,8 +230,8 @@ export function isResult(value: unknown): value is ToolResult {
   );
 }
 
-/** The data as the model will read it; a date is its text, what JSON has no word for is not there. */
-function jsonOf(value: unknown): Json {
+/** Converts data to JSON for the model: a date becomes text, and values without a JSON form are dropped. */
+function toJson(value: unknown): Json {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
@@ -229,30 +240,30 @@ function jsonOf(value: unknown): Json {
   }
   if (text === undefined)
     throw new ToolError("invalid_output", `The tool returned a ${typeof value}, which is not data.`);
-  // Most data has no empty object, so that nobody need look.
-  const lost = text.includes("{}") ? collectionIn(value, 0) : undefined;
-  if (lost !== undefined)
+  // Fast path: most data has no empty object.
+  const collection = text.includes("{}") ? findCollection(value, 0) : undefined;
+  if (collection !== undefined)
     throw new ToolError(
       "invalid_output",
-      `The tool returned a ${lost}, of which JSON says nothing; return a list or an object.`,
+      `The tool returned a ${collection}, which JSON cannot represent; return a list or an object.`,
     );
   return JSON.parse(text) as Json;
 }
 
-/** A collection in the data that would read as {}. */
-function collectionIn(value: unknown, level: number): "Map" | "Set" | undefined {
-  if (typeof value !== "object" || value === null || level > deepestLevel) return undefined;
+/** Finds a Map or Set in the data, which JSON would render as {}. */
+function findCollection(value: unknown, level: number): "Map" | "Set" | undefined {
+  if (typeof value !== "object" || value === null || level > maxDepth) return undefined;
   if (value instanceof Map) return "Map";
   if (value instanceof Set) return "Set";
   const parts = Array.isArray(value) ? value : isPlainObject(value) ? Object.values(value) : [];
   for (const part of parts) {
-    const lost = collectionIn(part, level + 1);
-    if (lost !== undefined) return lost;
+    const collection = findCollection(part, level + 1);
+    if (collection !== undefined) return collection;
   }
   return undefined;
 }
 
-function isBlocks(content: unknown): content is readonly Record<string, unknown>[] {
+function isBlockList(content: unknown): content is readonly Record<string, unknown>[] {
   return Array.isArray(content) && content.every((block) => isPlainObject(block) && typeof block["type"] === "string");
 }
 
@@ -263,7 +274,7 @@ function isContentBlock(block: unknown): block is ContentBlock {
       return typeof block["text"] === "string";
     case "image":
     case "file":
-      return mediaIssue(block) === undefined;
+      return findMediaIssue(block) === undefined;
     case "json":
       return block["value"] !== undefined;
     case "artifact":
@@ -273,8 +284,8 @@ function isContentBlock(block: unknown): block is ContentBlock {
   }
 }
 
-/** Content as one text; of blocks that are none, their kind. */
-export function textOfBlocks(content: string | readonly ContentBlock[]): string {
+/** Joins content to a text; other blocks appear as their type in brackets. */
+export function getContentText(content: string | readonly ContentBlock[]): string {
   if (typeof content === "string") return content;
   return content.map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join("");
 }

@@ -9,12 +9,12 @@ test.each(errorCodes)("the error code %s has its entry in the docs", (code) => {
   expect(page).toContain(`\n### ${code}\n`);
 });
 
-test("the docs explain no code that does not exist", () => {
+test("the docs explain no error code that does not exist", () => {
   const explained = [...page.matchAll(/^### (\S+)$/gm)].map((match) => match[1]);
   expect(explained.toSorted()).toEqual([...errorCodes].toSorted());
 });
 
-test("a message says what happened, where, what to do next, and names its page", () => {
+test("an error message states the fact, the place and the fix, and names its page", () => {
   const error = new StatewrightError("dead_route", {
     what: 'the route after "review" in graph "orders" returned "archive", which it does not declare',
     next: "Add it to the route's targets",
@@ -25,7 +25,7 @@ test("a message says what happened, where, what to do next, and names its page",
   );
 });
 
-test("an error comes back from its record with code, place, stack and the chain of its causes", () => {
+test("an error restored from its record has its code, place, stack and chain of causes", () => {
   const cause = Object.assign(new RangeError("too far"), { code: "EFAR" });
   const error = new StatewrightError("node_failed", {
     what: "it failed",
@@ -39,7 +39,7 @@ test("an error comes back from its record with code, place, stack and the chain 
   expect(back.cause).toMatchObject({ name: "RangeError", message: "too far", code: "EFAR" });
 });
 
-test("anything thrown has a record: null, a string, an error whose cause is itself", () => {
+test("any thrown value has a record: null, a string, or an error whose cause is itself", () => {
   const circular = new Error("round");
   circular.cause = circular;
   expect(toErrorRecord(null)).toMatchObject({ name: "NotAnError", thrown: "null" });

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkId, fingerprint, freshId } from "../../src/index.ts";
+import { checkId, createId, fingerprint } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
-test("an id is 1 to 128 of the allowed characters and is handed back as it is", () => {
+test("an id of 1 to 128 allowed characters is accepted and returned unchanged", () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[A-Za-z0-9_.:-]{1,128}$/), (id) => {
       fc.pre(!["__proto__", "constructor", "prototype"].includes(id));
@@ -20,17 +20,17 @@ test.each(["", "a b", "a/b", "é", "a".repeat(129), "a\n", "\ud800", "__proto__"
   },
 );
 
-test("a name that every object has is refused for what it is, not for its characters", async () => {
+test("an id that names a built-in object property is refused with that reason", async () => {
   const { message } = await failureOf(() => checkId("thread", "__proto__"), "invalid_id");
   expect(message).toContain("objects have this name by themselves");
   expect(message).not.toContain("A-Z");
 });
 
-test("an id that is no text is refused", async () => {
+test("an id that is not a string is refused", async () => {
   await failureOf(() => checkId("thread", 7 as never), "invalid_id");
 });
 
-test("a fresh id keeps its prefix, fits the grammar and follows chance alone", () => {
+test("a fresh id keeps its prefix, matches the id grammar and depends only on the random source", () => {
   const chance = () => {
     let seed = 1;
     return {
@@ -41,13 +41,13 @@ test("a fresh id keeps its prefix, fits the grammar and follows chance alone", (
     };
   };
   const random = chance();
-  const [first, second] = [freshId("run_", random), freshId("run_", random)];
+  const [first, second] = [createId("run_", random), createId("run_", random)];
   expect(first).toMatch(/^run_[0-9a-z]{20}$/);
   expect(second).not.toBe(first);
-  expect(freshId("run_", chance())).toBe(first);
-  expect(freshId("", { next: () => 1 - Number.EPSILON })).toHaveLength(20);
+  expect(createId("run_", chance())).toBe(first);
+  expect(createId("", { next: () => 1 - Number.EPSILON })).toHaveLength(20);
 });
 
-test("a fingerprint is FNV-1a of 64 bits", () => {
+test("a fingerprint is a 64-bit FNV-1a hash", () => {
   expect(["", "a", "foobar"].map(fingerprint)).toEqual(["cbf29ce484222325", "af63dc4c8601ec8c", "85944171f73967e8"]);
 });

@@ -30,7 +30,7 @@ const made = sources.flatMap((file) =>
   errorsIn(readFileSync(file, "utf8")).map((error) => ({ file: file.slice(packages.length + 1), error })),
 );
 
-test("the sources make errors, and every code that they name has its page", () => {
+test("every error code used in the sources exists and has an entry in the docs", () => {
   expect(made.length).toBeGreaterThan(100);
   for (const { file, error } of made) {
     const code = /^new StatewrightError\(\s*"([a-z_]+)"/.exec(error)?.[1];
@@ -40,7 +40,7 @@ test("the sources make errors, and every code that they name has its page", () =
   }
 });
 
-test("every error says what happened and what to do next, each one sentence without its full stop", () => {
+test("every error in the sources states the fact and the fix, each as one sentence without a full stop", () => {
   for (const { file, error } of made) {
     const at = `${file}: ${error}`;
     if (/^new StatewrightError\([\w.]+, \{ \.\.\.parts/.test(error)) continue;

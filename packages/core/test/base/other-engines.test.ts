@@ -49,7 +49,7 @@ const engines: Readonly<Record<string, () => readonly (readonly [command: string
     ["chromium", "chromium-browser", "google-chrome"].map((command) => [command, ...browser, `file://${page}`]),
 };
 
-test.each(Object.keys(engines))("E71 a bundle of core, without anything of Node's, runs in %s", (name) => {
+test.each(Object.keys(engines))("a bundle of core without Node.js modules runs in %s [E71]", (name) => {
   for (const [command, ...args] of engines[name]?.() ?? []) {
     const { error, stdout, stderr } = spawnSync(command, args, {
       encoding: "utf8",
@@ -62,11 +62,11 @@ test.each(Object.keys(engines))("E71 a bundle of core, without anything of Node'
   absent.push(name);
 });
 
-test("E71 what the recording of absent engines says is what the source says", async () => {
+test("the recorded output for absent engines equals the output of the source [E71]", async () => {
   expect(await program()).toBe(recorded);
 });
 
-test("E71 core is loaded by require too", () => {
+test("core can be loaded with require [E71]", () => {
   const required: unknown = createRequire(import.meta.url)("../../src/index.ts");
   expect(required).toMatchObject({ defineGraph: expect.any(Function) });
 });

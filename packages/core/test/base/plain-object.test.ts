@@ -2,12 +2,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { booleanOr, plainObject } from "../../src/base/plain-object-schema.ts";
+import { createBooleanOrSchema, createPlainObjectSchema } from "../../src/base/plain-object-schema.ts";
 import { parseWith, type Schema } from "../../src/base/schema.ts";
-import { jsonSchemaOf } from "../../src/index.ts";
+import { toJsonSchema } from "../../src/index.ts";
 
-const own: Schema = booleanOr(
-  plainObject({ approved: "boolean" }, { reason: "string", args: "object", extra: "anything" }),
+const own: Schema = createBooleanOrSchema(
+  createPlainObjectSchema({ approved: "boolean" }, { reason: "string", args: "object", extra: "anything" }),
 );
 const like = z.union([
   z.boolean(),
@@ -28,8 +28,8 @@ const answer = fc.oneof(
   ),
 );
 
-describe("an object of plain parts", () => {
-  test("takes and refuses what zod takes and refuses", () => {
+describe("plain object schema", () => {
+  test("a plain object schema accepts and refuses the same values as zod", () => {
     fc.assert(
       fc.property(answer, (value) => {
         expect(parseWith(own, value).ok).toBe(like.safeParse(value).success);
@@ -37,11 +37,11 @@ describe("an object of plain parts", () => {
     );
   });
 
-  test("says of itself what zod says", () => {
-    expect(jsonSchemaOf(own)).toEqual(jsonSchemaOf(like));
+  test("a plain object schema has the same JSON Schema as zod", () => {
+    expect(toJsonSchema(own)).toEqual(toJsonSchema(like));
   });
 
-  test("names each part that does not fit, and each that it does not know", () => {
+  test("a plain object schema names each invalid field and each unknown key", () => {
     expect(parseWith(own, { reason: 1, other: 2 })).toMatchObject({
       issues: [
         { path: "approved", message: "expected true or false" },

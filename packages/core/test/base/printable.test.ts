@@ -1,12 +1,12 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { printable, StatewrightError, toolRegistry } from "../../src/index.ts";
+import { escapeControlChars, StatewrightError, toolRegistry } from "../../src/index.ts";
 
 const steers = "\u001b]0;title\u0007\u001b[2J\u009b31m\u202egnp.exe\u2066\r\u007f\u2028";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
 const steering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u202a-\u202e\u2066-\u2069]/;
 
-test("R20 an error shows what would steer a terminal or turn its text around, and obeys none of it", () => {
+test("an error escapes characters that control a terminal or change the text direction [R20]", () => {
   const error = new StatewrightError("invalid_option", {
     what: `the file ${steers} is none`,
     next: `Mend\n\t${steers}`,
@@ -19,7 +19,7 @@ test("R20 an error shows what would steer a terminal or turn its text around, an
   expect(() => toolRegistry().forModel([steers])).toThrow("\\u202egnp");
 });
 
-test("words of any language stay as they are", () => {
+test("printable text of any language is unchanged", () => {
   const words = "数据库 🚀 שלום naïve\tx\ny";
-  expect(printable(words)).toBe(words);
+  expect(escapeControlChars(words)).toBe(words);
 });

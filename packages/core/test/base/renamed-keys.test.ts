@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { renamedKeys } from "../../src/base/dedupe-keys.ts";
+import { dedupeKeys } from "../../src/base/dedupe-keys.ts";
 
 const withoutNumber = (key: string): string => key.replace(/\d+$/, "");
 
-test("keys that become the same are numbered, and a number that is another's key is passed over", () => {
+test("duplicate keys are numbered, and a number used by another key is skipped", () => {
   const entries = ["a1", "x", "a2", "a", "a (4)", "a3"].map((key, index) => [key, index] as const);
-  expect(renamedKeys(entries, withoutNumber).map(([key]) => key)).toEqual([
+  expect(dedupeKeys(entries, withoutNumber).map(([key]) => key)).toEqual([
     "a (2)",
     "x",
     "a (3)",
@@ -15,9 +15,9 @@ test("keys that become the same are numbered, and a number that is another's key
   ]);
 });
 
-test("tens of thousands of keys that become the same are numbered without trying all numbers for each", () => {
+test("numbering 40,000 duplicate keys does not retry all numbers for each key", () => {
   const entries = Array.from({ length: 40_000 }, (_, nth) => [`a${nth}`, nth] as const);
-  const renamed = renamedKeys(entries, withoutNumber);
+  const renamed = dedupeKeys(entries, withoutNumber);
   expect(new Set(renamed.map(([key]) => key)).size).toBe(40_000);
   expect([renamed[0], renamed[1], renamed.at(-1)]).toEqual([
     ["a", 0],

@@ -1,14 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkRetry, retryDelayMs } from "../../src/base/retry.ts";
+import { checkRetry, computeRetryDelayMs } from "../../src/base/retry.ts";
 import { failureOf } from "../support/failure.ts";
 
-test("the delay grows by the factor, up to the longest", () => {
+test("a retry delay grows by the factor up to the maximum", () => {
   const policy = { attempts: 9, initialMs: 100, factor: 3, maxMs: 1_000, jitter: 0 };
-  expect([1, 2, 3, 4, 5].map((attempt) => retryDelayMs(policy, attempt, 0.5))).toEqual([100, 300, 900, 1_000, 1_000]);
+  expect([1, 2, 3, 4, 5].map((attempt) => computeRetryDelayMs(policy, attempt, 0.5))).toEqual([
+    100, 300, 900, 1_000, 1_000,
+  ]);
 });
 
-test("chance spreads a delay by its share and no further, and it is never negative", () => {
+test("jitter changes a retry delay by at most its share, and the delay is never negative", () => {
   fc.assert(
     fc.property(
       fc.record({
@@ -21,7 +23,7 @@ test("chance spreads a delay by its share and no further, and it is never negati
       fc.integer({ min: 1, max: 2_000 }),
       fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       (policy, attempt, chance) => {
-        const delay = retryDelayMs(policy, attempt, chance);
+        const delay = computeRetryDelayMs(policy, attempt, chance);
         expect(Number.isInteger(delay)).toBe(true);
         expect(delay).toBeGreaterThanOrEqual(0);
         expect(delay).toBeLessThanOrEqual(policy.maxMs * (1 + policy.jitter) + 1);
@@ -30,8 +32,8 @@ test("chance spreads a delay by its share and no further, and it is never negati
   );
 });
 
-test("no delay stays no delay, however often", () => {
-  expect(retryDelayMs({ attempts: 5_000, initialMs: 0 }, 4_000, 0.9)).toBe(0);
+test("a retry delay of zero stays zero at any attempt", () => {
+  expect(computeRetryDelayMs({ attempts: 5_000, initialMs: 0 }, 4_000, 0.9)).toBe(0);
 });
 
 test.each([
@@ -43,7 +45,7 @@ test.each([
   { attempts: 2, factor: 0.5 },
   { attempts: 2, maxMs: Number.NaN },
   { attempts: 2, jitter: 1.1 },
-])("the policy %j is refused", async (policy) => {
+])("the retry policy %j is refused", async (policy) => {
   const error = await failureOf(() => checkRetry('the node "a"', policy), "invalid_option");
   expect(error.message).toContain('the node "a"');
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { issuesText, parseWith, type Schema } from "../../src/base/schema.ts";
+import { describeIssues, parseWith, type Schema } from "../../src/base/schema.ts";
 
-test("a value is parsed by any Standard Schema, with its output", () => {
+test("a value is parsed by any Standard Schema and replaced by its output", () => {
   expect(parseWith(z.string().default("x"), undefined)).toEqual({ ok: true, value: "x" });
   const even: Schema<number> = {
     "~standard": {
@@ -16,16 +16,16 @@ test("a value is parsed by any Standard Schema, with its output", () => {
   expect(parseWith(even, 3)).toEqual({ ok: false, issues: [{ path: "", message: "expected an even number" }] });
 });
 
-test("issues name their paths and never quote the value", () => {
+test("schema issues name their paths and never quote the value", () => {
   const parsed = parseWith(z.object({ cart: z.array(z.string()), total: z.number() }), { cart: [7], total: "SECRET" });
   if (parsed.ok) throw new Error("it was accepted");
   expect(parsed.issues.map((issue) => issue.path)).toEqual(["cart.0", "total"]);
-  const text = issuesText(parsed.issues);
+  const text = describeIssues(parsed.issues);
   expect(text).toContain("cart.0: ");
   expect(text).not.toContain("SECRET");
 });
 
-test("a schema that answers later is refused, and its late verdict harms nobody", async () => {
+test("an async schema is refused, and its late rejection is handled", async () => {
   const late: Schema = {
     "~standard": { version: 1, vendor: "test", validate: () => Promise.reject(new Error("late")) },
   };

@@ -1,6 +1,6 @@
 /** Time as a platform has it: short timers that count ticks, and a clock that people and sleep move. */
 import { describe, expect, test } from "vitest";
-import { lookAgainMs, type Schedule, scheduleOf } from "../../src/base/time.ts";
+import { clockCheckMs, createSchedule, type Schedule } from "../../src/base/time.ts";
 import { systemWorld } from "../../src/index.ts";
 
 const longest = 2 ** 31 - 1;
@@ -12,7 +12,7 @@ function platform() {
   let timers: { readonly at: number; readonly work: () => void }[] = [];
   let longestAsked = 0;
   return {
-    schedule: scheduleOf({
+    schedule: createSchedule({
       clock: { now: () => now, monotonic: () => ticks },
       timer: (delayMs, work) => {
         longestAsked = Math.max(longestAsked, delayMs);
@@ -57,8 +57,8 @@ const ways: readonly (readonly [
 ];
 
 for (const [name, set] of ways) {
-  describe(`a schedule, ${name}`, () => {
-    test("E39 a delay above 2^31-1 ms fires at its time, once, and not at once", () => {
+  describe(`schedule, ${name}`, () => {
+    test("a delay above 2^31-1 ms fires once at its due time and not at once [E39]", () => {
       for (const ms of [longest, longest + 1, 3 * longest + 17]) {
         const { schedule, now, pass, timers, longestAsked } = platform();
         let fired = 0;
@@ -73,7 +73,7 @@ for (const [name, set] of ways) {
       }
     });
 
-    test("a cancelled delay does not fire, also when it is cancelled in its middle", () => {
+    test("a cancelled delay does not fire, also when cancelled halfway", () => {
       for (const passed of [0, 5, longest + 5]) {
         const { schedule, now, pass, timers } = platform();
         let fired = 0;
@@ -87,7 +87,7 @@ for (const [name, set] of ways) {
       }
     });
 
-    test("what is due already fires in a turn of its own", () => {
+    test("a delay that is already due fires in a later turn of the event loop", () => {
       for (const ms of [0, -5]) {
         const { schedule, now, pass } = platform();
         let fired = 0;
@@ -100,21 +100,21 @@ for (const [name, set] of ways) {
   });
 }
 
-describe("a clock that is moved", () => {
-  test("F7 forwards, or a machine that slept: a time is noticed within a minute of waking, once", () => {
+describe("moved system clock", () => {
+  test("after a forward clock jump or a machine sleep, a due time fires once within a minute [F7]", () => {
     const { schedule, now, pass, jump } = platform();
     let fired = 0;
     schedule.at(now() + 8 * 3_600_000, () => fired++);
-    pass(10 * lookAgainMs + 1_000);
+    pass(10 * clockCheckMs + 1_000);
     jump(9 * 3_600_000);
     expect(fired).toBe(0);
-    pass(lookAgainMs);
+    pass(clockCheckMs);
     expect(fired).toBe(1);
     pass(longest);
     expect(fired).toBe(1);
   });
 
-  test("F7 backwards: a time comes late, and never before the clock says so", () => {
+  test("after a backward clock jump, a due time fires late and never before the clock reaches the due time [F7]", () => {
     const { schedule, now, pass, jump } = platform();
     const seen: number[] = [];
     const dueAt = now() + 10_000;
@@ -123,12 +123,12 @@ describe("a clock that is moved", () => {
     jump(-3_600_000);
     pass(3_600_000);
     expect(seen).toEqual([]);
-    pass(lookAgainMs);
+    pass(clockCheckMs);
     expect(seen).toHaveLength(1);
     expect(seen[0]).toBeGreaterThanOrEqual(dueAt);
   });
 
-  test("F7 a delay is as long as it was, whatever the clock says", () => {
+  test("a delay keeps its length across clock jumps [F7]", () => {
     for (const by of [-3_600_000, 3_600_000]) {
       const { schedule, pass, jump } = platform();
       let fired = 0;
@@ -143,7 +143,7 @@ describe("a clock that is moved", () => {
   });
 });
 
-test("the real world fires what is due, and nothing that is weeks away", async () => {
+test("the system world fires due timers and none that are weeks away", async () => {
   const { schedule, clock } = systemWorld();
   const fired: string[] = [];
   const cancels = [

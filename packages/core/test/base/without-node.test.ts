@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const source = new URL("../../src/", import.meta.url);
 
-test("nothing that ships imports a module of Node's, or names what only Node has", () => {
+test("no shipped source file imports a Node.js module or uses a Node.js global", () => {
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const wrong = files.filter((name) => {
     const code = readFileSync(new URL(name, source), "utf8").replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
@@ -14,7 +14,7 @@ test("nothing that ships imports a module of Node's, or names what only Node has
   expect(wrong).toEqual([]);
 });
 
-test("core runs, asks, goes on and forks where there is no Buffer and no module of Node's", async () => {
+test("core runs, waits, resumes and forks in a platform without Buffer and Node.js modules", async () => {
   const worker = new Worker(new URL("../support/without-node.mjs", import.meta.url), {
     execArgv: ["--no-warnings"],
     env: { ...process.env, NODE_OPTIONS: "" },

@@ -31,8 +31,8 @@ function work(world: VirtualWorld, ran: string[]): DeskTool {
 
 const calls = [10, 30, 10, 10].map((ms, place) => call("work", { ms }, `c${place}`));
 
-describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("in the strategy %j", (strategy) => {
-  test("T1 a cancel in the midst answers every call in the stored transcript, once and in call order", async () => {
+describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy %j", (strategy) => {
+  test("cancelling a run in the middle of a batch answers every tool call in the stored transcript once and in call order [T1]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -57,7 +57,7 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("in the s
     expect(loop.requests).toHaveLength(2);
   });
 
-  test("T1 a crash in the midst: a resume answers every call before anything is asked for, and runs none again that has its outcome", async () => {
+  test("a resume after a crash in mid-batch answers every tool call before the next model request and reruns no completed call [T1]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -75,7 +75,7 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("in the s
     expect(loop.requests).toHaveLength(2);
   });
 
-  test("T1 a new input that ends the run in the midst: every call is answered before its message", async () => {
+  test("when a new input ends a run in mid-batch, every tool call is answered before the message of the new input [T1]", async () => {
     const world = virtualWorld();
     const ran: string[] = [];
     const loop = toolLoop({ tools: [work(world, ran)], world, strategy, turns: [calls, ["after"]] });

@@ -10,12 +10,12 @@ import {
   deny,
   interruptFor,
   isStatewrightError,
+  listInterrupts,
   memoryStore,
   modify,
   run,
   ToolError,
   toolNode,
-  waiting,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import {
@@ -59,8 +59,8 @@ function questions(result: ChatResult) {
 
 const turns: LoopOptions["turns"] = [[call("pay", { cents: 8 }, "c1")], ["ok"]];
 
-describe("a person's edit", () => {
-  test("is parsed, told, and decided about by every hook: one that would have refused these arguments refuses them now", async () => {
+describe("edited arguments of an approval", () => {
+  test("edited arguments of an approval are parsed, emitted and checked by every hook, so a hook may still deny them", async () => {
     const { tools, ran } = shop();
     const seen: number[] = [];
     const limit = hook("limit", ({ call: made }) => {
@@ -83,7 +83,7 @@ describe("a person's edit", () => {
     expect([ran, seen.filter((each) => each === 500)]).toEqual([[], [500, 500]]);
   });
 
-  test("answers its own question, so that nobody is asked twice about one change, and the call runs with it", async () => {
+  test("an approval with edited arguments answers its own interrupt: the hook does not ask again and the tool call runs with them", async () => {
     const { tools, ran } = shop();
     const loop = toolLoop({ tools, middleware: [ask], turns });
     await loop.start().result;
@@ -91,7 +91,7 @@ describe("a person's edit", () => {
     expect([end.status, ran]).toEqual(["done", [3]]);
   });
 
-  test("that does not fit the tool is refused at whoever answers, and the question stays open", async () => {
+  test("edited arguments that the tool schema refuses are rejected with invalid_answer and the interrupt stays open", async () => {
     const { tools, ran } = shop();
     const store = memoryStore();
     const loop = toolLoop({ tools, middleware: [ask], turns, store });
@@ -100,12 +100,12 @@ describe("a person's edit", () => {
       const refused = await failureOf(loop.again({ approve: { approved: true, args } }).result, "invalid_answer");
       expect(refused.message).toMatch(/args\.(cents|tip): /);
     }
-    expect(await waiting(store)).toMatchObject([{ id: open?.id }]);
+    expect(await listInterrupts(store)).toMatchObject([{ id: open?.id }]);
     const end = await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result;
     expect([end.status, ran]).toEqual(["done", [3]]);
   });
 
-  test("beside a no is not looked at", async () => {
+  test("edited arguments in a rejection are not validated", async () => {
     const { tools, ran } = shop();
     const loop = toolLoop({ tools, middleware: [ask], turns });
     await loop.start().result;
@@ -113,7 +113,7 @@ describe("a person's edit", () => {
     expect([end.status, ran]).toEqual(["done", []]);
   });
 
-  test("does not answer another question that the same hook has about the new arguments", async () => {
+  test("an approval with edited arguments does not answer a second interrupt that the same hook raises for the new arguments", async () => {
     const { tools, ran } = shop();
     const levels = hook("levels", ({ call: made }) =>
       interruptFor(made, cents(made.args) > 100 ? "a manager has to agree" : "it spends"),
@@ -130,7 +130,7 @@ describe("a person's edit", () => {
     expect(ran).toEqual([]);
   });
 
-  test("takes back the yes of whoever was asked before: they said it to other arguments", async () => {
+  test("edited arguments void earlier approvals of the same tool call, which were given for other arguments", async () => {
     const { tools, ran } = shop();
     const second = hook("second", ({ call: made }) => interruptFor(made, "a second look"));
     const loop = toolLoop({ tools, middleware: [ask, second], turns });
@@ -143,7 +143,7 @@ describe("a person's edit", () => {
     expect(ran).toEqual([9]);
   });
 
-  test("that a hook changes is shown to people again, as changed", async () => {
+  test("edited arguments that a hook modifies are shown for approval again as modified", async () => {
     const { tools, ran } = shop();
     const halve = hook("halve", ({ call: made }) => modify({ cents: cents(made.args) / 2 }));
     const loop = toolLoop({ tools, middleware: [halve, ask], turns });
@@ -155,8 +155,8 @@ describe("a person's edit", () => {
   });
 });
 
-describe("a hook that changes arguments after a yes", () => {
-  test("has them asked about again, and once they stay as they are the call runs", async () => {
+describe("hook that changes arguments after an approval", () => {
+  test("arguments that a hook changes after an approval need a new approval, and the tool call runs once they stop changing", async () => {
     const { tools, ran } = shop();
     const cap = hook("cap", ({ call: made }) => modify({ cents: Math.min(cents(made.args), 5) }));
     const loop = toolLoop({ tools, middleware: [ask, cap], turns });
@@ -167,7 +167,7 @@ describe("a hook that changes arguments after a yes", () => {
     expect(ran).toEqual([5]);
   });
 
-  test("is not followed for ever: a call whose arguments change after each yes is not run", async () => {
+  test("a tool call whose arguments change after each approval is refused after 8 approvals and does not run", async () => {
     const { tools, ran } = shop();
     const more = (name: string) => hook(name, ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
     const loop = toolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
@@ -178,7 +178,7 @@ describe("a hook that changes arguments after a yes", () => {
     expect(answersIn(result).map(textIn)[0]).toMatch(/changed after each approval/);
   });
 
-  test("around the execution has the call refused, however often it tries", async () => {
+  test("an aroundTool hook that changes approved arguments gets the tool call denied on every attempt", async () => {
     const { tools, ran } = shop();
     const sly = defineMiddleware({
       name: "sly",
@@ -196,7 +196,7 @@ describe("a hook that changes arguments after a yes", () => {
   });
 });
 
-describe("what a hook has let through is what runs", () => {
+describe("hook decisions apply to the executed arguments", () => {
   const limit = hook("limit", ({ call: made }) => (cents(made.args) > 100 ? deny("too much") : undefined));
   const raising = (to: number) => hook("raising", () => modify({ cents: to }));
   const putting = (to: number) =>
@@ -208,7 +208,7 @@ describe("what a hook has let through is what runs", () => {
     return { ran, answer: answersIn(end).map(textIn)[0], loop };
   };
 
-  test("arguments that a later hook changes are judged again by those before it, and by nobody twice", async () => {
+  test("arguments changed by a later hook are checked again by the hooks before it, and no hook sees the same arguments twice", async () => {
     const seen: string[] = [];
     const seeing = (name: string) =>
       hook(name, ({ call: made }) => void seen.push(`${name} ${cents(made.args)}`) as undefined);
@@ -220,7 +220,7 @@ describe("what a hook has let through is what runs", () => {
     expect(await ended([raising(500), limit])).toMatchObject({ ran: [], answer: "too much" });
   });
 
-  test("arguments that a hook around the execution puts in place are judged by the hooks before it", async () => {
+  test("arguments replaced by an aroundTool hook are checked by the beforeTool hooks", async () => {
     expect(await ended([limit, putting(500)])).toMatchObject({ ran: [], answer: "too much" });
     expect(await ended([putting(500), limit])).toMatchObject({ ran: [], answer: "too much" });
     expect(await ended([limit, putting(50)])).toMatchObject({ ran: [50] });
@@ -237,7 +237,7 @@ describe("what a hook has let through is what runs", () => {
     expect(await ended([failing, putting(10)])).toMatchObject({ ran: [], answer: "not today" });
   });
 
-  test("no person is asked about arguments that an earlier hook has not seen", async () => {
+  test("an approval is not requested for arguments that an earlier hook has not checked", async () => {
     const { ran, answer, loop } = await ended([limit, raising(500), ask]);
     expect([ran, answer, eventsOf(loop, "run.waiting")]).toEqual([[], "too much", []]);
     const { tools, ran: once } = shop();
@@ -249,7 +249,7 @@ describe("what a hook has let through is what runs", () => {
     expect(once).toEqual([100]);
   });
 
-  test("hooks that change each other's arguments for ever are named, and the call is not run", async () => {
+  test("hooks that keep changing each other's arguments are named in the answer and the tool call does not run", async () => {
     const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
     const less = hook("less", ({ call: made }) => modify({ cents: cents(made.args) - 1 }));
     const { ran, answer } = await ended([more, less]);
@@ -257,8 +257,8 @@ describe("what a hook has let through is what runs", () => {
   });
 });
 
-describe("R12 an approval", () => {
-  test("R12 is a row of its thread and call, is used once, and its arguments come from the checkpoint", async () => {
+describe("approval record [R12]", () => {
+  test("an approval is stored per thread and tool call, is used once, and its arguments come from the checkpoint [R12]", async () => {
     const { tools, ran } = shop();
     const store = memoryStore();
     const pay = call("pay", { cents: 8 }, "c1");
@@ -280,7 +280,7 @@ describe("R12 an approval", () => {
     expect([isStatewrightError(late, "already_answered"), ran]).toEqual([true, [8]]);
   });
 
-  test("R12 counts for the tool and the arguments that were shown: others are asked about again", async () => {
+  test("an approval applies to the tool and arguments that were shown: a changed tool or changed arguments need a new approval [R12]", async () => {
     const store = memoryStore();
     const { tools, ran } = shop();
     const slow = hook("slow", () => new Promise(() => undefined));
@@ -306,11 +306,11 @@ describe("R12 an approval", () => {
   });
 });
 
-describe("a yes counts for who asked", () => {
+describe("approvals apply to the hook that asked", () => {
   const under = (name: string, asks: () => BeforeToolDecision | undefined) =>
     defineMiddleware({ name, interrupts: { [name]: approval }, beforeTool: asks });
 
-  test("and not, after a change of policy, for another who asks under another key", async () => {
+  test("an approval under one key does not count for another middleware with another key after a policy change", async () => {
     const { tools, ran } = shop();
     let isWatched = true;
     const payload = { reason: "it spends" };
@@ -327,7 +327,7 @@ describe("a yes counts for who asked", () => {
     expect([(await loop.again({ lawyer: true }).result).status, ran]).toEqual(["done", [8]]);
   });
 
-  test("and one that was given because nobody answered, for nobody who waits longer", async () => {
+  test("an approval by expiry does not count for a hook without an expiry", async () => {
     const { tools, ran } = shop();
     const world = virtualWorld();
     const middleware = [
@@ -343,7 +343,7 @@ describe("a yes counts for who asked", () => {
   });
 });
 
-describe("several calls of one message", () => {
+describe("several tool calls of one message", () => {
   const three: LoopOptions["turns"] = [
     [
       call("pay", { cents: 1 }, "a"),
@@ -354,7 +354,7 @@ describe("several calls of one message", () => {
     ["ok"],
   ];
 
-  test("are approved, edited, rejected and answered by different people, in any order and over several resumes", async () => {
+  test("tool calls of one message are approved, edited, rejected and answered by different people in any order over several resumes", async () => {
     const { tools, ran } = shop();
     const store = memoryStore();
     const loop = toolLoop({ tools, middleware: [ask], store, turns: three });
@@ -385,7 +385,7 @@ describe("several calls of one message", () => {
     expect(loop.requests).toHaveLength(2);
   });
 
-  test("T39 are asked about together, in call order, and hold no slot and no lock meanwhile", async () => {
+  test("interrupts of several tool calls open together in call order and hold no concurrency slot and no lock [T39]", async () => {
     const { tools, ran } = shop();
     const looked: string[] = [];
     const look = defineTool({
@@ -412,7 +412,7 @@ describe("several calls of one message", () => {
   });
 });
 
-describe("a key that nobody declared", () => {
+describe("undeclared interrupt key", () => {
   const withMiddleware = (asks?: readonly string[]) =>
     defineGraph({ name: "g", state: Chat })
       .nodes({
@@ -429,11 +429,11 @@ describe("a key that nobody declared", () => {
       })
       .edges({ __start__: "tools", tools: "__end__" } as never);
 
-  test("is a problem of the definition, where the middleware says what it asks", () => {
+  test("middleware that declares an interrupt key which the graph does not declare fails the definition of the graph", () => {
     expect(() => withMiddleware(["approve"])).toThrow(/"asking" of the tool node "tools" asks "approve".*approval/s);
   });
 
-  test("fails the run with an error that names it, where it does not say", async () => {
+  test("an interrupt under an undeclared key of middleware without a declaration fails the run with an error that names the key", async () => {
     const message = {
       role: "assistant" as const,
       id: "a1",

@@ -4,12 +4,12 @@ import * as z from "zod";
 import {
   type ArtifactRef,
   type ArtifactStore,
+  computeArtifactKey,
   defineMiddleware,
   defineTool,
   exportThread,
-  handleOf,
+  getArtifactHandle,
   type Json,
-  keyOfBody,
   type ModelRequest,
   memoryArtifacts,
   memoryStore,
@@ -91,20 +91,20 @@ async function bodyOf(store: Store | ArtifactStore, key: string): Promise<string
 
 const large = `head ${planted} ${"line of text\n".repeat(80_000)} tail ${planted}`;
 
-test("S1.73 S1.74 S1.75 S1.76 S1.77 1 MB of output is stored whole, the model sees a bounded redacted preview, events have the key", async () => {
+test("1 MB of tool output is stored complete, the model sees a bounded redacted preview and events carry the artifact key [S1.73, S1.74, S1.75, S1.76, S1.77]", async () => {
   const tool = gives(large, { safety: { redact: { result: withoutSecret } } });
   const { loop, answer, kept, store } = await one(large, { tool });
   const [ref] = kept;
   const whole = withoutSecret(large);
   expect(kept).toHaveLength(1);
   expect(ref).toMatchObject({
-    key: await keyOfBody(encoder.encode(whole)),
+    key: await computeArtifactKey(encoder.encode(whole)),
     bytes: encoder.encode(whole).length,
     name: "dump.txt",
     mimeType: "text/plain",
   });
   expect(await bodyOf(store, ref?.key ?? "")).toBe(whole);
-  expect(answer.content).toMatchObject([{ type: "artifact", ref: { handle: handleOf(ref?.key ?? "") } }]);
+  expect(answer.content).toMatchObject([{ type: "artifact", ref: { handle: getArtifactHandle(ref?.key ?? "") } }]);
   expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
   expect(seen(answer)).toMatch(/^head \[gone\]/);
   expect(seen(answer)).toMatch(/tail \[gone\]$/);
@@ -118,7 +118,7 @@ test("S1.73 S1.74 S1.75 S1.76 S1.77 1 MB of output is stored whole, the model se
   expect(loop.saved()).not.toContain(planted);
 });
 
-test("S1.10 S1.69 structured output and references to artifacts are the same after the store and a resume", async () => {
+test("structured output and artifact references are equal after a save and a resume [S1.10, S1.69]", async () => {
   const store = memoryStore();
   const value = { rows: [1, 2.5, null], text: "ä\u2028" };
   const report = defineTool({
@@ -155,11 +155,11 @@ test("S1.10 S1.69 structured output and references to artifacts are the same aft
   expect(await store.artifacts.list("t")).toEqual(rows);
   expect(rows).toMatchObject([{ key: before?.artifacts?.[0]?.key, tool: "report", call: "id_report", branch: "main" }]);
   expect(seen(answersIn(resumed)[0])).toBe(
-    `done["report.csv" (text/csv, 8 bytes) is the artifact ${handleOf(rows[0]?.key ?? "")}.]`,
+    `done["report.csv" (text/csv, 8 bytes) is the artifact ${getArtifactHandle(rows[0]?.key ?? "")}.]`,
   );
 });
 
-describe("ten marks of a call", () => {
+describe("ten stages of a tool call", () => {
   const marks = async (store: Store | "none"): Promise<readonly string[]> => {
     const log: string[] = [];
     const states: Readonly<Record<string, string>> = {
@@ -223,15 +223,15 @@ describe("ten marks of a call", () => {
     "10 tool.completed",
   ];
 
-  test("S1.48 S1.49 S1.50 S1.51 D4 a call is looked at by name, arguments and limits, in this order, before it starts", async () => {
+  test("a tool call is checked by name, arguments and limits, in this order, before it starts [S1.48, S1.49, S1.50, S1.51, D4]", async () => {
     expect((await marks(memoryStore())).slice(0, 4)).toEqual(ten.slice(0, 4));
   });
 
-  test("S1.52 S1.53 S1.54 S1.55 D4 hooks stand around the execution, and the result is formatted behind them", async () => {
+  test("hooks wrap the tool execution, and the result is formatted after them [S1.52, S1.53, S1.54, S1.55, D4]", async () => {
     expect((await marks(memoryStore())).slice(4, 8)).toEqual(ten.slice(4, 8));
   });
 
-  test("S1.56 S1.57 D4 what is large is kept before the end is told, and without a store it is bounded", async () => {
+  test("a large result is persisted before the end event of its tool call, and is truncated in a run without a store [S1.56, S1.57, D4]", async () => {
     const store = memoryStore();
     expect(await marks(store)).toEqual(ten);
     expect(await store.artifacts.list("t")).toHaveLength(1);
@@ -244,14 +244,14 @@ describe("ten marks of a call", () => {
   });
 });
 
-test("T21 details are for people: they stand in the event and never on the wire, also after the store", async () => {
+test("result details appear in the event and never in a model request, also after a reload from the store [T21]", async () => {
   const { loop } = await one({ content: "short", details: { note: "DETAIL-1" }, value: { note: "VALUE-1" } });
   for (const wire of loop.wires) expect([wire.includes("DETAIL-1"), wire.includes("VALUE-1")]).toEqual([false, false]);
   expect(JSON.stringify(resultsOf(loop)[0])).toContain("DETAIL-1");
 });
 
-describe("what the model sees", () => {
-  test("no result is larger than the limit, whatever it is made of", async () => {
+describe("tool result as the model sees it", () => {
+  test("no tool result in a model request exceeds the limit, whatever its content", async () => {
     const image = { type: "image", mimeType: "image/png", data: "A".repeat(30_000) };
     const cases: readonly unknown[] = [
       "x".repeat(51_200),
@@ -281,7 +281,7 @@ describe("what the model sees", () => {
     }
   });
 
-  test("what is small is shown as it is, and nothing is kept of it", async () => {
+  test("a result below the limit is inlined and not stored as an artifact", async () => {
     for (const output of ["x".repeat(8_192), "é".repeat(4_096), { rows: [1, 2, 3] }, { content: [] }]) {
       const { kept, answer, store } = await one(output);
       expect([kept, await store.artifacts.list("t")]).toEqual([[], []]);
@@ -290,7 +290,7 @@ describe("what the model sees", () => {
     expect((await one("x".repeat(8_193))).kept).toHaveLength(1);
   });
 
-  test("an image is never cut: it is shown whole or named", async () => {
+  test("an image is never truncated: the model sees the complete image or a note that names its artifact", async () => {
     const data = btoa("\u0000\u00ff".repeat(30_000));
     const { answer, kept, store } = await one({ content: [{ type: "image", mimeType: "image/png", data }] });
     expect(kept).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
@@ -309,7 +309,7 @@ describe("what the model sees", () => {
     ]);
   });
 
-  test("S3.12 a model that cannot see reads a line in place of an image, and the transcript keeps the image", async () => {
+  test("a model without image support reads a text line in place of an image, and the transcript keeps the image [S3.12]", async () => {
     const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" } as const;
     const content = [{ type: "text", text: "before" } as const, image, { type: "text", text: "after" } as const];
     const note = { type: "text", text: "[An image (image/png) that this model cannot see.]" };
@@ -320,7 +320,7 @@ describe("what the model sees", () => {
     expect(seeing.loop.requests.at(-1)?.messages.at(-1)?.content).toEqual(content);
   });
 
-  test("a tool's own limits win over those of its node", async () => {
+  test("the limits of a tool override the limits of its tool node", async () => {
     const text = "x".repeat(3_000);
     expect((await one(text, { limits: { artifactBytes: 1_000 } })).kept).toHaveLength(1);
     const roomy = gives(text, { limits: { artifactBytes: 4_000 } });
@@ -328,19 +328,19 @@ describe("what the model sees", () => {
     expect(seenBytes((await one(text, { limits: { resultBytes: 600 } })).answer)).toBeLessThanOrEqual(600);
   });
 
-  test("limits and redactions that cannot be meant are refused where they are written", () => {
+  test("invalid limits and redaction options are refused at definition", () => {
     for (const limits of [{ resultBytes: 100 }, { artifactBytes: 1.5 }, { artifactBytes: Number.NaN }, { other: 1 }])
       expect(() => gives("x", { limits })).toThrow("limits");
     expect(() => toolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
-    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction");
+    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction of tool output");
     expect(() => gives("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
     expect(() => toolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
     expect(() => readArtifact({ pageBytes: 0 })).toThrow("pageBytes");
   });
 });
 
-describe("artifacts that a tool gives itself", () => {
-  test("bytes and text are kept as they are, and the tool may change its own afterwards", async () => {
+describe("artifacts returned by a tool", () => {
+  test("bytes and text of an artifact are stored unchanged, and the tool may reuse its buffer afterwards", async () => {
     const bytes = Uint8Array.from([0, 200, 7]);
     const tool = defineTool({
       name: "dump",
@@ -366,7 +366,7 @@ describe("artifacts that a tool gives itself", () => {
     ]);
   });
 
-  test("what is no artifact is an answer that says so", async () => {
+  test("an invalid artifact in a tool result is answered with an invalid_output error", async () => {
     for (const artifacts of [
       7,
       [7],
@@ -379,7 +379,7 @@ describe("artifacts that a tool gives itself", () => {
     }
   });
 
-  test("hooks after the tool see what is to be kept, and may take it out", async () => {
+  test("afterTool hooks see the artifacts to be stored and may remove them", async () => {
     const hook = defineMiddleware({
       name: "none",
       afterTool: ({ result }) => ({ ...result, drafts: (result.drafts ?? []).filter(({ name }) => name !== "b.txt") }),
@@ -389,7 +389,7 @@ describe("artifacts that a tool gives itself", () => {
     expect(kept.map(({ name }) => name)).toEqual(["a.txt"]);
   });
 
-  test("the same body of two calls is one", async () => {
+  test("two tool calls with the same artifact body share one artifact key", async () => {
     const store = memoryStore();
     const loop = await talk({
       store,
@@ -405,7 +405,7 @@ describe("artifacts that a tool gives itself", () => {
 describe("redaction", () => {
   const redacting = { safety: { redact: { result: withoutSecret } } };
 
-  test("S1.86 T26 nothing that a redacting tool says shows what its policy takes out: results, errors, updates, progress", async () => {
+  test("results, errors, updates and progress of a redacting tool never show the text that its policy redacts [S1.86, T26]", async () => {
     const outputs: readonly unknown[] = [
       `a ${planted}`,
       { [planted]: [planted, { deep: `x${planted}y` }], quoted: `"${planted}"` },
@@ -449,13 +449,13 @@ describe("redaction", () => {
     for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved()]) expect(text).not.toContain(planted);
   });
 
-  test("data is redacted as the model reads it: a number too, as text where it is no data any more", async () => {
+  test("data is redacted in its serialized form: a number is redacted too, and becomes text when it is no longer valid data", async () => {
     const digits = (text: string): string => text.replaceAll("4711", "****");
     const { answer } = await one(undefined, { tool: gives({ pin: 4711 }, { safety: { redact: { result: digits } } }) });
     expect(answer.content).toEqual([{ type: "text", text: '{"pin":****}' }]);
   });
 
-  test("arguments are masked in events", async () => {
+  test("arguments listed in the redaction policy are masked in events", async () => {
     const pay = defineTool({
       name: "dump",
       description: "Pays.",
@@ -471,7 +471,7 @@ describe("redaction", () => {
     expect(seen(answer)).toBe("paid with 4 digits");
   });
 
-  test("a redaction that fails withholds the result, and the turn goes on", async () => {
+  test("a redaction that throws withholds the result, and the turn continues", async () => {
     const redact = (text: string): string => {
       if (text.includes(planted)) throw new Error("no idea");
       return text;
@@ -485,7 +485,7 @@ describe("redaction", () => {
   });
 });
 
-describe("read_artifact", () => {
+describe("tool read_artifact", () => {
   /** A loop in which the model reads the artifact page by page, as it is told to. */
   async function reads(output: ToolOutput, more: Parameters<typeof gives>[1] = {}, pageBytes = 64) {
     const store = memoryStore();
@@ -512,7 +512,7 @@ describe("read_artifact", () => {
     return { loop, store, pages };
   }
 
-  test("S1.90 what is read page by page is redacted as the preview is, also where the body is kept whole and a page ends inside", async () => {
+  test("read_artifact redacts every page like the preview, also when the stored body is unredacted and a secret spans two pages [S1.90]", async () => {
     for (const shift of [0, 1, 30, 58, 60, 63]) {
       const body = `${"x".repeat(shift)}${planted}${"€".repeat(40)}${planted}${"y".repeat(200)}${planted}`;
       const draft = { name: "log.txt", mimeType: "text/plain", body, redact: false };
@@ -531,11 +531,11 @@ describe("read_artifact", () => {
     }
   });
 
-  test("D30 the model is shown a handle, which only read_artifact takes; the key is for the application and events", async () => {
+  test("the model sees an artifact handle that only read_artifact accepts; the key goes to the application and to events [D30]", async () => {
     const { loop, store, pages } = await reads({ content: "x".repeat(9_000) }, {}, 5_000);
     const [dumped] = resultsOf(loop);
     const { key = "", handle = "" } = dumped?.artifacts?.[0] ?? {};
-    expect([key.length, handle]).toEqual([64, handleOf(key)]);
+    expect([key.length, handle]).toEqual([64, getArtifactHandle(key)]);
     for (const wire of loop.wires) expect(wire).not.toContain(key);
     expect(JSON.stringify(loop.result.state)).not.toContain(key);
     expect(loop.wires.at(-1)).toContain(handle);
@@ -550,22 +550,29 @@ describe("read_artifact", () => {
     expect(resultsOf(elsewhere)[0]?.error?.kind).toBe("not_found");
   });
 
-  test("a body that is text is read in whole code points from any offset, and never as another artifact", async () => {
+  test("read_artifact reads a text body in whole code points from any offset and stores no page as another artifact", async () => {
     const body = "aé€😀".repeat(3_000);
     const { pages, store } = await reads({ content: body }, {}, 1_000);
     expect(pages.join("")).toBe(body);
     expect(await store.artifacts.list("t")).toHaveLength(1);
   });
 
-  test("T29 an artifact that is not there, or of another thread, is not found, and the answer names it", async () => {
+  test("read_artifact answers a missing artifact, or an artifact of another thread, with a not-found error that names it [T29]", async () => {
     const store = memoryStore();
     const elsewhere = await talk({ store, tools: [gives("q".repeat(9_000))], turns: [[call("dump")], ["ok"]] });
     const key = resultsOf(elsewhere)[0]?.artifacts?.[0]?.key ?? "";
     const other = memoryStore();
-    const image = await store.image("t");
-    await other.insert({ ...image, id: "other", runs: image.runs.map((run) => ({ ...run, thread: "other" })) });
+    const image = await store.exportThread("t");
+    await other.importThread({ ...image, id: "other", runs: image.runs.map((run) => ({ ...run, thread: "other" })) });
     expect(await other.artifacts.list("other", { key })).toHaveLength(1);
-    for (const artifact of [key, handleOf(key), `other/${handleOf(key)}`, "0123456789abcdef", "../x", ""]) {
+    for (const artifact of [
+      key,
+      getArtifactHandle(key),
+      `other/${getArtifactHandle(key)}`,
+      "0123456789abcdef",
+      "../x",
+      "",
+    ]) {
       const loop = await talk({
         store: other,
         tools: [readArtifact()],
@@ -580,7 +587,7 @@ describe("read_artifact", () => {
     }
   });
 
-  test("T29 a body that was removed from its place is named, with what it was", async () => {
+  test("read_artifact names an artifact whose body was removed from its store, with its former name and size [T29]", async () => {
     const kept = memoryArtifacts();
     const evicting: ArtifactStore = { ...kept, read: async () => undefined };
     const loop = await talk({
@@ -597,11 +604,11 @@ describe("read_artifact", () => {
     });
     const [row] = await kept.list("t");
     expect(seen(answersIn(loop)[1])).toBe(
-      `The artifact "${handleOf(row?.key ?? "")}" ("dump.txt", 9000 bytes) is not kept any more.`,
+      `The artifact "${getArtifactHandle(row?.key ?? "")}" ("dump.txt", 9000 bytes) is not kept any more.`,
     );
   });
 
-  test("what nobody here can redact is not shown, and what is no text is not read", async () => {
+  test("read_artifact withholds an artifact when no tool can redact it, and refuses an artifact that is not text", async () => {
     const store = memoryStore();
     const draft = { name: "log.txt", mimeType: "text/plain", body: planted, redact: false };
     const picture = { name: "a.png", mimeType: "image/png", body: Uint8Array.from([1, 2, 255]) };
@@ -632,7 +639,7 @@ describe("read_artifact", () => {
     for (const wire of later.wires) expect(wire).not.toContain(planted);
   });
 
-  test("arguments that do not fit are told, and nothing is read", async () => {
+  test("read_artifact answers invalid arguments with an error and reads nothing", async () => {
     for (const args of [
       {},
       { artifact: 7 },
@@ -646,10 +653,10 @@ describe("read_artifact", () => {
   });
 });
 
-describe("where artifacts are kept", () => {
+describe("artifact storage", () => {
   const text = `begin ${"m".repeat(20_000)} end`;
 
-  test("T28 D5 a store of artifacts that fails is logged and told, the model sees bounded text, and the turn goes on", async () => {
+  test("a failing artifact store is logged and reported, the model sees truncated text and the turn continues [T28, D5]", async () => {
     const failures: readonly (() => Promise<void>)[] = [
       () => Promise.reject(new Error("bucket is full")),
       () => {
@@ -665,7 +672,12 @@ describe("where artifacts are kept", () => {
       expect(seen(answer)).toMatch(/^begin m+\n\[… \d+ of 20010 bytes are cut here\.\]\nm+ end$/);
       expect(await store.artifacts.list("t")).toEqual([]);
       expect(eventsOf(loop, "tool.artifact_lost")).toMatchObject([
-        { tool: "dump", name: "dump.txt", key: await keyOfBody(encoder.encode(text)), error: "bucket is full" },
+        {
+          tool: "dump",
+          name: "dump.txt",
+          key: await computeArtifactKey(encoder.encode(text)),
+          error: "bucket is full",
+        },
       ]);
       expect(
         loop.world.lines.some(({ level, message }) => level === "warn" && message.includes("could not be kept")),
@@ -673,7 +685,7 @@ describe("where artifacts are kept", () => {
     }
   });
 
-  test("T28 D5 an artifact of the run's store is saved in the write of its outcome, and fails with it", async () => {
+  test("an artifact in the store of the run is committed with the outcome of its tool call and fails with it [T28, D5]", async () => {
     const inner = memoryStore();
     const commits: { readonly effects: readonly string[]; readonly artifacts: number }[] = [];
     let isFull = true;
@@ -715,7 +727,7 @@ describe("where artifacts are kept", () => {
     expect(await peer.artifacts.list("t")).toHaveLength(1);
   });
 
-  test("a place of its own keeps what the store of the run does not get", async () => {
+  test("a separate artifact store receives the artifacts, and the store of the run receives none", async () => {
     const place = memoryArtifacts();
     for (const store of [memoryStore(), "none"] as const) {
       const { kept, answer } = await one(text, { artifacts: place, store });
@@ -725,7 +737,7 @@ describe("where artifacts are kept", () => {
     }
   });
 
-  test("a cancel does not wait for a place that hangs", async () => {
+  test("cancelling a run does not wait for an artifact store that hangs", async () => {
     const hanging: ArtifactStore = { ...memoryArtifacts(), put: () => new Promise(() => undefined) };
     let putting = (): void => undefined;
     const begun = new Promise<void>((resolve) => {
@@ -745,7 +757,7 @@ describe("where artifacts are kept", () => {
     expect(await handle.result).toMatchObject({ status: "cancelled" });
   });
 
-  test("tools read what is kept in their thread", async () => {
+  test("tools can list and read the artifacts of their thread", async () => {
     const store = memoryStore();
     const first = await talk({ store, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
     const key = resultsOf(first)[0]?.artifacts?.[0]?.key ?? "";
@@ -756,7 +768,7 @@ describe("where artifacts are kept", () => {
       effect: "pure",
       run: async (_, { artifacts }) => {
         const [row] = await artifacts.list();
-        return `${row?.name} ${(await artifacts.read(handleOf(row?.key ?? ""))).length} ${row?.key === key}`;
+        return `${row?.name} ${(await artifacts.read(getArtifactHandle(row?.key ?? ""))).length} ${row?.key === key}`;
       },
     });
     const loop = await talk({ store, tools: [count], turns: [[], ["x"], [call("count")], ["ok"]] });

@@ -9,6 +9,7 @@ import {
   defineState,
   defineTool,
   END,
+  inputNode,
   jsonSchemaInput,
   list,
   memoryStore,
@@ -17,7 +18,6 @@ import {
   resume,
   run,
   START,
-  task,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { answersIn, call, textIn, toolLoop } from "../support/tool-loop.ts";
@@ -31,7 +31,7 @@ const seen = z.string().refine(isFree);
 /** Seen when it is used: its function gives a promise and does not look like it. */
 const unseen = z.string().refine((name) => isFree(name));
 
-test("an async refinement or transform is refused where it is defined, with its place", async () => {
+test("an async refinement or transform is refused at definition with its path", async () => {
   const later = (schema: z.ZodType) => z.object({ user: z.object({ names: z.array(schema).optional() }) });
   const State = defineState({ name: z.string() });
   const tool = { name: "add", description: "Adds.", run: () => "added" };
@@ -51,14 +51,14 @@ test("an async refinement or transform is refused where it is defined, with its 
     "the input of the graph": () => defineGraph({ ...graph, input: later(seen) as never }),
     'the input of the task node "one"': () =>
       defineGraph(graph)
-        .nodes({ one: task(seen, () => ({})) })
+        .nodes({ one: inputNode(seen, () => ({})) })
         .edges({ [START]: END, one: END }),
   };
   for (const [place, define] of Object.entries(places))
     expect((await failureOf(define, "async_schema")).message).toContain(`async_schema: ${place}`);
 });
 
-test("a schema that names what is not there yet, or itself, is taken as it is", () => {
+test("a lazy or recursive schema is accepted", () => {
   const tree = z.object({
     name: z.string(),
     get parts() {
@@ -68,7 +68,7 @@ test("a schema that names what is not there yet, or itself, is taken as it is", 
   expect(() => defineState({ tree: tree.optional(), lazy: z.lazy(() => unseen).optional() })).not.toThrow();
 });
 
-test("a schema that makes its parts anew each time it is asked is looked at so far and no further", () => {
+test("the check of a schema that creates its parts anew on each access is bounded", () => {
   let made = 0;
   const branch = (): z.ZodType => {
     made += 1;
@@ -85,7 +85,7 @@ test("a schema that makes its parts anew each time it is asked is looked at so f
   expect(made).toBeLessThan(10_000);
 });
 
-test("a schema of zod 3 that answers later is the mistake of who defined it too, and one that throws is none", () => {
+test("an async schema of zod 3 is reported as a definition error, and a schema that throws is not", () => {
   expect(parseWith(z3.string().refine(isFree), "Ada")).toMatchObject({ isAsync: true });
   expect(parseWith(z3.object({ name: z3.string().transform(isFree) }), { name: "Ada" })).toMatchObject({
     isAsync: true,
@@ -100,7 +100,7 @@ test("a schema of zod 3 that answers later is the mistake of who defined it too,
   expect(thrown).not.toHaveProperty("isAsync");
 });
 
-test("arguments whose schema answers later fail the run and not the model, and are read once the schema is mended", async () => {
+test("an async schema of tool arguments fails the run and is not reported to the model; a resume with a fixed schema reads the arguments", async () => {
   const toolOf = (name: z.ZodType<string>) =>
     defineTool({
       name: "add",
@@ -120,7 +120,7 @@ test("arguments whose schema answers later fail the run and not the model, and a
   expect(answersIn(end).map(textIn)).toEqual(["added Ada"]);
 });
 
-test("a validator of a JSON Schema that answers later is no yes", async () => {
+test("an async validator of a JSON Schema accepts nothing and fails the run", async () => {
   // @ts-expect-error a validator gives issues
   const input = jsonSchemaInput({ type: "object" }, { validator: () => async () => Promise.reject(new Error("no")) });
   let called = 0;
@@ -131,7 +131,7 @@ test("a validator of a JSON Schema that answers later is no yes", async () => {
   expect(() => outputSchema(input).read({})).toThrow("async_schema: the output schema");
 });
 
-test("a validator of a JSON Schema that gives no list of issues is no yes, and no end of the run", async () => {
+test("a JSON Schema validator that returns no list of issues accepts nothing, and its run continues", async () => {
   for (const given of [undefined, true, false]) {
     // @ts-expect-error a validator gives issues
     const input = jsonSchemaInput({ type: "object" }, { validator: () => () => given });
@@ -144,7 +144,7 @@ test("a validator of a JSON Schema that gives no list of issues is no yes, and n
   }
 });
 
-test("a result whose schema answers later is kept as an answer and fails the run: the tool is not called again", async () => {
+test("a tool result with an async output schema is recorded as an answer and fails the run, and the tool is not called again", async () => {
   let called = 0;
   const add = defineTool({
     name: "add",
@@ -163,7 +163,7 @@ test("a result whose schema answers later is kept as an answer and fails the run
   expect(called).toBe(1);
 });
 
-test("what a node writes, what a question shows, an answer and an input fail as the schema's mistake", async () => {
+test("node writes, interrupt payloads, answers and inputs with an async schema fail with an error of the schema", async () => {
   const State = defineState({
     names: list(unseen),
     byName: record(z.object({ name: unseen })),

@@ -2,18 +2,21 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
   type ErrorCode,
+  edit,
   ephemeral,
+  fanOut,
   fork,
   type Graph,
   getState,
   goto,
-  gotos,
+  inputNode,
   isStatewrightError,
   list,
   type MemoryStore,
@@ -28,10 +31,7 @@ import {
   START,
   type StatewrightError,
   send,
-  sends,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript, loose, looseGraph } from "../support/from-javascript.ts";
@@ -83,7 +83,7 @@ function before(edge: unknown, other: unknown, body: unknown = () => undefined):
 }
 
 const nothing = (): undefined => undefined;
-const each = task(z.unknown(), nothing);
+const each = inputNode(z.unknown(), nothing);
 const bad = (body: Body): { readonly run: Body; readonly timeoutMs: number } => ({ run: body, timeoutMs: 1_000 });
 
 const places: Readonly<Record<string, Place>> = {
@@ -149,7 +149,7 @@ const places: Readonly<Record<string, Place>> = {
     graph: (give) =>
       around(
         bad(() =>
-          update((draft: { any?: unknown; n: number }) => {
+          edit((draft: { any?: unknown; n: number }) => {
             draft.any = give();
             draft.n = 2;
           }),
@@ -173,18 +173,18 @@ const places: Readonly<Record<string, Place>> = {
     data: true,
   },
   "the update of a goto": {
-    graph: (give) => before(gotos("other"), nothing, () => goto("other", give())),
+    graph: (give) => before(commandTargets("other"), nothing, () => goto("other", give())),
     good: { n: 2 },
     codes: ["invalid_update", "unknown_channel"],
     takes: ["a symbol as a key"],
   },
   "the target of a goto": {
-    graph: (give) => before(gotos("other"), nothing, () => goto(fromJavaScript<string>(give()))),
+    graph: (give) => before(commandTargets("other"), nothing, () => goto(fromJavaScript<string>(give()))),
     good: "other",
     codes: ["dead_route", "invalid_update"],
   },
   "the input of a send": {
-    graph: (give) => before(gotos("other"), each, () => send("other", give())),
+    graph: (give) => before(commandTargets("other"), each, () => send("other", give())),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     data: true,
@@ -192,7 +192,7 @@ const places: Readonly<Record<string, Place>> = {
   "what sends select": {
     graph: (give) =>
       before(
-        sends("other", () => fromJavaScript<unknown[]>(give())),
+        fanOut("other", () => fromJavaScript<unknown[]>(give())),
         each,
       ),
     good: [1],
@@ -202,7 +202,7 @@ const places: Readonly<Record<string, Place>> = {
   "an item that sends select": {
     graph: (give) =>
       before(
-        sends("other", () => [give()]),
+        fanOut("other", () => [give()]),
         each,
       ),
     good: 1,
@@ -339,38 +339,46 @@ function expectClear(thrown: unknown, codes: readonly ErrorCode[], says: readonl
   return thrown;
 }
 
-describe.each(Object.entries(places))("%s", (_place, { graph, good, codes, says, data, takes = [], ends = "done" }) => {
-  test.each(Object.entries(garbage))("%s", async (name, { make, fate }) => {
-    const fine = takes.includes(name) || (data === true && fate === "kept");
-    for (const store of [memoryStore(), undefined]) {
-      let give: Give = make;
-      const built = graph(() => give());
-      const end = await attempt(built, store);
-      if (fine && (store !== undefined || ends === "done")) {
-        expect(end).toMatchObject({ status: ends });
-        continue;
-      }
-      if (ends === "waiting" && store === undefined) {
-        expectClear(end, ["missing_store", ...codes], ['"bad"']);
-        continue;
-      }
-      const error = expectClear(end, codes, ['"bad"', ...(says === undefined ? [] : [says])]);
-      expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
-      if (store === undefined) continue;
-      // Nothing was applied, the run says that it failed, and goes on when the mistake is mended.
-      expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "failed", error: { code: error.code } }]);
-      expect(await getState(built, { store, thread: "t" })).toMatchObject({ step: 1, state: { n: 1 } });
-      give = () => good;
-      const world = virtualWorld();
-      expect(await ended(resume(built, { store, thread: "t", world }).result, world)).toMatchObject({ status: ends });
-    }
-  });
-});
+describe.each(Object.entries(places))(
+  "%s as a bad value in a graph",
+  (_place, { graph, good, codes, says, data, takes = [], ends = "done" }) => {
+    test.each(Object.entries(garbage))(
+      "a run that is given %s accepts it, or fails with a clear error and resumes after the fix",
+      async (name, { make, fate }) => {
+        const fine = takes.includes(name) || (data === true && fate === "kept");
+        for (const store of [memoryStore(), undefined]) {
+          let give: Give = make;
+          const built = graph(() => give());
+          const end = await attempt(built, store);
+          if (fine && (store !== undefined || ends === "done")) {
+            expect(end).toMatchObject({ status: ends });
+            continue;
+          }
+          if (ends === "waiting" && store === undefined) {
+            expectClear(end, ["missing_store", ...codes], ['"bad"']);
+            continue;
+          }
+          const error = expectClear(end, codes, ['"bad"', ...(says === undefined ? [] : [says])]);
+          expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
+          if (store === undefined) continue;
+          // Nothing was applied, the run says that it failed, and goes on when the mistake is mended.
+          expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "failed", error: { code: error.code } }]);
+          expect(await getState(built, { store, thread: "t" })).toMatchObject({ step: 1, state: { n: 1 } });
+          give = () => good;
+          const world = virtualWorld();
+          expect(await ended(resume(built, { store, thread: "t", world }).result, world)).toMatchObject({
+            status: ends,
+          });
+        }
+      },
+    );
+  },
+);
 
 test.each([
   ["the return of a body", (give: Give) => around(bad(() => give()))],
   ["the result of a step", (give: Give) => around(bad(async (_, { step }) => ({ any: await step("look", give) })))],
-])("%s that is a thenable which never settles ends with the time limit of the node", async (_place, graph) => {
+])("%s that is a thenable which never settles ends with the timeout of the node", async (_place, graph) => {
   for (const store of [memoryStore(), undefined])
     expectClear(await attempt(graph(forever), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
 });
@@ -380,10 +388,10 @@ test.each([
   ["a function", () => () => 1],
   ["a symbol", () => Symbol("s")],
   ["an instance of a class", () => new URL("https://one.example")],
-])("a recipe that changes nothing and returns %s is refused: it would be lost", async (_name, give) => {
+])("a recipe that changes nothing and returns %s is refused", async (_name, give) => {
   const error = await failureOf(
     run(
-      around(() => update(() => fromJavaScript(give()))),
+      around(() => edit(() => fromJavaScript(give()))),
       {},
     ).result,
     "invalid_update",
@@ -391,7 +399,7 @@ test.each([
   expect(error.message).toContain("Change the draft");
 });
 
-test("a recipe may be an expression: the value of an assignment, a push or a delete is not taken for a state", async () => {
+test("a recipe may be an expression: the value of an assignment, a push or a splice is not used as state", async () => {
   const Doc = defineState({ n: z.number().default(0), tags: z.array(z.string()).default(["old"]) });
   for (const recipe of [
     (draft: { n: number }) => (draft.n = 2),
@@ -400,13 +408,13 @@ test("a recipe may be an expression: the value of an assignment, a push or a del
     (draft: { tags: string[] }) => draft.tags.sort(),
   ]) {
     const graph = defineGraph({ name: "g", state: Doc })
-      .nodes({ bad: () => update(fromJavaScript<() => void>(recipe)) })
+      .nodes({ bad: () => edit(fromJavaScript<() => void>(recipe)) })
       .edges({ [START]: "bad", bad: END });
     expect((await run(graph, {}).result).status).toBe("done");
   }
 });
 
-test("values that the codec knows come back unharmed, also from a store", async () => {
+test("values that the codec supports are equal after a save and a load", async () => {
   const values = { big: 10n, nan: Number.NaN, when: new Date(5), map: new Map([[1, "one"]]), lone: "\ud800" };
   const store = memoryStore();
   const graph = around(() => ({ any: values }));
@@ -414,19 +422,19 @@ test("values that the codec knows come back unharmed, also from a store", async 
   expect(fromJavaScript<{ any: unknown }>((await getState(graph, { store, thread: "t" })).state).any).toEqual(values);
 });
 
-test("own keys __proto__ and constructor are data and pollute nothing", async () => {
+test("own keys __proto__ and constructor are data and pollute no prototype", async () => {
   const graph = around(() => ({ any: JSON.parse('{"__proto__":{"polluted":1}}') }));
   const { state } = await run(graph, {}).result;
   expect(Object.keys(fromJavaScript<{ any: object }>(state).any)).toEqual(["__proto__"]);
   expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
 });
 
-describe("what a caller gives", () => {
+describe("values given by a caller", () => {
   const graph = around(() => ({ n: 2 }));
   const wanting = around(() => ({ n: 2 }), { context: defineContext({ user: z.string() }) });
   const refusals = Object.entries(garbage).filter(([, { fate }]) => fate === "refused");
 
-  test.each(refusals)("%s as a channel of the input is refused before anything is saved", async (name, { make }) => {
+  test.each(refusals)("%s as a channel of the input is refused before a write to the store", async (name, { make }) => {
     for (const store of [memoryStore(), undefined]) {
       const error = expectClear(
         await failureOf(loose(run)(graph, { thread: "t", input: { any: make() }, ...(store && { store }) }).result),
@@ -438,23 +446,29 @@ describe("what a caller gives", () => {
     }
   });
 
-  test.each(Object.entries(garbage))("%s as the whole input", async (name, { make }) => {
-    // An object of symbols alone names no channel.
-    if (name === "a symbol as a key") return;
-    const store = memoryStore();
-    const error = await failureOf(loose(run)(graph, { thread: "t", store, input: make() }).result);
-    expectClear(error, ["invalid_input"], ['the input of graph "g"']);
-    expect(await store.thread("t")).toBeUndefined();
-  });
+  test.each(Object.entries(garbage))(
+    "%s as the input of a run is refused before a write to the store",
+    async (name, { make }) => {
+      // An object of symbols alone names no channel.
+      if (name === "a symbol as a key") return;
+      const store = memoryStore();
+      const error = await failureOf(loose(run)(graph, { thread: "t", store, input: make() }).result);
+      expectClear(error, ["invalid_input"], ['the input of graph "g"']);
+      expect(await store.thread("t")).toBeUndefined();
+    },
+  );
 
-  test.each(Object.entries(garbage))("%s as the context", async (_name, { make }) => {
-    const store = memoryStore();
-    const error = await failureOf(loose(run)(wanting, { thread: "t", store, context: make() }).result);
-    expectClear(error, ["invalid_context"], ['the context of graph "g"']);
-    expect(await store.thread("t")).toBeUndefined();
-  });
+  test.each(Object.entries(garbage))(
+    "%s as the context of a run is refused before a write to the store",
+    async (_name, { make }) => {
+      const store = memoryStore();
+      const error = await failureOf(loose(run)(wanting, { thread: "t", store, context: make() }).result);
+      expectClear(error, ["invalid_context"], ['the context of graph "g"']);
+      expect(await store.thread("t")).toBeUndefined();
+    },
+  );
 
-  test.each(refusals)("%s as the update of a fork makes no branch", async (name, { make }) => {
+  test.each(refusals)("%s as the update of a fork is refused and creates no branch", async (name, { make }) => {
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
     const at = (await store.head("t"))?.id ?? 0;
@@ -465,7 +479,7 @@ describe("what a caller gives", () => {
     }
   });
 
-  test.each(refusals)("%s as an answer leaves the question open", async (name, { make }) => {
+  test.each(refusals)("%s as an answer is refused and the interrupt stays open", async (name, { make }) => {
     const asking = around(
       bad(async (_, { interrupt }) => ({ any: await interrupt("ask"), n: 2 })),
       {
@@ -484,7 +498,7 @@ describe("what a caller gives", () => {
   });
 });
 
-test("answers without keys: one open question is told in the singular, two in the plural", async () => {
+test("answers given without keys are refused with the number of open interrupts, in the singular and in the plural", async () => {
   for (const [keys, said] of [
     [["a"], "1 question is open"],
     [["a", "b"], "2 questions are open"],
@@ -506,22 +520,25 @@ test.each([
   ["a list", (state: { tags: string[] }) => state.tags.push("x")],
   ["an object", (state: { tags: string[] }) => delete fromJavaScript<Record<string, unknown>>(state)["tags"]],
   ["a map", (state: { when: Map<string, number> }) => state.when.set("x", 1)],
-])("a write to %s of the state says that it is read-only and what to do instead", async (_name, write) => {
-  const Doc = defineState({
-    tags: z.array(z.string()).default([]),
-    when: z.map(z.string(), z.number()).default(new Map()),
-  });
-  const graph = defineGraph({ name: "g", state: Doc })
-    .nodes({ bad: (state) => fromJavaScript<undefined>(write(fromJavaScript(state))) })
-    .edges({ [START]: "bad", bad: END });
-  const error = await failureOf(run(graph, {}).result, "node_failed");
-  expect(error.message).toContain("State is read-only: return the change, or use update((draft) => …)");
-});
+])(
+  "a write to %s of the state fails with an error that says the state is read-only and how to change it",
+  async (_name, write) => {
+    const Doc = defineState({
+      tags: z.array(z.string()).default([]),
+      when: z.map(z.string(), z.number()).default(new Map()),
+    });
+    const graph = defineGraph({ name: "g", state: Doc })
+      .nodes({ bad: (state) => fromJavaScript<undefined>(write(fromJavaScript(state))) })
+      .edges({ [START]: "bad", bad: END });
+    const error = await failureOf(run(graph, {}).result, "node_failed");
+    expect(error.message).toContain("State is read-only: return the change, or use update((draft) => …)");
+  },
+);
 
-test("two tasks of one node that write one channel are told as two tasks of it", async () => {
+test("two tasks of one node that write one channel are reported as two tasks of that node", async () => {
   const graph = defineGraph({ name: "g", state: defineState({ x: z.number().default(0) }) })
-    .nodes({ w: task(z.number(), (_state, { input }) => ({ x: input })) })
-    .edges({ [START]: sends("w", () => [1, 2]), w: END });
+    .nodes({ w: inputNode(z.number(), (_state, { input }) => ({ x: input })) })
+    .edges({ [START]: fanOut("w", () => [1, 2]), w: END });
   const error = await failureOf(run(graph, {}).result, "channel_conflict");
   expect(error.message).toContain('2 tasks of "w" wrote the channel "x"');
 });
@@ -532,14 +549,14 @@ test.each([
   ["step", (runtime: NodeRuntime) => runtime.step("pay", () => 1, fromJavaScript({ effect: "twice" })), '"twice"'],
   ["step", (runtime: NodeRuntime) => runtime.step("pay", fromJavaScript(7)), "7"],
   ["model", (runtime: NodeRuntime) => runtime.model(fromJavaScript({ model: "gpt", request: {} })), '"gpt"'],
-])("an option of %s that it does not have is not lost in silence", async (_name, call, said) => {
+])("an invalid option or argument of %s is refused with an error that names it", async (_name, call, said) => {
   const graph = around((_: unknown, runtime: NodeRuntime) => call(runtime), { interrupts: { ask: z.boolean() } });
   const error = await failureOf(run(graph, { store: memoryStore(), thread: "t" }).result, "invalid_option");
   expect(error.message).toContain(said);
   expect(error.place).toMatchObject({ node: "bad" });
 });
 
-describe("what a tool hands over", () => {
+describe("values returned by a tool", () => {
   const call = { type: "call", id: "c1", name: "look", args: {} } as const;
   const asking = { role: "assistant", id: "a1", content: [call], finish: "calls" } as const;
   type Look = (args: unknown, runtime: { readonly update?: ((partial: never) => void) | undefined }) => unknown;
@@ -583,12 +600,12 @@ describe("what a tool hands over", () => {
     "a block of its content": (given) => ({ content: [{ type: "json", value: given }] }),
   };
 
-  describe.each(Object.entries(handed))("%s", (_place, hand) => {
+  describe.each(Object.entries(handed))("%s as a bad value in a tool", (_place, hand) => {
     // JSON, which the model reads, has no word for a symbol as a key.
     const refusals = Object.entries(garbage).filter(
       ([name, { fate }]) => fate === "refused" && name !== "a symbol as a key",
     );
-    test.each(refusals)("%s", async (name, { make }) => {
+    test.each(refusals)("a tool that hands over %s gets a clear error answer", async (name, { make }) => {
       for (const stored of [true, false]) {
         const { answer, text } = await answerOf(() => hand(make()), stored);
         expect(answer.isError, `${name}: ${text}`).toBe(true);
@@ -598,17 +615,20 @@ describe("what a tool hands over", () => {
     });
   });
 
-  test("a thenable that never settles ends with the tool's time limit", async () => {
+  test("a tool that returns a thenable which never settles ends with its timeout", async () => {
     for (const stored of [true, false]) expect((await answerOf(forever, stored)).text).toContain("Timed out");
   });
 
-  test.each(Object.entries(garbage))("%s as a partial result harms nothing", async (_name, { make }) => {
-    const look: Look = (_args, { update: show }) => {
-      show?.(fromJavaScript<never>(make()));
-      return "looked";
-    };
-    expect((await answerOf(look, true)).text).toContain("looked");
-  });
+  test.each(Object.entries(garbage))(
+    "%s as a partial result of a tool does not harm the tool call",
+    async (_name, { make }) => {
+      const look: Look = (_args, { update: show }) => {
+        show?.(fromJavaScript<never>(make()));
+        return "looked";
+      };
+      expect((await answerOf(look, true)).text).toContain("looked");
+    },
+  );
 
   test("text as a partial result is shown as content", async () => {
     const look: Look = (_args, { update: show }) => show?.(fromJavaScript<never>("half"));

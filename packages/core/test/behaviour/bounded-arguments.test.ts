@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { argumentBounds, type Bounds, unfitData } from "../../src/base/bounds.ts";
+import { argumentBounds, type Bounds, findInvalidData } from "../../src/base/bounds.ts";
 import { defineTool, type Json, modify } from "../../src/index.ts";
 import { answersIn, call, type DeskTool, eventsOf, rawCall, resultsOf, talk, textIn } from "../support/tool-loop.ts";
 
@@ -38,8 +38,8 @@ const hostile: Readonly<Record<string, Json>> = {
   prototype: { prototype: 1 },
 };
 
-describe("arguments that hold more than is taken from outside", () => {
-  test("R15 more than a mebibyte, 64 levels or 100,000 parts are answered under their own id, never run, not kept and not sent on", async () => {
+describe("tool arguments over the bounds", () => {
+  test("arguments over 1 MiB, 64 levels or 100,000 parts are answered under their call id, not run, not stored and not resent [R15]", async () => {
     for (const [what, [args, said]] of Object.entries(tooMuch)) {
       const { tool, reached } = open();
       const done = await talk({
@@ -57,7 +57,7 @@ describe("arguments that hold more than is taken from outside", () => {
     }
   });
 
-  test("R15 what is just within the bounds is taken", async () => {
+  test("arguments just within the bounds are accepted [R15]", async () => {
     for (const args of [
       { note: "x".repeat(2 ** 20 - 4) },
       nested(64),
@@ -69,7 +69,7 @@ describe("arguments that hold more than is taken from outside", () => {
     }
   });
 
-  test("R15 arguments that a hook puts in place are held to the same, and text that is no JSON is not kept either", async () => {
+  test("arguments replaced by a hook obey the same bounds, and oversized malformed JSON is not stored [R15]", async () => {
     const { tool, reached } = open();
     const swap = { name: "swap", beforeTool: () => modify(nested(65)) };
     const done = await talk({
@@ -83,7 +83,7 @@ describe("arguments that hold more than is taken from outside", () => {
     expect((done.wires[1] ?? "").length).toBeLessThan(5_000);
   });
 
-  test("R5 keys that lead to a prototype are refused at any depth, whatever the schema allows, and change nothing", async () => {
+  test("argument keys that lead to a prototype are refused at any depth under any schema and change no prototype [R5]", async () => {
     for (const [what, args] of Object.entries(hostile)) {
       const { tool, reached } = open();
       const done = await talk({ tools: [tool], turns: [[call("act", args)], ["sorry"]] });
@@ -100,7 +100,7 @@ describe("arguments that hold more than is taken from outside", () => {
     expect(answersIn(unknown).map(({ isError }) => isError)).toEqual(names.map(() => true));
   });
 
-  test("a long list of faults, and long words in it, are told in a few lines", async () => {
+  test("a long list of argument issues with long keys is reported in a bounded text", async () => {
     const tool = defineTool({
       name: "act",
       description: "Acts.",
@@ -119,23 +119,25 @@ describe("arguments that hold more than is taken from outside", () => {
   });
 });
 
-describe("bounds", () => {
-  test("bytes are those of UTF-8, and the walk ends where it is known", () => {
+describe("data bounds", () => {
+  test("the size of data is counted in UTF-8 bytes, and the walk stops as soon as a bound is exceeded", () => {
     const bounds: Bounds = { ...argumentBounds, text: 10 };
     for (const text of ["0123456789", "01234567é", "0123456字", "012345😀"]) {
-      expect(unfitData({ "": text }, bounds)).toBeUndefined();
-      expect(unfitData({ "": `${text}x` }, bounds)?.why).toBe("bounds");
+      expect(findInvalidData({ "": text }, bounds)).toBeUndefined();
+      expect(findInvalidData({ "": `${text}x` }, bounds)?.reason).toBe("bounds");
     }
     const list = new Proxy([] as unknown[], {
       get: (target, name) => (name === "length" ? 1e9 : Reflect.get(target, name)),
     });
-    expect(unfitData(list, bounds)?.text).toMatch(/parts/);
+    expect(findInvalidData(list, bounds)?.text).toMatch(/parts/);
   });
 
-  test("a value too large counts before a key that is not allowed, and a circle ends at its depth", () => {
-    expect(unfitData({ constructor: 1, note: "x".repeat(100) }, { ...argumentBounds, text: 50 })?.why).toBe("bounds");
+  test("an exceeded bound is reported before a forbidden key, and the walk of a cycle ends at the depth limit", () => {
+    expect(findInvalidData({ constructor: 1, note: "x".repeat(100) }, { ...argumentBounds, text: 50 })?.reason).toBe(
+      "bounds",
+    );
     const round: Record<string, unknown> = {};
     Object.assign(round, { one: round, two: round });
-    expect(unfitData(round, argumentBounds)?.text).toMatch(/64 levels/);
+    expect(findInvalidData(round, argumentBounds)?.text).toMatch(/64 levels/);
   });
 });

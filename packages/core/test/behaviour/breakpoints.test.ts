@@ -5,8 +5,8 @@ import {
   defineState,
   END,
   fork,
+  getHistory,
   getState,
-  history,
   list,
   listRuns,
   memoryStore,
@@ -27,7 +27,7 @@ const loop = defineGraph({ name: "loop", state: Log })
   .edges({ [START]: "a", a: "b", b: route(["a", END], (state) => (state.log.length < 6 ? "a" : END)) });
 
 describe("breakpoints", () => {
-  test("E33 before a node: the run pauses, says where, and a resume without an answer goes on", async () => {
+  test("a breakpoint before a node pauses the run and names the node, and a resume without an answer continues [E33]", async () => {
     const store = memoryStore();
     const breakpoints = { before: ["b"] } as const;
     const handle = run(line, { store, thread: "t", breakpoints });
@@ -51,7 +51,7 @@ describe("breakpoints", () => {
     expect(going).toMatchObject({ status: "done", state: { log: ["a", "b", "c"] } });
   });
 
-  test("E33 after a node: its result is saved, and one pause stands for both sides of the boundary", async () => {
+  test("a breakpoint after a node saves its result, and breakpoints on both sides of one boundary pause the run once [E33]", async () => {
     const store = memoryStore();
     const breakpoints = { after: ["a", "b"], before: ["b"] } as const;
     const first = await run(line, { store, thread: "t", breakpoints }).result;
@@ -69,10 +69,10 @@ describe("breakpoints", () => {
     expect((await resume(line, { store, thread: "t", breakpoints }).result).status).toBe("done");
   });
 
-  test("E33 in a loop it pauses each time round, and leaves the same history as a run without any", async () => {
+  test("a breakpoint in a loop pauses each iteration and leaves the same history as a run without breakpoints [E33]", async () => {
     const entries = async (store: ReturnType<typeof memoryStore>) => {
       const found: unknown[] = [];
-      for await (const { step, nodes, next, changes } of history(loop, { store, thread: "t" }))
+      for await (const { step, nodes, next, changes } of getHistory(loop, { store, thread: "t" }))
         found.push({ step, nodes, next, changes });
       return found;
     };
@@ -90,7 +90,7 @@ describe("breakpoints", () => {
     expect(await entries(paused)).toEqual(await entries(whole));
   });
 
-  test("E33 a step limit counts the same, and a pause may be looked at, forked and gone on from", async () => {
+  test("a run paused at a breakpoint can be inspected, forked and resumed, and its step limit counts as usual [E33]", async () => {
     const store = memoryStore();
     await run(loop, { store, thread: "t", breakpoints: { after: ["b"] } }).result;
     const { checkpointId } = await getState(loop, { store, thread: "t" });
@@ -109,19 +109,19 @@ describe("breakpoints", () => {
     expect(error.place).toMatchObject({ thread: "t" });
   });
 
-  test("after the last node there is nothing to pause for: the run is done", async () => {
+  test("a breakpoint after the last node does not pause: the run is done", async () => {
     const store = memoryStore();
     expect((await run(line, { store, breakpoints: { after: ["c"] } }).result).status).toBe("done");
   });
 
-  test("a run that ends beside its breakpoints tells of none", async () => {
+  test("a run with empty breakpoint lists completes without a pause event", async () => {
     const handle = run(line, { store: memoryStore(), breakpoints: { before: [], after: [] } });
     const events = eventsOf(handle);
     expect((await handle.result).status).toBe("done");
     expect(only(events, "run.paused")).toEqual([]);
   });
 
-  test("a node that is not there, and a run without a store, are refused before anything is saved", async () => {
+  test("a breakpoint at an unknown node, or in a run without a store, is refused before a write to the store", async () => {
     const store = memoryStore();
     const wrong = await failureOf(
       run(line, { store, thread: "t", breakpoints: { before: ["z" as "a"] } }).result,

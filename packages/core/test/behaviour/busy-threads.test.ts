@@ -8,11 +8,14 @@ import {
   defineMiddleware,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  fanOut,
   fork,
+  getHistory,
+  getMessageText,
   getState,
-  history,
+  inputNode,
   interruptFor,
   list,
   listRuns,
@@ -20,7 +23,7 @@ import {
   memoryStore,
   messages,
   type OnBusy,
-  prune,
+  pruneThread,
   type RunEvent,
   type RunOptions,
   type RunRow,
@@ -28,11 +31,8 @@ import {
   run,
   START,
   type Store,
-  sends,
   steer,
   systemWorld,
-  task,
-  textOf,
   toolNode,
   updateState,
 } from "../../src/index.ts";
@@ -119,8 +119,8 @@ async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typ
   ];
 }
 
-describe("a thread that is busy", () => {
-  test("E27 refuses a new input by default, whatever its last run is at, and nothing is changed", async () => {
+describe("busy thread", () => {
+  test("a busy thread refuses a new input by default in every state of its last run and changes nothing [E27]", async () => {
     for (const [name, { start, graph }, store] of await busyThreads()) {
       const before = [await listRuns(store), (await getState(graph, { store, thread: "t" })).checkpointId];
       expect((await failureOf(start(store, "new").result)).code, name).toBe("thread_busy");
@@ -130,7 +130,7 @@ describe("a thread that is busy", () => {
     }
   });
 
-  test("E27 refuses a bad input at once, also where a good one would be queued", async () => {
+  test("a busy thread refuses an invalid input at once with onBusy enqueue [E27]", async () => {
     for (const [name, { graph, world }, store] of await busyThreads()) {
       const bad = { word: 7 } as never;
       const refusal = failureOf(run(graph, { store, world, thread: "t", input: bad, onBusy: "enqueue" }).result);
@@ -139,7 +139,7 @@ describe("a thread that is busy", () => {
     }
   });
 
-  test("an option that cannot be meant is refused", async () => {
+  test("an invalid onBusy, metadata or key option is refused", async () => {
     const { start } = wordy();
     const store = memoryStore();
     expect((await failureOf(() => start(store, "a", { onBusy: "wait" as OnBusy }))).code).toBe("invalid_option");
@@ -150,8 +150,8 @@ describe("a thread that is busy", () => {
   });
 });
 
-describe("E27 enqueue", () => {
-  test("E27 an input stands behind the run at work, begins when that is done, and its handle gives its own end", async () => {
+describe("onBusy enqueue [E27]", () => {
+  test("an enqueued input starts when the active run is done, and its handle returns its own result [E27]", async () => {
     const { world, begun, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow a");
@@ -180,7 +180,7 @@ describe("E27 enqueue", () => {
     expect(brief(await listRuns(store))).toEqual([["done"], ["done"], ["done"]]);
   });
 
-  test("E27 an input behind a run that waits, is paused, failed or crashed begins when a resume has brought that to its end", async () => {
+  test("an input enqueued after a waiting, paused, failed or crashed run starts when a resume has completed that run [E27]", async () => {
     for (const [name, { graph, world, open, start, log }, store] of await busyThreads()) {
       if (name.startsWith("running")) continue;
       const queued = await start(store, "next", { onBusy: "enqueue" }).result;
@@ -200,7 +200,7 @@ describe("E27 enqueue", () => {
     }
   });
 
-  test("E27 an input from another process is queued, and the process that ends the run takes it up", async () => {
+  test("an input from another process is enqueued, and the process that completes the active run starts it [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -215,7 +215,7 @@ describe("E27 enqueue", () => {
     expect(await log(store)).toEqual(["slow 1", "slow 2", "other 1", "other 2"]);
   });
 
-  test("E27 what stood behind a run whose process died in between begins with the next run or resume of the thread", async () => {
+  test("an input whose process died before starting it starts with the next run or resume of the thread [E27]", async () => {
     for (const next of ["run", "resume"] as const) {
       const { graph, world, open, start, log } = wordy();
       const store = memoryStore();
@@ -238,7 +238,7 @@ describe("E27 enqueue", () => {
     }
   });
 
-  test("who waits behind an input that cannot be begun is told that it is queued", async () => {
+  test("an input behind an input that cannot be started returns the status queued", async () => {
     const { graph } = wordy();
     const memory = memoryStore();
     const at = { thread: "t" } as const;
@@ -251,7 +251,7 @@ describe("E27 enqueue", () => {
     expect((await next.result).status).toBe("queued");
   });
 
-  test("E27 a queued input is cancelled: it leaves the queue, and the others go on", async () => {
+  test("a cancelled input leaves the queue and the other queued inputs run [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -266,7 +266,7 @@ describe("E27 enqueue", () => {
     expect(brief(await listRuns(store))).toEqual([["done"], ["cancelled", "not needed"], ["done"]]);
   });
 
-  test("E27 an input that is queued in another process can be cancelled where it came from", async () => {
+  test("an input enqueued in another process can be cancelled through the handle that enqueued it [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -281,7 +281,7 @@ describe("E27 enqueue", () => {
     expect(await log(store)).toEqual(["slow 1", "slow 2"]);
   });
 
-  test("an input on one branch does not wait for a run on another that rests", async () => {
+  test("an input on one branch does not wait for a suspended run on another branch", async () => {
     const { graph, world, start } = wordy();
     const store = memoryStore();
     await start(store, "a").result;
@@ -294,8 +294,8 @@ describe("E27 enqueue", () => {
   });
 });
 
-describe("a key", () => {
-  test("E27 a run that is asked for twice under one key runs once: at work, done, waiting, failed, queued, and cancelled", async () => {
+describe("idempotency key of a run", () => {
+  test("a run started twice under one key runs once, in every status: running, done, waiting, failed, queued and cancelled [E27]", async () => {
     const { world, begun, open, start } = wordy();
     const store = memoryStore();
     const first = start(store, "slow", { key: "k" });
@@ -328,7 +328,7 @@ describe("a key", () => {
     expect(begun).toEqual(["slow", "q", "ask"]);
   });
 
-  test("a run that failed under a key fails again with its error, and one whose process died goes on", async () => {
+  test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {
     const { world, begun, open, start } = wordy();
     const store = memoryStore();
     const error = await failureOf(start(store, "fail", { key: "f" }).result, "node_failed");
@@ -348,7 +348,7 @@ describe("a key", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a run that a dead process left in the queue is taken up when it is asked for again, where its turn has come", async () => {
+  test("a run left in the queue by a dead process starts when its key is requested again and its turn has come", async () => {
     for (const onBusy of ["enqueue", "interrupt", "rollback"] as const) {
       const { world, open, start, log } = wordy();
       const store = memoryStore();
@@ -373,7 +373,7 @@ describe("a key", () => {
     }
   });
 
-  test("asked for again behind a run that rests, a run says that it is queued, waits here where that run is at work, and is cancelled by its handle", async () => {
+  test("a repeated start of a queued run reports queued, waits when the active run is in this process, and can be cancelled by its handle", async () => {
     const { graph, world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -398,7 +398,7 @@ describe("a key", () => {
     expect(await start(store, "last", { key: "last" }).result).toMatchObject({ status: "done", run: behind.run });
   });
 
-  test("of two processes that start a run under one key at the same moment one runs it", async () => {
+  test("two processes that start a run under one key at the same moment execute the run once", async () => {
     for (let round = 0; round < 20; round++) {
       const { begun, start } = wordy();
       const store = memoryStore();
@@ -409,14 +409,14 @@ describe("a key", () => {
     }
   });
 
-  test("a key needs a store", async () => {
+  test("a run with a key requires a store", async () => {
     const { graph } = wordy();
     expect((await failureOf(() => run(graph, { key: "k" }))).code).toBe("missing_store");
   });
 });
 
-describe("E27 interrupt", () => {
-  test("E27 a run at work here stops at the next boundary, what finished is kept, and the new input begins", async () => {
+describe("onBusy interrupt [E27]", () => {
+  test("a run in this process stops at the next boundary, keeps completed results, and the new input starts [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -432,7 +432,7 @@ describe("E27 interrupt", () => {
     expect(brief(await listRuns(store))).toEqual([["done"], ["cancelled", "interrupted by a new input"]]);
   });
 
-  test("E27 a run at work in another process sees at its next commit that it is to stop, and takes up the new input", async () => {
+  test("a run in another process stops at its next commit, and that process starts the new input [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -444,7 +444,7 @@ describe("E27 interrupt", () => {
     expect(await log(store)).toEqual(["slow 1", "new 1", "new 2"]);
   });
 
-  test("E27 a run that waits, is paused, failed or crashed ends, and the new input begins at once", async () => {
+  test("a waiting, paused, failed or crashed run ends, and the new input starts at once [E27]", async () => {
     for (const [name, { graph, world, start, log }, store] of await busyThreads()) {
       if (name.startsWith("running")) continue;
       const next = start(store, "new", { onBusy: "interrupt" });
@@ -463,7 +463,7 @@ describe("E27 interrupt", () => {
       expect((await log(store)).slice(-2), name).toEqual(["new 1", "new 2"]);
       expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "interrupted by a new input"]]);
       const steps = [];
-      for await (const { source } of history(graph, { store, thread: "t" })) steps.push(source);
+      for await (const { source } of getHistory(graph, { store, thread: "t" })) steps.push(source);
       expect(steps.slice(0, 4), name).toEqual(["step", "step", "input", "interrupt"]);
       if (name === "waiting") {
         const late = await failureOf(resume(graph, { store, world, thread: "t", answers: { ok: true } }).result);
@@ -475,7 +475,7 @@ describe("E27 interrupt", () => {
     }
   });
 
-  test("E27 inputs that were queued before come first", async () => {
+  test("inputs enqueued earlier start before the interrupting input [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
@@ -488,7 +488,7 @@ describe("E27 interrupt", () => {
     expect(await log(store)).toEqual(["slow 1", "b 1", "b 2", "c 1", "c 2"]);
   });
 
-  test("E27 the transcript stays whole: recorded results are kept, and open calls are answered with the reason", async () => {
+  test("an interrupted run keeps recorded tool results and answers its pending tool calls with the reason [E27]", async () => {
     const ran: string[] = [];
     const tool = (name: string) =>
       defineTool({
@@ -549,18 +549,18 @@ describe("E27 interrupt", () => {
     expect(state.notes).toEqual(["noted", "noted"]);
   });
 
-  test("E27 what parallel tasks finished beside a question is folded into the state", async () => {
+  test("results of parallel tasks that completed next to an open interrupt are folded into the state of the interrupted run [E27]", async () => {
     const graph = defineGraph({ name: "fan", state: Log, interrupts: { ok: z.boolean() } })
       .nodes({
         plan: () => undefined,
-        each: task(z.string(), async (_state, { input, interrupt }) => {
+        each: inputNode(z.string(), async (_state, { input, interrupt }) => {
           if (input === "ask") await interrupt("ok");
           return { log: [input] };
         }),
       })
       .edges({
         [START]: "plan",
-        plan: sends("each", ({ word }) => (word === "" ? ["a", "ask", "b"] : [word])),
+        plan: fanOut("each", ({ word }) => (word === "" ? ["a", "ask", "b"] : [word])),
         each: END,
       });
     const store = memoryStore();
@@ -570,8 +570,8 @@ describe("E27 interrupt", () => {
   });
 });
 
-describe("E27 rollback", () => {
-  test("E27 the state goes back to what it was before the run, by a checkpoint that says so, and the new input begins", async () => {
+describe("onBusy rollback [E27]", () => {
+  test("a rollback restores the state before the run with a checkpoint marked as such, and the new input starts [E27]", async () => {
     for (const [name, { graph, world, open, start, log }, store] of await busyThreads()) {
       if (name === "running elsewhere") continue;
       const next = start(store, "new", { onBusy: "rollback" });
@@ -584,7 +584,7 @@ describe("E27 rollback", () => {
       expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "taken back for a new input"]]);
       expect(await log(store), name).toEqual(["new 1", "new 2"]);
       const steps = [];
-      for await (const step of history(graph, { store, thread: "t" })) steps.push(step);
+      for await (const step of getHistory(graph, { store, thread: "t" })) steps.push(step);
       expect(steps.map(({ source }) => source).slice(0, 4), name).toEqual(["step", "step", "input", "rollback"]);
       expect(
         Object.values(steps[3]?.changes ?? {}).map((delta) => delta?.kind),
@@ -593,7 +593,7 @@ describe("E27 rollback", () => {
     }
   });
 
-  test("what the run had taken in from its inbox is not lost: it waits again, and the next run takes each letter once", async () => {
+  test("a rollback returns consumed inbox messages to the inbox, and the next run takes each message once", async () => {
     const State = defineState({ messages: messages(), word: z.string().default("") });
     const graph = defineGraph({ name: "told", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
@@ -605,7 +605,7 @@ describe("E27 rollback", () => {
       })
       .edges({ [START]: "first", first: "second", second: END });
     const saidIn = ({ messages: all }: { readonly messages: readonly Message[] }): readonly string[] =>
-      all.flatMap((message) => (message.role === "user" ? [textOf(message)] : []));
+      all.flatMap((message) => (message.role === "user" ? [getMessageText(message)] : []));
     for (const word of ["ask", "fail"]) {
       const store = memoryStore();
       const at = { store, thread: "t" };
@@ -626,15 +626,15 @@ describe("E27 rollback", () => {
       const next = await run(graph, { ...at, input: { word: "new" }, onBusy: "rollback" }).result;
       expect(saidIn(next.state), word).toEqual(["before the run", "to the run"]);
       // What nobody takes in goes on waiting, and nothing is left of what was.
-      const { lines } = await store.image("t");
+      const { namespaces } = await store.exportThread("t");
       expect(
-        lines.flatMap(({ letters }) => letters.map(({ kind, taken }) => [kind, taken])),
+        namespaces.flatMap(({ inbox }) => inbox.map(({ kind, taken }) => [kind, taken])),
         word,
       ).toEqual([["followUp", undefined]]);
     }
   });
 
-  test("E27 only the last run is taken back; a channel that it was the first to set is unset again", async () => {
+  test("a rollback reverts the last run only and unsets a channel that this run was the first to set [E27]", async () => {
     const State = defineState({ topic: z.string(), extra: z.string().optional(), log: list(z.string()) });
     const graph = defineGraph({ name: "layers", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
@@ -666,7 +666,7 @@ describe("E27 rollback", () => {
     expect((await store.effects("t", "main")).filter(({ effect }) => effect === "once").length).toBeGreaterThan(2);
   });
 
-  test("E27 a run that began with a resume, of a fork or after an update, is taken back to where it began", async () => {
+  test("a rollback of a run that started with a resume, on a fork or after an update returns to the state where it started [E27]", async () => {
     const graph = defineGraph({ name: "forked", state: Log, interrupts: { ok: z.boolean() } })
       .nodes({
         one: ({ word }) => ({ log: [`${word} 1`] }),
@@ -681,7 +681,7 @@ describe("E27 rollback", () => {
     await fork(graph, { store, thread: "t", at: 2, name: "b" });
     const branch = { store, thread: "t", branch: "b" } as const;
     expect((await resume(graph, branch).result).state.log).toEqual(["old 1", "old 2"]);
-    await prune(store, { thread: "t", keepLast: 1 });
+    await pruneThread(store, { thread: "t", keepLast: 1 });
     const next = await run(graph, { ...branch, input: { word: "new" }, onBusy: "rollback" }).result;
     expect(next.state.log).toEqual(["old 1", "new 1", "new 2"]);
     // An input in the middle of a run begins no other one.
@@ -690,7 +690,7 @@ describe("E27 rollback", () => {
     expect(last.state.log).toEqual(["new 1", "new 2"]);
   });
 
-  test("E27 a run is ended for an input in its queue also when the process that put it there died, and the run is resumed", async () => {
+  test("a resume ends the run for a queued interrupt or rollback input whose process has died [E27]", async () => {
     for (const [onBusy, log] of [
       ["rollback", ["new 1", "new 2"]],
       ["interrupt", ["ask 1", "new 1", "new 2"]],
@@ -708,7 +708,7 @@ describe("E27 rollback", () => {
     }
   });
 
-  test("E27 a run that another process has at work is taken back there", async () => {
+  test("a rollback of a run that is active in another process happens in that process [E27]", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     await start(store, "a").result;
@@ -722,8 +722,8 @@ describe("E27 rollback", () => {
   });
 });
 
-describe("a machine drawn by hand", () => {
-  const machine = durable(
+describe("busy durable machine", () => {
+  const machine = durableMachine(
     setup({ types: { events: {} as { type: "GO" } } }).createMachine({
       id: "drawn",
       initial: "open",
@@ -732,7 +732,7 @@ describe("a machine drawn by hand", () => {
     { version: 1 },
   );
 
-  test("E27 takes a new input behind its run, and refuses to be interrupted or taken back", async () => {
+  test("a durable machine enqueues a new input and refuses onBusy interrupt and rollback [E27]", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     await run(machine, { store, world, thread: "t" }).result;

@@ -5,10 +5,10 @@ import { answersIn, call, textIn, toolLoop } from "../support/tool-loop.ts";
 
 const ask = defineMiddleware({
   name: "ask",
-  beforeTool: ({ call: asked }) => (asked.name === "pay" ? interruptFor(asked, "sure?") : undefined),
+  beforeTool: ({ call }) => (call.name === "pay" ? interruptFor(call, "sure?") : undefined),
 });
 
-test("T57 calls that were made before the run waited come from the journal after it: their bodies and hooks run once", async () => {
+test("tool calls completed before the run waited are read from the journal after it: their bodies and hooks run once [T57]", async () => {
   const ran: string[] = [];
   const tool = (name: string) =>
     defineTool({
@@ -27,7 +27,7 @@ test("T57 calls that were made before the run waited come from the journal after
   expect([end.status, ran, answersIn(end).length]).toEqual(["done", ["look", "write", "pay"], 3]);
 });
 
-test("T58 numbers of events go on after a resume: a client keeps its place", async () => {
+test("event numbers continue after a resume, so a client keeps its position [T58]", async () => {
   const store = memoryStore();
   const tool = defineTool({ name: "pay", description: "Pays.", input: z.object({}), run: () => "paid" });
   const first = toolLoop({ tools: [tool], middleware: [ask], store, turns: [[call("pay")], ["done"]] });
@@ -43,7 +43,7 @@ test("T58 numbers of events go on after a resume: a client keeps its place", asy
   expect(after).toEqual([...after].sort((one, other) => one - other));
 });
 
-test("R14 hidden arguments travel in an object of their own: what the model sends, and what the call is known by, has none of them", async () => {
+test("hidden arguments are passed in a separate object and appear in no model message and no identity of the tool call [R14]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "pay",

@@ -4,14 +4,14 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   list,
   memoryStore,
   resume,
   run,
   START,
   type Store,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { deferred, eventsOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -19,7 +19,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 const Log = defineState({ log: list(z.string()) });
 
 describe("cancel", () => {
-  test("E37 signals fire, no further effect starts, what finished is kept, and the thread is usable", async () => {
+  test("a cancel fires signals, starts no further effect, keeps completed results and leaves the thread usable [E37]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -27,7 +27,7 @@ describe("cancel", () => {
     const graph = defineGraph({ name: "work", state: Log })
       .nodes({
         first: () => ({ log: ["first"] }),
-        each: task(z.string(), async (_state, { input, signal, step }) => {
+        each: inputNode(z.string(), async (_state, { input, signal, step }) => {
           ran.push(input);
           if (input === "quick") return { log: ["quick"] };
           signal.addEventListener("abort", () => ran.push(`${input} aborted: ${String(signal.reason.message)}`));
@@ -37,7 +37,7 @@ describe("cancel", () => {
         }),
         last: () => ({ log: ["last"] }),
       })
-      .edges({ [START]: "first", first: sends("each", () => ["quick", "slow", "queued"]), each: "last", last: END });
+      .edges({ [START]: "first", first: fanOut("each", () => ["quick", "slow", "queued"]), each: "last", last: END });
     const handle = run(graph, { world, store, thread: "t", maxConcurrency: 2 });
     const events = eventsOf(handle);
     await world.settle();
@@ -59,7 +59,7 @@ describe("cancel", () => {
     expect((await run(graph, { world, store, thread: "t" }).result).status).toBe("done");
   });
 
-  test("E37 a cancel between two supersteps keeps the first and starts nothing of the second", async () => {
+  test("a cancel between two supersteps keeps the first and starts no task of the second [E37]", async () => {
     const ran: string[] = [];
     const controller = new AbortController();
     const graph = defineGraph({ name: "line", state: Log })
@@ -73,7 +73,7 @@ describe("cancel", () => {
     expect(ran).toEqual([]);
   });
 
-  test("E37 a cancel that races with the completion has one outcome, told alike everywhere", async () => {
+  test("a cancel that races with completion has one outcome, reported alike by result, events and store [E37]", async () => {
     for (let turns = 0; turns < 30; turns++) {
       const store = memoryStore();
       const graph = defineGraph({ name: "race", state: Log })
@@ -92,7 +92,7 @@ describe("cancel", () => {
     }
   });
 
-  test("a task that finished in the moment of the cancel is kept", async () => {
+  test("a task that completed at the moment of the cancel is kept", async () => {
     const graph = defineGraph({ name: "moment", state: Log })
       .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) })
       .edges({ [START]: "a", a: "b", b: END });
@@ -103,7 +103,7 @@ describe("cancel", () => {
     expect(await handle.result).toMatchObject({ status: "cancelled", state: { log: ["a"] } });
   });
 
-  test("a run whose signal has fired before it starts runs nothing", async () => {
+  test("a run whose signal was aborted before its start runs no node", async () => {
     const ran: string[] = [];
     const graph = defineGraph({ name: "late", state: Log })
       .nodes({ a: () => void ran.push("a") })
@@ -115,7 +115,7 @@ describe("cancel", () => {
     expect(ran).toEqual([]);
   });
 
-  test("a cancel ends the wait before the next attempt at once", async () => {
+  test("a cancel ends the retry delay at once", async () => {
     const world = virtualWorld();
     const graph = defineGraph({ name: "retrying", state: Log })
       .nodes({
@@ -137,7 +137,7 @@ describe("cancel", () => {
     expect(only(events, "task.retried")).toHaveLength(1);
   });
 
-  test("a `once` effect whose start is being written at the moment of the cancel does not begin, and a resume runs it", async () => {
+  test("a `once` effect whose start is being written during a cancel does not start, and a resume runs it", async () => {
     const ran: string[] = [];
     const graph = defineGraph({ name: "pay", state: Log })
       .nodes({
@@ -173,7 +173,7 @@ describe("cancel", () => {
     expect(ran).toEqual(["paid"]);
   });
 
-  test("a body that was given up tells nothing after the end of its run", async () => {
+  test("an abandoned body emits no event after the end of its run", async () => {
     const world = virtualWorld();
     const hold = deferred();
     const graph = defineGraph({ name: "late", state: Log })

@@ -19,7 +19,7 @@ const quick = defineTool({
   run: () => "done",
 });
 
-test("a cancelled run leaves no call without its answer: what finished is real, the others are cancelled", async () => {
+test("a cancelled run answers every tool call: completed calls with their results, the others as cancelled", async () => {
   const store = memoryStore();
   const turns = [[call("quick", {}, "c1"), call("hangs", {}, "c2"), call("hangs", {}, "c3")], ["ok"]];
   const loop = toolLoop({ tools: [quick, hangs], turns, store });
@@ -37,7 +37,7 @@ test("a cancelled run leaves no call without its answer: what finished is real, 
   expect((await store.thread("t"))?.status).toBe("cancelled");
 });
 
-test("a cancel before the calls began answers them all and runs none", async () => {
+test("a cancel before any tool call started answers every call and runs none", async () => {
   const loop = toolLoop({ tools: [quick], turns: [[call("quick", {}, "c1")], ["ok"]], store: memoryStore() });
   const handle = loop.start();
   handle.on((event) => {

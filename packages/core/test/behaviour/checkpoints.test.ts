@@ -3,15 +3,16 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   type Commit,
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  edit,
   fork,
+  getHistory,
   getState,
   goto,
-  gotos,
   type HistoryEntry,
-  history,
   join,
   list,
   type MemoryStore,
@@ -20,7 +21,6 @@ import {
   run,
   START,
   type Store,
-  update,
 } from "../../src/index.ts";
 import { deferred, failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -42,7 +42,7 @@ function watched(hold: (commit: Commit) => Promise<void> | undefined = () => und
   return { store, inner, commits };
 }
 
-test("E40 outcomes are journaled as they finish; deltas, control, journal, events and run land together, or not at all", async () => {
+test("outcomes are journaled as tasks complete; deltas, control state, journal, events and run row are committed atomically [E40]", async () => {
   const goOn = deferred();
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
@@ -83,7 +83,7 @@ test("E40 outcomes are journaled as they finish; deltas, control, journal, event
   expect((await full.inner.thread("t"))?.status).not.toBe("done");
 });
 
-test("E40 no effect of the next step starts before the step that decided it is durable", async () => {
+test("effects of a superstep start after the commit of the superstep that scheduled them [E40]", async () => {
   const durable = deferred();
   const begun: string[] = [];
   const graph = defineGraph({ name: "g", state: Log })
@@ -115,21 +115,22 @@ function turns(keys: number) {
       fill: () => ({ big: Object.fromEntries(Array.from({ length: keys }, (_, key) => [`key${key}`, key])) }),
       turn: (state) => [
         { log: [`turn ${String(state.log.length).padStart(6, "0")}`] },
-        update<typeof state>((draft) => {
+        edit<typeof state>((draft) => {
           draft.big["key7"] = state.log.length;
         }),
         state.log.length < 399 ? goto("turn") : goto(END),
       ],
     })
-    .edges({ [START]: "fill", fill: "turn", turn: gotos("turn", END) });
+    .edges({ [START]: "fill", fill: "turn", turn: commandTargets("turn", END) });
 }
 
-test("E41 saved bytes grow with what changed, not with the state nor with the history", async () => {
+test("saved bytes of a superstep depend on the change and not on the size of state or history [E41]", async () => {
   const bytesOf = async (keys: number): Promise<readonly number[]> => {
     const store = memoryStore();
     await run(turns(keys), { store, thread: "t" }).result;
     const bytes: number[] = [];
-    for await (const entry of history(turns(keys), { store, thread: "t", nodes: ["turn"] })) bytes.unshift(entry.bytes);
+    for await (const entry of getHistory(turns(keys), { store, thread: "t", nodes: ["turn"] }))
+      bytes.unshift(entry.bytes);
     return bytes;
   };
   const [small, large] = await Promise.all([bytesOf(10), bytesOf(2_000)]);
@@ -151,15 +152,17 @@ const line = defineGraph({ name: "line", state: Log, interrupts: { ok: z.boolean
   })
   .edges({ [START]: "one", one: "two", two: "three", three: END });
 
-async function entriesOf(options: Omit<Parameters<typeof history>[1], "thread">): Promise<HistoryEntry[]> {
+async function entriesOf(options: Omit<Parameters<typeof getHistory>[1], "thread">): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = [];
-  for await (const entry of history(line, { ...options, thread: "t" } as Parameters<typeof history<LineTypes>>[1]))
+  for await (const entry of getHistory(line, { ...options, thread: "t" } as Parameters<
+    typeof getHistory<LineTypes>
+  >[1]))
     entries.push(entry as HistoryEntry);
   return entries;
 }
 type LineTypes = NonNullable<typeof line.types>;
 
-test("E42 history is paged, newest first, filterable; each entry says what it is, what changed, what comes next, its parent", async () => {
+test("history is paged, newest first and filterable; each entry has its kind, changes, next nodes and parent [E42]", async () => {
   const world = virtualWorld();
   const store = memoryStore();
   const pages: number[] = [];
@@ -198,7 +201,7 @@ test("E42 history is paged, newest first, filterable; each entry says what it is
   await failureOf(ids({ node: "one" }), "invalid_option");
 });
 
-test("E43 a fork is a named branch with exactly the edited state; the original stays byte for byte; the head moves when asked", async () => {
+test("a fork is a named branch with exactly the edited state, the original is unchanged and the head moves on request [E43]", async () => {
   const store = memoryStore();
   await run(line, { store, thread: "t" }).result;
   await resume(line, { store, thread: "t", answers: { ok: true } }).result;
@@ -227,7 +230,7 @@ test("E43 a fork is a named branch with exactly the edited state; the original s
   expect(await bytes()).toBe(before);
 });
 
-test("E69 what belongs to the host goes to one log port, which is silent by default: nothing is ever printed", async () => {
+test("host diagnostics go to one log port that is silent by default, and no output is printed [E69]", async () => {
   const printed: unknown[] = [];
   const written = process.stdout.write;
   const complained = process.stderr.write;

@@ -47,7 +47,7 @@ function questions(result: ChatResult) {
   return result.interrupts;
 }
 
-test("E68 a call of a tool without a body is a question, shown with its arguments, whose answer is the tool's result", async () => {
+test("a call of a tool without a body opens an interrupt with its arguments, and the answer is the result of the tool [E68]", async () => {
   const store = memoryStore();
   const loop = picking({ store });
   const [question] = questions(await loop.start().result);
@@ -66,7 +66,7 @@ test("E68 a call of a tool without a body is a question, shown with its argument
   expect(loop.requests[0]?.tools.map(({ name }) => name)).toEqual(["pick_colour"]);
 });
 
-test("E68 an answer that the output schema refuses is refused, and the question stays open; a failure is an error that the model reads", async () => {
+test("an answer that the output schema refuses leaves the interrupt open, and an error answer reaches the model as an error [E68]", async () => {
   const loop = picking();
   await loop.start().result;
   for (const wrong of ["blue", 5, null, { approved: true }, { isError: true }]) {
@@ -80,7 +80,7 @@ test("E68 an answer that the output schema refuses is refused, and the question 
   ]);
 });
 
-test("several calls are answered by id, in any order, and the same key for several is refused with their ids", async () => {
+test("several client-side tool calls are answered by id in any order, and an answer by their shared key is refused with the ids", async () => {
   const turns: LoopOptions["turns"] = [
     [call("pick_colour", { title: "Wall" }, "a"), call("pick_colour", { title: "Door" }, "b")],
     ["ok"],
@@ -96,7 +96,7 @@ test("several calls are answered by id, in any order, and the same key for sever
   expect(answersIn(end).map(textIn)).toEqual(["green", "red"]);
 });
 
-test("hooks decide before the application is asked, and see what it answered", async () => {
+test("hooks run before the interrupt of a client-side tool call and see its answer", async () => {
   const seen: unknown[] = [];
   const watching = defineMiddleware({
     name: "watching",
@@ -125,7 +125,7 @@ test("hooks decide before the application is asked, and see what it answered", a
   expect(eventsOf(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).toEqual(["b", "a"]);
 });
 
-test("a time limit counts from the question: when it is over, the model reads that nobody answered", async () => {
+test("the timeout of a client-side tool counts from the interrupt, and the model reads that no answer came in time", async () => {
   const hasty = defineTool({
     name: "pick_colour",
     description: "Let the user pick a colour.",
@@ -140,7 +140,7 @@ test("a time limit counts from the question: when it is over, the model reads th
   expect([end.status, resultsOf(loop)[0]?.error?.kind]).toEqual(["done", "timeout"]);
 });
 
-test("the answer outlives the process that took it, and the call is not in doubt after a crash", async () => {
+test("an answer to a client-side tool call survives the crash of its process, and the call is not in doubt", async () => {
   const store = memoryStore();
   const loop = picking({ store });
   await loop.start().result;
@@ -153,7 +153,7 @@ test("the answer outlives the process that took it, and the call is not in doubt
   expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["red"]]);
 });
 
-test("what the application has answered is not skipped for what the user says meanwhile", async () => {
+test("an answered client-side tool call is not skipped by a steering message", async () => {
   const store = memoryStore();
   const wait = defineTool({
     name: "wait",
@@ -174,15 +174,15 @@ test("what the application has answered is not skipped for what the user says me
   expect(answersIn(end).map(textIn)).toEqual(["waited", "red"]);
 });
 
-describe("a definition", () => {
-  test("is refused with what serves a body only, and under a name that is the key of another question", () => {
+describe("definition of a client-side tool", () => {
+  test("a tool without a body is refused with options that need a body, and under a name that is the key of another interrupt", () => {
     const parts = { description: "Ask.", input: z.object({}) };
     expect(() => defineTool({ ...parts, name: "ask_user", effect: "pure", retry: { attempts: 2 } })).toThrow(/retry/);
     expect(() => defineTool({ ...parts, name: "ask_user", reconcile: () => undefined })).toThrow(/reconcile/);
     for (const name of ["approve", "in_doubt"]) expect(() => defineTool({ ...parts, name })).toThrow(/invalid_tool/);
   });
 
-  test("needs the question declared by its graph, under the tool's name", () => {
+  test("a tool without a body requires the graph to declare an interrupt under its name", () => {
     expect(toolNode({ tools: [pickColour] }).registry.names()).toEqual(["pick_colour"]);
     expect(() => picking({ interrupts: {} })).toThrow(/"pick_colour" has no body.*interrupts: \{ pick_colour/s);
   });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineGraph, defineState, END, getState, memoryStore, resume, run, START } from "../../src/index.ts";
 
-test("a thread whose process died before its input was saved is not reported as done: it says that it must be run again", async () => {
+test("a thread whose process died before saving the input is not reported as done, and a resume asks for a new run", async () => {
   const graph = defineGraph({ name: "one", state: defineState({ word: z.string().default("") }) })
     .nodes({ a: (state) => ({ word: `${state.word}!` }) })
     .edges({ [START]: "a", a: END });

@@ -5,14 +5,16 @@ import * as z from "zod";
 import {
   type Commit,
   type Control,
-  callsOf,
   defineGraph,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  fanOut,
   type Graph,
+  inputNode,
   list,
+  listToolCalls,
   type Model,
   memoryStore,
   messages,
@@ -21,8 +23,6 @@ import {
   run,
   START,
   type Store,
-  sends,
-  task,
   toolNode,
 } from "../../src/index.ts";
 import { call, user } from "../support/tool-loop.ts";
@@ -122,7 +122,7 @@ function desk(started: string[]): Graph {
         return { messages: [await runtime.model({ model, request: { messages: state.messages, tools: [] } })] };
       },
       tools: toolNode({ tools: [pay] }),
-      each: task(z.string(), (_state, { input }) => {
+      each: inputNode(z.string(), (_state, { input }) => {
         started.push(`each ${input}`);
         return { seen: [input] };
       }),
@@ -132,17 +132,17 @@ function desk(started: string[]): Graph {
       prepare: "ask",
       ask: route(["tools", END], ({ messages: all }) => {
         const last = all.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
-      tools: sends("each", () => ["x", "y"]),
+      tools: fanOut("each", () => ["x", "y"]),
       each: "ask",
     }) as Graph;
 }
 
 const input = { messages: [user("go")] };
 
-describe("an effect starts only when the transition that decided it is durable", () => {
-  test("E52 nothing starts before its commit is told: bodies, steps, model calls, tool calls and sends of a graph", async () => {
+describe("effects start after the commit of their transition", () => {
+  test("bodies, steps, model calls, tool calls and sends of a graph start after their commit is reported [E52]", async () => {
     const started: string[] = [];
     const world = virtualWorld();
     const graph = desk(started);
@@ -159,7 +159,7 @@ describe("an effect starts only when the transition that decided it is durable",
     ]);
   });
 
-  test("E52 nothing starts before its commit is told: promises and timers of a machine drawn by hand", async () => {
+  test("promises and timers of a durable machine start after their commit is reported [E52]", async () => {
     const started: string[] = [];
     const world = virtualWorld();
     const machine = drawn(started);
@@ -193,11 +193,11 @@ function drawn(started: string[]) {
       end: { type: "final" },
     },
   });
-  return durable(machine, { version: 1 });
+  return durableMachine(machine, { version: 1 });
 }
 
-describe("an effect is recorded under an id that is the same in every run", () => {
-  test("E52 effects of a graph have the same ids in every run", async () => {
+describe("deterministic effect ids", () => {
+  test("effects of a graph have the same ids in every run [E52]", async () => {
     const [one, other] = [await recordedIds(desk([]), { input }, 1), await recordedIds(desk([]), { input }, 2_000_000)];
     expect(one).toEqual([
       "task prepare 0:0",
@@ -214,7 +214,7 @@ describe("an effect is recorded under an id that is the same in every run", () =
     expect(other).toEqual(one);
   });
 
-  test("E52 effects of a machine drawn by hand, its timers too, have the same ids in every run", async () => {
+  test("effects and timers of a durable machine have the same ids in every run [E52]", async () => {
     const graph = drawn([]) as Graph;
     const [one, other] = [
       await recordedIds(graph, { input: {} }, 1),

@@ -3,21 +3,21 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   checkGraph,
+  commandTargets,
   defineGraph,
   defineState,
+  describeGraph,
   END,
+  edit,
+  fanOut,
   type GraphProblem,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryStore,
-  outlineOf,
   run,
   START,
-  sends,
   subgraph,
-  task,
-  update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -26,7 +26,7 @@ const State = defineState({ a: z.string().default(""), b: z.string().default("")
 const start = defineGraph({ name: "claims", state: State, interrupts: { ok: z.boolean() } });
 const other = { b: "written" };
 
-describe("a write that a node does not list is refused by name, whatever way it takes", () => {
+describe("undeclared writes", () => {
   const inner = defineGraph({ name: "inner", state: State })
     .nodes({ only: () => undefined })
     .edges({ [START]: "only", only: END });
@@ -36,7 +36,7 @@ describe("a write that a node does not list is refused by name, whatever way it 
     "a recipe": {
       writes: ["a"],
       run: () =>
-        update((draft: { a: string; b: string }) => {
+        edit((draft: { a: string; b: string }) => {
           draft.b = "written";
         }),
     },
@@ -55,28 +55,31 @@ describe("a write that a node does not list is refused by name, whatever way it 
     "an empty list of writes": { writes: [], run: () => fromJavaScript<undefined>({ log: ["x"] }) },
   } as const;
 
-  test.each(Object.entries(nodes))("%s", async (name, node) => {
-    const graph = start
-      .nodes({ node: node as { run: () => undefined }, end: () => undefined })
-      .edges({ [START]: "node", node: gotos("end") as never, end: END });
-    const store = memoryStore();
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "undeclared_write");
-    const channel = name === "an empty list of writes" ? "log" : "b";
-    expect(error.message).toContain(
-      `the node "node" in graph "claims" wrote the channel "${channel}", which its writes`,
-    );
-    expect(error.place).toMatchObject({ graph: "claims", node: "node", channel });
-    expect((await store.head("t"))?.step).toBe(0);
-  });
+  test.each(Object.entries(nodes))(
+    "a write to an undeclared channel is refused with the node and the channel: %s",
+    async (name, node) => {
+      const graph = start
+        .nodes({ node: node as { run: () => undefined }, end: () => undefined })
+        .edges({ [START]: "node", node: commandTargets("end") as never, end: END });
+      const store = memoryStore();
+      const error = await failureOf(run(graph, { store, thread: "t" }).result, "undeclared_write");
+      const channel = name === "an empty list of writes" ? "log" : "b";
+      expect(error.message).toContain(
+        `the node "node" in graph "claims" wrote the channel "${channel}", which its writes`,
+      );
+      expect(error.place).toMatchObject({ graph: "claims", node: "node", channel });
+      expect((await store.head("t"))?.step).toBe(0);
+    },
+  );
 
-  test("a task that was sent", async () => {
-    const each = task(z.number(), () => fromJavaScript<undefined>(other), { writes: fromJavaScript<[]>(["a"]) });
-    const graph = start.nodes({ each }).edges({ [START]: sends("each", () => [1]), each: END });
+  test("a write to an undeclared channel by a sent task is refused with the node", async () => {
+    const each = inputNode(z.number(), () => fromJavaScript<undefined>(other), { writes: fromJavaScript<[]>(["a"]) });
+    const graph = start.nodes({ each }).edges({ [START]: fanOut("each", () => [1]), each: END });
     expect((await failureOf(run(graph, {}).result, "undeclared_write")).place.node).toBe("each");
   });
 });
 
-test("what is listed is written, and what is left out is not missed", async () => {
+test("a node may write every declared channel and may leave declared channels unwritten", async () => {
   const graph = start
     .nodes({ node: { writes: ["a", "b", "log"], run: () => ({ a: "x", log: ["y"] }) } })
     .edges({ [START]: "node", node: END });
@@ -84,15 +87,17 @@ test("what is listed is written, and what is left out is not missed", async () =
   expect(checkGraph(graph)).toEqual({ violations: [], unknownWrites: [] });
 });
 
-test("what a node says it asks stands in the outline that pictures are drawn from", () => {
+test("the interrupts that a node declares appear in the graph outline used for diagrams", () => {
   const graph = start
     .nodes({ ask: { asks: ["ok"], run: () => undefined }, free: () => undefined })
     .edges({ [START]: "ask", ask: "free", free: END });
-  const asks = outlineOf(graph).nodes.flatMap((node) => ("asks" in node ? [[node.name, node.asks]] : []));
+  const asks = describeGraph(graph).nodes.flatMap((node) =>
+    "interrupts" in node ? [[node.name, node.interrupts]] : [],
+  );
   expect(asks).toEqual([["ask", ["ok"]]]);
 });
 
-describe("what a node says of itself must be possible", () => {
+describe("invalid node declarations", () => {
   async function problemsOf(node: object): Promise<readonly string[]> {
     const error = await failureOf(
       () => start.nodes({ node: fromJavaScript<() => undefined>(node) }).edges({ [START]: "node", node: END }),
@@ -123,20 +128,20 @@ describe("what a node says of itself must be possible", () => {
       'cannot_ask: the node "node" is declared once',
     ],
     ["a question of a subgraph", { asks: ["ok"], run: within }, 'cannot_ask: the node "node" is a subgraph'],
-  ])("%s", async (_name, node, said) => {
+  ])("an invalid declaration of a node is refused: %s", async (_name, node, said) => {
     const problems = await problemsOf(node);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(said);
   });
 
-  test("the error handler of a node declared once may ask", () => {
+  test("the error handler of a once node may declare an interrupt", () => {
     const graph = start
       .nodes({ node: { asks: ["ok"], effect: "once", run: body, onError: body } })
       .edges({ [START]: "node", node: END });
     expect(checkGraph(graph).violations).toEqual([]);
   });
 
-  test.each([["asks"], ["writes"]])("%s that are no list of names are refused", async (option) => {
+  test.each([["asks"], ["writes"]])("a node option %s that is not a list of names is refused", async (option) => {
     for (const given of ["a", [1], { a: true }]) {
       const error = await failureOf(
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),

@@ -2,12 +2,14 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
+  edit,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryStore,
   messages,
@@ -15,9 +17,7 @@ import {
   run,
   START,
   send,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
@@ -59,19 +59,19 @@ function deep(way: (typeof ways)[number], levels: number, isBeside: boolean) {
       },
       draft: () =>
         way === "drafted"
-          ? update((draft: { held: { inside?: unknown } }) => {
+          ? edit((draft: { held: { inside?: unknown } }) => {
               draft.held.inside = nested(levels - 1);
             })
           : {},
       ask: async (_, { interrupt }) => {
         if (isBeside) await interrupt("ok");
       },
-      take: task(z.unknown(), (_, { input }) => ({ seen: levelsOf(input) })),
+      take: inputNode(z.unknown(), (_, { input }) => ({ seen: levelsOf(input) })),
     })
-    .edges({ [START]: ["give", "draft", "ask"], give: gotos("take", END), draft: END, ask: END, take: END });
+    .edges({ [START]: ["give", "draft", "ask"], give: commandTargets("take", END), draft: END, ask: END, take: END });
 }
 
-test("a value of 500 levels is taken however it is given, alone and beside a task that asks a person, and one of 501 is refused", async () => {
+test("a value of 500 levels is accepted from every source, also next to a waiting task, and a value of 501 levels is refused", async () => {
   for (const way of ways) {
     for (const isBeside of [false, true]) {
       const name = `${way}${isBeside ? " beside a question" : ""}`;
@@ -98,7 +98,7 @@ test("a value of 500 levels is taken however it is given, alone and beside a tas
   }
 });
 
-test("a result of a tool that is too deep for the conversation is answered as one that cannot be kept, and the run goes on", async () => {
+test("a tool result too deep for the conversation is answered as unsavable and the run continues", async () => {
   const ended: string[] = [];
   for (let levels = 494; levels <= 502; levels++) {
     const dig = defineTool({

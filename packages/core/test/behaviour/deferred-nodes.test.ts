@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
-  gotos,
+  fanOut,
+  inputNode,
   join,
   list,
   memoryStore,
@@ -13,8 +15,6 @@ import {
   run,
   START,
   send,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { deferred, leftToDie } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -23,7 +23,7 @@ const Log = defineState({ log: list(z.string()), turns: z.number().default(0) })
 const says = (name: string) => () => ({ log: [name] });
 const later = <Body>(body: Body) => ({ run: body, defer: true }) as const;
 
-test("E15 a deferred node runs when nothing else is runnable, once for all that led to it", async () => {
+test("a deferred node runs when no other node is runnable, once for all edges that led to it [E15]", async () => {
   const graph = (defer: boolean) =>
     defineGraph({ name: "late", state: Log })
       .nodes({ a: says("a"), b: says("b"), b2: says("b2"), z: { run: says("z"), defer } })
@@ -32,7 +32,7 @@ test("E15 a deferred node runs when nothing else is runnable, once for all that 
   expect((await run(graph(false), {}).result).state.log).toEqual(["a", "b", "b2", "z", "z"]);
 });
 
-test("E15 also when nothing leads to it again, in a loop, and with others that are deferred", async () => {
+test("a deferred node runs in every iteration of a loop, after the last undeferred node and with other deferred nodes [E15]", async () => {
   const graph = defineGraph({ name: "rounds", state: Log })
     .nodes({
       a: says("a"),
@@ -53,7 +53,7 @@ test("E15 also when nothing leads to it again, in a loop, and with others that a
   expect((await run(graph, {}).result).state.log).toEqual([...round, ...round]);
 });
 
-test("E15 a graph with one node at a time has nothing to wait for, and keeps its shape", async () => {
+test("a deferred node in a sequential graph runs in order, and the machine keeps its sequential shape [E15]", async () => {
   const graph = defineGraph({ name: "line", state: Log })
     .nodes({ a: says("a"), z: later(says("z")), end: says("end") })
     .edges({ [START]: "a", a: "z", z: "end", end: END });
@@ -61,26 +61,32 @@ test("E15 a graph with one node at a time has nothing to wait for, and keeps its
   expect(Object.keys(graph.machine.states)).toEqual(["start", "a", "z", "end", "done"]);
 });
 
-test("E15 joins and deferred nodes wait for each other", async () => {
+test("joins and deferred nodes wait for each other [E15]", async () => {
   const graph = defineGraph({ name: "joined", state: Log })
     .nodes({ a: says("a"), b: says("b"), b2: says("b2"), d: later(says("d")), z: later(says("z")) })
     .edges({ [START]: ["a", "b"], a: "d", b: "b2", b2: join("z"), d: join("z"), z: END });
   expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "d", "z"]);
 });
 
-test("E15 sends to a deferred node keep their inputs and their order", async () => {
+test("sends to a deferred node keep their inputs and their order [E15]", async () => {
   const graph = defineGraph({ name: "sent", state: Log })
     .nodes({
       a: says("a"),
       b: () => [{ log: ["b"] }, send("each", "of b"), send("b2", 1)],
-      b2: task(z.number(), () => ({ log: ["b2"] })),
-      each: task(z.string(), (_state, { input }) => ({ log: [input] }), { defer: true }),
+      b2: inputNode(z.number(), () => ({ log: ["b2"] })),
+      each: inputNode(z.string(), (_state, { input }) => ({ log: [input] }), { defer: true }),
     })
-    .edges({ [START]: ["a", "b"], a: sends("each", () => ["x", "y"]), b: gotos("each", "b2"), b2: END, each: END });
+    .edges({
+      [START]: ["a", "b"],
+      a: fanOut("each", () => ["x", "y"]),
+      b: commandTargets("each", "b2"),
+      b2: END,
+      each: END,
+    });
   expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "x", "y", "of b"]);
 });
 
-test("E15 a crash and a resume keep what is deferred", async () => {
+test("deferred tasks survive a crash and a resume [E15]", async () => {
   const world = virtualWorld();
   const store = memoryStore();
   const hold = deferred();
@@ -93,7 +99,7 @@ test("E15 a crash and a resume keep what is deferred", async () => {
         await interrupt("go");
         return { log: ["b2"] };
       },
-      each: task(z.object({ at: z.date() }), (_state, { input }) => ({ log: [`each ${input.at.getTime()}`] }), {
+      each: inputNode(z.object({ at: z.date() }), (_state, { input }) => ({ log: [`each ${input.at.getTime()}`] }), {
         defer: true,
       }),
       z: later(says("z")),
@@ -101,7 +107,7 @@ test("E15 a crash and a resume keep what is deferred", async () => {
     .edges({
       [START]: ["a", "b"],
       a: ["z", "b2"],
-      b: sends("each", () => [{ at: new Date(7) }]),
+      b: fanOut("each", () => [{ at: new Date(7) }]),
       b2: END,
       each: END,
       z: END,
@@ -116,7 +122,7 @@ test("E15 a crash and a resume keep what is deferred", async () => {
   expect(state.log).toEqual(["a", "b", "b2", "z", "each 7"]);
 });
 
-test("a control state without deferred tasks says nothing of them", async () => {
+test("a control state without deferred tasks has no field for them", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "plain", state: Log })
     .nodes({ a: says("a"), z: later(says("z")) })

@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
   goto,
-  gotos,
   list,
   memoryStore,
   resume,
@@ -45,7 +45,7 @@ function gated() {
   return { graph, begun: begun.promise, goOn: goOn.resolve, entered };
 }
 
-test("E38 a drain lets the superstep end, saves it, starts nothing more, and a resume goes on from there", async () => {
+test("a drain completes and saves the current superstep, starts no other, and a resume continues from there [E38]", async () => {
   const { graph, begun, goOn, entered } = gated();
   const store = memoryStore();
   const handle = run(graph, { store, thread: "t" });
@@ -67,7 +67,7 @@ test("E38 a drain lets the superstep end, saves it, starts nothing more, and a r
   expect(entered).toEqual(["slow", "beside", "next"]);
 });
 
-test("E38 a drain of a run that ends, fails or waits in that superstep changes nothing of it", async () => {
+test("a drain does not change the result of a run that ends, fails or waits in that superstep [E38]", async () => {
   const graph = defineGraph({ name: "ends", state: Log, interrupts: { ok: z.boolean() } })
     .nodes({
       look: async (state, { interrupt }) => {
@@ -88,10 +88,10 @@ test("E38 a drain of a run that ends, fails or waits in that superstep changes n
   await failureOf(drained(["fail"]), "node_failed");
 });
 
-test("E38 a run that is drained before it began has its input, and a cancel is stronger than a drain", async () => {
+test("a run drained before its start keeps its input, and a cancel overrides a drain [E38]", async () => {
   const loop = defineGraph({ name: "loop", state: Log })
     .nodes({ turn: (state) => (state.log.length < 3 ? goto("turn", { log: ["x"] }) : goto(END)) })
-    .edges({ [START]: "turn", turn: gotos("turn", END) });
+    .edges({ [START]: "turn", turn: commandTargets("turn", END) });
   const store = memoryStore();
   const early = run(loop, { store, thread: "t", input: { log: ["a"] } });
   early.drain();
@@ -103,7 +103,7 @@ test("E38 a run that is drained before it began has its input, and a cancel is s
   expect(await both.result).toMatchObject({ status: "cancelled", reason: "enough" });
 });
 
-test("E38 a hand-drawn machine is drained when its promises have ended: their ends are kept", async () => {
+test("a drain of a durable machine waits for its active promises and keeps their results [E38]", async () => {
   const goOn = deferred<string>();
   const begun: string[] = [];
   const machine = setup({
@@ -127,7 +127,7 @@ test("E38 a hand-drawn machine is drained when its promises have ended: their en
       end: { type: "final" },
     },
   });
-  const graph = durable(machine, { version: 1 });
+  const graph = durableMachine(machine, { version: 1 });
   const store = memoryStore();
   const world = virtualWorld();
   const handle = run(graph, { store, thread: "t", world });

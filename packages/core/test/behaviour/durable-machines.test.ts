@@ -22,11 +22,11 @@ import {
 import {
   type Commit,
   defineMigration,
-  durable,
+  durableMachine,
   engine,
   fork,
+  getHistory,
   getState,
-  history,
   type MemoryStore,
   memoryStore,
   type RunHandle,
@@ -88,13 +88,13 @@ function shop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () =
     },
     output: ({ context }) => ({ id: context.id, receipt: context.receipt }),
   });
-  return durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+  return durableMachine(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
 }
 
 const input = { id: "9" };
 
-describe("a machine drawn by hand", () => {
-  test("E53 runs to its end without a store", async () => {
+describe("durable machine", () => {
+  test("a durable machine runs to its end without a store [E53]", async () => {
     const calls: string[] = [];
     const { status, state } = await run(shop(calls), { thread: "t", input, world: virtualWorld() }).result;
     expect(status).toBe("done");
@@ -107,11 +107,11 @@ describe("a machine drawn by hand", () => {
     expect(calls).toEqual(["charge 9 t/main/0:0/0.order.charging", "ship paid 9 t/main/1:0/0.order.shipping"]);
   });
 
-  test("its history reads as its states, with what changed", async () => {
+  test("the history of a durable machine lists its states and their changes", async () => {
     const store = memoryStore();
     await run(shop(), { store, thread: "t", input, world: virtualWorld() }).result;
     const steps = [];
-    for await (const { step, source, nodes, next, changes } of history(shop(), { store, thread: "t" }))
+    for await (const { step, source, nodes, next, changes } of getHistory(shop(), { store, thread: "t" }))
       steps.push({ step, source, nodes, next, changes });
     expect(steps).toEqual([
       {
@@ -139,7 +139,7 @@ describe("a machine drawn by hand", () => {
     expect((await getState(shop(), { store, thread: "t", at: 2 })).state).toMatchObject({ value: "shipping" });
   });
 
-  test("tells of every transition, and of its promises as tasks", async () => {
+  test("a durable machine emits each transition, and its promises as tasks", async () => {
     const handle = run(shop(), { thread: "t", input, world: virtualWorld() });
     const events = eventsOf(handle);
     await handle.result;
@@ -151,12 +151,12 @@ describe("a machine drawn by hand", () => {
     expect(only(events, "task.completed").map(({ node }) => node)).toEqual(["charge", "ship"]);
   });
 
-  test("draws its states", () => {
+  test("a durable machine is rendered in Mermaid with its states", () => {
     expect(toMermaid(shop())).toContain('charging -->|"charge done"| shipping');
     expect(toMermaid(shop())).toContain("shipped --> done");
   });
 
-  test("E54 an event that its state takes is an answer; one that it does not take is refused with the list", async () => {
+  test("a durable machine accepts an event of its current state as an answer, and refuses another with the accepted list [E54]", async () => {
     const calls: string[] = [];
     let broken = true;
     const graph = shop(calls, {
@@ -198,7 +198,7 @@ describe("a machine drawn by hand", () => {
     expect(late.details).toMatchObject({ accepts: [] });
   });
 
-  test("a failure that no state takes fails the run; a resume begins what may be repeated, and not what may not", async () => {
+  test("an unhandled failure fails the run of a durable machine; a resume restarts idempotent promises and no once promise", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     let broken = true;
@@ -216,17 +216,19 @@ describe("a machine drawn by hand", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("a state without a way out that is not final fails the run with a hint, and what happened is kept", async () => {
+  test("a non-final state without a transition fails the run with a hint, and completed work is kept", async () => {
     const store = memoryStore();
     const draw = (type: "final" | "atomic") =>
-      durable(createMachine({ id: "end", initial: "a", states: { a: { always: "b" }, b: { type } } }), { version: 1 });
+      durableMachine(createMachine({ id: "end", initial: "a", states: { a: { always: "b" }, b: { type } } }), {
+        version: 1,
+      });
     const world = virtualWorld();
     const failure = await failureOf(run(draw("atomic"), { store, thread: "t", world }).result, "machine_failed");
     expect(failure.message).toContain('"b", which accepts no event');
     expect((await resume(draw("final"), { store, thread: "t", world }).result).status).toBe("done");
   });
 
-  test("a fork goes another way with an edited context; states are not edited", async () => {
+  test("a fork of a durable machine continues with an edited context; an edit of its state value is refused", async () => {
     const store = memoryStore();
     const calls: string[] = [];
     const graph = shop(calls);
@@ -248,8 +250,8 @@ describe("a machine drawn by hand", () => {
   });
 });
 
-describe("promises are effects", () => {
-  test("E53 a once promise that was under way when its process died is in doubt: a person says what became of it", async () => {
+describe("promises as effects", () => {
+  test("a once promise that was active when its process died is in doubt, and a person decides its outcome [E53]", async () => {
     for (const happened of [true, false]) {
       const store = memoryStore();
       const calls: string[] = [];
@@ -285,7 +287,7 @@ describe("promises are effects", () => {
     }
   });
 
-  test("a once promise that began again and died again is asked about again: a no to one start is no no to the next", async () => {
+  test("a once promise that died again after a restart opens a new interrupt: an answer for one start does not count for the next", async () => {
     const world = virtualWorld();
     let starts = 0;
     const machine = setup({
@@ -297,7 +299,7 @@ describe("promises are effects", () => {
       initial: "paying",
       states: { paying: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     let store = memoryStore();
     leftToDie(run(graph, { store, thread: "t", world }).result);
     for (let nth = 1; nth <= 2; nth++) {
@@ -315,7 +317,7 @@ describe("promises are effects", () => {
     expect(starts).toBe(3);
   });
 
-  test("E53 one of no declared class, once by default, is in doubt after a crash, also when other steps overtook it", async () => {
+  test("a promise without an effect class is once and is in doubt after a crash, also when other steps were committed since [E53]", async () => {
     const world = virtualWorld();
     const slow = deferred<string>();
     const calls: string[] = [];
@@ -342,7 +344,7 @@ describe("promises are effects", () => {
         },
       },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
     leftToDie(run(graph, { store, thread: "t", world }).result);
     await world.advance(25);
@@ -365,7 +367,7 @@ describe("promises are effects", () => {
     slow.resolve("late");
   });
 
-  test("a promise whose state was left gets its signal, and its late result is dropped", async () => {
+  test("a promise whose state was left gets its abort signal, and its late result is dropped", async () => {
     const world = virtualWorld();
     const late = deferred<string>();
     const reasons: unknown[] = [];
@@ -386,7 +388,7 @@ describe("promises are effects", () => {
         done: { type: "final" },
       },
     });
-    const handle = run(durable(machine, { version: 1 }), { store: memoryStore(), thread: "t", world });
+    const handle = run(durableMachine(machine, { version: 1 }), { store: memoryStore(), thread: "t", world });
     await world.advance(60);
     expect(reasons).toEqual(['the machine left the state that started "slow"']);
     late.resolve("too late");
@@ -396,7 +398,7 @@ describe("promises are effects", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a cancelled run stops its promises and leaves no timer", async () => {
+  test("a cancelled durable machine stops its promises and leaves no timer", async () => {
     const world = virtualWorld();
     const never = deferred();
     const machine = setup({ actors: { wait: fromPromise(() => never.promise) } }).createMachine({
@@ -405,7 +407,7 @@ describe("promises are effects", () => {
       states: { on: { invoke: { src: "wait" }, after: { 1000: "off" } }, off: { type: "final" } },
     });
     const store = memoryStore();
-    const handle = run(durable(machine, { version: 1 }), { store, thread: "t", world });
+    const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world });
     await world.settle();
     expect(world.timers).toBe(1);
     handle.cancel("enough");
@@ -415,7 +417,7 @@ describe("promises are effects", () => {
   });
 });
 
-describe("promises beside each other", () => {
+describe("parallel promises", () => {
   const pair = (calls: string[], wait: Promise<void>) => {
     const work = (name: string) =>
       fromPromise(() => {
@@ -431,10 +433,10 @@ describe("promises beside each other", () => {
       type: "parallel",
       states: { one: region("one"), two: region("two") },
     });
-    return durable(machine, { version: 1, effects: { one: "idempotent", two: "idempotent" } });
+    return durableMachine(machine, { version: 1, effects: { one: "idempotent", two: "idempotent" } });
   };
 
-  test("one whose outcome is recorded when another's checkpoint is written is not begun again", async () => {
+  test("a promise whose outcome was recorded while another checkpoint was committed is not started again", async () => {
     const calls: string[] = [];
     const both = deferred();
     const world = virtualWorld();
@@ -457,7 +459,7 @@ describe("promises beside each other", () => {
     expect(calls).toEqual(["one", "two"]);
   });
 
-  test("a run that is cancelled while the start of a once promise is saved does not begin it, and a resume does", async () => {
+  test("a cancel during the save of the start of a once promise prevents the start, and a resume starts the promise", async () => {
     const calls: string[] = [];
     const store = memoryStore();
     const world = virtualWorld();
@@ -479,7 +481,7 @@ describe("promises beside each other", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("an actor, a state or a child that the machine does not have any more is told by its name", async () => {
+  test("an actor, state or child missing from a newer machine is reported by name", async () => {
     const calls: string[] = [];
     const store = memoryStore();
     const world = virtualWorld();
@@ -489,20 +491,25 @@ describe("promises beside each other", () => {
     await world.settle();
     store.crash();
     const other = (states: object, actors: object = {}) =>
-      durable(createMachine({ id: "order", initial: "charging", states } as never).provide({ actors } as never), {
-        version: 2,
-      });
+      durableMachine(
+        createMachine({ id: "order", initial: "charging", states } as never).provide({ actors } as never),
+        {
+          version: 2,
+        },
+      );
     const gone = other({ charging: { on: { GO: "b" } }, b: {} });
     const peer = store.peer();
     const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(failure.message).toContain('an actor "charge"');
-    const renamed = durable(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), { version: 2 });
+    const renamed = durableMachine(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), {
+      version: 2,
+    });
     const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(moved.message).toContain('stands in "charging"');
   });
 });
 
-describe("E50 a machine drawn by hand under a newer version", () => {
+describe("durable machine under a newer version [E50]", () => {
   const first = setup({
     types: { context: {} as { cents: number }, events: {} as { type: "SIGN" } },
   }).createMachine({
@@ -530,7 +537,7 @@ describe("E50 a machine drawn by hand under a newer version", () => {
       over: { type: "final" },
     },
   });
-  const [v1, v2] = [durable(first, { version: 1 }), durable(second, { version: 2 })];
+  const [v1, v2] = [durableMachine(first, { version: 1 }), durableMachine(second, { version: 2 })];
   const toV2 = defineMigration({
     from: v1,
     to: v2,
@@ -538,7 +545,7 @@ describe("E50 a machine drawn by hand under a newer version", () => {
     state: (old) => ({ context: { euros: old.context.cents / 100 } }),
   });
 
-  test("goes on where it stood, its state renamed, its context made new, and its delay still due at its time", async () => {
+  test("a migrated durable machine continues with a renamed state and a new context, and its delay keeps its due time", async () => {
     const world = virtualWorld();
     for (const signs of [true, false]) {
       const store = memoryStore();
@@ -556,20 +563,23 @@ describe("E50 a machine drawn by hand under a newer version", () => {
       expect([end.status, end.state.value]).toEqual(signs ? ["done", "over"] : ["waiting", "late"]);
       expect(dueAt).toBe(1_005_000);
       const sources: string[] = [];
-      for await (const step of history(v2, { store, thread: "t" })) sources.push(step.source);
+      for await (const step of getHistory(v2, { store, thread: "t" })) sources.push(step.source);
       expect(sources).toEqual(["step", "migration", "input"]);
     }
   });
 
-  test("a promise that is under way under a name of its state is not lost: the run is parked, and the older machine goes on with it", async () => {
+  test("a promise active under a renamed state parks the run, and the older machine version continues with the promise", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const of = (state: string, version: number, charge: () => Promise<string>) => {
       const states = { [state]: { invoke: { src: "charge", onDone: "over" } }, over: { type: "final" } };
       const actors = { charge: fromPromise(charge) };
-      return durable(createMachine({ id: "deal", initial: state, states } as never).provide({ actors } as never), {
-        version,
-      });
+      return durableMachine(
+        createMachine({ id: "deal", initial: state, states } as never).provide({ actors } as never),
+        {
+          version,
+        },
+      );
     };
     const old = of("charging", 1, () => new Promise(() => undefined));
     leftToDie(run(old, { store, thread: "t", world }).result);
@@ -587,7 +597,7 @@ describe("E50 a machine drawn by hand under a newer version", () => {
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
   });
 
-  test("a migration of it that means more than states and context is refused", async () => {
+  test("a migration of a durable machine that covers more than states and context is refused", async () => {
     const refused = (more: object) =>
       failureOf(
         () => defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 } }), ...more } as never),
@@ -623,8 +633,8 @@ describe("timers and child machines", () => {
     },
   });
 
-  test("E53 a process that was down past a timer fires it once on return, and events wait for it", async () => {
-    const graph = durable(reminder, { version: 1 });
+  test("a timer that became due while its process was down fires once on return, before new events [E53]", async () => {
+    const graph = durableMachine(reminder, { version: 1 });
     const store = memoryStore();
     const world = virtualWorld();
     expect((await run(graph, { store, thread: "t", world }).result).status).toBe("waiting");
@@ -638,7 +648,7 @@ describe("timers and child machines", () => {
     expect(done).toMatchObject({ status: "done", state: { value: "answered", context: { reminders: 1 } } });
   });
 
-  test("an event that comes after its time is refused, and what the timer did is kept", async () => {
+  test("an event after the timeout of its state is refused, and the transition of the timer is kept", async () => {
     const machine = createMachine({
       id: "expiring",
       initial: "open",
@@ -648,7 +658,7 @@ describe("timers and child machines", () => {
         expired: { on: { REOPEN: "open" } },
       },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
     const world = virtualWorld();
     await run(graph, { store, thread: "t", world }).result;
@@ -664,7 +674,7 @@ describe("timers and child machines", () => {
     expect(again).toMatchObject({ status: "waiting", state: { value: "open" } });
   });
 
-  test("what a timer began goes on when the event after it is refused, and the refusal is told at the end", async () => {
+  test("work started by a timer continues when the event after the timer is refused, and the refusal is reported at the end", async () => {
     for (const [onTime, why] of [
       ["packing", "It accepts none until what is under way there has ended"],
       ["over", "A finished run accepts none"],
@@ -678,7 +688,7 @@ describe("timers and child machines", () => {
           over: { type: "final" },
         },
       });
-      const graph = durable(machine, { version: 1, effects: { pack: "idempotent" } });
+      const graph = durableMachine(machine, { version: 1, effects: { pack: "idempotent" } });
       const [store, world] = [memoryStore(), virtualWorld()];
       await run(graph, { store, thread: "t", world }).result;
       await world.advance(5000);
@@ -690,7 +700,7 @@ describe("timers and child machines", () => {
     }
   });
 
-  test("an event that comes to a process that stops is taken before the run pauses", async () => {
+  test("an event that arrives while the process stops is processed before the run pauses", async () => {
     const machine = setup({ actors: { pack: fromPromise(() => Promise.resolve("a parcel")) } }).createMachine({
       id: "parcel",
       initial: "open",
@@ -700,7 +710,7 @@ describe("timers and child machines", () => {
         over: { type: "final" },
       },
     });
-    const graph = durable(machine, { version: 1, effects: { pack: "idempotent" } });
+    const graph = durableMachine(machine, { version: 1, effects: { pack: "idempotent" } });
     for (const now of [false, true]) {
       const store = memoryStore();
       await run(graph, { store, thread: "t" }).result;
@@ -713,13 +723,13 @@ describe("timers and child machines", () => {
     }
   });
 
-  test("a machine that is told to stop while its last transition is saved is done", async () => {
+  test("a durable machine that is stopped during the save of its final transition is done", async () => {
     const machine = createMachine({
       id: "door",
       initial: "open",
       states: { open: { on: { CLOSE: "closed" } }, closed: { type: "final" } },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const stops: readonly ((going: RunHandle<unknown>) => void)[] = [
       (going) => going.cancel(),
       (going) => going.drain(),
@@ -737,7 +747,7 @@ describe("timers and child machines", () => {
     }
   });
 
-  test("a cancelled timer does not fire, and a timer set again fires at its new time only", async () => {
+  test("a cancelled timer does not fire, and a rearmed timer fires only at its new time", async () => {
     const machine = createMachine({
       id: "again",
       initial: "a",
@@ -763,7 +773,7 @@ describe("timers and child machines", () => {
     });
     const world = virtualWorld();
     const store = memoryStore();
-    const graph = durable(machine as AnyStateMachine, { version: 1 });
+    const graph = durableMachine(machine as AnyStateMachine, { version: 1 });
     const at = async (ms: number) => {
       await world.advance(1_000_000 + ms - world.clock.now());
       return (await resume(graph, { store: store.peer(), thread: "t", world }).result).state;
@@ -802,7 +812,7 @@ describe("timers and child machines", () => {
     output: ({ context }) => context.done,
   });
 
-  test("E53 a child machine is saved with its context and goes on in another process", async () => {
+  test("a child machine is saved with its context and continues in another process [E53]", async () => {
     const machine = setup({
       types: { context: {} as { parts: string[]; hello: number } },
       actors: { worker },
@@ -823,7 +833,7 @@ describe("timers and child machines", () => {
         off: { type: "final" },
       },
     });
-    const graph = durable(machine, { version: 1, effects: { worker: { fetch: "idempotent" } } });
+    const graph = durableMachine(machine, { version: 1, effects: { worker: { fetch: "idempotent" } } });
     const store = memoryStore();
     const world = virtualWorld();
     // HELLO may come from outside too, so that the machine rests while its child only waits for a timer.
@@ -842,7 +852,7 @@ describe("timers and child machines", () => {
     });
   });
 
-  test("a child machine that ends stops what it has set going", async () => {
+  test("a child machine that ends stops its promises and timers", async () => {
     const world = virtualWorld();
     const reasons: string[] = [];
     const child = setup({
@@ -864,16 +874,18 @@ describe("timers and child machines", () => {
       states: { a: { invoke: { src: "child", onDone: "b" } }, b: { after: { 10: "c" } }, c: { type: "final" } },
     });
     const store = memoryStore();
-    const handle = run(durable(machine, { version: 1 }), { store, thread: "t", world });
+    const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world });
     await world.advance(15);
     expect(reasons).toEqual(['the machine left the state that started "x"']);
     expect(world.timers).toBe(1);
-    expect((await getState(durable(machine, { version: 1 }), { store, thread: "t" })).state.children).toEqual({});
+    expect((await getState(durableMachine(machine, { version: 1 }), { store, thread: "t" })).state.children).toEqual(
+      {},
+    );
     await world.advance(10);
     expect((await handle.result).status).toBe("done");
   });
 
-  test("E53 machines send each other events, spawn and stop children; emitted events and logs are told", async () => {
+  test("machines send each other events, spawn children and stop children; emitted events and logs are reported [E53]", async () => {
     const echo = createMachine({
       id: "echo",
       initial: "on",
@@ -893,7 +905,7 @@ describe("timers and child machines", () => {
       },
       on: { PONG: { actions: assign({ pongs: ({ context }) => context.pongs + 1 }) } },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
     const world = virtualWorld();
     const first = await run(graph, { store, thread: "t", world }).result;
@@ -910,8 +922,8 @@ describe("timers and child machines", () => {
   });
 });
 
-describe("actions", () => {
-  test("run when their transition is saved, and never again", async () => {
+describe("machine actions", () => {
+  test("an action runs when its transition is saved, and runs once", async () => {
     const store = memoryStore();
     const seen: string[] = [];
     const machine = setup({
@@ -935,7 +947,7 @@ describe("actions", () => {
           told(failure);
         }),
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const world = virtualWorld();
     await run(graph, { store: counting, thread: "t", world }).result;
     await resume(graph, { store: counting, thread: "t", world }).result;
@@ -943,7 +955,7 @@ describe("actions", () => {
     expect(seen).toEqual(['{"n":1} at 1', '{"n":1} at 2']);
   });
 
-  test("one that throws fails the run after the transition; a resume goes on behind it", async () => {
+  test("an action that throws fails the run after its transition, and a resume continues after that action", async () => {
     const store = memoryStore();
     const machine = setup({
       actions: {
@@ -957,14 +969,14 @@ describe("actions", () => {
       states: { a: { entry: "boom", after: { 5: "b" } }, b: { type: "final" } },
     });
     const world = virtualWorld();
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const failure = await failureOf(run(graph, { store, thread: "t", world }).result, "machine_failed");
     expect(failure.message).toContain('the action "boom"');
     await world.advance(5);
     expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
   });
 
-  test("a guard that throws is the run's error, and the thread stays where it was", async () => {
+  test("a guard that throws fails the run, and the thread keeps its state", async () => {
     const store = memoryStore();
     let broken = true;
     const machine = createMachine({
@@ -985,7 +997,7 @@ describe("actions", () => {
         b: { type: "final" },
       },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const world = virtualWorld();
     const handle = run(graph, { store, thread: "t", world });
     const failed = failureOf(handle.result, "machine_failed");
@@ -996,7 +1008,7 @@ describe("actions", () => {
   });
 });
 
-describe("what cannot be made durable is refused where it is defined, by the name of its state", () => {
+describe("invalid durable machine", () => {
   const callback = fromCallback(() => undefined);
   const refusals: readonly (readonly [string, () => AnyStateMachine, string])[] = [
     [
@@ -1090,20 +1102,20 @@ describe("what cannot be made durable is refused where it is defined, by the nam
     ],
   ];
   for (const [name, machine, message] of refusals) {
-    test(`E53 ${name} is refused`, async () => {
-      const refusal = await failureOf(() => durable(machine(), { version: 1 }), "invalid_graph");
+    test(`a durable machine with ${name} is refused [E53]`, async () => {
+      const refusal = await failureOf(() => durableMachine(machine(), { version: 1 }), "invalid_graph");
       expect(refusal.message).toContain(message);
     });
   }
 
-  test("E53 all of it at once, with an effect class that belongs to nobody", async () => {
+  test("all problems of a durable machine are reported together, including an effect class for an unknown actor [E53]", async () => {
     const machine = createMachine({
       id: "m",
       initial: "a",
       states: { a: { invoke: { src: "nobody" } }, h: { type: "history" } },
     });
     const refusal = await failureOf(
-      () => durable(machine, { version: 1, effects: { chrage: "once" } as never }),
+      () => durableMachine(machine, { version: 1, effects: { chrage: "once" } as never }),
       "invalid_graph",
     );
     expect((refusal.details as readonly { code: string }[]).map(({ code }) => code)).toEqual([
@@ -1113,19 +1125,19 @@ describe("what cannot be made durable is refused where it is defined, by the nam
     ]);
   });
 
-  test("a machine without an id, and a version that is none", async () => {
-    await failureOf(() => durable(createMachine({}), { version: 1 }), "invalid_id");
-    await failureOf(() => durable(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
+  test("a durable machine without an id, or with an invalid version, is refused", async () => {
+    await failureOf(() => durableMachine(createMachine({}), { version: 1 }), "invalid_id");
+    await failureOf(() => durableMachine(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
   });
 
-  test("a spawn inside an assign fails the run that meets it", async () => {
+  test("a spawn inside an assign fails the run that executes it", async () => {
     const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
       id: "m",
       context: {},
       entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })),
     });
     const failure = await failureOf(
-      run(durable(machine, { version: 1 }), { thread: "t", world: virtualWorld() }).result,
+      run(durableMachine(machine, { version: 1 }), { thread: "t", world: virtualWorld() }).result,
       "machine_failed",
     );
     expect(String((failure.cause as Error).message)).toContain("use spawnChild");
@@ -1228,7 +1240,7 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
   const begun: string[] = [];
   /** Keys of promises that a person said had not happened. */
   const decided: string[] = [];
-  const graph = () => durable(machineOf(given, world, begun), { version: 1, effects: effects as never });
+  const graph = () => durableMachine(machineOf(given, world, begun), { version: 1, effects: effects as never });
   let commits = 0;
   let died = false;
   const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
@@ -1274,7 +1286,7 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
 const times = (keys: readonly string[], key: string): number => keys.filter((each) => each === key).length;
 
 for (const effect of ["once", "idempotent"] as const) {
-  test(`E53 a machine of ${effect} promises that dies at any commit ends as one that never died`, async () => {
+  test(`a durable machine with ${effect} promises that crashes at any commit ends like an uninterrupted one [E53]`, async () => {
     let crashes = 0;
     let doubts = 0;
     await fc.assert(

@@ -5,13 +5,13 @@ import {
   defineState,
   END,
   editMessage,
+  getMessageText,
   getState,
   type Message,
   memoryStore,
   messages,
   run,
   START,
-  textOf,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
@@ -21,7 +21,7 @@ function echo(log: string[]) {
   return defineGraph({ name: "echo", state: defineState({ messages: messages() }) })
     .nodes({
       answer: (state, { run: { step } }) => {
-        const heard = textOf(state.messages.at(-1) as Message);
+        const heard = getMessageText(state.messages.at(-1) as Message);
         log.push(heard);
         return { messages: [say(`answer_${step}_${heard}`, `${heard}, you say`)] };
       },
@@ -29,7 +29,7 @@ function echo(log: string[]) {
     .edges({ [START]: "answer", answer: END });
 }
 
-test("E66 editing a message and going on from there is one call; what came later is not part of it, the original stays", async () => {
+test("editing a message and continuing from it is one call; later messages are excluded and the original is unchanged [E66]", async () => {
   const log: string[] = [];
   const graph = echo(log);
   const store = memoryStore();
@@ -38,12 +38,12 @@ test("E66 editing a message and going on from there is one call; what came later
   const handle = await editMessage(graph, { store, thread: "t", message: say("two", "deux"), name: "french" });
   const { branch, state } = await handle.result;
   expect(branch).toBe("french");
-  expect(state.messages.map(textOf)).toEqual(["one", "one, you say", "deux", "deux, you say"]);
+  expect(state.messages.map(getMessageText)).toEqual(["one", "one, you say", "deux", "deux, you say"]);
   expect(log).toEqual(["one", "two", "three", "deux"]);
   const original = await getState(graph, { store, thread: "t", branch: "main" });
-  expect(original.state.messages.map(textOf)).toHaveLength(6);
+  expect(original.state.messages.map(getMessageText)).toHaveLength(6);
   const second = await editMessage(graph, { store, thread: "t", branch: "french", message: say("one", "un") });
-  expect((await second.result).state.messages.map(textOf)).toEqual(["un", "un, you say"]);
+  expect((await second.result).state.messages.map(getMessageText)).toEqual(["un", "un, you say"]);
   const never = editMessage(graph, { store, thread: "t", message: say("four", "quatre") });
   expect((await failureOf(never, "unknown_checkpoint")).message).toContain('"four"');
 });

@@ -14,10 +14,10 @@ import {
   type Message,
   memoryStore,
   messages,
-  readEvents,
   recover,
   run,
   START,
+  streamEvents,
   subgraph,
   toolNode,
 } from "../../src/index.ts";
@@ -55,7 +55,7 @@ function counting() {
     .edges({ [START]: "middle", middle: "look", look: END });
 }
 
-test("E27 rollback takes back what the run has left in graphs that are kept, at every depth", async () => {
+test("a rollback reverts the writes of the run in persistent subgraphs at every depth [E27]", async () => {
   const graph = counting();
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
@@ -66,7 +66,7 @@ test("E27 rollback takes back what the run has left in graphs that are kept, at 
   expect((await last.result).state.sums).toEqual([[1], [1, 101]]);
 });
 
-test("E27 rollback of a first run leaves graphs that are kept as if they had never been called", async () => {
+test("a rollback of a first run leaves persistent subgraphs without state [E27]", async () => {
   const graph = counting();
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
@@ -119,7 +119,7 @@ function assistant({ slow = false } = {}) {
     .edges({ [START]: "talk", talk: END });
 }
 
-test("E27 interrupt closes the calls of a graph that is kept, and keeps what finished there", async () => {
+test("onBusy interrupt closes pending tool calls in a persistent subgraph and keeps its completed results [E27]", async () => {
   const graph = assistant();
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
@@ -132,7 +132,7 @@ test("E27 interrupt closes the calls of a graph that is kept, and keeps what fin
   expect(state.notes).toEqual([["beside", "beside"]]);
 });
 
-test("E27 E58 what is written for graphs that are kept when a run ends is told as it is saved, without a gap", async () => {
+test("checkpoints written to persistent subgraphs at the end of a run are emitted when saved, without a gap in numbers [E27, E58]", async () => {
   const graph = counting();
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
@@ -140,14 +140,14 @@ test("E27 E58 what is written for graphs that are kept when a run ends is told a
   const next = run(graph, { ...given, input: { by: 100, ask: false }, onBusy: "rollback" });
   await next.result;
   const seen: string[] = [];
-  for await (const event of readEvents({ store, thread: "t" }))
+  for await (const event of streamEvents({ store, thread: "t" }))
     if (event.type === "step.committed") seen.push(`${event.seq} ${event.within ?? ""}`);
     else seen.push(`${event.seq}`);
   expect(seen.map((each) => Number(each.split(" ")[0]))).toEqual(seen.map((_, index) => index + 1));
   expect(seen.filter((each) => each.endsWith(" middle.count"))).toHaveLength(5);
 });
 
-test("E37 a cancel leaves a graph that is kept with a whole conversation: the thread is usable", async () => {
+test("a cancel leaves a complete conversation in a persistent subgraph, and the thread stays usable [E37]", async () => {
   const graph = assistant({ slow: true });
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
@@ -160,7 +160,7 @@ test("E37 a cancel leaves a graph that is kept with a whole conversation: the th
   expect(state.answers).toEqual([["user", "assistant", "Cancelled", "Cancelled", "user", "assistant"]]);
 });
 
-test("E27 a process that dies at any commit of a rollback or an interrupt leaves what one that lives leaves", async () => {
+test("a crash at any commit of a rollback or an interrupt gives the same result as an uninterrupted process [E27]", async () => {
   const graph = counting();
   for (const onBusy of ["rollback", "interrupt"] as const) {
     const sums = onBusy === "rollback" ? [[1], [1, 101]] : [[1], [1, 11], [1, 11, 111]];

@@ -7,13 +7,13 @@ import {
   defineGraph,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   type EffectClass,
   END,
   engine,
   env,
+  getHistory,
   getState,
-  history,
   list,
   listRuns,
   memoryStore,
@@ -63,11 +63,11 @@ async function tick(world: VirtualWorld, ms = 1_000): Promise<void> {
   await world.settle();
 }
 
-describe("an engine", () => {
-  test("E62 start goes on with what a crash left, fires what is due, and begins what is queued", async () => {
+describe("engine", () => {
+  test("an engine start recovers crashed runs, fires due timers and starts queued inputs [E62]", async () => {
     const world = virtualWorld();
     const { graph, open } = wordy();
-    const reminder = durable(
+    const reminder = durableMachine(
       setup({ types: { events: {} as { type: "NO" } } }).createMachine({
         id: "reminder",
         initial: "quiet",
@@ -105,10 +105,10 @@ describe("an engine", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("E62 it sleeps until the next timer is due, and looks now and then for what other processes have added", async () => {
+  test("an engine sleeps until the next timer is due and polls for work of other processes [E62]", async () => {
     const world = virtualWorld();
     const { graph, open } = wordy();
-    const ticker = durable(
+    const ticker = durableMachine(
       setup({ types: { events: {} as { type: "NO" } } }).createMachine({
         id: "ticker",
         initial: "quiet",
@@ -153,7 +153,7 @@ describe("an engine", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("E62 E63 a question whose time is over is closed by the engine, and its run goes on", async () => {
+  test("an engine closes an expired interrupt and its run continues [E62, E63]", async () => {
     const world = virtualWorld();
     const ok = { answer: z.boolean(), expiresMs: 5_000, onExpire: false };
     const graph = defineGraph({ name: "asks", state: Log, interrupts: { ok } })
@@ -172,7 +172,7 @@ describe("an engine", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("E62 run and resume through it use its store, secrets and world; without it they do so for their own thread only", async () => {
+  test("engine.run and engine.resume use the store, secrets and world of the engine; plain run and resume serve only their own thread [E62]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const Who = defineContext({ customer: z.string() });
@@ -214,7 +214,7 @@ describe("an engine", () => {
     await host.stop();
   });
 
-  test("runs of graphs that it does not know are left alone and said once; one run's error does not stop it", async () => {
+  test("an engine skips runs of unknown graphs, logs them once, and continues after the error of one run", async () => {
     const world = virtualWorld();
     const { graph, open } = wordy();
     const dead = virtualWorld();
@@ -254,7 +254,7 @@ describe("an engine", () => {
     await host.stop();
   });
 
-  test("no more runs than its concurrency are at work at the same time", async () => {
+  test("an engine executes at most `concurrency` runs at the same time", async () => {
     const world = virtualWorld();
     let now = 0;
     let most = 0;
@@ -285,7 +285,7 @@ describe("an engine", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("onRun is given each run before its first event: left by a crash, of its own run, and from the queue", async () => {
+  test("onRun of an engine receives each run before its first event: recovered, started by the engine, and from the queue", async () => {
     const world = virtualWorld();
     const { graph, open } = wordy();
     const dead = memoryStore();
@@ -323,7 +323,7 @@ describe("an engine", () => {
     ]);
   });
 
-  test("an onRun that fails later harms nothing, and its failure is logged", async () => {
+  test("an async onRun that rejects does not affect the run, and the failure is logged", async () => {
     const world = virtualWorld();
     const { graph } = wordy();
     const onRun = async (): Promise<never> => {
@@ -337,7 +337,7 @@ describe("an engine", () => {
     expect(world.lines.map(({ message }) => message)).toEqual(["onRun of the engine threw"]);
   });
 
-  test("what it is given is checked", async () => {
+  test("invalid engine options are refused", async () => {
     const store = memoryStore();
     for (const wrong of [{ concurrency: 0 }, { pollMs: -1 }, { graphs: "all" }, { interval: 5 }, { onRun: "x" }])
       expect((await failureOf(() => engine({ store, graphs: [], ...wrong } as never))).code).toBe("invalid_option");
@@ -345,8 +345,8 @@ describe("an engine", () => {
   });
 });
 
-describe("stop", () => {
-  test("C24 drains: nothing begins any more, runs at work are saved at the next boundary, and the next engine goes on", async () => {
+describe("engine stop", () => {
+  test("an engine stop drains: no run starts, active runs are saved at the next boundary, and the next engine continues them [C24]", async () => {
     const world = virtualWorld();
     const { graph, open, aborted } = wordy();
     const store = memoryStore();
@@ -380,7 +380,7 @@ describe("stop", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("C24 with `now`, or when the grace is over, the signals fire, what ended is recorded, and a resume goes on", async () => {
+  test("an engine stop with `now`, or after its grace, fires the signals, records completed work, and a resume continues [C24]", async () => {
     for (const way of ["now", "second", "grace"] as const) {
       const world = virtualWorld();
       const ran: string[] = [];
@@ -460,7 +460,7 @@ describe("stop", () => {
     }
   });
 
-  test("C24 a run that a person has paused is not taken up by the next engine, and calls that had not begun are not answered", async () => {
+  test("an engine does not resume a run paused by a person, and unstarted tool calls stay unanswered [C24]", async () => {
     const world = virtualWorld();
     const { graph, open } = wordy();
     const store = memoryStore();
@@ -475,7 +475,7 @@ describe("stop", () => {
     expect(await statuses(store)).toEqual(["t paused"]);
     expect((await resume(graph, { store, world, thread: "t" }).result).status).toBe("done");
     const sources = [];
-    for await (const { source } of history(graph, { store, thread: "t" })) sources.push(source);
+    for await (const { source } of getHistory(graph, { store, thread: "t" })) sources.push(source);
     expect(sources).toEqual(["step", "step", "input"]);
     await host.stop();
   });

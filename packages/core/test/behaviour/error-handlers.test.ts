@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryStore,
   type NodePolicy,
@@ -13,8 +15,6 @@ import {
   resume,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -22,8 +22,8 @@ import { virtualWorld } from "../support/virtual-world.ts";
 const Log = defineState({ log: list(z.string()) });
 const declined = () => Object.assign(new RangeError("declined", { cause: new Error("no funds") }), { code: "E402" });
 
-describe("an error handler", () => {
-  test("E21 runs after the last retry, in the same superstep, with the error and its cause, and gives the result", async () => {
+describe("error handler", () => {
+  test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21]", async () => {
     const world = virtualWorld();
     const calls: string[] = [];
     const graph = defineGraph({ name: "pay", state: Log })
@@ -62,10 +62,10 @@ describe("an error handler", () => {
     expect(only(events, "task.completed").map(({ node }) => node)).toEqual(["pay", "after"]);
   });
 
-  test("E21 gets the node's input, and may route elsewhere", async () => {
+  test("an error handler gets the input of the node and may route to another node [E21]", async () => {
     const graph = defineGraph({ name: "sent", state: Log })
       .nodes({
-        each: task(
+        each: inputNode(
           z.object({ n: z.number() }),
           (_state, { input }) => {
             if (input.n % 2 === 1) throw new Error("odd");
@@ -76,14 +76,14 @@ describe("an error handler", () => {
         odd: () => ({ log: ["odd"] }),
       })
       .edges({
-        [START]: sends("each", () => [1, 2, 3].map((n) => ({ n }))),
-        each: gotos("odd"),
+        [START]: fanOut("each", () => [1, 2, 3].map((n) => ({ n }))),
+        each: commandTargets("odd"),
         odd: END,
       });
     expect((await run(graph, {}).result).state.log).toEqual(["1 Error: odd", "2", "3 Error: odd", "odd"]);
   });
 
-  test("E21 sees a timeout too, and is bound by the same limits as an attempt", async () => {
+  test("an error handler also handles a timeout, and obeys the same time limits as an attempt [E21]", async () => {
     const world = virtualWorld();
     const graph = (hangs: boolean) =>
       defineGraph({ name: "slow", state: Log })
@@ -105,7 +105,7 @@ describe("an error handler", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("E21 never catches an interrupt or a cancel", async () => {
+  test("an error handler never catches an interrupt or a cancel [E21]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const handled: string[] = [];
@@ -138,7 +138,7 @@ describe("an error handler", () => {
     expect(handled).toEqual([]);
   });
 
-  test("E21 is cancelled with the run", async () => {
+  test("an error handler is cancelled with the run [E21]", async () => {
     const world = virtualWorld();
     const graph = defineGraph({ name: "calm", state: Log })
       .nodes({
@@ -157,32 +157,35 @@ describe("an error handler", () => {
   });
 });
 
-describe("an error handler that fails", () => {
-  test.each(["without a store", "with one"])("E21 fails the run %s, and is not asked about itself", async (kept) => {
-    let calls = 0;
-    const graph = defineGraph({ name: "bad", state: Log })
-      .nodes({
-        a: {
-          run: () => {
-            throw new Error("first");
+describe("failing error handler", () => {
+  test.each(["without a store", "with one"])(
+    "a failing error handler fails the run %s and is not called for its own failure [E21]",
+    async (kept) => {
+      let calls = 0;
+      const graph = defineGraph({ name: "bad", state: Log })
+        .nodes({
+          a: {
+            run: () => {
+              throw new Error("first");
+            },
+            onError: () => {
+              calls++;
+              throw new Error("second");
+            },
           },
-          onError: () => {
-            calls++;
-            throw new Error("second");
-          },
-        },
-      })
-      .edges({ [START]: "a", a: END });
-    const handle = run(graph, kept === "with one" ? { store: memoryStore() } : {});
-    const events = eventsOf(handle);
-    const error = await failureOf(handle.result, "node_failed");
-    expect(error.cause).toMatchObject({ message: "second" });
-    expect(calls).toBe(1);
-    expect(only(events, "task.handled")).toMatchObject([{ error: { cause: { message: "first" } } }]);
-    expect(only(events, "task.failed")).toMatchObject([{ error: { cause: { message: "second" } } }]);
-  });
+        })
+        .edges({ [START]: "a", a: END });
+      const handle = run(graph, kept === "with one" ? { store: memoryStore() } : {});
+      const events = eventsOf(handle);
+      const error = await failureOf(handle.result, "node_failed");
+      expect(error.cause).toMatchObject({ message: "second" });
+      expect(calls).toBe(1);
+      expect(only(events, "task.handled")).toMatchObject([{ error: { cause: { message: "first" } } }]);
+      expect(only(events, "task.failed")).toMatchObject([{ error: { cause: { message: "second" } } }]);
+    },
+  );
 
-  test("a failure that the handler throws on is told as it was, and a resume begins with the body again", async () => {
+  test("a failure that the error handler rethrows is reported unchanged, and a resume starts with the body again", async () => {
     const store = memoryStore();
     let broken = true;
     const ran: string[] = [];
@@ -210,7 +213,7 @@ describe("an error handler that fails", () => {
     expect(ran).toEqual(["body", "handler", "body", "handler", "body"]);
   });
 
-  test("what it returns is checked as a node's return is", async () => {
+  test("the return of an error handler is validated like the return of a node", async () => {
     const graph = (returned: unknown, policy: NodePolicy = {}) =>
       defineGraph({ name: "bad", state: Log })
         .nodes({
@@ -228,7 +231,7 @@ describe("an error handler that fails", () => {
   });
 });
 
-describe("after a resume", () => {
+describe("error handler after a resume", () => {
   const asking = (seen: unknown[], ran: string[]) =>
     defineGraph({ name: "asks", state: Log, interrupts: { go: z.string() } })
       .nodes({
@@ -252,7 +255,7 @@ describe("after a resume", () => {
       })
       .edges({ [START]: "pay", pay: END });
 
-  test("E21 what it saw survives: it sees the same failure, the body does not run again, and keys and questions are its own", async () => {
+  test("a resumed error handler sees the same failure, the body does not rerun, and its step keys and interrupts are its own [E21]", async () => {
     const store = memoryStore();
     const seen: unknown[] = [];
     const ran: string[] = [];
@@ -270,7 +273,7 @@ describe("after a resume", () => {
     ]);
   });
 
-  test("E21 after a crash in its middle it goes on with the failure that it saw, also where the body would work now", async () => {
+  test("an error handler that crashed continues with its recorded failure, although the body would succeed now [E21]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -300,7 +303,7 @@ describe("after a resume", () => {
     expect(ran).toEqual(["body", "handler", "handler"]);
   });
 
-  test("E21 its result is journaled beside siblings, and handed back", async () => {
+  test("the result of an error handler is journaled next to siblings and replayed [E21]", async () => {
     const store = memoryStore();
     const ran: string[] = [];
     const graph = defineGraph({ name: "beside", state: Log, interrupts: { go: z.boolean() } })
@@ -318,14 +321,14 @@ describe("after a resume", () => {
         b: async (_state, { interrupt }) => void (await interrupt("go")),
         z: () => ({ log: ["z"] }),
       })
-      .edges({ [START]: ["a", "b"], a: gotos("z"), b: END, z: END });
+      .edges({ [START]: ["a", "b"], a: commandTargets("z"), b: END, z: END });
     expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
     const { state } = await resume(graph, { store: store.peer(), thread: "t", answers: { go: true } }).result;
     expect(state.log).toEqual(["handled", "z"]);
     expect(ran).toEqual(["body", "handler"]);
   });
 
-  test("a key that is kept for handlers is refused in a body, also where the node has none as yet", async () => {
+  test("a step key reserved for error handlers is refused in a body, also when the node has no handler", async () => {
     const body = async (_state: unknown, { step }: NodeRuntime): Promise<void> =>
       void (await step("onError/x", () => 1));
     const handled = defineGraph({ name: "kept", state: Log })

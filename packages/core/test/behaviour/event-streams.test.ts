@@ -9,11 +9,11 @@ import {
   type MemoryStore,
   memoryStore,
   type RunEvent,
-  readEvents,
   resume,
   run,
   START,
   type Store,
+  streamEvents,
   subgraph,
 } from "../../src/index.ts";
 import { createEventQueue, isDurable } from "../../src/run/events/event-queue.ts";
@@ -68,11 +68,11 @@ async function course(store: Store): Promise<readonly RunEvent[]> {
 
 async function read(store: Store, after = 0): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
-  for await (const event of readEvents({ store, thread: "t", after })) events.push(event);
+  for await (const event of streamEvents({ store, thread: "t", after })) events.push(event);
   return events;
 }
 
-test("E58 durable events have gap-free numbers and are kept as they were told, those of inner graphs too", async () => {
+test("durable events have gap-free numbers and are stored as emitted, including events of inner graphs [E58]", async () => {
   const store = memoryStore();
   const told = await course(store);
   const kept = await read(store);
@@ -91,14 +91,14 @@ test("E58 durable events have gap-free numbers and are kept as they were told, t
   }
 });
 
-test("E58 a reader that gives the last number it saw misses none and sees none twice, wherever it stopped", async () => {
+test("a reader that passes its last event number misses no event and sees no event twice, from any position [E58]", async () => {
   const store = memoryStore();
   await course(store);
   const all = await read(store);
   for (let seen = 0; seen <= all.length; seen++) expect(await read(store, seen)).toEqual(all.slice(seen));
 });
 
-test("E58 a run at work gives what was told before, then what it tells", async () => {
+test("the event stream of an active run returns earlier events first, then new events [E58]", async () => {
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
   const before = await read(store);
@@ -117,7 +117,7 @@ test("E58 a run at work gives what was told before, then what it tells", async (
   await refused;
 });
 
-test("E58 a thread is followed from another process", async () => {
+test("the events of a thread can be followed from another process [E58]", async () => {
   const world = virtualWorld();
   const store = memoryStore();
   const peer: MemoryStore = store.peer();
@@ -125,7 +125,7 @@ test("E58 a thread is followed from another process", async () => {
   const stop = new AbortController();
   const seen: string[] = [];
   const following = (async () => {
-    for await (const event of readEvents({ store: peer, thread: "t", follow: stop.signal, world, everyMs: 50 }))
+    for await (const event of streamEvents({ store: peer, thread: "t", follow: stop.signal, world, everyMs: 50 }))
       seen.push(event.type);
   })();
   await world.advance(10);
@@ -139,7 +139,7 @@ test("E58 a thread is followed from another process", async () => {
   expect(world.timers).toBe(0);
 });
 
-test("E58 views show a part of the stream, and the values are the state after each superstep", async () => {
+test("event views filter the stream, and the values stream gives the state after each superstep [E58]", async () => {
   const handle = run(graph, { store: memoryStore(), thread: "t" });
   const views = [["updates"], ["custom"], ["tasks"], ["checkpoints"], ["debug"], ["messages", "tools"]] as const;
   const seen = views.map((each) => ({ each, events: handle.events({ views: each }) }));
@@ -174,7 +174,7 @@ const delta = (task: string, text: string): RunEvent => ({
   text,
 });
 
-test("E59 what waits for a slow reader is bounded: deltas of one message are joined, of updates the newest stays with a count", () => {
+test("the queue of a slow reader is bounded: deltas of one message are joined, and only the newest update is kept with a count [E59]", () => {
   const queue = createEventQueue();
   for (let nth = 0; nth < 50_000; nth++) {
     queue.push(delta("1:0", "a"));
@@ -201,7 +201,7 @@ test("E59 what waits for a slow reader is bounded: deltas of one message are joi
   expect(updates.reduce((sum, { dropped = 0 }) => sum + dropped + 1, 0)).toBe(50_000);
 });
 
-test("E59 parts of a message are not joined across its end, and nothing durable is dropped", () => {
+test("message deltas are not joined across the end of their message, and no durable event is dropped [E59]", () => {
   const queue = createEventQueue();
   const finished: RunEvent = {
     ...place,
@@ -244,7 +244,7 @@ test("E59 parts of a message are not joined across its end, and nothing durable 
   expect(kept).toBeLessThanOrEqual(10_000);
 });
 
-test("E59 leaving the loop stops the subscription, and the run only when asked", async () => {
+test("breaking out of an event loop ends the subscription, and stops the run only on request [E59]", async () => {
   const goOn = deferred();
   const slow = defineGraph({ name: "slow", state: Log })
     .nodes({
@@ -261,7 +261,7 @@ test("E59 leaving the loop stops the subscription, and the run only when asked",
 
   const stream = createEventStream(() => undefined);
   const reader = stream.iterate();
-  expect(stream.listening()).toBe(true);
+  expect(stream.hasReaders()).toBe(true);
   await reader.return?.();
-  expect(stream.listening()).toBe(false);
+  expect(stream.hasReaders()).toBe(false);
 });

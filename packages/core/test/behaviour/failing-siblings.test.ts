@@ -5,13 +5,13 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   list,
   memoryStore,
   resume,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -44,7 +44,7 @@ function four(world: ReturnType<typeof virtualWorld>, ran: string[], broken: () 
     .edges({ [START]: ["a", "b", "c", "d"], a: "z", b: "z", c: "z", d: "z", z: END });
 }
 
-test("E24 with onTaskFailure abort the siblings of a failed task are told at once, and what finished is kept", async () => {
+test("onTaskFailure abort signals the siblings of a failed task at once and keeps completed results [E24]", async () => {
   const world = virtualWorld();
   const store = memoryStore();
   const ran: string[] = [];
@@ -72,17 +72,17 @@ test("E24 with onTaskFailure abort the siblings of a failed task are told at onc
   expect(world.timers).toBe(0);
 });
 
-test("a task that waits for its turn when a sibling fails is not begun", async () => {
+test("onTaskFailure abort does not start a task that waits for a concurrency slot when a sibling fails", async () => {
   const world = virtualWorld();
   const ran: number[] = [];
   const graph = defineGraph({ name: "queue", state: Log })
     .nodes({
-      each: task(z.number(), async (_state, { input }) => {
+      each: inputNode(z.number(), async (_state, { input }) => {
         ran.push(input);
         if (input === 2) throw new Error("no");
       }),
     })
-    .edges({ [START]: sends("each", () => [1, 2, 3, 4]), each: END });
+    .edges({ [START]: fanOut("each", () => [1, 2, 3, 4]), each: END });
   const options: CommonOptions = { world, maxConcurrency: 1 };
   await failureOf(run(graph, { ...options, onTaskFailure: "abort" }).result, "node_failed");
   expect(ran.splice(0)).toEqual([1, 2]);
@@ -90,7 +90,7 @@ test("a task that waits for its turn when a sibling fails is not begun", async (
   expect(ran).toEqual([1, 2, 3, 4]);
 });
 
-test("a sibling's error handler is not asked about being stopped, and a handled failure stops nobody", async () => {
+test("onTaskFailure abort does not call the error handler of a stopped sibling, and a handled failure stops no sibling", async () => {
   const world = virtualWorld();
   const handled: string[] = [];
   const graph = (handles: boolean) =>
@@ -117,7 +117,7 @@ test("a sibling's error handler is not asked about being stopped, and a handled 
   expect(handled).toEqual([]);
 });
 
-test("a cancel is a cancel also while siblings would be stopped", async () => {
+test("a cancel during onTaskFailure abort ends the run as cancelled", async () => {
   const world = virtualWorld();
   const graph = four(world, [], () => true);
   const handle = run(graph, { world, onTaskFailure: "abort" });
@@ -128,7 +128,7 @@ test("a cancel is a cancel also while siblings would be stopped", async () => {
   expect(world.timers).toBe(0);
 });
 
-test("another word for what to do is refused", async () => {
+test("an unknown onTaskFailure value is refused", async () => {
   const graph = four(virtualWorld(), [], () => false);
   const error = await failureOf(run(graph, { onTaskFailure: "ignore" as never }).result, "invalid_option");
   expect(error.message).toContain('onTaskFailure is "ignore"');

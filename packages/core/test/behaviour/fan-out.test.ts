@@ -2,11 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryStore,
   messages,
@@ -16,8 +18,6 @@ import {
   run,
   START,
   send,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -32,14 +32,14 @@ const Work = defineState({
 function mapReduce(body: (input: string) => Promise<string> | string) {
   return defineGraph({ name: "map", state: Work })
     .nodes({
-      each: task(z.string().max(9), async (_state, { input }) => ({ found: [await body(input)] })),
+      each: inputNode(z.string().max(9), async (_state, { input }) => ({ found: [await body(input)] })),
       end: () => ({ done: true }),
     })
-    .edges({ [START]: sends("each", (state) => state.items, { otherwise: "end" }), each: "end", end: END });
+    .edges({ [START]: fanOut("each", (state) => state.items, { otherwise: "end" }), each: "end", end: END });
 }
 
 describe("sends", () => {
-  test("E16 each task has an input of its own, results fold in the order of the sends, and control goes on once", async () => {
+  test("sent tasks get their own inputs, their results fold in send order, and control continues once [E16]", async () => {
     const handle = run(
       mapReduce((input) => input.toUpperCase()),
       { input: { items: ["c", "a", "b", "a"] } },
@@ -57,11 +57,11 @@ describe("sends", () => {
     ]);
   });
 
-  test("E16 a sent task follows its node's edges, and may itself send", async () => {
+  test("a sent task follows the edges of its node and may send further tasks [E16]", async () => {
     const Tree = defineState({ leaves: list(z.string()), closed: z.number().default(0) });
     const graph = defineGraph({ name: "tree", state: Tree })
       .nodes({
-        branch: task(z.object({ name: z.string(), depth: z.number() }), (_state, { input: { name, depth } }) =>
+        branch: inputNode(z.object({ name: z.string(), depth: z.number() }), (_state, { input: { name, depth } }) =>
           depth === 0
             ? [{ leaves: [name] }, goto("close")]
             : [
@@ -72,56 +72,56 @@ describe("sends", () => {
         close: (state) => ({ closed: state.closed + 1 }),
       })
       .edges({
-        [START]: sends("branch", () => [{ name: "", depth: 2 }]),
-        branch: gotos("branch", "close"),
+        [START]: fanOut("branch", () => [{ name: "", depth: 2 }]),
+        branch: commandTargets("branch", "close"),
         close: END,
       });
     const { state } = await run(graph, {}).result;
     expect(state).toEqual({ leaves: ["ll", "lr", "rl", "rr"], closed: 1 });
   });
 
-  test("E16 sent tasks that all lead to more sends start them once", async () => {
+  test("sent tasks with a common fan-out edge start its sends once [E16]", async () => {
     const graph = defineGraph({ name: "two", state: Work })
       .nodes({
-        first: task(z.string(), (_state, { input }) => ({ found: [input] })),
-        second: task(z.string(), (_state, { input }) => ({ found: [`${input}2`] })),
+        first: inputNode(z.string(), (_state, { input }) => ({ found: [input] })),
+        second: inputNode(z.string(), (_state, { input }) => ({ found: [`${input}2`] })),
       })
       .edges({
-        [START]: sends("first", () => ["a", "b"]),
-        first: sends("second", (state) => state.found),
+        [START]: fanOut("first", () => ["a", "b"]),
+        first: fanOut("second", (state) => state.found),
         second: END,
       });
     expect((await run(graph, {}).result).state.found).toEqual(["a", "b", "a2", "b2"]);
   });
 
-  test("an input may be of a type that JSON Schema cannot say, and survives a resume", async () => {
+  test("the input of a sent task may have a type without a JSON Schema, and survives a resume", async () => {
     const Days = defineState({ years: list(z.number()) });
     const graph = defineGraph({ name: "days", state: Days, interrupts: { go: z.union([z.date(), z.bigint()]) } })
       .nodes({
-        each: task(z.date(), async (_state, { input, interrupt }) => {
+        each: inputNode(z.date(), async (_state, { input, interrupt }) => {
           const answer = await interrupt("go");
           return { years: [input.getUTCFullYear(), Number(answer)] };
         }),
       })
-      .edges({ [START]: sends("each", () => [new Date(0)]), each: END });
+      .edges({ [START]: fanOut("each", () => [new Date(0)]), each: END });
     const store = memoryStore();
     expect(await run(graph, { store, thread: "t" }).result).toMatchObject({ status: "waiting" });
     const { state } = await resume(graph, { store, thread: "t", answers: { go: 7n } }).result;
     expect(state.years).toEqual([1970, 7]);
   });
 
-  test("E13 no sends follow the declared `otherwise` target; without one it is a typed error", async () => {
+  test("an empty fan-out follows the declared `otherwise` target, and fails with a typed error without one [E13]", async () => {
     const { state } = await run(mapReduce(String), { input: { items: [] } }).result;
     expect(state).toEqual({ items: [], found: [], done: true });
     const graph = defineGraph({ name: "map", state: Work })
-      .nodes({ first: () => undefined, each: task(z.string(), () => undefined) })
-      .edges({ [START]: "first", first: sends("each", (state) => state.items), each: END });
+      .nodes({ first: () => undefined, each: inputNode(z.string(), () => undefined) })
+      .edges({ [START]: "first", first: fanOut("each", (state) => state.items), each: END });
     const error = await failureOf(run(graph, {}).result, "empty_sends");
     expect(error.place).toMatchObject({ graph: "map", node: "first" });
     expect(error.message).toContain("otherwise");
   });
 
-  test("an input that does not fit its task is refused before any task runs", async () => {
+  test("an invalid input of a sent task is refused before any task runs", async () => {
     const ran: string[] = [];
     const graph = mapReduce((input) => {
       ran.push(input);
@@ -143,16 +143,16 @@ describe("sends", () => {
     const graph = defineGraph({ name: "wrong", state: Work })
       .nodes({
         a: () => fromJavaScript<ReturnType<typeof goto<"end">>>(body()),
-        each: task(z.string(), () => undefined),
+        each: inputNode(z.string(), () => undefined),
         end: () => undefined,
       })
-      .edges({ [START]: "a", a: gotos("each", "end", END), each: END, end: END });
+      .edges({ [START]: "a", a: commandTargets("each", "end", END), each: END, end: END });
     const error = await failureOf(run(graph, {}).result, "dead_route");
     expect(error.place).toMatchObject({ node: "a", graph: "wrong" });
   });
 });
 
-describe("writes fold in declared order", () => {
+describe("fold order of writes", () => {
   const All = defineState({
     log: list(z.string()),
     text: reduce(z.string().default(""), (before, write: string) => before + write),
@@ -176,7 +176,7 @@ describe("writes fold in declared order", () => {
         d: () => write("d"),
         b: () => write("b"),
         a: () => write("a"),
-        each: task(z.string(), (_state, { input }) => write(input)),
+        each: inputNode(z.string(), (_state, { input }) => write(input)),
         fan: () => undefined,
         more: () => undefined,
       })
@@ -185,13 +185,13 @@ describe("writes fold in declared order", () => {
         a: END,
         b: END,
         d: END,
-        more: sends("each", () => ["m1", "m2"]),
-        fan: sends("each", () => ["f1", "f2"]),
+        more: fanOut("each", () => ["m1", "m2"]),
+        fan: fanOut("each", () => ["f1", "f2"]),
         each: END,
       });
   }
 
-  test("E3 nodes in the order of their declaration, then sends by emitter and index, whatever finishes first", async () => {
+  test("writes fold by node declaration order, then sends by emitter and index, whatever the completion order [E3]", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(50), { minLength: 7, maxLength: 7 }), async (delays) => {
         const world = virtualWorld();

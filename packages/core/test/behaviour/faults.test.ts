@@ -24,7 +24,7 @@ const aborts = process.env["STATEWRIGHT_WHOLE"] === "1" ? 10_000 : 300;
 const Chat = defineState({ messages: messages() });
 const input = z.object({});
 
-test("F11 aborted at any point each call settles once, and timers, listeners, handles and claims are those of before", async () => {
+test("a run aborted at any point settles each tool call once and leaks no timer, listener, handle or claim [F11]", async () => {
   let settled: string[] = [];
   let [now, turns] = [0, 0];
   const pause = async (times: number): Promise<void> => {
@@ -88,7 +88,7 @@ function next(thread: string) {
   return { thread, graph: "aborted", version: 1, shape: "s", at: 0 };
 }
 
-test("F18 what fails for a while is tried again as attempts of one row; a once tool is not, save after an unavailable of its own", async () => {
+test("a transient failure is retried as attempts of one journal row; a once tool is retried only after its own unavailable error [F18]", async () => {
   const ran: string[] = [];
   const failing = (name: string, effect: "once" | "idempotent", fail: () => unknown) =>
     defineTool({

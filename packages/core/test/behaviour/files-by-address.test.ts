@@ -21,24 +21,24 @@ async function answered(
 
 const photo = { type: "image" as const, mimeType: "image/png", url: "https://a.example/1.png" };
 
-describe("a file at an address", () => {
-  test("stands in the answer as it was given", async () => {
+describe("file with a URL in a tool result", () => {
+  test("a file with a URL is kept in the answer unchanged", async () => {
     expect(await answered([{ type: "text", text: "Here" }, photo])).toEqual([{ type: "text", text: "Here" }, photo]);
   });
 
-  test("where there is no room for it is named with its address", async () => {
+  test("a file with a URL that exceeds the result limit is replaced by a note with its URL", async () => {
     const [first, second] = await answered([{ type: "text", text: "x".repeat(590) }, photo], { resultBytes: 600 });
     expect(JSON.stringify([first, second])).toContain("The image (image/png) is at https://a.example/1.png");
   });
 
-  test("whose address is too long is told as such", async () => {
+  test("a file whose URL is too long is replaced by a note that says so", async () => {
     const long = { ...photo, url: `https://a.example/${"x".repeat(5_000)}` };
     expect(await answered([long], { resultBytes: 3_000 })).toEqual([
       { type: "text", text: "[The address of the image (image/png) is too long to be shown.]" },
     ]);
   });
 
-  test("that is no address is a broken result", async () => {
+  test("a file with an invalid URL is reported as a broken content block", async () => {
     const [block] = await answered([{ ...photo, url: "1.png" }]);
     expect(block).toMatchObject({ type: "text" });
     expect(JSON.stringify(block)).toContain("broken content block");

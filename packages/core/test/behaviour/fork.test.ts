@@ -25,7 +25,7 @@ const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.bo
   })
   .edges({ [START]: "a", a: "b", b: END });
 
-test("E43 the next tasks of a fork see exactly what those of the original see, ephemeral channels too", async () => {
+test("the next tasks of a fork see exactly the state of the original, including ephemeral channels [E43]", async () => {
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
   const { checkpointId } = await getState(graph, { store, thread: "t" });
@@ -37,7 +37,7 @@ test("E43 the next tasks of a fork see exactly what those of the original see, e
   }
 });
 
-test("E43 an edit of an ephemeral channel is seen by the next tasks of the fork", async () => {
+test("an edit of an ephemeral channel is seen by the next tasks of the fork [E43]", async () => {
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
   const { checkpointId } = await getState(graph, { store, thread: "t" });
@@ -47,7 +47,7 @@ test("E43 an edit of an ephemeral channel is seen by the next tasks of the fork"
   expect(state.log).toEqual(["y true"]);
 });
 
-test("the steps of the run that a fork starts from do not count for the fork, nor after a crash before its first step", async () => {
+test("a fork does not count the steps of its source run, also after a crash before its first step", async () => {
   const steps = defineGraph({ name: "steps", state: Flash })
     .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }), c: () => ({ log: ["c"] }) })
     .edges({ [START]: "a", a: "b", b: "c", c: END });
@@ -62,7 +62,7 @@ test("the steps of the run that a fork starts from do not count for the fork, no
   expect(state.log).toEqual(["a", "b", "c"]);
 });
 
-test("a fork says what is wrong: the thread that is not there, the checkpoint, the value and why", async () => {
+test("an invalid fork names the missing thread, the missing checkpoint, or the refused value and the reason", async () => {
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
   const failed = (options: { thread?: string; at?: number; update?: object }) =>

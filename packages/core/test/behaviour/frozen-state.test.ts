@@ -4,6 +4,8 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   list,
   type Message,
   memoryStore,
@@ -13,8 +15,6 @@ import {
   route,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 
@@ -62,8 +62,8 @@ const message: Message = { role: "user", id: "m", content: [{ type: "text", text
 const shallow = () => Object.freeze({ inside: [] });
 const setUp = () => ({ log: [{ n: 1 }], chat: [message], sum: 1, any: shallow() });
 
-describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
-  test("throws in a node, which is named, and leaves the state as it was", async () => {
+describe.each(Object.entries(writes))("write to %s [E7]", (_name, write) => {
+  test("a write to frozen state in a node throws, the error names the node and the state is unchanged", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "write", state: S })
       .nodes({ first: setUp, bad: (state) => void write(loosely(state)) })
@@ -75,10 +75,10 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
     expect(again.cause).toBeInstanceOf(TypeError);
   });
 
-  test("throws in a route and in the selection of sends", async () => {
+  test("a write to frozen state in a route, or in the selection of sends, throws", async () => {
     const base = defineGraph({ name: "write", state: S }).nodes({
       first: setUp,
-      each: task(z.number(), () => undefined),
+      each: inputNode(z.number(), () => undefined),
       last: () => undefined,
     });
     const byRoute = base.edges({
@@ -87,12 +87,12 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
         write(loosely(state));
         return END;
       }),
-      last: sends("each", () => [1]),
+      last: fanOut("each", () => [1]),
       each: END,
     });
     const bySends = base.edges({
       [START]: "first",
-      first: sends(
+      first: fanOut(
         "each",
         (state) => {
           write(loosely(state));
@@ -110,7 +110,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
     }
   });
 
-  test("throws on a result that was handed out", async () => {
+  test("a write to the frozen state of a returned result throws", async () => {
     const graph = defineGraph({ name: "write", state: S })
       .nodes({ first: setUp })
       .edges({ [START]: "first", first: END });
@@ -119,7 +119,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
   });
 });
 
-test("E7 the input of a task and the current value of a reducer are frozen too", async () => {
+test("the input of a task and the current value of a reducer are frozen [E7]", async () => {
   const Sum = defineState({
     sum: reduce(z.object({ n: z.number() }).default({ n: 0 }), (sum, by: number) =>
       Object.assign(sum as { n: number }, { n: sum.n + by }),
@@ -135,13 +135,15 @@ test("E7 the input of a task and the current value of a reducer are frozen too",
   });
   const given = { tags: ["x"] };
   const sending = defineGraph({ name: "send", state: Sum })
-    .nodes({ each: task(z.object({ tags: z.array(z.string()) }), (_state, { input }) => void input.tags.push("y")) })
-    .edges({ [START]: sends("each", () => [given]), each: END });
+    .nodes({
+      each: inputNode(z.object({ tags: z.array(z.string()) }), (_state, { input }) => void input.tags.push("y")),
+    })
+    .edges({ [START]: fanOut("each", () => [given]), each: END });
   expect((await failureOf(run(sending, {}).result, "node_failed")).place.node).toBe("each");
   expect(given).toEqual({ tags: ["x"] });
 });
 
-test("E7 changing an event, or what was given as input, changes nothing in the run", async () => {
+test("mutating an event or the given input does not change the run [E7]", async () => {
   const store = memoryStore();
   const make = () =>
     defineGraph({ name: "leak", state: S, interrupts: { go: z.object({ ok: z.boolean() }) } })

@@ -2,17 +2,19 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
-  callsOf,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
   env,
+  fanOut,
   fork,
+  getHistory,
   getState,
-  history,
+  inputNode,
   list,
+  listToolCalls,
   memoryStore,
   messages,
   resume,
@@ -20,9 +22,7 @@ import {
   run,
   START,
   secret,
-  sends,
   subgraph,
-  task,
   toolNode,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
@@ -61,13 +61,13 @@ function shop(seen: unknown[]) {
       [START]: "ask",
       ask: route(["tools", END], (state) => {
         const last = state.messages.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
       tools: END,
     });
 }
 
-test("E67 secrets are given to a run: those of the environment are not there by themselves", async () => {
+test("secrets are passed to a run explicitly: environment variables are not read by default [E67]", async () => {
   process.env["GIVEN_EXPLICITLY"] = "from the environment";
   try {
     const seen: unknown[] = [];
@@ -86,7 +86,7 @@ test("E67 secrets are given to a run: those of the environment are not there by 
   }
 });
 
-test("E67 a context is given to each run and each resume: there is none that a graph or a thread remembers", async () => {
+test("context is passed to each run and each resume: no graph or thread stores it [E67]", async () => {
   const graph = defineGraph({ name: "asks", state: Chat, context: Shop, interrupts: { ok: z.boolean() } })
     .nodes({
       look: async (_state, { context, interrupt }) => {
@@ -116,7 +116,7 @@ function work() {
   let tries = 0;
   return defineGraph({ name: "work", state: Work, interrupts: { ok: z.boolean() } })
     .nodes({
-      each: task(
+      each: inputNode(
         z.string(),
         subgraph(inner, { input: (_state, { input }) => ({ item: input }), output: ({ log }) => ({ log }) }),
       ),
@@ -132,10 +132,10 @@ function work() {
         if (state.items.includes("ask")) await interrupt("ok");
       },
     })
-    .edges({ [START]: sends("each", (state) => state.items), each: "flaky", flaky: "ask", ask: END });
+    .edges({ [START]: fanOut("each", (state) => state.items), each: "flaky", flaky: "ask", ask: END });
 }
 
-test("E70 without a store everything but interrupts, resume and history works in memory, and a memory store gives those too", async () => {
+test("a run without a store supports everything except interrupts, resume and history, and a memory store adds those [E70]", async () => {
   const alone = await run(work(), { input: { items: ["a", "b"] } }).result;
   expect(alone).toMatchObject({ status: "done", state: { log: ["a!", "b!", "flaky"] }, bytes: 0 });
   const refusal = await failureOf(run(work(), { input: { items: ["ask"] } }).result, "missing_store");
@@ -147,7 +147,7 @@ test("E70 without a store everything but interrupts, resume and history works in
   expect(waiting.status).toBe("waiting");
   expect((await resume(graph, { store, thread: "t", answers: { ok: true } }).result).status).toBe("done");
   const nodes: unknown[] = [];
-  for await (const entry of history(graph, { store, thread: "t" })) nodes.push(entry.node);
+  for await (const entry of getHistory(graph, { store, thread: "t" })) nodes.push(entry.node);
   expect(nodes).toEqual(["ask", "flaky", "each", undefined]);
   const { checkpointId: at } = await getState(graph, { store, thread: "t" });
   expect(await fork(graph, { store, thread: "t", at, name: "other" })).toBe("other");

@@ -38,14 +38,14 @@ const texts = ({ messages }: Pick<ChatState, "messages">): readonly string[] =>
       : message.content.map((block) => (block.type === "text" ? block.text : block.type)).join(""),
   );
 
-describe("an input that gives messages which the conversation has", () => {
-  test("a whole conversation may be given with each turn: what is known stays where it is, what is new is added", async () => {
+describe("input with known messages", () => {
+  test("an input may repeat the complete conversation: known messages keep their place and new messages are added", async () => {
     const loop = await talked();
     const { state } = await goOn(loop, [...loop.said, user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
   });
 
-  test("a message in another speaker's place is refused, and the thread goes on as it was", async () => {
+  test("an input message that changes the role of a known message is refused, and the thread continues unchanged", async () => {
     const loop = await talked();
     const id = loop.said[1]?.id ?? "";
     expect(await refusal(loop, [user("More", id)])).toContain(
@@ -55,7 +55,7 @@ describe("an input that gives messages which the conversation has", () => {
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
   });
 
-  test("a message that parts a call from its answer is refused: other calls, another answer, a removal", async () => {
+  test("an input that separates a tool call from its answer is refused: other calls, another answer, or a removal", async () => {
     const loop = await talked();
     const [, asking, answer] = loop.said as [Message, Message, Message];
     const other = { ...asking, content: [call("look", {}, "other")] } as Message;
@@ -66,7 +66,7 @@ describe("an input that gives messages which the conversation has", () => {
     expect(await refusal(loop, [removal, user("More", "u2")])).toContain('the call "id_look" would have no answer');
   });
 
-  test("a history from elsewhere is taken as it is, and refused where calls in it have no answers", async () => {
+  test("an imported history is accepted unchanged, and refused when its tool calls have no answers", async () => {
     const { said } = await talked();
     const elsewhere = said.map((message) => ({ ...message, id: `old_${message.id}` }) as Message);
     const loop = toolLoop({ tools: [look], turns: [[], [], ["Again."]] });
@@ -80,7 +80,7 @@ describe("an input that gives messages which the conversation has", () => {
     expect(other.requests).toEqual([]);
   });
 
-  test("two messages under one id are refused, since the first would be lost; one message given twice is one", async () => {
+  test("two different input messages with one id are refused, and one message given twice is stored once", async () => {
     const loop = await talked();
     const { state } = await goOn(loop, [user("More", "u3"), user("More", "u3")]).result;
     expect(texts(state as ChatState).slice(4)).toEqual(["More", "Again."]);
@@ -88,9 +88,9 @@ describe("an input that gives messages which the conversation has", () => {
   });
 });
 
-describe("what is sent to a run is new, whatever its id", () => {
+describe("inbox message with a known id", () => {
   test.each(["here", "from elsewhere"])(
-    "a message with a known id stands at the end with an id of its own: sent %s",
+    "an inbox message with a known id is appended under a new id: sent %s",
     async (from) => {
       const world = virtualWorld();
       const slow = defineTool({
@@ -123,7 +123,7 @@ describe("what is sent to a run is new, whatever its id", () => {
     },
   );
 
-  test("two letters with one id are two messages", async () => {
+  test("two inbox messages with one id are stored as two messages", async () => {
     const loop = await talked();
     const { store = memoryStore(), graph, world } = loop;
     await steer(graph, { store, thread: "t", input: [user("One", "u2")], world });

@@ -6,6 +6,7 @@ import {
   approval,
   type Commit,
   checkGraph,
+  commandTargets,
   copyThread,
   defineContext,
   defineGraph,
@@ -16,11 +17,10 @@ import {
   fork,
   type GraphDefinition,
   type GraphTypes,
+  getHistory,
   getState,
   goto,
-  gotos,
   graphTool,
-  history,
   type InspectedActor,
   interruptFor,
   type JsonObject,
@@ -31,9 +31,8 @@ import {
   type Middleware,
   memoryStore,
   messages,
-  prune,
+  pruneThread,
   type RunEvent,
-  readEvents,
   resume,
   route,
   run,
@@ -41,6 +40,7 @@ import {
   StatewrightError,
   type Store,
   secret,
+  streamEvents,
   subgraph,
   type Tool,
   ToolError,
@@ -131,13 +131,13 @@ function answersIn(state: { readonly messages: readonly { readonly role: string 
   });
 }
 
-test("a graph that a tool runs is given the arguments, and the model reads what is made of its output", async () => {
+test("a graph tool passes the call arguments to its graph, and the model reads the mapped output", async () => {
   const log: Log = { done: [] };
   const { state } = await run(desk([research(log)]), { input: asking(["research", { topic: "bees" }]) }).result;
   expect(answersIn(state)).toEqual(["read bees, outline bees, write bees"]);
 });
 
-test("two calls in one message run side by side, each with a state, events and a line of its own", async () => {
+test("two graph tool calls in one message run in parallel with separate state, events and namespaces", async () => {
   const log: Log = { done: [] };
   const store = memoryStore();
   const graph = desk([research(log)]);
@@ -160,10 +160,11 @@ test("two calls in one message run side by side, each with a state, events and a
     new Set(["research 0:0:0", "research 0:0:1"]),
   );
   const stored: RunEvent[] = [];
-  for await (const event of readEvents({ store, thread: "t" })) if (event.type === "step.committed") stored.push(event);
+  for await (const event of streamEvents({ store, thread: "t" }))
+    if (event.type === "step.committed") stored.push(event);
   expect(stored).toEqual(events);
   const seen: string[] = [];
-  for await (const { branch, nodes, step } of history(researcher(log), { store, thread: "t", within: "research" }))
+  for await (const { branch, nodes, step } of getHistory(researcher(log), { store, thread: "t", nesting: "research" }))
     seen.push(`${branch} ${step} ${nodes.join()}`);
   expect(seen).toEqual([
     "main/0:0:1 2 write",
@@ -173,11 +174,11 @@ test("two calls in one message run side by side, each with a state, events and a
     "main/0:0:0 1 read",
     "main/0:0:0 0 ",
   ]);
-  const newest = await getState(researcher(log), { store, thread: "t", within: "research" });
+  const newest = await getState(researcher(log), { store, thread: "t", nesting: "research" });
   expect(newest.state.topic).toBe("bees");
 });
 
-test("an inspector sees the machine of each call, and the checker walks the graphs of tools", async () => {
+test("an inspector sees the machine of each graph tool call, and checkGraph walks the graphs of tools", async () => {
   const graph = desk([research({ done: [] })]);
   const started: string[] = [];
   await run(graph, {
@@ -189,7 +190,7 @@ test("an inspector sees the machine of each call, and the checker walks the grap
   expect(started.filter((id) => id.startsWith("research"))).toEqual(["research 0:0:0", "research 0:0:1"]);
   const looped = defineGraph({ name: "looped", state: Notes })
     .nodes({ round: ({ notes }) => goto(notes.length > 3 ? END : "round") })
-    .edges({ [START]: "round", round: gotos("round", END) });
+    .edges({ [START]: "round", round: commandTargets("round", END) });
   const asks = defineGraph({ name: "asks", state: Notes, interrupts: { never: z.never() } })
     .nodes({ ask: { asks: ["never"], run: async (_state, { interrupt }) => ({ notes: [await interrupt("never")] }) } })
     .edges({ [START]: "ask", ask: END });
@@ -213,7 +214,7 @@ function askerTool() {
   });
 }
 
-test("a hook around a call that takes every failure for a result does not keep its graph from waiting", async () => {
+test("an aroundTool hook that catches every failure does not prevent the graph of a tool from waiting", async () => {
   const tool = askerTool();
   let around = 0;
   const takesAll = defineMiddleware({
@@ -237,7 +238,7 @@ test("a hook around a call that takes every failure for a result does not keep i
   expect(around).toBe(2);
 });
 
-describe("a process that dies while two calls are at work", () => {
+describe("crash during two graph tool calls", () => {
   async function crashed(store: MemoryStore, stuck: Set<string>) {
     const log: Log = { done: [] };
     const world = virtualWorld();
@@ -250,7 +251,7 @@ describe("a process that dies while two calls are at work", () => {
     return { log, graph, world };
   }
 
-  test("what a call has recorded is not done again, in its finished steps and in the one that was cut short", async () => {
+  test("recorded steps of graph tool calls are not repeated after a crash, also in the interrupted superstep", async () => {
     const store = memoryStore();
     const stuck = new Set(["bees"]);
     const { log, graph, world } = await crashed(store, stuck);
@@ -268,7 +269,7 @@ describe("a process that dies while two calls are at work", () => {
     expect(events.toSorted()).toEqual(["effect.reused ", "effect.reused research"]);
   });
 
-  test("a call whose graph had ended, and whose answer was not saved, is answered from the graph's last state", async () => {
+  test("a graph tool call whose graph had ended before its answer was saved is answered from the final state of that graph", async () => {
     const store = memoryStore();
     const log: Log = { done: [] };
     const world = virtualWorld();
@@ -293,7 +294,7 @@ describe("a process that dies while two calls are at work", () => {
   });
 });
 
-test("a store without room at any commit of parallel calls stops the run, no call takes that for an answer, and a resume ends it", async () => {
+test("a full store at any commit of parallel graph tool calls pauses the run, gives no call an answer, and a resume completes it", async () => {
   const log: Log = { done: [] };
   const graph = desk([research(log)]);
   const input = asking(["research", { topic: "a" }], ["research", { topic: "b" }]);
@@ -339,7 +340,7 @@ async function recordedIn(store: Store): Promise<ReadonlySet<string>> {
   return found;
 }
 
-test("a crash at any commit of parallel calls, two deep, ends as a run that never died, and what is recorded is done once", async () => {
+test("a crash at any commit of nested parallel graph tool calls ends like an uninterrupted run and repeats no recorded effect", async () => {
   const log: Log = { done: [] };
   const middle = defineGraph({ name: "middle", state: defineState({ messages: messages(), said: list(z.string()) }) })
     .nodes({
@@ -401,7 +402,7 @@ test("a crash at any commit of parallel calls, two deep, ends as a run that neve
   expect(crashes).toBeGreaterThan(20);
 });
 
-describe("questions inside a call", () => {
+describe("interrupts inside a graph tool call", () => {
   const Asked = defineState({ topic: z.string(), notes: list(z.string()) });
   function asker(done: string[]) {
     return defineGraph({ name: "asker", state: Asked, interrupts: { scope: z.enum(["wide", "narrow"]) } })
@@ -425,7 +426,7 @@ describe("questions inside a call", () => {
     });
   }
 
-  test("one comes to the outermost caller under the tool's name, and its call goes on where it stood", async () => {
+  test("an interrupt inside a graph tool call opens at the outermost run under the tool name, and the call continues after its answer", async () => {
     const done: string[] = [];
     const store = memoryStore();
     const graph = desk([tool(done)]);
@@ -445,7 +446,7 @@ describe("questions inside a call", () => {
     expect(done).toEqual(["plan bees"]);
   });
 
-  test("those of several calls are open together; a sibling that is done is not made again", async () => {
+  test("interrupts of several graph tool calls are open together, and a completed sibling call does not rerun", async () => {
     const done: string[] = [];
     const log: Log = { done: [] };
     const store = memoryStore();
@@ -473,7 +474,7 @@ describe("questions inside a call", () => {
     expect(log.done).toHaveLength(3);
   });
 
-  test("a tool inside is approved under the outer tool's name, and runs once", async () => {
+  test("a tool call inside a graph tool is approved under the name of the outer tool and runs once", async () => {
     const paid: number[] = [];
     const pay = defineTool({
       name: "pay",
@@ -517,7 +518,7 @@ describe("questions inside a call", () => {
     expect(paid).toEqual([7]);
   });
 
-  test("a run without a store cannot ask, and fails as it would outside", async () => {
+  test("an interrupt inside a graph tool without a store fails with missing_store", async () => {
     const failure = await failureOf(
       run(desk([tool([])]), { input: asking(["research", { topic: "bees" }]) }).result,
       "missing_store",
@@ -525,7 +526,7 @@ describe("questions inside a call", () => {
     expect(failure.place).toMatchObject({ within: "research", node: "ask" });
   });
 
-  test("a time limit counts while the graph is at work, not while it waits for a person", async () => {
+  test("the timeout of a graph tool counts while its graph is active and not while it waits for an answer", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     const graph = desk([tool([], { timeoutMs: 1_000 })]);
@@ -538,13 +539,13 @@ describe("questions inside a call", () => {
   });
 });
 
-describe("a call that has no answer", () => {
+describe("graph tool call without an answer", () => {
   const Loop = defineState({ count: z.int().default(0) });
   const endless = defineGraph({ name: "endless", state: Loop })
     .nodes({ turn: ({ count }) => goto("turn", { count: count + 1 }) })
-    .edges({ [START]: "turn", turn: gotos("turn", END) });
+    .edges({ [START]: "turn", turn: commandTargets("turn", END) });
 
-  test("T55 one that takes more steps than it may is an error that says so, with what it had found", async () => {
+  test("a graph tool call over its step limit is answered with an error that says so and includes the partial answer [T55]", async () => {
     const tool = graphTool(endless, {
       name: "endless",
       description: "Goes on.",
@@ -559,7 +560,7 @@ describe("a call that has no answer", () => {
     ]);
   });
 
-  test("one that fails says that it failed and nothing of how, which is in the log", async () => {
+  test("a failed graph tool call says only that it failed, and the log has the details", async () => {
     const world = virtualWorld();
     const broken = defineGraph({ name: "broken", state: Loop })
       .nodes({
@@ -581,7 +582,7 @@ describe("a call that has no answer", () => {
     expect(world.lines.map(({ message }) => message)).toContain('the tool "broken" failed inside');
   });
 
-  test("one whose answer function throws a tool error is answered with it", async () => {
+  test("a graph tool whose output function throws a tool error answers with that error", async () => {
     const tool = graphTool(researcher({ done: [] }), {
       name: "research",
       description: "Look.",
@@ -595,7 +596,7 @@ describe("a call that has no answer", () => {
     expect(answersIn(state)).toEqual(["error: Stopped after two notes."]);
   });
 
-  test("one whose node throws a tool error is answered with it, and tried again in that node where its retry says so", async () => {
+  test("a tool error of a node inside a graph tool is the answer, after the retries of that node", async () => {
     const world = virtualWorld();
     const done: string[] = [];
     const busy = defineGraph({ name: "busy", state: Notes })
@@ -624,7 +625,7 @@ describe("a call that has no answer", () => {
     expect(done).toEqual(["first", "second", "second"]);
   });
 
-  test("one that takes too long is told to stop and has stopped when it is answered, with what it had found", async () => {
+  test("a graph tool call over its timeout is stopped before its answer, which includes the partial answer", async () => {
     const world = virtualWorld();
     let stopped = false;
     const slow = defineGraph({ name: "slow", state: Notes })
@@ -660,7 +661,7 @@ describe("a call that has no answer", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a retry goes on where the last attempt stopped", async () => {
+  test("a retry of a graph tool call continues where the last attempt stopped", async () => {
     const world = virtualWorld();
     const done: string[] = [];
     const slow = defineGraph({ name: "slow", state: Notes })
@@ -694,7 +695,7 @@ describe("a call that has no answer", () => {
     }
   });
 
-  test("what may have happened is never passed over: a step in doubt inside fails the run, which can be resumed", async () => {
+  test("a step in doubt inside a graph tool call fails the run, which can be resumed", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     let hangs = true;
@@ -725,7 +726,7 @@ describe("a call that has no answer", () => {
     expect(failure.place).toMatchObject({ within: "risky", node: "pay" });
   });
 
-  test("an abort of its own middleware ends the call alone; one of the whole graph's ends the run", async () => {
+  test("an abort by middleware inside a graph tool ends that call, and an abort by middleware of the outer graph ends the run", async () => {
     const touch = defineTool({ name: "touch", description: "Touch.", input: z.object({}), run: () => "touched" });
     const stop = (name: string) =>
       defineMiddleware({
@@ -760,7 +761,7 @@ describe("a call that has no answer", () => {
   });
 });
 
-describe("a call inside a call", () => {
+describe("nested graph tool calls", () => {
   const Depth = defineState({ messages: messages(), depth: z.int().default(0) });
   interface DepthTypes extends GraphTypes {
     readonly input: { readonly depth?: number };
@@ -786,25 +787,25 @@ describe("a call inside a call", () => {
     return graph;
   }
 
-  test("a graph may call itself; each call has a state of its own", async () => {
+  test("a graph may call itself through a tool, and each call has its own state", async () => {
     const store = memoryStore();
     const { state } = await run(nested(3), { store, thread: "t", input: {} }).result;
     expect(answersIn(state)).toEqual(["1(2(3()))"]);
   });
 
-  test("calls deeper than 5 are refused with an error that shows the way", async () => {
+  test("graph tool calls nested deeper than 5 are refused with an error that shows the path", async () => {
     const { state } = await run(nested(100), { input: {} }).result;
     expect(answersIn(state)[0]).toBe(
       "1(2(3(4(5(error: Not run: calls like this one may stand 5 deep in one another, and this one would be the next (deeper → deeper → deeper → deeper → deeper → deeper). Do it without this call.)))))",
     );
   });
 
-  test("a tool may allow less", async () => {
+  test("a graph tool may set a lower maximum depth", async () => {
     const { state } = await run(nested(100, 1), { input: {} }).result;
     expect(answersIn(state)[0]).toMatch(/^1\(error: Not run: calls like this one may stand 1 deep/);
   });
 
-  test("a graph that is given later, and calls itself, can be drawn and has a shape", () => {
+  test("a graph tool with a lazily given recursive graph can be drawn and has a shape", () => {
     const self = graphTool((): ReturnType<typeof desk> => graph, {
       name: "self",
       description: "Again.",
@@ -829,7 +830,7 @@ describe("a call inside a call", () => {
   });
 });
 
-test("a cancel goes inward, the transcript is answered, and nothing is left behind", async () => {
+test("a cancel reaches graph tool calls, answers the transcript and leaves no work behind", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const log: Log = { done: [] };
@@ -851,7 +852,7 @@ test("a cancel goes inward, the transcript is answered, and nothing is left behi
   expect(world.timers).toBe(0);
 });
 
-test("a drain stops each call at a boundary of its own, and a resume goes on from there", async () => {
+test("a drain stops each graph tool call at its own boundary, and a resume continues from there", async () => {
   const store = memoryStore();
   const log: Log = { done: [] };
   const graph = desk([research(log)]);
@@ -870,7 +871,7 @@ test("a drain stops each call at a boundary of its own, and a resume goes on fro
   expect(log.done).toEqual(["read ants", "outline ants", "write ants"]);
 });
 
-test("T54 context is mapped, secrets are shared and kept out of what is saved", async () => {
+test("context is mapped into a graph tool, and shared secrets are kept out of saved data [T54]", async () => {
   const Outer = defineContext({ user: z.string(), key: z.string() });
   const Inner = defineContext({ name: z.string() });
   const peek = defineTool({
@@ -910,7 +911,7 @@ test("T54 context is mapped, secrets are shared and kept out of what is saved", 
   expect(JSON.stringify(state)).not.toContain("s3cret-token");
 });
 
-test("T54 middleware of the whole graph stands around the tools inside a call", async () => {
+test("middleware of the outer graph wraps the tools inside a graph tool call [T54]", async () => {
   const seen: string[] = [];
   const watch = defineMiddleware({
     name: "watch",
@@ -934,23 +935,23 @@ test("T54 middleware of the whole graph stands around the tools inside a call", 
   expect(seen).toEqual(["inner", "touch"]);
 });
 
-test("a fork from a checkpoint inside a call is a branch of the whole, in which the call goes on from there", async () => {
+test("a fork from a checkpoint inside a graph tool call is a branch of the whole thread, in which that call continues", async () => {
   const log: Log = { done: [] };
   const store = memoryStore();
   const graph = desk([research(log)]);
   const inner = researcher(log);
   await run(graph, { store, thread: "t", input: asking(["research", { topic: "ants" }]) }).result;
   let at = 0;
-  for await (const step of history(inner, { store, thread: "t", within: "research" }))
+  for await (const step of getHistory(inner, { store, thread: "t", nesting: "research" }))
     if (step.next.includes("write")) at = step.checkpointId;
   const branch = await fork(inner, { store, thread: "t", at, name: "bees", update: { topic: "bees" } });
   const { state } = await resume(graph, { store, thread: "t", branch }).result;
   expect(answersIn(state)).toEqual(["read ants, outline bees, write bees"]);
-  await prune(store, { thread: "t", keepLast: 1 });
+  await pruneThread(store, { thread: "t", keepLast: 1 });
   expect((await getState(graph, { store, thread: "t", branch })).state).toEqual(state);
 });
 
-test("what happened once inside a call counts on a branch on which the model was asked again and gave the call another id", async () => {
+test("a once effect inside a graph tool call counts on a branch where the model repeated the call under another id", async () => {
   const paid: string[] = [];
   const payer = defineGraph({ name: "payer", state: Notes })
     .nodes({
@@ -989,21 +990,22 @@ test("what happened once inside a call counts on a branch on which the model was
   const store = memoryStore();
   await run(graph, { store, thread: "t", input: {} }).result;
   let at = 0;
-  for await (const step of history(graph, { store, thread: "t" })) if (step.source === "input") at = step.checkpointId;
+  for await (const step of getHistory(graph, { store, thread: "t" }))
+    if (step.source === "input") at = step.checkpointId;
   const doubtful = await fork(graph, { store, thread: "t", at, name: "doubtful" });
   await failureOf(resume(graph, { store, thread: "t", branch: doubtful }).result, "effect_in_doubt");
   const again = await fork(graph, { store, thread: "t", at, name: "again" });
-  const { state } = await resume(graph, { store, thread: "t", branch: again, onceElsewhere: "reuse" }).result;
+  const { state } = await resume(graph, { store, thread: "t", branch: again, onPriorEffect: "reuse" }).result;
   expect(answersIn(state)).toEqual(["paid ann"]);
   expect(paid).toEqual(["ann"]);
 });
 
-test("a new input that ends a run which waits inside a call leaves a whole conversation", async () => {
+test("a new input that ends a run waiting inside a graph tool call leaves a complete conversation", async () => {
   const tool = askerTool();
   const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
     .nodes({
-      think: ({ messages: said }) => {
-        const last = said.at(-1);
+      think: ({ messages }) => {
+        const last = messages.at(-1);
         const words = last?.role === "user" && last.content[0]?.type === "text" ? last.content[0].text : "";
         return words === "ask" ? asking(["asker", {}]) : {};
       },
@@ -1031,7 +1033,7 @@ test("a new input that ends a run which waits inside a call leaves a whole conve
   }
 });
 
-describe("definitions that cannot work", () => {
+describe("invalid graph tool", () => {
   const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
   test.each([
     ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of the tool "x" is/],
@@ -1050,17 +1052,17 @@ describe("definitions that cannot work", () => {
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", effect: "once" } as never),
       /effect/,
     ],
-  ])("%s is refused", (_what, make, message) => {
+  ])("graphTool with %s is refused", (_what, make, message) => {
     expect(make).toThrow(message);
   });
 
-  test("a tool that is called like a node is refused, since their questions would have the same keys", () => {
+  test("a graph tool with the name of a node is refused, since their interrupts would share keys", () => {
     const tool = graphTool(researcher({ done: [] }), { ...usual, name: "tools" });
     expect(() => desk([tool])).toThrow(/the tool "tools" runs a graph and is called like a node/);
   });
 });
 
-test("a graph in a call that stands in an unsaved one is not saved either, and what it puts away counts when that is done", async () => {
+test("a graph tool call inside an unsaved graph is unsaved, and its long-term writes apply when the call is done", async () => {
   const store = memoryStore();
   const writer = defineGraph({ name: "writer", state: Notes })
     .nodes({
@@ -1094,7 +1096,7 @@ test("a graph in a call that stands in an unsaved one is not saved either, and w
   expect(await longTermStore(store).under("notes").get("ants")).toMatchObject({ value: { topic: "ants" } });
 });
 
-describe("a thread with a call at work, whose graphs have changed", () => {
+describe("graph tool call under a changed graph", () => {
   const Asked = defineState({ topic: z.string(), notes: list(z.string()) });
   const Wider = defineState({ topic: z.string(), notes: list(z.string()), more: z.string().default("more") });
   const asks = { name: "asker", interrupts: { scope: z.enum(["wide", "narrow"]) } } as const;
@@ -1138,11 +1140,11 @@ describe("a thread with a call at work, whose graphs have changed", () => {
     return resume(versions(2, inner), { store, thread: "t", answers: { "0:0:0/0:0:scope": "wide" } }).result;
   }
 
-  test("goes on where what stands inside the call still has its place", async () => {
+  test("an active graph tool call continues under a changed graph that still has its pending node", async () => {
     expect(answersIn((await changed("wider")).state)).toEqual(["bees: wide"]);
   });
 
-  test("is parked where a node inside the call is gone, or the tool runs no graph any more", async () => {
+  test("an active graph tool call parks the run when its inner node was removed or the tool no longer runs a graph", async () => {
     const node = await failureOf(changed("other"), "needs_migration");
     expect(node.message).toContain('the node "research.ask" is pending, and the graph has no such node');
     const tool = await failureOf(changed("gone"), "needs_migration");

@@ -7,7 +7,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 
 const megabyte = 2 ** 20;
 
-test("a tool that throws anything, never returns, answers twice, speaks after its end, returns 256 MB or what its output schema refuses harms its own call only", async () => {
+test("a tool that throws, never settles, answers twice, emits late, returns 256 MB or an invalid output harms only its own call", async () => {
   const world = virtualWorld();
   const after: (() => void)[] = [];
   const bodies: Readonly<Record<string, (runtime: ToolRuntime) => unknown>> = {

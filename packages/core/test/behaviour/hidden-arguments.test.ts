@@ -9,7 +9,6 @@ import {
   interruptFor,
   isStatewrightError,
   memoryStore,
-  modelToolOf,
   modify,
   type RunIdentity,
   runIdentity,
@@ -17,6 +16,7 @@ import {
   type SecretValue,
   secret,
   type ToolRuntime,
+  toModelTool,
 } from "../../src/index.ts";
 import {
   answersIn,
@@ -44,7 +44,7 @@ function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): st
   ].join("\n");
 }
 
-test("S1.38, S1.39, S1.46, S1.47 context, state, secrets and clients reach the tool and nothing else, and a forged name is stripped", async () => {
+test("context, state, secrets and clients reach the tool and nothing else, and a forged hidden name is stripped [S1.38, S1.39, S1.46, S1.47]", async () => {
   const seen: unknown[] = [];
   const pay = defineTool({
     name: "pay",
@@ -92,8 +92,8 @@ test("S1.38, S1.39, S1.46, S1.47 context, state, secrets and clients reach the t
       (JSON.parse(done.wires[0] ?? "").tools[0] as { inputSchema: { properties: object } }).inputSchema.properties,
     ),
   ).toEqual(["cents", "note"]);
-  expect(JSON.stringify(modelToolOf(pay.spec))).not.toContain("Hidden");
-  expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([modelToolOf(pay.spec)]);
+  expect(JSON.stringify(toModelTool(pay.spec))).not.toContain("Hidden");
+  expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([toModelTool(pay.spec)]);
   expect(eventsOf(done, "tool.forged_arg_stripped").map(({ callId, keys }) => [callId, keys])).toEqual([
     ["b", ["keyHidden", "customerHidden"]],
     ["c", ["keyHidden"]],
@@ -103,7 +103,7 @@ test("S1.38, S1.39, S1.46, S1.47 context, state, secrets and clients reach the t
   for (const event of eventsOf(done, "tool.started")) expect(JSON.stringify(event.args)).not.toMatch(/Hidden|forged/);
 });
 
-test("S1.40, S1.41, S1.43, S1.44, S1.45 ids of the run, state, emitter, stream writers and cancellation reach the tool and not the model", async () => {
+test("run ids, state, emitter, stream writers and the abort signal reach the tool and not the model [S1.40, S1.41, S1.43, S1.44, S1.45]", async () => {
   let got: ToolRuntime<unknown, { readonly cart: readonly string[]; readonly identity: RunIdentity }> | undefined;
   const look = defineTool({
     name: "look",
@@ -135,7 +135,7 @@ test("S1.40, S1.41, S1.43, S1.44, S1.45 ids of the run, state, emitter, stream w
   }
 });
 
-test("a secret in a tool's hands prints, serialises and clones as nothing", async () => {
+test("a secret passed to a tool prints, serializes and clones without its value", async () => {
   const shapes: string[] = [];
   const tool = defineTool({
     name: "look",
@@ -173,7 +173,7 @@ test("a secret in a tool's hands prints, serialises and clones as nothing", asyn
   for (const shape of shapes) expect(shape).not.toContain("SENTINEL");
 });
 
-test("a secret that a tool puts into its result, its details or an update is not saved and not shown", async () => {
+test("a secret object that a tool puts into its result, details or an update is neither saved nor shown", async () => {
   for (const where of ["content", "value", "details", "update"] as const) {
     const tool = defineTool({
       name: "leak",
@@ -196,7 +196,7 @@ test("a secret that a tool puts into its result, its details or an update is not
   }
 });
 
-describe("a secret that is missing", () => {
+describe("missing secret", () => {
   function paying(): { readonly pay: ReturnType<typeof tool>; readonly ran: string[] } {
     const ran: string[] = [];
     const tool = () =>
@@ -210,7 +210,7 @@ describe("a secret that is missing", () => {
     return { pay: tool(), ran };
   }
 
-  test("fails the run before the call starts, and a resume with it runs the call", async () => {
+  test("a missing secret fails the run before the tool call starts, and a resume with the secret runs the call", async () => {
     const { pay, ran } = paying();
     const loop = toolLoop({ tools: [pay], turns: [[call("pay")], ["ok"]] });
     const error = await loop.start().result.catch((thrown: unknown) => thrown);
@@ -221,7 +221,7 @@ describe("a secret that is missing", () => {
     expect(ran).toEqual(["paid"]);
   });
 
-  test("what a source says when it fails is told to the operator and not to the model", async () => {
+  test("the error of a failing secret source is reported to the operator and not to the model", async () => {
     const { pay } = paying();
     const loop = toolLoop({
       tools: [pay],
@@ -235,7 +235,7 @@ describe("a secret that is missing", () => {
   });
 });
 
-test("env gives the named variables and no others", async () => {
+test("env() gives the named variables and no others", async () => {
   process.env["STATEWRIGHT_TEST_A"] = "a";
   process.env["STATEWRIGHT_TEST_B"] = "b";
   const source = env(["STATEWRIGHT_TEST_A", "STATEWRIGHT_TEST_NONE"]);
@@ -244,7 +244,7 @@ test("env gives the named variables and no others", async () => {
   expect(await source.get("STATEWRIGHT_TEST_NONE")).toBeUndefined();
 });
 
-test("a hidden name that a hook or a person puts into the arguments is stripped too", async () => {
+test("a hidden name that a hook or a person adds to the arguments is stripped", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "pay",
@@ -254,7 +254,7 @@ test("a hidden name that a hook or a person puts into the arguments is stripped 
     run: (args, { injected }) => void seen.push([args, injected.customer]),
   });
   const meddle = defineMiddleware({ name: "meddle", beforeTool: () => modify({ cents: 2, customer: "forged" }) });
-  const ask = defineMiddleware({ name: "ask", beforeTool: ({ call: asked }) => interruptFor(asked, "sure?") });
+  const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => interruptFor(call, "sure?") });
   const first = await talk({
     tools: [tool],
     middleware: [meddle],
@@ -276,7 +276,7 @@ test("a hidden name that a hook or a person puts into the arguments is stripped 
   ]);
 });
 
-test("S0.15, S2.15 details never go to the model, stand once in the end event and are kept in the stored result", async () => {
+test("result details never reach the model, appear once in the end event and are kept in the stored result [S0.15, S2.15]", async () => {
   const store = memoryStore();
   const tool = defineTool({
     name: "act",
@@ -296,7 +296,7 @@ test("S0.15, S2.15 details never go to the model, stand once in the end event an
   ]);
 });
 
-test("T14 a forged hidden name is taken out with an event before the arguments are parsed, and other unknown names are refused by name", async () => {
+test("a forged hidden name is removed with an event before the arguments are parsed, and another unknown name is refused by name [T14]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "pay",
@@ -325,7 +325,7 @@ test("T14 a forged hidden name is taken out with an event before the arguments a
   for (const answer of answersIn(done).slice(1)) expect(textIn(answer)).toContain("extra: unknown argument");
 });
 
-test("T20 injected values are in no checkpoint, no start event, no cause of an error and no issue of a schema", async () => {
+test("injected values appear in no checkpoint, start event, error cause or schema issue [T20]", async () => {
   const inject = {
     customer: Desk.from((desk) => desk.customer),
     client: Desk.from((desk) => desk.client),
@@ -397,7 +397,7 @@ test("T20 injected values are in no checkpoint, no start event, no cause of an e
   ]);
 });
 
-test("T22 label and safety are for people and policies: not a byte of them is on the wire", async () => {
+test("label and safety metadata of a tool appear in no model request [T22]", async () => {
   const tool = defineTool({
     name: "act",
     label: "SENTINEL-label",

@@ -69,7 +69,7 @@ function start(model: Model, middleware: Middleware, store?: Store) {
 
 const last = (list: readonly Message[]): Message | undefined => list.at(-1);
 
-test("a model that a hook asks besides gives its reply to the hook alone, and its cost to the message", async () => {
+test("the reply of an auxiliary model call goes only to its hook, and its cost is added to the message", async () => {
   const small = talker("small", ["in short"]);
   const heard: string[] = [];
   const { handle, events } = start(talker("large", ["hello you"]), {
@@ -91,7 +91,7 @@ test("a model that a hook asks besides gives its reply to the hook alone, and it
   ]);
 });
 
-test("the same key asked twice in a pass is two requests; a hook that runs again gets both as they were", async () => {
+test("an auxiliary model call repeated under one key makes two requests, and a rerun hook gets both recorded replies", async () => {
   const small = talker("small", ["one", "two", "three"]);
   const large = talker("large", [new Error("down"), "fine"]);
   const seen: string[] = [];
@@ -113,7 +113,7 @@ test("the same key asked twice in a pass is two requests; a hook that runs again
   expect(last(end.state.messages)).toMatchObject({ lost: [expect.anything(), { kind: "beside" }, { kind: "beside" }] });
 });
 
-test("each request that goes out is told before, last to first, and what it used when it has ended", async () => {
+test("beforeRequest hooks run before each model request in reverse order, and their callbacks get its usage at the end", async () => {
   const log: string[] = [];
   const world = virtualWorld();
   const noting = (name: string, fails = false): Middleware => ({
@@ -159,7 +159,7 @@ test("each request that goes out is told before, last to first, and what it used
   );
 });
 
-test("what cannot be asked is refused with what to give", async () => {
+test("an invalid auxiliary model call is refused with a hint", async () => {
   for (const wrong of [
     { model: "small", request },
     { model: talker("small", ["x"]) },
@@ -177,7 +177,7 @@ test("what cannot be asked is refused with what to give", async () => {
   }
 });
 
-test("what hooks put into the long-term store is saved with their superstep, and written once when their process dies", async () => {
+test("long-term writes of hooks are saved with their superstep and are written once after a crash", async () => {
   const store = memoryStore();
   const large = talker("large", [new Error("down"), "fine"]);
   let passes = 0;
@@ -206,7 +206,7 @@ test("what hooks put into the long-term store is saved with their superstep, and
   ]);
 });
 
-test("what a hook puts when the answer is there already is dropped, and the log says so", async () => {
+test("a long-term write of a hook after the model has answered is dropped and logged", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   let late = async (): Promise<void> => undefined;
@@ -223,7 +223,7 @@ test("what a hook puts when the answer is there already is dropped, and the log 
   expect(world.lines.map(({ message }) => message)).toEqual([expect.stringContaining("a late write")]);
 });
 
-test("without a store hooks are told that there is none", async () => {
+test("the long-term store of a hook in a run without a store fails with an error that says so", async () => {
   const { handle } = start(talker("large", ["x"]), {
     name: "keeper",
     required: true,
@@ -235,7 +235,7 @@ test("without a store hooks are told that there is none", async () => {
   await expect(handle.result).rejects.toThrow(/missing_store/);
 });
 
-test("filters of an answer that streams are asked last to first, made anew for each answer, and see each part", async () => {
+test("stream filters run in reverse order, are created for each answer and see each part", async () => {
   const log: string[] = [];
   const filtering = (name: string): Middleware => ({
     name,
@@ -265,7 +265,7 @@ test("filters of an answer that streams are asked last to first, made anew for e
   });
 });
 
-test("a filter that throws lets nothing through, is logged, and does not harm the answer", async () => {
+test("a stream filter that throws hides the deltas, is logged and does not affect the answer", async () => {
   const { handle, events } = start(talker("large", ["hello you there"]), {
     name: "broken",
     onModelDelta: () => () => {
@@ -279,7 +279,7 @@ test("a filter that throws lets nothing through, is logged, and does not harm th
   expect([pieces.join(""), last(state.messages)]).toMatchObject(["hello you there", { role: "assistant" }]);
 });
 
-test("a hook that has let a request begin hears of its end also where another one keeps it from going out", async () => {
+test("a beforeRequest hook gets the end of its request also when another hook prevents the request", async () => {
   const log: string[] = [];
   const slots: Middleware = {
     name: "slots",
@@ -313,7 +313,7 @@ test("a hook that has let a request begin hears of its end also where another on
 });
 
 test.each(["model:afterAgent", "model:beforeAgent", "model:beforeAgent:asker:short", "draft:maxTurns"])(
-  "a body records nothing where hooks do: the step key %s is refused",
+  "a body may not use a step key reserved for hooks: the step key %s is refused",
   async (key) => {
     const graph = defineGraph({ name: "kept", state: defineState({ messages: messages() }) })
       .nodes({ ask: async (_, { step }) => void (await step(key, () => "mine")) })
@@ -325,7 +325,7 @@ test.each(["model:afterAgent", "model:beforeAgent", "model:beforeAgent:asker:sho
   },
 );
 
-test("a step and what a hook asks of another model have no key together, whichever comes first", async () => {
+test("a step and an auxiliary model call of a hook may share no key, whichever comes first", async () => {
   const small = talker("small", ["in short"]);
   const middleware: Middleware = {
     name: "asker",
@@ -355,7 +355,7 @@ function failAgain(_state: unknown, { error }: { readonly error: Error }): never
 }
 
 test.each(["model:afterAgent", "model:beforeAgent:asker:short", "onError/x"])(
-  "a step or a model's answer that a body has recorded under the key %s, before it was kept, goes on",
+  "a step or model call recorded under the key %s by an earlier version, before that key was reserved, is replayed",
   async (kept) => {
     for (const what of ["step", "model"] as const) {
       const store = memoryStore();

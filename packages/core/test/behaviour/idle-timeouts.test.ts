@@ -25,8 +25,8 @@ function one(body: (runtime: NodeRuntime) => Promise<unknown>, policy: NodePolic
 const wait = (world: VirtualWorld, ms: number): Promise<void> =>
   new Promise((resolve) => void world.schedule.after(ms, resolve));
 
-describe("an idle timeout", () => {
-  test("E19 ends an attempt that gives no sign of life, with its signal, and the next attempt has a time of its own", async () => {
+describe("idle timeout", () => {
+  test("an idle timeout aborts an attempt without a heartbeat, and the next attempt has its own idle timeout [E19]", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const reasons: unknown[] = [];
@@ -46,7 +46,7 @@ describe("an idle timeout", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("says in its error how long nothing was heard", async () => {
+  test("the error of an idle timeout states the idle time", async () => {
     const world = virtualWorld();
     const failing = failureOf(
       run(
@@ -94,7 +94,7 @@ describe("an idle timeout", () => {
     expect(shared.timers).toBe(0);
   });
 
-  test("a body that never rests still has its limit for the whole attempt", async () => {
+  test("a body with regular heartbeats still obeys the timeout of the attempt", async () => {
     const world = virtualWorld();
     const graph = one(
       async ({ heartbeat, signal }) => {
@@ -111,7 +111,7 @@ describe("an idle timeout", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a node without one sets no timer, and its heartbeat does nothing", async () => {
+  test("a node without an idle timeout sets no timer, and its heartbeat has no effect", async () => {
     const world = virtualWorld();
     let timers = -1;
     const graph = one(async ({ heartbeat }) => {
@@ -123,14 +123,14 @@ describe("an idle timeout", () => {
   });
 });
 
-describe("the defaults of a graph", () => {
+describe("graph defaults", () => {
   const tries: Record<string, number> = {};
   const failing = (name: string) => () => {
     tries[name] = (tries[name] ?? 0) + 1;
     throw new Error(name);
   };
 
-  test("E19 hold for the nodes that say nothing else: a node's own policy wins, and a once node is not tried again", async () => {
+  test("graph defaults apply to nodes without a policy of their own, and a once node is not retried [E19]", async () => {
     const world = virtualWorld();
     const graph = defineGraph({
       name: "defaults",
@@ -152,7 +152,7 @@ describe("the defaults of a graph", () => {
     expect(tries).toEqual({ plain: 3, own: 2, single: 1 });
   });
 
-  test("E19 give every node its time limits", async () => {
+  test("graph defaults apply timeouts to every node [E19]", async () => {
     const world = virtualWorld();
     for (const [defaults, said] of [
       [{ timeoutMs: 30 }, "longer than 30 ms"],
@@ -173,12 +173,17 @@ describe("the defaults of a graph", () => {
     [{}, { idleTimeoutMs: -1 }, 'the idleTimeoutMs of the node "a" is -1'],
     [{}, { cache: { key: () => "k", ttlMs: Number.NaN } }, 'the cache.ttlMs of the node "a" is NaN'],
     [{}, { effect: "once", retry: { attempts: 2 } }, 'the node "a" is declared once and has a retry'],
-  ] as const)("%j with the policy %j is refused where it is written", async (options, policy, said) => {
-    const error = await failureOf(
-      () =>
-        defineGraph({ name: "bad", state: Log, ...options }).nodes({ a: { run: () => undefined, ...policy } }) as never,
-      "invalid_option",
-    );
-    expect(error.message).toContain(said);
-  });
+  ] as const)(
+    "invalid graph options %j with the node policy %j are refused at definition",
+    async (options, policy, said) => {
+      const error = await failureOf(
+        () =>
+          defineGraph({ name: "bad", state: Log, ...options }).nodes({
+            a: { run: () => undefined, ...policy },
+          }) as never,
+        "invalid_option",
+      );
+      expect(error.message).toContain(said);
+    },
+  );
 });

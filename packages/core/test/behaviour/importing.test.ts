@@ -12,7 +12,7 @@ import {
   importThread,
   list,
   memoryStore,
-  prune,
+  pruneThread,
   resume,
   run,
   START,
@@ -60,8 +60,8 @@ function find(rows: Record<string, unknown>[], kind: string): Row {
   return rows.find((row) => row["row"] === kind) as Row;
 }
 
-describe("the text of a thread", () => {
-  test("describes itself: format, version, thread, graph, and its end", async () => {
+describe("thread export", () => {
+  test("a thread export contains its format, version, thread, graph and end", async () => {
     const store = await asked("t");
     const lines = (await exportThread(store, "t"))
       .trimEnd()
@@ -81,7 +81,7 @@ describe("the text of a thread", () => {
     await expect(exportThread(store, "nobody")).rejects.toMatchObject({ code: "unknown_thread" });
   });
 
-  test("E46 with any one byte changed it is refused, and nothing of it is taken in", async () => {
+  test("a thread export with any byte changed is refused and nothing is imported [E46]", async () => {
     const text = await exportThread(await asked("t"), "t");
     const store = memoryStore();
     for (let at = 0; at < text.length; at += 7) {
@@ -96,7 +96,7 @@ describe("the text of a thread", () => {
     expect(await importThread(store, text)).toBe("t");
   });
 
-  test("a newer format is told to be one", async () => {
+  test("a thread export in a newer format is refused as newer", async () => {
     const text = await exportThread(await asked("t"), "t");
     const newer = await forged(text, (rows) => {
       (rows[0] as { version: number }).version = 2;
@@ -182,17 +182,20 @@ describe("the text of a thread", () => {
     },
   };
 
-  test.each(Object.keys(hostile))("E46 with %s it is refused, also under a right hash", async (what) => {
-    const text = await exportThread(await asked("t"), "t");
-    const store = memoryStore();
-    const bad = await forged(text, hostile[what] ?? (() => undefined));
-    await expect(importThread(store, bad)).rejects.toMatchObject({
-      code: expect.stringMatching(/^(invalid_export|invalid_id)$/),
-    });
-    expect(await store.threads()).toEqual([]);
-  });
+  test.each(Object.keys(hostile))(
+    "a thread export with %s is refused, also under a correct hash [E46]",
+    async (what) => {
+      const text = await exportThread(await asked("t"), "t");
+      const store = memoryStore();
+      const bad = await forged(text, hostile[what] ?? (() => undefined));
+      await expect(importThread(store, bad)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(invalid_export|invalid_id)$/),
+      });
+      expect(await store.threads()).toEqual([]);
+    },
+  );
 
-  test("too long, too deep and too large texts are refused (rule R15)", async () => {
+  test("a thread export that is too long, too deep or too large is refused (rule R15)", async () => {
     const text = await exportThread(await asked("t"), "t");
     const store = memoryStore();
     await expect(importThread(store, text, { maxBytes: 100 })).rejects.toMatchObject({ code: "invalid_export" });
@@ -211,7 +214,7 @@ describe("the text of a thread", () => {
     }
   });
 
-  test("a name __proto__ inside saved data is data, and pollutes nothing", async () => {
+  test("a key __proto__ inside exported data is imported as data and pollutes no prototype", async () => {
     const text = await exportThread(await asked("t"), "t");
     const odd = await forged(text, (rows) => {
       find(rows, "run")["run"]!["metadata"] = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}');
@@ -224,7 +227,7 @@ describe("the text of a thread", () => {
     expect(await exportThread(store, "t")).toBe(odd);
   });
 
-  test("other options and texts are refused in words", async () => {
+  test("invalid import options and texts are refused with a clear error", async () => {
     const store = memoryStore();
     await expect(importThread(store, 7 as never)).rejects.toMatchObject({ code: "invalid_option" });
     await expect(importThread(store, "", { as: "t" })).rejects.toMatchObject({ code: "invalid_export" });
@@ -234,8 +237,8 @@ describe("the text of a thread", () => {
   });
 });
 
-describe("a thread that was moved or pruned", () => {
-  test("is asked on: the answer goes to the copy, the original waits", async () => {
+describe("copied or pruned thread", () => {
+  test("an answer to a copied thread resumes the copy, and the original still waits", async () => {
     const store = await asked("t");
     await copyThread(store, "t", "copy");
     const done = await resume(chat, { store, thread: "copy", answers: { more: true } }).result;
@@ -244,24 +247,24 @@ describe("a thread that was moved or pruned", () => {
     expect((await store.thread("copy"))?.status).toBe("done");
   });
 
-  test("E47 a waiting run is taken back to before its input, however little is kept of it", async () => {
+  test("a rollback of a waiting run on a pruned thread restores the state before its input [E47]", async () => {
     const store = memoryStore();
     await run(chat, { store, thread: "t", input: { said: ["one"] } }).result;
     await resume(chat, { store, thread: "t", answers: { more: true } }).result;
     const before = (await getState(chat, { store, thread: "t" })).state;
     await run(chat, { store, thread: "t", input: { said: ["two"], last: "mine" } }).result;
-    await prune(store, { keepLast: 1 });
+    await pruneThread(store, { keepLast: 1 });
     await run(chat, { store, thread: "t", input: { said: ["three"] }, onBusy: "rollback" }).result;
     const [entry] = (await store.history("t", { limit: 20 })).filter(({ source }) => source === "rollback");
     const { state } = await getState(chat, { store, thread: "t", at: entry?.id ?? 0 });
     expect(state).toEqual(before);
   });
 
-  test("E47 a fork from a kept checkpoint begins with the state that was there", async () => {
+  test("a fork from a retained checkpoint of a pruned thread starts with the state of that checkpoint [E47]", async () => {
     const store = await asked("t");
     await resume(chat, { store, thread: "t", answers: { more: true } }).result;
     const head = (await store.head("t"))?.id ?? 0;
-    await prune(store, { keepLast: 1 });
+    await pruneThread(store, { keepLast: 1 });
     const branch = await fork(chat, { store, thread: "t", at: head, name: "b", update: { said: ["again"] } });
     expect((await getState(chat, { store, thread: "t", branch })).state).toEqual({
       said: ["hello", "said 1", "again"],

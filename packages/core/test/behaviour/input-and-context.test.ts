@@ -21,13 +21,13 @@ const graph = defineGraph({ name: "input", state: S })
   .nodes({ a: (state) => ({ log: [`${state.amount}`] }) })
   .edges({ [START]: "a", a: END });
 
-describe("input", () => {
+describe("run input", () => {
   test.each([
     ["of another type", { amount: "5" }, { channel: "amount" }],
     ["wrong deep inside", { amount: 1, tags: ["a", 7] }, { channel: "tags", path: "1" }],
     ["with an unknown channel", { amount: 1, amuont: 2 }, { channel: "amuont" }],
     ["that is a list", [1], {}],
-  ])("%s is refused with its place, before anything is saved", async (_name, input, place) => {
+  ])("an input %s is refused with its path before a write to the store", async (_name, input, place) => {
     const store = memoryStore();
     const error = await failureOf(run(graph, { store, thread: "t", input: input as never }).result, "invalid_input");
     expect(error.kind).toBe("input");
@@ -35,7 +35,7 @@ describe("input", () => {
     expect(await store.threads()).toEqual([]);
   });
 
-  test("E64 a channel without a default must be in the input: a type error, and an error that names it", async () => {
+  test("a required channel missing from the input is a type error, and a run-time error that names the channel [E64]", async () => {
     const store = memoryStore();
     // @ts-expect-error the amount is missing
     const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
@@ -47,7 +47,7 @@ describe("input", () => {
     expect(state).toEqual({ amount: 5, tags: [], log: ["5", "5"] });
   });
 
-  describe("a graph that could read a channel unset is a definition error", () => {
+  describe("input schema that leaves a channel unset", () => {
     const Names = defineState({ first: z.string(), last: z.string(), title: z.string().default("") });
     const problemsOf = async (schema: z.ZodType<object>) => {
       const declare = () =>
@@ -70,7 +70,7 @@ describe("input", () => {
       expect(await problemsOf(schema)).toEqual([never]);
     });
 
-    test("E64 an input schema that gives what is no channel", async () => {
+    test("an input schema with an unknown channel is a definition error [E64]", async () => {
       expect(await problemsOf(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
         'unknown_channel: the input schema gives "lst"',
       ]);
@@ -89,7 +89,7 @@ describe("input", () => {
       expect(named.name).toBe("names");
     });
 
-    test("E64 a private channel without a default cannot be given; what may be gone is typed so", async () => {
+    test("a required private channel is a definition error, and channels that may be unset are typed as optional [E64]", async () => {
       const hidden = defineGraph({ name: "names", state: Names, private: ["last"] }).nodes({ a: () => undefined });
       const failure = await failureOf(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
       expect(failure.details).toMatchObject([{ code: "private_input" }]);
@@ -104,7 +104,7 @@ describe("input", () => {
     });
   });
 
-  test("an input that lacks a channel leaves no thread behind, and fits a thread that has the channel", async () => {
+  test("an input without a required channel creates no thread, and is accepted on a thread that has the channel", async () => {
     const store = memoryStore();
     // @ts-expect-error the amount is missing
     const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
@@ -118,14 +118,14 @@ describe("input", () => {
     expect((await store.branches("t")).map(({ name }) => name)).toEqual(["main"]);
   });
 
-  test("new input on a finished thread is folded into its state", async () => {
+  test("a new input on a finished thread is folded into its state", async () => {
     const store = memoryStore();
     await run(graph, { store, thread: "t", input: { amount: 1, tags: ["a"], log: ["in"] } }).result;
     const { state } = await run(graph, { store, thread: "t", input: { amount: 2, log: ["again"] } }).result;
     expect(state).toEqual({ amount: 2, tags: ["a"], log: ["in", "1", "again", "2"] });
   });
 
-  test("a thread that another graph wrote is refused", async () => {
+  test("a run on a thread written by another graph is refused", async () => {
     const store = memoryStore();
     await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
     const other = defineGraph({ name: "other", state: S })
@@ -137,7 +137,7 @@ describe("input", () => {
     expect((await run(graph, { store, thread: "t", input: { amount: 2 } }).result).status).toBe("done");
   });
 
-  test("an id that is none is refused at once", async () => {
+  test("an invalid thread or branch id is refused at once", async () => {
     await failureOf(() => run(graph, { thread: "a b", input: { amount: 1 } }), "invalid_id");
     await failureOf(
       run(graph, { store: memoryStore(), thread: "t", branch: "a/b", input: { amount: 1 } }).result,
@@ -147,7 +147,7 @@ describe("input", () => {
 });
 
 describe("context", () => {
-  test("what is not an object of schemas is refused where it is declared", async () => {
+  test("a context that is not an object of schemas is refused at definition", async () => {
     const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
     expect(whole.message).toContain("without z.object around it");
     const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
@@ -175,7 +175,7 @@ describe("context", () => {
     })
     .edges({ [START]: "a", a: END });
 
-  test("E60 context is typed, given per run, parsed on start and again on resume, and never saved", async () => {
+  test("context is typed, passed per run, parsed on start and on resume, and never saved [E60]", async () => {
     const store = memoryStore();
     await run(shop, { store, thread: "t", context: { customer: "SENTINEL", token: "TOKEN" } }).result;
     // @ts-expect-error a resume needs the context too
@@ -197,7 +197,7 @@ describe("context", () => {
     expect(JSON.stringify(saved)).not.toMatch(/SENTINEL|TOKEN|bob/);
   });
 
-  test("E60 a context that does not fit is refused before the thread is touched, with its path", async () => {
+  test("an invalid context is refused with its path before a write to the store [E60]", async () => {
     const store = memoryStore();
     const error = await failureOf(
       run(shop, { store, thread: "t", context: { customer: 7 as never } }).result,

@@ -26,7 +26,7 @@ function graph(answer = "42") {
     .edges({ [START]: "think", think: "say", say: END });
 }
 
-test("E9 input, output and private schemas: a private channel passes between nodes and is absent from the result", async () => {
+test("a private channel passes between nodes and is absent from the result of a graph with input and output schemas [E9]", async () => {
   const store = memoryStore();
   const { result } = run(graph(), { store, thread: "t", input: { question: "  why?  " } });
   const ended = await result;
@@ -39,7 +39,7 @@ test("E9 input, output and private schemas: a private channel passes between nod
   expect((await store.state("t", (await store.head("t"))?.id ?? 0)).map(({ channel }) => channel)).toContain("scratch");
 });
 
-test("E9 without an output schema the output is the state, less what is private", async () => {
+test("the output of a graph without an output schema is the state without private channels [E9]", async () => {
   const plain = defineGraph({ name: "plain", state: State, private: ["scratch", "limit"] })
     .nodes({ think: () => ({ scratch: ["x"], answer: "yes" }) })
     .edges({ [START]: "think", think: END });
@@ -48,7 +48,7 @@ test("E9 without an output schema the output is the state, less what is private"
   expect(ended.state).toEqual({ question: "q", answer: "yes" });
 });
 
-test("E9 an input that names a private channel, or what its schema does not take, is refused before anything is saved", async () => {
+test("an input with a private channel, or refused by the input schema, is refused before a write to the store [E9]", async () => {
   const store = memoryStore();
   const start = (input: { question: string }) => run(graph(), { store, thread: "t", input }).result;
   const blank = await failureOf(start({ question: " " }), "invalid_input");
@@ -68,7 +68,7 @@ test("E9 an input that names a private channel, or what its schema does not take
   expect(types).toBeTypeOf("function");
 });
 
-test("E9 a private channel that has to be in the input, or is none, is a problem of the definition", async () => {
+test("a private channel that the input requires, or that does not exist, is a definition error [E9]", async () => {
   const failure = await failureOf(
     () =>
       defineGraph({ name: "x", state: State, private: ["question"] })
@@ -79,7 +79,7 @@ test("E9 a private channel that has to be in the input, or is none, is a problem
   expect(failure.details).toMatchObject([{ code: "private_input" }]);
 });
 
-test("E8 a final state that its output schema refuses fails the step: nothing of it is applied, and a resume goes on", async () => {
+test("a final state that the output schema refuses fails the step, applies nothing of it, and a resume continues [E8]", async () => {
   const store = memoryStore();
   const failure = await failureOf(
     run(graph(""), { store, thread: "t", input: { question: "q" } }).result,
@@ -92,7 +92,7 @@ test("E8 a final state that its output schema refuses fails the step: nothing of
   expect(mended).toMatchObject({ status: "done", output: { answer: "better" } });
 });
 
-test("E8 restored state is parsed by the schemas of a changed graph: channel and path are named, and nothing changes", async () => {
+test("restored state is parsed by the schemas of a changed graph: the error names channel and path, and nothing changes [E8]", async () => {
   const version = (items: z.ZodType<string | number>) =>
     defineGraph({
       name: "v",

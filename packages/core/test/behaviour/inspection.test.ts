@@ -18,7 +18,7 @@ import {
   defineGraph,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
   type Graph,
   type Inspector,
@@ -74,19 +74,19 @@ async function seen(start: (inspect: Inspector) => RunHandle<unknown>): Promise<
   return lines;
 }
 
-describe("an inspector is told", () => {
-  test("E56 what XState's own actor tells of a graph with one node at a time: the same events, in the same order, with the same fields", async () => {
+describe("inspection events", () => {
+  test("an inspector of a sequential graph gets the same events, order and fields as from an XState actor [E56]", async () => {
     const lines = await seen((inspect) => run(line, { inspect }));
     expect(lines.length).toBeGreaterThan(60);
     expect(lines).toEqual(await told(line.machine, [["count"], ["check"], ["count"], ["check"]]));
   });
 
-  test("E56 what XState's own actor tells of a graph with parallel nodes", async () => {
+  test("an inspector of a parallel graph gets the same events as from an XState actor [E56]", async () => {
     const lines = await seen((inspect) => run(fan, { inspect }));
     expect(lines).toEqual(await told(fan.machine, [["plan", "check"], ["meet"]]));
   });
 
-  test("E56 what XState's own actor tells of a machine drawn by hand, with actions, a promise that fails, one that does not, and a timer", async () => {
+  test("an inspector of a durable machine with actions, promises and a timer gets the same events as from an XState actor [E56]", async () => {
     const machine = setup({
       types: { context: {} as { tries: number } },
       actors: {
@@ -110,7 +110,7 @@ describe("an inspector is told", () => {
     });
     const world = virtualWorld();
     const lines = await seen((inspect) => {
-      const handle = run(durable(machine, { version: 1 }), { inspect, world, input: {} });
+      const handle = run(durableMachine(machine, { version: 1 }), { inspect, world, input: {} });
       world.advance(10);
       return handle;
     });
@@ -121,7 +121,7 @@ describe("an inspector is told", () => {
     expect(lines).toEqual(theirs);
   });
 
-  test("E56 what XState's own actor tells of machines inside it, each in its own order", async () => {
+  test("an inspector of nested machines gets the same events per machine and in the same order as from an XState actor [E56]", async () => {
     const inner = setup({ actors: { works: fromPromise(async () => 1) } }).createMachine({
       id: "inner",
       initial: "first",
@@ -136,7 +136,7 @@ describe("an inspector is told", () => {
       initial: "at",
       states: { at: { invoke: { src: "inner", id: "child", onDone: "end" } }, end: { type: "final" } },
     });
-    const lines = await seen((inspect) => run(durable(machine, { version: 1 }), { inspect, input: {} }));
+    const lines = await seen((inspect) => run(durableMachine(machine, { version: 1 }), { inspect, input: {} }));
     const theirs: string[] = [];
     const actor = createActor(machine, { inspect: (event) => theirs.push(lineOf(event)) });
     actor.start();
@@ -145,7 +145,7 @@ describe("an inspector is told", () => {
   });
 });
 
-test("E56 the machine of each tool call is an actor below its node's, from received to answered", async () => {
+test("the machine of each tool call is inspected as an actor below its node, from received to answered [E56]", async () => {
   const events: InspectionEvent[] = [];
   const add = defineTool({ name: "add", description: "Adds.", input: z.object({}), run: () => "5" });
   const loop = toolLoop({
@@ -179,7 +179,7 @@ test("E56 the machine of each tool call is an actor below its node's, from recei
   }
 });
 
-test("E56 the machine of an inner graph is the actor of its node", async () => {
+test("the machine of an inner graph is inspected as the actor of its node [E56]", async () => {
   const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
     .nodes({
       inside: subgraph(line, { input: (state) => ({ n: state.n }), output: (result) => ({ n: result.n }) }),
@@ -206,7 +206,7 @@ function idsOf(ref: unknown): string {
   return _parent === undefined ? id : `${idsOf(_parent)}.${id}`;
 }
 
-test("E56 a run that goes on stands where it stood, with what was under way, as a restored actor does", async () => {
+test("a resumed run is inspected as a restored actor in its saved state with its active work [E56]", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "asks", state: defineState({}), interrupts: { ok: z.boolean() } })
     .nodes({ ask: async (_state, { interrupt }) => void (await interrupt("ok")), after: nothing })
@@ -226,7 +226,7 @@ test("E56 a run that goes on stands where it stood, with what was under way, as 
   expect(lines.at(-1)).toContain('@xstate.snapshot root step.commit done "done"');
 });
 
-test("E56 a run that is cancelled stops its machine and what that has started, as an actor that is stopped", async () => {
+test("a cancelled run is inspected as an actor that is stopped with its children [E56]", async () => {
   const graph = defineGraph({ name: "hangs", state: defineState({}) })
     .nodes({ hang: () => new Promise<undefined>(nothing) })
     .edges({ [START]: "hang", hang: END });
@@ -246,7 +246,7 @@ test("E56 a run that is cancelled stops its machine and what that has started, a
   expect(lines).toEqual(theirs);
 });
 
-test("E56 a machine drawn by hand goes on as a restored actor, with the machines inside it", async () => {
+test("a resumed durable machine is inspected as a restored actor with its nested machines [E56]", async () => {
   const inner = setup({}).createMachine({
     id: "inner",
     initial: "first",
@@ -263,7 +263,7 @@ test("E56 a machine drawn by hand goes on as a restored actor, with the machines
       end: { type: "final" },
     },
   });
-  const graph = durable(machine, { version: 1 });
+  const graph = durableMachine(machine, { version: 1 });
   for (const type of ["GO", "STOP"] as const) {
     const store = memoryStore();
     expect((await run(graph, { store, thread: "t", input: {} }).result).status).toBe("waiting");
@@ -284,7 +284,7 @@ test("E56 a machine drawn by hand goes on as a restored actor, with the machines
   }
 });
 
-test("E56 what is decided is told when it is durable, and not before", async () => {
+test("an inspector gets a transition after its commit and not before [E56]", async () => {
   const events: InspectionEvent[] = [];
   const store = memoryStore();
   const gate = deferred();
@@ -306,8 +306,8 @@ test("E56 what is decided is told when it is durable, and not before", async () 
   expect(events.length).toBeGreaterThan(60);
 });
 
-describe("a real inspector", () => {
-  test("E56 that of Stately takes every event of a run, and knows actors by name, parent and definition", async () => {
+describe("inspector compatibility", () => {
+  test("the Stately inspector accepts every event of a run and knows actors by name, parent and definition [E56]", async () => {
     interface Sent {
       readonly type: string;
       readonly name?: string;
@@ -333,13 +333,13 @@ describe("a real inspector", () => {
     expect(states.at(-1)).toBe("done");
   });
 
-  test("E56 whatever createActor takes as inspect, a run takes", () => {
+  test("a run accepts every value that createActor accepts as inspect [E56]", () => {
     expectTypeOf<Observer<InspectionEvent>>().toExtend<Inspector>();
     expectTypeOf<(event: InspectionEvent) => void>().toExtend<Inspector>();
     expectTypeOf<Parameters<Extract<Inspector, (...args: never) => unknown>>[0]>().toEqualTypeOf<InspectionEvent>();
   });
 
-  test("one that throws does not harm the run, and is logged", async () => {
+  test("an inspector that throws does not affect the run and is logged", async () => {
     const world = virtualWorld();
     const inspect = (): never => {
       throw new Error("broken");
@@ -348,7 +348,7 @@ describe("a real inspector", () => {
     expect(world.lines[0]).toMatchObject({ level: "error", message: "the inspector threw" });
   });
 
-  test("one that sends an event to an actor is told that it is a view", async () => {
+  test("an inspector that sends an event to an actor gets an error that the actor is a view", async () => {
     const errors: unknown[] = [];
     const inspect: Inspector = ({ actorRef }) => {
       try {

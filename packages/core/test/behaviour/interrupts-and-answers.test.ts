@@ -2,25 +2,25 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
   checkGraph,
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   fork,
   getState,
   goto,
-  gotos,
+  inputNode,
   join,
   list,
+  listInterrupts,
   type MemoryStore,
   memoryStore,
   resume,
   run,
   START,
   type Store,
-  sends,
   subgraph,
-  task,
-  waiting,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -46,7 +46,7 @@ const payment = defineGraph({
     pay: () => ({ log: ["paid"] }),
     decline: () => ({ log: ["declined"] }),
   })
-  .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+  .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
 async function waits(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
   expect((await run(payment, { store, thread: "t", input: { amount: 5 } }).result).status).toBe("waiting");
@@ -71,8 +71,8 @@ function itemsInTurn(order: (pass: number) => readonly string[]) {
     .edges({ [START]: "a", a: END });
 }
 
-describe("asking", () => {
-  test("the run waits and lists what is open: id, key, node, payload and the JSON Schema of the answer", async () => {
+describe("raise an interrupt", () => {
+  test("a waiting run lists its open interrupts with id, key, node, payload and the JSON Schema of the answer", async () => {
     const handle = run(payment, { store: memoryStore(), thread: "t", input: { amount: 5 } });
     const events = eventsOf(handle);
     const result = await handle.result;
@@ -94,7 +94,7 @@ describe("asking", () => {
     expect(only(events, "run.waiting")[0]?.interrupts).toEqual(result.interrupts);
   });
 
-  test("siblings of a task that asks finish and are saved", async () => {
+  test("siblings of a waiting task complete and are saved", async () => {
     const ran: string[] = [];
     const graph = defineGraph({ name: "both", state: Pay, interrupts: { go: z.string() } })
       .nodes({
@@ -112,7 +112,7 @@ describe("asking", () => {
     expect(ran).toEqual(["work"]);
   });
 
-  test("E28 a question pauses its task: siblings finish and are saved, the run waits with the list, answers are typed", async () => {
+  test("an interrupt pauses its task while siblings complete, the run waits with the open interrupts, and answers are typed [E28]", async () => {
     const ran: string[] = [];
     const trip = defineGraph({
       name: "trip",
@@ -175,7 +175,7 @@ describe("asking", () => {
     expect(ran).toEqual(["book", "pack", "book"]);
   });
 
-  test("E28 a payload, an answer and a key that the graph or the node does not declare are refused; checkGraph knows who asks", async () => {
+  test("an undeclared or invalid payload, answer or interrupt key is refused, and checkGraph lists the nodes that ask [E28]", async () => {
     const graph = (asks: readonly ("go" | "stop")[], answer: z.ZodType<boolean> = z.boolean()) =>
       defineGraph({ name: "asks", state: Pay, interrupts: { go: { payload: z.number(), answer }, stop: z.boolean() } })
         .nodes({
@@ -197,7 +197,7 @@ describe("asking", () => {
     ]);
   });
 
-  test("E31 an interrupt cannot be swallowed: the promise never settles, the body is abandoned, its signal aborts", async () => {
+  test("an interrupt cannot be swallowed: its promise never settles, the body is abandoned and its signal aborts [E31]", async () => {
     const world = virtualWorld();
     const seen: string[] = [];
     const graph = defineGraph({ name: "swallow", state: Pay, interrupts: { go: z.string() } })
@@ -228,7 +228,7 @@ describe("asking", () => {
     expect(done.state.log).toEqual(["answer"]);
   });
 
-  test("E31 neither try/catch nor finally around it runs when it waits", async () => {
+  test("catch and finally blocks around a waiting interrupt do not run [E31]", async () => {
     const seen: string[] = [];
     const graph = defineGraph({ name: "swallow", state: Pay, interrupts: { go: z.string() } })
       .nodes({
@@ -250,7 +250,7 @@ describe("asking", () => {
     expect([status, seen]).toEqual(["waiting", []]);
   });
 
-  test("E31 a body that asks and returns without waiting has asked all the same", async () => {
+  test("a body that raises an interrupt without awaiting it still waits for the answer [E31]", async () => {
     const graph = defineGraph({ name: "careless", state: Pay, interrupts: { go: z.string() } })
       .nodes({
         a: (_state, { interrupt }) => {
@@ -265,13 +265,13 @@ describe("asking", () => {
     });
   });
 
-  test("E34 asking without a store is an error at once, with a hint", async () => {
+  test("an interrupt without a store fails at once with a hint [E34]", async () => {
     const error = await failureOf(run(payment, { input: { amount: 5 } }).result, "missing_store");
     expect(error.message).toContain("memoryStore()");
     expect(error.place).toMatchObject({ node: "approve", graph: "payment" });
   });
 
-  test("a question that cannot be asked fails the node, also inside try/catch: nothing after it runs unanswered", async () => {
+  test("an invalid interrupt fails its node also inside try/catch, and no later code of the body runs unanswered", async () => {
     let paid = 0;
     const hasty = (key: string, payload: unknown) =>
       defineGraph({
@@ -304,7 +304,7 @@ describe("asking", () => {
     expect(paid).toBe(0);
   });
 
-  test("a key that the graph does not declare, and a payload that does not fit, are errors of the node", async () => {
+  test("an undeclared interrupt key, or an invalid interrupt payload, is an error of the node", async () => {
     const graph = (ask: "typo" | "payload") =>
       defineGraph({ name: "wrong", state: Pay, interrupts: { go: { answer: z.string(), payload: z.number() } } })
         .nodes({
@@ -320,8 +320,8 @@ describe("asking", () => {
   });
 });
 
-describe("answering", () => {
-  test("E29 an answer is matched by key or by id", async () => {
+describe("answer an interrupt", () => {
+  test("an answer is matched by key or by id [E29]", async () => {
     for (const name of ["approve", "0:0:approve"]) {
       const store = await waits();
       const { state } = await resume(payment, { store, thread: "t", answers: { [name]: { ok: true } } }).result;
@@ -329,7 +329,7 @@ describe("answering", () => {
     }
   });
 
-  test("E29 an answer that fails the schema is refused and the question stays open", async () => {
+  test("an answer that the schema refuses is rejected and the interrupt stays open [E29]", async () => {
     const store = await waits();
     const error = await failureOf(
       resume(payment, { store, thread: "t", answers: { approve: { ok: "yes" as never } } }).result,
@@ -347,13 +347,13 @@ describe("answering", () => {
 
   const team = defineGraph({ name: "team", state: Pay, interrupts: { vote: z.string(), sign: z.string() } })
     .nodes({
-      member: task(z.string(), async (_state, { input, interrupt }) => ({
+      member: inputNode(z.string(), async (_state, { input, interrupt }) => ({
         log: [`${input}: ${await interrupt("vote", { payload: input })}`],
       })),
       boss: async (_state, { interrupt }) => ({ log: [await interrupt("sign")] }),
       fan: () => undefined,
     })
-    .edges({ [START]: ["fan", "boss"], fan: sends("member", () => ["ann", "bob"]), member: END, boss: END });
+    .edges({ [START]: ["fan", "boss"], fan: fanOut("member", () => ["ann", "bob"]), member: END, boss: END });
 
   /** The run asks "sign" first, then two votes in the next superstep. */
   async function voting(): Promise<MemoryStore> {
@@ -364,7 +364,7 @@ describe("answering", () => {
     return store;
   }
 
-  test("E29 one answer for several open questions is refused with the list; by id each gets its own", async () => {
+  test("a single answer by key for several open interrupts is refused with their list; answers by id go to their interrupts [E29]", async () => {
     const store = await voting();
     const byKey = await failureOf(
       resume(team, { store, thread: "t", answers: { vote: "yes" } }).result,
@@ -385,7 +385,7 @@ describe("answering", () => {
     expect(done).toMatchObject({ status: "done", state: { log: ["signed", "ann: yes", "bob: no"] } });
   });
 
-  test("E29 one refused answer among several refuses all of them", async () => {
+  test("a refused answer among several answers refuses all of them [E29]", async () => {
     const store = await voting();
     await failureOf(
       resume(team, { store, thread: "t", answers: { "1:0:vote": "yes", "1:1:vote": 5 } }).result,
@@ -396,7 +396,7 @@ describe("answering", () => {
     ).toEqual(["sign"]);
   });
 
-  test("E29 a second answer gets an error that carries the first, while the run waits on and when it has finished", async () => {
+  test("a second answer fails with an error that carries the first, both during the wait and after the end of the run [E29]", async () => {
     const store = await voting();
     await resume(team, { store, thread: "t", answers: { "1:0:vote": "yes" } }).result;
     const earlier = await failureOf(
@@ -417,7 +417,7 @@ describe("answering", () => {
     expect(late.details).toMatchObject({ answer: "no" });
   });
 
-  test("E29 answering what was never asked, a finished thread or an unknown one is a typed error", async () => {
+  test("an answer to an unknown interrupt, a finished thread or an unknown thread is a typed error [E29]", async () => {
     const store = await waits();
     const open = await failureOf(
       resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
@@ -436,7 +436,7 @@ describe("answering", () => {
     expect((await resume(payment, { store, thread: "t" }).result).state.log).toEqual(["paid"]);
   });
 
-  test("E30 of two clients that answer at the same moment exactly one wins", async () => {
+  test("when two clients answer at the same moment, exactly one succeeds [E30]", async () => {
     for (const peers of [false, true]) {
       const store = await waits();
       const other: Store = peers ? store.peer() : store;
@@ -450,7 +450,7 @@ describe("answering", () => {
     }
   });
 
-  test("a body may ask the same key again, and several at once", async () => {
+  test("a body may raise the same interrupt key again, and several at once", async () => {
     const graph = defineGraph({ name: "chat", state: Pay, interrupts: { say: z.string() } })
       .nodes({
         a: async (_state, { interrupt }) => {
@@ -475,7 +475,7 @@ describe("answering", () => {
     expect(done.state.log).toEqual(["a", "b", "c"]);
   });
 
-  test("of several questions of one key each answer goes to the question that showed the same, in whatever order they are asked again", async () => {
+  test("interrupts of one key get the answers given for their payloads, in whatever order the body raises them again", async () => {
     let pass = 0;
     const graph = defineGraph({
       name: "items",
@@ -498,7 +498,7 @@ describe("answering", () => {
     expect(state.log).toEqual(["x: yes to x", "y: yes to y", "z: yes to z"]);
   });
 
-  test("an answer is never given to a question of its key that showed something else, though only one was asked before", async () => {
+  test("an answer is never delivered to an interrupt of the same key with another payload, also when only one was raised before", async () => {
     const graph = itemsInTurn((pass) => (pass === 0 ? ["x", "y"] : ["y", "x"]));
     const store = memoryStore();
     const asked: unknown[] = [];
@@ -513,7 +513,7 @@ describe("answering", () => {
     expect(result.state.log).toEqual(["x: yes to x", "y: yes to y"]);
   });
 
-  test("in whatever order a body asks after each answer, each question is asked once and gets its own answer", async () => {
+  test("a body that raises interrupts in random order after each answer raises each once and gets its own answer", async () => {
     for (let seed = 1; seed <= 50; seed++) {
       const { random } = virtualWorld();
       const items = ["a", "b", "c", "d"];
@@ -533,7 +533,7 @@ describe("answering", () => {
     }
   });
 
-  test("an answer by its key is for what the run waits for, however many questions other branches ask", async () => {
+  test("an answer by key goes to the interrupt of the waiting run, also when other branches have open interrupts", async () => {
     const graph = itemsInTurn((pass) => [`pay ${pass}`]);
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
@@ -547,7 +547,7 @@ describe("answering", () => {
     expect(third).toMatchObject({ status: "waiting", interrupts: [{ payload: "pay 5" }] });
   });
 
-  test("a yes to what was shown does not count when the body shows something else after the resume", async () => {
+  test("an answer does not count when the resumed body raises the interrupt with another payload", async () => {
     const graph = itemsInTurn((pass) => [pass === 0 ? "pay 5" : "pay 500"]);
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
@@ -557,7 +557,7 @@ describe("answering", () => {
     expect(done.state.log).toEqual(["pay 500: no"]);
   });
 
-  test("what the run does not wait for any more is answered by its id only", async () => {
+  test("an obsolete interrupt can be answered by its id only", async () => {
     const graph = itemsInTurn((pass) => [["pay 5", "pay 500", "pay 5"][pass] ?? "pay 500"]);
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
@@ -567,7 +567,7 @@ describe("answering", () => {
     expect((await getState(graph, { store, thread: "t" })).state.log).toEqual(["pay 5: to 5"]);
   });
 
-  test("a body that shows something else each time is told so, after 16 answers that count for nothing", async () => {
+  test("a body that raises another payload each time fails with an explanation after 16 unused answers", async () => {
     const graph = itemsInTurn((pass) => [`at ${pass}`]);
     const store = memoryStore();
     let result = await run(graph, { store, thread: "t" }).result;
@@ -580,7 +580,7 @@ describe("answering", () => {
   });
 });
 
-describe("beside a failing sibling", () => {
+describe("interrupt next to a failing sibling", () => {
   const failsOnce = (expiresMs?: number) => {
     let passes = 0;
     let shown = 0;
@@ -603,28 +603,28 @@ describe("beside a failing sibling", () => {
       .edges({ [START]: ["asks", "fails"], asks: END, fails: END });
   };
 
-  test("a question stands open, is seen, and takes the answer with which the failed run is resumed", async () => {
+  test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run", async () => {
     const graph = failsOnce();
     const store = memoryStore();
     await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
     const seen = await getState(graph, { store, thread: "t" });
     expect(seen).toMatchObject({ status: "failed", interrupts: [{ id: "0:0:ok", key: "ok", payload: "item 1" }] });
-    expect(await waiting(store)).toEqual([]);
+    expect(await listInterrupts(store)).toEqual([]);
     const done = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["item 1: yes", "went well"] } });
   });
 
-  test("without an answer it is the same question when the run waits for it", async () => {
+  test("an interrupt of a failed run keeps its id when the run is resumed without an answer and waits", async () => {
     const graph = failsOnce();
     const store = memoryStore();
     await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
     const [open] = (await getState(graph, { store, thread: "t" })).interrupts;
     const waits = await resume(graph, { store, thread: "t" }).result;
     expect(waits).toMatchObject({ status: "waiting", interrupts: [{ ...open }] });
-    expect(await waiting(store)).toMatchObject([{ id: "0:0:ok", thread: "t" }]);
+    expect(await listInterrupts(store)).toMatchObject([{ id: "0:0:ok", thread: "t" }]);
   });
 
-  test("its time begins when people are told of it", async () => {
+  test("the expiry of an interrupt starts when the run waits and not when a sibling has failed", async () => {
     const world = virtualWorld();
     const graph = failsOnce(1_000);
     const store = memoryStore();
@@ -640,7 +640,7 @@ describe("beside a failing sibling", () => {
     expect(done.state.log).toEqual(["item 1: nobody", "went well"]);
   });
 
-  test("of an inner graph it stands open with the run that failed", async () => {
+  test("an interrupt of an inner graph stays open with a failed run", async () => {
     const inner = failsOnce();
     const graph = defineGraph({ name: "outer", state: defineState({ log: list(z.string()) }) })
       .nodes({ call: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) }) })

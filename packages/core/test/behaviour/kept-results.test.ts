@@ -17,7 +17,7 @@ import {
   updateState,
 } from "../../src/index.ts";
 
-import { keepResults, writeKept } from "../../src/run/journal/unsaved-outcomes.ts";
+import { retainOutcomes, writeUnsavedOutcomes } from "../../src/run/journal/unsaved-outcomes.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
 
@@ -52,7 +52,7 @@ function graphOf(happened: string[], name: string) {
     .edges({ [START]: "act", act: END });
 }
 
-test("a once effect that has ended is not in doubt after a resume in the same process, and happened once", async () => {
+test("a completed once effect with an unsaved outcome is not in doubt after a resume in the same process and happens once", async () => {
   const happened: string[] = [];
   const { store, state } = crowded();
   const graph = graphOf(happened, "plain");
@@ -67,7 +67,7 @@ test("a once effect that has ended is not in doubt after a resume in the same pr
   expect(state.refused).toBeGreaterThan(2);
 });
 
-test("so it is for an effect of a graph inside another one", async () => {
+test("a completed once effect of an inner graph with an unsaved outcome is not in doubt after a resume in the same process", async () => {
   const happened: string[] = [];
   const { store, state } = crowded();
   const graph = defineGraph({ name: "outer", state: Log })
@@ -81,7 +81,7 @@ test("so it is for an effect of a graph inside another one", async () => {
   expect(happened).toEqual(["inside"]);
 });
 
-test("another store object knows nothing of it: there the effect is in doubt, is not done again, and an update says what came of it", async () => {
+test("an unsaved outcome is unknown to another store object: the once effect is in doubt there and an update decides it", async () => {
   const happened: string[] = [];
   const { store, inner } = crowded();
   const graph = graphOf(happened, "plain");
@@ -95,7 +95,7 @@ test("another store object knows nothing of it: there the effect is in doubt, is
   expect(happened).toEqual(["plain"]);
 });
 
-test("they are dropped where another owner has come to the thread before they were written: it may have done the effect again", async () => {
+test("unsaved outcomes are dropped when another owner has claimed the thread before they were written", async () => {
   const store = memoryStore();
   const told: number[] = [];
   const refusing: Store = {
@@ -106,8 +106,8 @@ test("they are dropped where another owner has come to the thread before they we
     },
   };
   const claimed = await store.claim({ thread: "t", graph: "plain", version: 1, shape: "1:x", at: 0 });
-  keepResults(refusing, "t", { epoch: 1, lines: new Map([["main", { effects: [], artifacts: [] }]]) });
-  await expect(writeKept(refusing, "t", { ...claimed, epoch: 2 })).rejects.toThrow(/fenced/);
-  await writeKept(refusing, "t", { ...claimed, epoch: 3 });
+  retainOutcomes(refusing, "t", { epoch: 1, namespaces: new Map([["main", { effects: [], artifacts: [] }]]) });
+  await expect(writeUnsavedOutcomes(refusing, "t", { ...claimed, epoch: 2 })).rejects.toThrow(/fenced/);
+  await writeUnsavedOutcomes(refusing, "t", { ...claimed, epoch: 3 });
   expect(told).toEqual([2]);
 });

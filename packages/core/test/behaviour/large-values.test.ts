@@ -9,7 +9,7 @@ interface Refusal {
   readonly refused: string;
 }
 
-test("F9 256 MB in any shape are refused by name where they are offered, and nobody makes a copy of them", async () => {
+test("a value of 256 MB in any shape is refused by name without a copy [F9]", async () => {
   // A copy of the value, or its text, would end the worker: it may have 128 MB.
   const worker = new Worker(new URL("../support/large-value-worker.ts", import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: 128 },
@@ -31,7 +31,7 @@ test("F9 256 MB in any shape are refused by name where they are offered, and nob
   }
 });
 
-test("how much a value may hold can be said, and a value that holds just so much is taken", () => {
+test("maxValueBytes sets the size limit of a value, and a value of exactly that size is accepted", () => {
   const small = createCodec([], { maxValueBytes: 100 });
   expect(small.decode(small.encode(["x".repeat(50), "y".repeat(50)], "the value"))).toHaveLength(2);
   expect(() => small.encode(["x".repeat(50), "y".repeat(51)], "the value")).toThrow(

@@ -52,7 +52,7 @@ function atMost(most: number, count: Channel<number, number>): Middleware {
     channels: { count },
     beforeModel: async (_, { ledger }) => {
       const counts = ledger(count);
-      while (counts.value() - counts.value({ reserved: false }) >= most) await counts.changed();
+      while (counts.getValue() - counts.getValue({ reserved: false }) >= most) await counts.waitForChange();
       counts.reserve("request", 1);
       return undefined;
     },
@@ -72,7 +72,7 @@ function sideBySide(model: Model, middleware: readonly Middleware[], count: Chan
     .edges({ [START]: ["one", "two", "three"], one: END, two: END, three: END });
 }
 
-test("an entry and a reservation of one node are seen by those beside it, and become part of the channel", async () => {
+test("ledger entries and reservations of one node are visible to parallel nodes and become part of the channel", async () => {
   const model = held();
   const count = counter();
   const graph = sideBySide(model, [atMost(2, count)], count);
@@ -87,7 +87,7 @@ test("an entry and a reservation of one node are seen by those beside it, and be
   expect((await result).state).toEqual({ count: 3 });
 });
 
-test("what was entered by a node that failed counts once when it is tried again", async () => {
+test("a ledger entry of a failed node counts once after its retry", async () => {
   const model = held();
   const count = counter();
   let failing = true;
@@ -102,7 +102,7 @@ test("what was entered by a node that failed counts once when it is tried again"
   expect([state, model.asked]).toEqual([{ count: 3 }, 3]);
 });
 
-test("a request that was given up and settles late gives back nothing of the one after it", async () => {
+test("an abandoned model request that settles late releases no reservation of its successor", async () => {
   const model = held();
   const count = counter();
   const seen: (() => number)[] = [];
@@ -112,7 +112,7 @@ test("a request that was given up and settles late gives back nothing of the one
     beforeModel: (_, { ledger }) => {
       const counts = ledger(count);
       counts.reserve("request", 1);
-      seen.push(() => counts.value());
+      seen.push(() => counts.getValue());
       return undefined;
     },
   });
@@ -135,7 +135,7 @@ test("a request that was given up and settles late gives back nothing of the one
   expect((await result).state).toEqual({ count: 0 });
 });
 
-test("what was entered into a channel that the graph has no more goes with the channel", async () => {
+test("ledger entries of a removed channel are dropped with the channel", async () => {
   const model = held();
   const count = counter();
   const store = memoryStore();
@@ -150,7 +150,7 @@ test("what was entered into a channel that the graph has no more goes with the c
   expect((await resume(without, { thread: "t", store }).result).state).toEqual({ other: 7 });
 });
 
-test("a graph inside enters into the channel of the one around it", async () => {
+test("an inner graph enters into the ledger channel of the outer graph", async () => {
   const model: Model = {
     id: "quick",
     respond: async () => ({ content: [{ type: "text", text: "ok" }], finish: "stop" }),
@@ -190,7 +190,7 @@ function twoCalls(counting: Middleware, channels: { readonly [name: string]: Cha
   return run(graph, { thread: "t", input: { messages: [asking] } as never }).result;
 }
 
-test("calls of one message count together, and a reservation that is released counts no more", async () => {
+test("tool calls of one message share a ledger, and a released reservation no longer counts", async () => {
   const count = counter();
   const seen: number[] = [];
   const counting = defineMiddleware({
@@ -198,7 +198,7 @@ test("calls of one message count together, and a reservation that is released co
     required: true,
     beforeTool: (_, { ledger }) => {
       ledger(count).reserve("call", 1);
-      seen.push(ledger(count).value());
+      seen.push(ledger(count).getValue());
       return undefined;
     },
     afterTool: ({ call: { id } }, { ledger }) => {
@@ -211,7 +211,7 @@ test("calls of one message count together, and a reservation that is released co
   expect(seen).toEqual([1, 2]);
 });
 
-test("the ledger of a channel that no graph has, or a write that does not fit, fails by name", async () => {
+test("the ledger of an unknown channel, or an invalid ledger write, fails with an error that names the channel", async () => {
   const count = counter();
   const opening = (write: unknown) =>
     defineMiddleware({

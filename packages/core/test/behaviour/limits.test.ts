@@ -5,19 +5,19 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   list,
   memoryStore,
   resume,
   route,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-describe("the step limit", () => {
+describe("step limit", () => {
   const Count = defineState({ n: z.number().default(0) });
   const upTo = (last: number) =>
     defineGraph({ name: "loop", state: Count, interrupts: { go: z.boolean() } })
@@ -29,13 +29,13 @@ describe("the step limit", () => {
       })
       .edges({ [START]: "a", a: route(["a", END], (state) => (state.n < last ? "a" : END)) });
 
-  test("E18 counts supersteps of the run: as many as allowed are taken, the next is refused", async () => {
+  test("the step limit allows that many supersteps of a run and refuses the next [E18]", async () => {
     expect((await run(upTo(3), { maxSteps: 3 }).result).state).toEqual({ n: 3 });
     const error = await failureOf(run(upTo(3), { maxSteps: 2 }).result, "step_limit");
     expect(error.place).toMatchObject({ graph: "loop" });
   });
 
-  test("E18 counts the same fresh and resumed, keeps the state, and a resume with a higher limit goes on", async () => {
+  test("the step limit counts across a resume, keeps the state, and a resume with a higher limit continues [E18]", async () => {
     const store = memoryStore();
     expect(await run(upTo(6), { store, thread: "t", maxSteps: 5 }).result).toMatchObject({
       status: "waiting",
@@ -48,7 +48,7 @@ describe("the step limit", () => {
     expect(done).toMatchObject({ status: "done", state: { n: 6 }, steps: 1 });
   });
 
-  test("a new run on the thread counts from nothing", async () => {
+  test("the step limit of a new run on the thread starts from zero", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "loop", state: Count })
       .nodes({ a: (state) => ({ n: state.n + 1 }) })
@@ -58,25 +58,25 @@ describe("the step limit", () => {
   });
 });
 
-describe("the concurrency limit", () => {
+describe("concurrency limit", () => {
   const Work = defineState({ found: list(z.number()) });
 
   test.each([1, 2, 3, 6, 100])(
-    "E17 with %d, at most so many of six tasks are in flight and none is dropped",
+    "maxConcurrency %d bounds the tasks of a fan-out of six in flight and drops none [E17]",
     async (maxConcurrency) => {
       const world = virtualWorld();
       let inFlight = 0;
       let most = 0;
       const graph = defineGraph({ name: "six", state: Work })
         .nodes({
-          each: task(z.number(), async (_state, { input }) => {
+          each: inputNode(z.number(), async (_state, { input }) => {
             most = Math.max(most, ++inFlight);
             await new Promise<void>((resolve) => void world.schedule.after(10 * (7 - input), resolve));
             inFlight--;
             return { found: [input] };
           }),
         })
-        .edges({ [START]: sends("each", () => [1, 2, 3, 4, 5, 6]), each: END });
+        .edges({ [START]: fanOut("each", () => [1, 2, 3, 4, 5, 6]), each: END });
       const handle = run(graph, { world, maxConcurrency });
       await world.advance(1_000);
       expect((await handle.result).state.found).toEqual([1, 2, 3, 4, 5, 6]);
@@ -84,7 +84,7 @@ describe("the concurrency limit", () => {
     },
   );
 
-  test("E17 a limit that is no whole number from 1 is refused before anything is saved", async () => {
+  test("a concurrency or step limit that is not a positive integer is refused before a write to the store [E17]", async () => {
     const refused: readonly Pick<CommonOptions, "maxConcurrency" | "maxSteps">[] = [
       { maxConcurrency: 0 },
       { maxConcurrency: Number.NaN },

@@ -19,16 +19,16 @@ import {
   memoryCache,
   memoryStore,
   messages,
-  modelToolOf,
   type NodeRuntime,
   resume,
   run,
   START,
   type Store,
   subgraph,
+  toModelTool,
   toolNode,
 } from "../../src/index.ts";
-import { overlaid } from "../../src/long-term/overlay.ts";
+import { createOverlay } from "../../src/long-term/overlay.ts";
 import { deferred, failureOf, leftToDie } from "../support/failure.ts";
 import { Chat, call, Desk, eventsOf, talk, textIn, toolLoop } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -68,7 +68,7 @@ function killed(store: MemoryStore): MemoryStore {
   return next;
 }
 
-test("what a node puts is seen by itself at once, and by others when its superstep is durable", async () => {
+test("a long-term write is visible to its node at once, and to others after the commit of its superstep", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const outside = notesIn(store, world);
@@ -92,7 +92,7 @@ test("what a node puts is seen by itself at once, and by others when its superst
   expect(await seen(outside)).toEqual({ diet: { text: "no meat" } });
 });
 
-test("what is put has the time at which it was put, and keeps that at which the item came", async () => {
+test("a long-term write sets its own update time and keeps the creation time of the item", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   await notesIn(store, world).put("diet", 1);
@@ -107,7 +107,7 @@ test("what is put has the time at which it was put, and keeps that at which the 
   expect(await notesIn(store, world).get("diet")).toMatchObject({ createdAt: 1_000_000, updatedAt: 1_000_005 });
 });
 
-test("a superstep that does not use it gives the store nothing of it, and asks it nothing", async () => {
+test("a superstep without long-term access makes no long-term read or write in the store", async () => {
   const inner = memoryStore();
   const commits: object[] = [];
   const refuse = (): never => {
@@ -132,8 +132,8 @@ test("a superstep that does not use it gives the store nothing of it, and asks i
   expect(commits.every((commit) => (commit as { longTerm?: unknown }).longTerm === undefined)).toBe(true);
 });
 
-describe("a superstep that fails", () => {
-  test("leaves nothing of what it put, and puts it once when it is done again", async () => {
+describe("long-term writes of a failed superstep", () => {
+  test("long-term writes of a failed superstep are discarded, and its rerun writes each once", async () => {
     const store = memoryStore();
     let broken = true;
     const graph = alone(async (_state, { longTerm }) => {
@@ -148,7 +148,7 @@ describe("a superstep that fails", () => {
     expect(await seen(notesIn(store))).toEqual({ second: 1 });
   });
 
-  test("keeps what a sibling put that had finished, until it is resumed", async () => {
+  test("long-term writes of a completed sibling of a failed task are kept for the resume", async () => {
     const store = memoryStore();
     let runs = 0;
     let broken = true;
@@ -171,7 +171,7 @@ describe("a superstep that fails", () => {
     expect([runs, await seen(notesIn(next))]).toEqual([1, { one: 1, other: 1 }]);
   });
 
-  test("leaves nothing of attempts that failed; the last, and an error handler, count", async () => {
+  test("long-term writes of failed attempts are discarded, and those of the last attempt and an error handler count", async () => {
     const world = virtualWorld();
     const put = async ({ longTerm }: NodeRuntime, key: string) => longTerm("notes").put(key, 1);
     const retried = memoryStore();
@@ -206,7 +206,7 @@ describe("a superstep that fails", () => {
   });
 });
 
-test("an attempt that is over puts nothing any more: its late write is dropped and logged", async () => {
+test("a late long-term write of an abandoned attempt is dropped and logged", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const late = deferred();
@@ -230,7 +230,7 @@ test("an attempt that is over puts nothing any more: its late write is dropped a
   );
 });
 
-test("of two tasks that put the same item the one that folds last counts, whoever finished first", async () => {
+test("two tasks that write the same long-term item leave the write of the task folded last, whatever the completion order", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const first = deferred();
@@ -250,7 +250,7 @@ test("of two tasks that put the same item the one that folds last counts, whoeve
   expect(await seen(notesIn(store))).toEqual({ same: "other" });
 });
 
-test("a process that dies between a task and its commit has put nothing; the next one puts each item once", async () => {
+test("a crash between a task and its commit writes no long-term item, and the next process writes each item once", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const halted = deferred();
@@ -277,7 +277,7 @@ test("a process that dies between a task and its commit has put nothing; the nex
   expect([runs, await seen(notesIn(next))]).toEqual([1, { count: 1 }]);
 });
 
-test("a body that asks a person puts when it is answered, and then once", async () => {
+test("a body that waits for an answer makes its long-term writes once, after the answer", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "asks", state: State, interrupts: { ok: z.boolean() } })
     .nodes({
@@ -295,8 +295,8 @@ test("a body that asks a person puts when it is answered, and then once", async 
   expect(await seen(notesIn(store))).toEqual({ asked: 1, answered: 1 });
 });
 
-describe("a recorded step", () => {
-  test("puts through its own, which is recorded with its result and not lost when the step is not done again", async () => {
+describe("long-term writes of a recorded step", () => {
+  test("long-term writes of a step are recorded with its result and kept when the step is replayed", async () => {
     const store = memoryStore();
     let steps = 0;
     let broken = true;
@@ -317,7 +317,7 @@ describe("a recorded step", () => {
     expect([steps, state.log, await seen(notesIn(next))]).toEqual([1, ["saw 1"], { steps: 1 }]);
   });
 
-  test("that fails has put nothing", async () => {
+  test("a failed step makes no long-term write", async () => {
     const store = memoryStore();
     const graph = alone(async (_state, { step }) => {
       const failing = step("fails", async ({ longTerm }) => {
@@ -331,7 +331,7 @@ describe("a recorded step", () => {
     expect(await seen(notesIn(store))).toEqual({});
   });
 
-  test("may read, but not put, through that of the body around it", async () => {
+  test("a step may read but not write through the long-term store of its node body", async () => {
     const store = memoryStore();
     const graph = alone(async (_state, { longTerm, step }) => {
       await step("wrong", async () => {
@@ -345,7 +345,7 @@ describe("a recorded step", () => {
   });
 });
 
-describe("a graph inside a graph", () => {
+describe("long-term writes of an inner graph", () => {
   const Inner = defineState({ found: z.array(z.string()).default([]) });
   const pair = (persistence: "per-call" | "none", ends: () => Promise<void>) => {
     const inner = defineGraph({ name: "inner", state: Inner })
@@ -381,7 +381,7 @@ describe("a graph inside a graph", () => {
     ["per-call", { first: 1, second: 2 }],
     ["none", {}],
   ] as const)(
-    "with its state kept %s: its supersteps are its own, or those of the graph around it",
+    "long-term writes of a subgraph with persistence %s follow its own supersteps, or those of the outer graph when unsaved",
     async (persistence, within) => {
       const store = memoryStore();
       const world = virtualWorld();
@@ -400,7 +400,7 @@ describe("a graph inside a graph", () => {
   );
 
   test.each(["per-call", "none"] as const)(
-    "with its state kept %s: what a call has put stays when its siblings are tried again, and no hook sees it twice",
+    "long-term writes of a subgraph with persistence %s survive a retry of sibling calls, and no hook sees them twice",
     async (persistence) => {
       const store = memoryStore();
       const world = virtualWorld();
@@ -460,7 +460,7 @@ describe("a graph inside a graph", () => {
   );
 });
 
-test("a run without a store has no long-term store, and says so", async () => {
+test("a run without a store has no long-term store and fails with an error that says so", async () => {
   const graph = alone(async (_state, { longTerm }) => {
     await longTerm("notes").put("k", 1);
     return undefined;
@@ -469,7 +469,7 @@ test("a run without a store has no long-term store, and says so", async () => {
   expect(error.place).toMatchObject({ graph: "alone", node: "work" });
 });
 
-test("what cannot be saved fails the task that put it, and nothing is put", async () => {
+test("an unsavable long-term value fails its task and is not written", async () => {
   const store = memoryStore();
   const graph = alone(async (_state, { longTerm }) => {
     await longTerm("notes").put("good", 1);
@@ -480,7 +480,7 @@ test("what cannot be saved fails the task that put it, and nothing is put", asyn
   expect(await seen(notesIn(store))).toEqual({});
 });
 
-test("values go through the codec of the run", async () => {
+test("long-term values are encoded with the codec of the run", async () => {
   class Money {
     readonly cents: number;
     constructor(cents: number) {
@@ -505,7 +505,7 @@ test("values go through the codec of the run", async () => {
   expect((await longTermStore(store, { codec }).under("notes").get("price"))?.value).toBeInstanceOf(Money);
 });
 
-test("going back in time takes nothing back: a fork sees what the original has put, and puts on top", async () => {
+test("a fork keeps long-term writes of the original and writes on top of them", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "counts", state: State })
     .nodes({
@@ -522,7 +522,7 @@ test("going back in time takes nothing back: a fork sees what the original has p
   expect(await seen(notesIn(store))).toEqual({ count: 2 });
 });
 
-test("a once node whose result another branch takes over does not put again", async () => {
+test("a once node whose result is reused on another branch repeats no long-term write", async () => {
   const store = memoryStore();
   let runs = 0;
   const graph = alone(
@@ -535,11 +535,11 @@ test("a once node whose result another branch takes over does not put again", as
   await run(graph, { store, thread: "t" }).result;
   await notesIn(store).put("paid", "corrected");
   const branch = await fork(graph, { store, thread: "t", at: 1, name: "again" });
-  const { state } = await resume(graph, { store, thread: "t", branch, onceElsewhere: "reuse" }).result;
+  const { state } = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
   expect([state.log, runs, await seen(notesIn(store))]).toEqual([["paid 1"], 1, { paid: "corrected" }]);
 });
 
-test("a result from a cache puts nothing", async () => {
+test("a cached node result makes no long-term write", async () => {
   const store = memoryStore();
   const cache = { store: memoryCache(), key: () => "same" };
   const graph = alone(
@@ -557,7 +557,7 @@ test("a result from a cache puts nothing", async () => {
   expect(await seen(notesIn(store))).toEqual({ t: 1 });
 });
 
-test("a run that ends for a new input keeps what finished tasks have put", async () => {
+test("a run ended by a new input keeps the long-term writes of completed tasks", async () => {
   const store = memoryStore();
   const world = virtualWorld();
   const graph = together(
@@ -576,10 +576,10 @@ test("a run that ends for a new input keeps what finished tasks have put", async
   expect(await seen(notesIn(store))).toEqual({ one: 1 });
 });
 
-describe("a tool", () => {
+describe("long-term store of a tool", () => {
   const input = z.object({ text: z.string().default("SENTINEL-arg") });
 
-  test("S1.42 a handle of the store reaches the tool, and the wire has neither its name nor what is in it", async () => {
+  test("a long-term store handle reaches the tool, and neither its name nor its items appear in a model request [S1.42]", async () => {
     const store = memoryStore();
     await longTermStore(store).under("namespaceHidden").put("keyHidden", "SENTINEL-value");
     const found: unknown[] = [];
@@ -604,12 +604,12 @@ describe("a tool", () => {
     expect(found).toEqual([["namespaceHidden"], "SENTINEL-value"]);
     expect(eventsOf(loop, "tool.forged_arg_stripped")).toMatchObject([{ keys: ["notesHidden"] }]);
     const sent =
-      JSON.stringify(modelToolOf(remember.spec)) + loop.wires.join("").replaceAll('{"notesHidden":"forged"}', "");
+      JSON.stringify(toModelTool(remember.spec)) + loop.wires.join("").replaceAll('{"notesHidden":"forged"}', "");
     expect(sent).not.toMatch(/Hidden|SENTINEL-value/);
     expect((await longTermStore(store).under("namespaceHidden").get("mine"))?.value).toBe("SENTINEL-arg");
   });
 
-  test("S1.7 one tool reads state, context, the store, cancellation and events", async () => {
+  test("a tool reads state, context, the long-term store, the abort signal and events [S1.7]", async () => {
     const seenBy: unknown[] = [];
     const store = memoryStore();
     await longTermStore(store).under("users", "ann").put("diet", "no meat");
@@ -631,7 +631,7 @@ describe("a tool", () => {
     expect(eventsOf(loop, "custom")).toMatchObject([{ name: "spoke", payload: { ok: true } }]);
   });
 
-  test("S1.27 a tool keeps, finds and deletes in the store of its run, under namespaces of its own choice", async () => {
+  test("a tool puts, finds and deletes items in the store of its run under namespaces of its choice [S1.27]", async () => {
     const store = memoryStore();
     await longTermStore(store).under("users", "bob").put("diet", "no fish");
     const found: unknown[] = [];
@@ -667,7 +667,7 @@ describe("a tool", () => {
       ...more,
     });
 
-  test("that ends in an error has put nothing; of one that is tried again the last attempt counts", async () => {
+  test("a failed tool call makes no long-term write, and of a retried call the last attempt counts", async () => {
     const store = memoryStore();
     const fails = put("fails", async (notes) => {
       await notes.put("fails", 1);
@@ -689,7 +689,7 @@ describe("a tool", () => {
     expect(await seen(notesIn(store))).toEqual({ attempt2: 1 });
   });
 
-  test("sees what calls before it have put, and of two that put the same item the later call counts", async () => {
+  test("a tool call sees long-term writes of earlier calls, and of two writes to one item the later call counts", async () => {
     const store = memoryStore();
     const one = put("one", async (notes) => {
       await notes.put("one", 1);
@@ -707,7 +707,7 @@ describe("a tool", () => {
     expect(await seen(notesIn(store))).toEqual({ one: 1, same: "two" });
   });
 
-  test("that had ended when its process died is not called again, and what it put is put once", async () => {
+  test("a tool call completed before a crash is not repeated, and its long-term writes are made once", async () => {
     const store = memoryStore();
     const halted = deferred();
     let calls = 0;
@@ -732,7 +732,7 @@ describe("a tool", () => {
     expect((await next.effects("t", "main")).filter(({ task }) => task.includes("longTerm"))).toEqual([]);
   });
 
-  test("that had ended when the run was cancelled, or ended for a new input, has put what its answer says", async () => {
+  test("a tool call completed before a cancel or a new input keeps the long-term writes that its answer reports", async () => {
     for (const how of ["cancel", "interrupt"] as const) {
       const store = memoryStore();
       const halted = deferred();
@@ -756,7 +756,7 @@ describe("a tool", () => {
     }
   });
 
-  test("in a run without a store fails it before the call is made", async () => {
+  test("a tool with a long-term store in a run without a store fails the run before its call", async () => {
     let calls = 0;
     const tool = put("tool", async () => {
       calls += 1;
@@ -767,7 +767,7 @@ describe("a tool", () => {
   });
 });
 
-test("what a task sees of its own changes is what everybody sees after its superstep, whatever they are", async () => {
+test("long-term reads of a task over its own changes equal the reads of others after the superstep, for random changes", async () => {
   const ids = fc.constantFrom("a", "b", "c", "d");
   const change = fc.record({
     path: fc.array(ids, { minLength: 1, maxLength: 2 }),
@@ -811,7 +811,7 @@ test("what a task sees of its own changes is what everybody sees after its super
   );
 });
 
-test("a body that puts and reads in turn looks at each of its changes once, however many it has made", async () => {
+test("alternating long-term writes and reads of a body process each of its changes once", async () => {
   let looked = 0;
   const under = {
     get: async () => undefined,
@@ -825,7 +825,7 @@ test("a body that puts and reads in turn looks at each of its changes once, howe
       return Reflect.get(of, name) as unknown;
     },
   });
-  const reader = overlaid(under, counted);
+  const reader = createOverlay(under, counted);
   const put = (n: number): LongTermChange => ({ put: { namespace: "n/", key: `k${n}`, value: `${n}`, updatedAt: n } });
   for (let n = 0; n < 500; n++) {
     changes.push(put(n));

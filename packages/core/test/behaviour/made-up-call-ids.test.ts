@@ -19,7 +19,7 @@ import {
   toolNode,
 } from "../../src/index.ts";
 
-test("a call with an id like the place of a graph inside another call is a question of its own", async () => {
+test("a tool call whose id looks like the path of a nested graph tool call has its own interrupt", async () => {
   const paid: string[] = [];
   const pay = defineTool({
     name: "pay",

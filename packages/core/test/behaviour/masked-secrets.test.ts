@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { createMask } from "../../src/base/redaction/redactor.ts";
+import { createRedactor } from "../../src/base/redaction/redactor.ts";
 import {
   defineGraph,
   defineState,
@@ -64,7 +64,7 @@ function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): st
   return [...wires, loop.saved(), JSON.stringify(events), inspect(events, deep), inspect(world.lines, deep)].join("\n");
 }
 
-describe("secrets that a run has asked for", () => {
+describe("secrets used by a run", () => {
   const ways: Readonly<Record<string, Parameters<typeof leaking>[0]>> = {
     "in an error": (text) => Promise.reject(new Error(`the bank refused the key ${text}`)),
     "in a cause": (text) => Promise.reject(new Error("refused", { cause: new Error(`key=${text}`) })),
@@ -94,7 +94,7 @@ describe("secrets that a run has asked for", () => {
     },
   };
 
-  test("R16 are blotted out of whatever a tool says, before it is saved and before it is told", async () => {
+  test("secrets of a run are redacted from every tool output before it is saved or emitted [R16]", async () => {
     for (const [way, body] of Object.entries(ways)) {
       const done = await talk({ tools: [leaking(body)], secrets: vault, turns: [[call("leak")], ["ok"]] });
       expect([way, done.result.status]).toEqual([way, "done"]);
@@ -108,7 +108,7 @@ describe("secrets that a run has asked for", () => {
     expect(answersIn(told).map(textIn)).toEqual(["the bank refused the key [secret]"]);
   });
 
-  test("are not in artifacts either, also where their text was given as bytes", async () => {
+  test("secrets of a run are redacted from artifacts, also when their text was given as bytes", async () => {
     const store = memoryStore();
     const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
     const keeps = leaking((text) => ({
@@ -130,7 +130,7 @@ describe("secrets that a run has asked for", () => {
     ]);
   });
 
-  test("E72 are in no error that a run stores, tells or is rejected with, nor in what caused it", async () => {
+  test("secrets of a run appear in no error that a run stores, emits or rejects with, and in no cause [E72]", async () => {
     const fails: Readonly<Record<string, DeskTool>> = {
       "a tool that fails the run": leaking((text) => Promise.reject(new Error(`no: ${text}`)), { onError: "fail" }),
       "an attempt that is tried again": leaking((text) => Promise.reject(ToolError.unavailable(text)), {
@@ -179,7 +179,7 @@ describe("secrets that a run has asked for", () => {
     expect(row?.error?.message).toContain("[secret]");
   });
 
-  test("E72 every message ends with what to do next and the address of its page", () => {
+  test("every error message ends with a fix and the address of its page [E72]", () => {
     for (const code of errorCodes) {
       const error = new StatewrightError(code, { what: "it happened", next: "Do this next", place: { node: "n" } });
       expect(error.message).toBe(`${code}: it happened (node "n"). Do this next. See docs/errors.md#${code}.`);
@@ -187,46 +187,46 @@ describe("secrets that a run has asked for", () => {
     }
   });
 
-  test("a mask finds a secret within another, leaves everything else as it is, and takes no syllable for a secret", () => {
-    const mask = createMask();
+  test("redaction finds a secret within another, leaves other text unchanged and does not treat a syllable as a secret", () => {
+    const mask = createRedactor();
     const value = Object.freeze({ list: ["a word"], date: new Date(0), n: 1 });
-    expect(mask.hide(value)).toBe(value);
-    mask.see("word");
-    mask.see("a word of many");
-    mask.see("a");
-    mask.see("");
-    expect(mask.hide("a word of many words and a word")).toBe("[secret] [secret]s and a [secret]");
-    const hidden = mask.hide(value);
+    expect(mask.redact(value)).toBe(value);
+    mask.addSecret("word");
+    mask.addSecret("a word of many");
+    mask.addSecret("a");
+    mask.addSecret("");
+    expect(mask.redact("a word of many words and a word")).toBe("[secret] [secret]s and a [secret]");
+    const hidden = mask.redact(value);
     expect(hidden).toEqual({ list: ["a [secret]"], date: new Date(0), n: 1 });
     expect(Object.isFrozen(hidden)).toBe(true);
     const other = { date: value.date };
-    expect(mask.hide(other)).toBe(other);
+    expect(mask.redact(other)).toBe(other);
     const round: Record<string, unknown> = { text: "a word" };
     Object.assign(round, { one: round, two: round });
-    expect(() => mask.hide(round)).not.toThrow();
-    mask.see("\ud800 half");
-    expect(mask.hide("\ud800 half")).toBe("[secret]");
+    expect(() => mask.redact(round)).not.toThrow();
+    mask.addSecret("\ud800 half");
+    expect(mask.redact("\ud800 half")).toBe("[secret]");
   });
 
-  test("are found in JSON within a text of JSON, and in what a form sends", () => {
+  test("redaction finds secrets in JSON nested in JSON text, and in form data", () => {
     const pass = 'PASS "7"\nof (many) lines!';
-    const mask = createMask();
-    mask.see(pass);
+    const mask = createRedactor();
+    mask.addSecret(pass);
     const body = JSON.stringify({ body: JSON.stringify({ pass }) });
     const address = new URL("https://x.test/");
     address.searchParams.set("pass", pass);
-    expect(JSON.parse(JSON.parse(mask.hide(body)).body)).toEqual({ pass: "[secret]" });
-    expect(mask.hide(address.href)).toBe("https://x.test/?pass=[secret]");
+    expect(JSON.parse(JSON.parse(mask.redact(body)).body)).toEqual({ pass: "[secret]" });
+    expect(mask.redact(address.href)).toBe("https://x.test/?pass=[secret]");
   });
 
-  test("leave what was blotted out before as it is, also one that is a part of those words", () => {
-    const mask = createMask();
-    for (const each of ["secret", "the secret of 7"]) mask.see(each);
-    const once = mask.hide("a secret, the secret of 7");
-    expect([once, mask.hide(once)]).toEqual(["a [secret], [secret]", once]);
+  test("redaction leaves redacted text unchanged, also for a secret that is part of the redaction mark", () => {
+    const mask = createRedactor();
+    for (const each of ["secret", "the secret of 7"]) mask.addSecret(each);
+    const once = mask.redact("a secret, the secret of 7");
+    expect([once, mask.redact(once)]).toEqual(["a [secret], [secret]", once]);
   });
 
-  test("that are words of our formats are blotted out of texts and break no result: keys, kinds and media stay", async () => {
+  test("secrets equal to words of the result format are redacted from texts, and keys, kinds and media types stay valid", async () => {
     const image = { type: "image", mimeType: "image/png", data: "dGV4dAtruetexttypeimagedata" } as const;
     const note = { role: "user", id: "n1", content: [{ type: "text", text: "a text of type json, true" }] } as const;
     const formats = [
@@ -281,7 +281,7 @@ describe("secrets that a run has asked for", () => {
     }
   });
 
-  test("of one to three characters are left, since they stand everywhere by chance; longer ones are found in any text", async () => {
+  test("secrets of one to three characters are not redacted, and longer secrets are found in any text", async () => {
     for (const [pin, told] of [
       ["1", "1"],
       ["abc", "abc"],
@@ -297,14 +297,14 @@ describe("secrets that a run has asked for", () => {
     }
   });
 
-  test("the mask knows every kind, disposition and code that a tool error and an error have", () => {
-    const mask = createMask();
+  test("the redaction vocabulary contains every kind, disposition and error code", () => {
+    const mask = createRedactor();
     const records = [...toolErrorKinds.map((kind) => ({ kind })), ...errorCodes.map((code) => ({ code }))];
-    for (const record of records) for (const word of Object.values(record)) if (word.length < 17) mask.see(word);
-    for (const record of records) expect(mask.hide(record)).toBe(record);
+    for (const record of records) for (const word of Object.values(record)) if (word.length < 17) mask.addSecret(word);
+    for (const record of records) expect(mask.redact(record)).toBe(record);
   });
 
-  test("of a run that asks for none, nothing is looked at", async () => {
+  test("a run that uses no secrets scans no text", async () => {
     const done = await talk({ tools: [leaking(() => "x")], secrets: vault, turns: [["no call"]] });
     expect(done.result.status).toBe("done");
     expect(eventsOf(done, "tool.started")).toEqual([]);

@@ -48,7 +48,7 @@ const hangs = defineTool({
   input: z.object({}),
   effect: "pure",
   run: (_args, { signal }) =>
-    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    new Promise((_resolve, reject) => signal.addEventListener("abort by a hook", () => reject(signal.reason))),
 });
 
 const untilSteered = defineTool({
@@ -76,7 +76,7 @@ function marking(name: string, log: string[]) {
 const only = (id: string, log: readonly string[]): readonly string[] =>
   log.filter((line) => line.startsWith(`${id} `)).map((line) => line.slice(id.length + 1));
 
-test("K5 T10 before in order, around with the first outermost, after in reverse, and the after hooks and one end event also for calls that were denied, answered, unknown, malformed, unfit or over a limit", async () => {
+test("hooks run before in order, around with the first outermost, and after in reverse; after hooks and one end event cover refused calls [K5, T10]", async () => {
   const log: string[] = [];
   const deciding = defineMiddleware({
     name: "deciding",
@@ -133,7 +133,7 @@ test("K5 T10 before in order, around with the first outermost, after in reverse,
   expect(answersIn(end).map(textIn).slice(-3)).toEqual(["worked 1", "worked 5", expect.stringContaining("at most 2")]);
 });
 
-test("K5 T10 a call that was skipped passes the after hooks and has its end event", async () => {
+test("a skipped tool call passes the after hooks and has its end event [K5, T10]", async () => {
   const log: string[] = [];
   const loop = toolLoop({
     tools: [untilSteered],
@@ -152,7 +152,7 @@ test("K5 T10 a call that was skipped passes the after hooks and has its end even
   ]);
 });
 
-test("T10 calls that a cancel met while they ran, waited for a person or had not begun pass the after hooks, and have their end events", async () => {
+test("tool calls cancelled while running, waiting or unstarted pass the after hooks and have their end events [T10]", async () => {
   const log: string[] = [];
   const ask = defineMiddleware({
     name: "ask",
@@ -184,7 +184,7 @@ test("T10 calls that a cancel met while they ran, waited for a person or had not
 });
 
 describe("abort", () => {
-  test("ends the run as cancelled with its reason: what runs is told, every call is answered, nothing is asked of the model", async () => {
+  test("an abort by a hook ends the run as cancelled with its reason, signals active tools, answers every call and makes no model request", async () => {
     const ran: string[] = [];
     const stop = defineMiddleware({
       name: "stop",
@@ -208,7 +208,7 @@ describe("abort", () => {
     expect([(await loop.again().result).status, loop.requests.length]).toEqual(["done", 2]);
   });
 
-  test("without a reason is no decision", async () => {
+  test("an abort by a hook without a reason is an invalid decision", async () => {
     const stop = defineMiddleware({ name: "stop", beforeTool: () => ({ action: "abort" }) as never });
     const loop = toolLoop({ tools: [work], middleware: [stop], turns: [[call("work")], ["ok"]] });
     expect((await loop.start().result).status).toBe("done");
@@ -216,7 +216,7 @@ describe("abort", () => {
   });
 });
 
-describe("middleware of a graph", () => {
+describe("graph middleware", () => {
   const State = defineState({ messages: messages() });
   const asking = (name: string): Message => ({
     role: "assistant",
@@ -251,7 +251,7 @@ describe("middleware of a graph", () => {
       .edges({ [START]: "team", team: END });
   }
 
-  test("T54 stands around the calls of every graph inside it, outside their own middleware: policy, redaction and questions", async () => {
+  test("graph middleware wraps the tool calls of every nested graph, outside their own middleware: policy, redaction and interrupts [T54]", async () => {
     const log: string[] = [];
     const policy = marking("host", log);
     const store = memoryStore();
@@ -277,7 +277,7 @@ describe("middleware of a graph", () => {
     ]);
   });
 
-  test("T54 a filter of the outer graph hides what the tools of an inner one show, in part and whole", async () => {
+  test("a filter of the outer graph redacts partial and final results of tools in an inner graph [T54]", async () => {
     const hide = {
       name: "hide",
       onToolUpdate: () => ({ content: "[hidden]" }),
@@ -299,7 +299,7 @@ describe("middleware of a graph", () => {
     ]);
   });
 
-  test("stands around model calls too, and what it asks must be declared by every graph inside that has tools", async () => {
+  test("graph middleware wraps model calls, and its interrupts must be declared by every nested graph with tools", async () => {
     const log: string[] = [];
     const watching = defineMiddleware({ name: "watching", beforeModel: () => void log.push("asked") as undefined });
     const loop = toolLoop({ tools: [work], policies: [watching], turns: [[call("work")], ["ok"]] });

@@ -57,7 +57,7 @@ function marking(name: string, log: string[]) {
   });
 }
 
-test("before hooks run in order of registration, around hooks with the first outermost, after hooks in reverse", async () => {
+test("before hooks run in order of registration, around hooks with the first outermost, after hooks in reverse order", async () => {
   const log: string[] = [];
   await talk({
     tools: [adder(log)],
@@ -77,7 +77,7 @@ test("before hooks run in order of registration, around hooks with the first out
   ]);
 });
 
-test("after hooks see denied, unknown, malformed and answered calls too, so that redaction cannot be avoided", async () => {
+test("after hooks also see denied, unknown, malformed and answered tool calls, so that redaction cannot be bypassed", async () => {
   const seen: string[] = [];
   const audit = middlewareOf({
     name: "audit",
@@ -113,7 +113,7 @@ test("after hooks see denied, unknown, malformed and answered calls too, so that
   ).toEqual(["answered", "denied", "malformed", "unknown"]);
 });
 
-test("K5 T18 D4 changed arguments are parsed again, told by an event, and refused when they do not fit", async () => {
+test("arguments changed by a hook are parsed again, reported by an event, and refused when invalid [K5, T18, D4]", async () => {
   const log: string[] = [];
   const doubling = middlewareOf({
     name: "doubling",
@@ -147,7 +147,7 @@ test("K5 T18 D4 changed arguments are parsed again, told by an event, and refuse
   expect(textIn(bad)).not.toContain("SENTINEL");
 });
 
-test("an around hook that puts other arguments in place has them parsed too", async () => {
+test("arguments replaced by an aroundTool hook are parsed again", async () => {
   const log: string[] = [];
   const hook = middlewareOf({
     name: "hook",
@@ -169,7 +169,7 @@ test("an around hook that puts other arguments in place has them parsed too", as
   ]);
 });
 
-describe("around hooks at their limits", () => {
+describe("edge cases of aroundTool hooks", () => {
   const result: Omit<ToolResult, "callId"> = {
     name: "wrong",
     content: [{ type: "text", text: "mine" }],
@@ -178,7 +178,7 @@ describe("around hooks at their limits", () => {
     elapsedMs: 0,
   };
 
-  test("one that never calls next answers for the tool, under the call's own id and name", async () => {
+  test("an aroundTool hook that does not call next answers for the tool under the id and name of the call", async () => {
     const log: string[] = [];
     const cache = middlewareOf({ name: "cache", aroundTool: async () => ({ ...result, callId: "wrong" }) });
     const done = await talk({
@@ -191,7 +191,7 @@ describe("around hooks at their limits", () => {
     expect(resultsOf(done)[0]).toMatchObject({ callId: "c1", name: "add" });
   });
 
-  test("one that calls next twice runs the tool twice, under one key, and there is one answer", async () => {
+  test("an aroundTool hook that calls next twice runs the tool twice under one idempotency key, and the call has one answer", async () => {
     const keys: string[] = [];
     const tool = defineTool({
       name: "flaky",
@@ -216,7 +216,7 @@ describe("around hooks at their limits", () => {
     expect(answersIn(done).map(textIn)).toEqual(["second"]);
   });
 
-  test("one that hedges with two attempts at once gets the faster one, and retries of both do not trip over each other", async () => {
+  test("an aroundTool hook that hedges with two parallel attempts gets the faster one, and their retries do not interfere", async () => {
     const world = virtualWorld();
     let starts = 0;
     const tool = defineTool({
@@ -241,7 +241,7 @@ describe("around hooks at their limits", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a failure of the run inside next stays that failure, and leaves no rejection behind when the hook does not look", async () => {
+  test("a run failure inside next is not changed by an aroundTool hook, and an ignored next causes no unhandled rejection", async () => {
     const unhandled: unknown[] = [];
     const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", onUnhandled);
@@ -275,7 +275,7 @@ describe("around hooks at their limits", () => {
     }
   });
 
-  test("one that returns nothing, or something else than a result, does not take the tool's answer away", async () => {
+  test("an aroundTool or afterTool hook that returns nothing or an invalid result keeps the answer of the tool", async () => {
     for (const returned of [undefined, null, "text", { content: "text", isError: false }]) {
       const forgetful = middlewareOf({
         name: "forgetful",
@@ -292,7 +292,7 @@ describe("around hooks at their limits", () => {
   });
 });
 
-describe("a hook that throws", () => {
+describe("hook that throws", () => {
   const boom = (): never => {
     throw new Error("boom");
   };
@@ -321,7 +321,7 @@ describe("a hook that throws", () => {
     });
   }
 
-  test("is logged, and the tool runs once all the same", async () => {
+  test("a hook that throws is logged, and the tool runs once", async () => {
     for (const where of Object.keys(hooks) as (keyof typeof hooks)[]) {
       const log: string[] = [];
       const done = await talk({
@@ -339,7 +339,7 @@ describe("a hook that throws", () => {
     }
   });
 
-  test("fails the run when its middleware is required", async () => {
+  test("a hook that throws in required middleware fails the run", async () => {
     for (const where of Object.keys(hooks) as (keyof typeof hooks)[]) {
       const loop = toolLoop({
         tools: [adder()],
@@ -352,7 +352,7 @@ describe("a hook that throws", () => {
     }
   });
 
-  test("answers the call when it is a tool error", async () => {
+  test("a hook that throws a tool error answers the tool call with that error", async () => {
     for (const where of Object.keys(hooks) as (keyof typeof hooks)[]) {
       const refusal = (): never => {
         throw new ToolError("denied", "closed today");
@@ -371,7 +371,7 @@ describe("a hook that throws", () => {
   });
 });
 
-describe("updates pass the hooks", () => {
+describe("update filters", () => {
   const chatty = defineTool({
     name: "chatty",
     description: "Chatty.",
@@ -384,7 +384,7 @@ describe("updates pass the hooks", () => {
     },
   });
 
-  test("a filter changes a partial result or withholds it", async () => {
+  test("an update filter changes a partial result or withholds it", async () => {
     const filter = middlewareOf({
       name: "filter",
       onToolUpdate: ({ partial }) =>
@@ -402,7 +402,7 @@ describe("updates pass the hooks", () => {
     ]);
   });
 
-  test("a partial whose filter fails is withheld, and the tool does not notice", async () => {
+  test("a partial result whose filter throws is withheld, and the tool continues", async () => {
     const filter = middlewareOf({
       name: "filter",
       onToolUpdate: ({ partial }) => {
@@ -417,8 +417,8 @@ describe("updates pass the hooks", () => {
   });
 });
 
-describe("policies", () => {
-  test("S1.93 a tool without safety metadata runs, middleware sees the word unclassified, and a policy may refuse it", async () => {
+describe("safety policies", () => {
+  test("a tool without safety metadata runs, middleware sees unclassified, and a policy may deny it [S1.93]", async () => {
     const seen: string[] = [];
     const watching = middlewareOf({
       name: "watching",
@@ -479,11 +479,11 @@ describe("policies", () => {
     return seen;
   }
 
-  test("S1.22, S1.78, S1.79, S1.80, S1.81 what a tool touches is declared, typed and seen by middleware", async () => {
+  test("the effect and safety access metadata of a tool is declared, typed and visible to middleware [S1.22, S1.78, S1.79, S1.80, S1.81]", async () => {
     expect(await seenByMiddleware()).toEqual({ ...declared, effect: "idempotent" });
   });
 
-  test("S1.82, S1.83, S1.84, S1.85, S1.86 so is what it starts and spends, whether it asks, where it works and what it hides", async () => {
+  test("the process, spend, confirm, roots and redact metadata of a tool is visible to middleware [S1.82, S1.83, S1.84, S1.85, S1.86]", async () => {
     const { process: starts, spend, confirm, roots, redact } = await seenByMiddleware();
     expect({ starts, spend, confirm, roots, redact }).toEqual({
       starts: true,
@@ -494,7 +494,7 @@ describe("policies", () => {
     });
   });
 
-  test("S1.87 policies read the metadata: refuse, confine, refuse by list, pause and resume", async () => {
+  test("policies use tool metadata to deny, confine, deny by list, pause and resume [S1.87]", async () => {
     const log: string[] = [];
     const safety = (name: string, declared: ToolSafety): DeskTool =>
       defineTool({
@@ -540,7 +540,7 @@ describe("policies", () => {
     ]);
   });
 
-  test("deny with terminate asks the agent to end after this set", async () => {
+  test("deny with terminate marks the result of the tool call with terminate", async () => {
     const stop = middlewareOf({ name: "stop", beforeTool: () => deny("enough", { terminate: true }) });
     const done = await talk({ tools: [adder()], middleware: [stop], turns: [[call("add", { a: 1 })], ["ok"]] });
     expect(resultsOf(done)[0]).toMatchObject({ isError: true, terminate: true });

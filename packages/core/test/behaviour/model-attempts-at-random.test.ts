@@ -2,12 +2,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  getMessageText,
   type ModelCallPolicy,
   type ModelFailureKind,
   modelFailureKinds,
   type RunEvent,
   run,
-  textOf,
 } from "../../src/index.ts";
 import { type Act, acting, answerIn, asking, fails, hangs, saying, says } from "../support/asked-model.ts";
 import { eventsOf } from "../support/failure.ts";
@@ -51,14 +51,14 @@ function seen(events: readonly RunEvent[]): ReadonlyMap<string, string> {
     }
     if (event.type === "message.completed") {
       const { message } = event;
-      expect(textOf(message).startsWith(view.get(message.id) ?? "")).toBe(true);
-      view.set(message.id, textOf(message));
+      expect(getMessageText(message).startsWith(view.get(message.id) ?? "")).toBe(true);
+      view.set(message.id, getMessageText(message));
     }
   }
   return view;
 }
 
-test("a reader holds what the conversation holds, each request is told, and none is made beyond what was allowed", async () => {
+test("a stream reader ends with the text of the conversation, each model request is reported, and no request exceeds the limits", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(turn, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 3 }),
@@ -72,7 +72,7 @@ test("a reader holds what the conversation holds, each request is told, and none
         const events = eventsOf(handle);
         const texts: string[] = [];
         const reading = (async () => {
-          for await (const text of handle.text({ voided: () => "|" })) texts.push(text);
+          for await (const text of handle.text({ formatRetracted: () => "|" })) texts.push(text);
         })();
         const ending = handle.result.then(
           ({ state }) => answerIn(state),
@@ -87,9 +87,9 @@ test("a reader holds what the conversation holds, each request is told, and none
         const shown = texts.join("").split("|").at(-1) ?? "";
         if (answer === undefined) expect([...view.values()].every((text) => text === "")).toBe(true);
         else {
-          expect(view.get(answer.id)).toBe(textOf(answer));
-          expect(shown).toBe(textOf(answer));
-          expect(answer.lost?.length ?? 0).toBe(requests - 1);
+          expect(view.get(answer.id)).toBe(getMessageText(answer));
+          expect(shown).toBe(getMessageText(answer));
+          expect(answer.failedAttempts?.length ?? 0).toBe(requests - 1);
           expect(answer.answeredBy ?? "m0").toBe(models.findLast(({ requests: made }) => made.length > 0)?.id);
         }
         expect(world.timers).toBe(0);

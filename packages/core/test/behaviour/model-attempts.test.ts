@@ -55,8 +55,8 @@ async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<strin
   return texts;
 }
 
-describe("retries of a model call", () => {
-  test("a failure that may pass is asked about again, later each time, on the run's clock", async () => {
+describe("model call retries", () => {
+  test("a transient model failure is retried with growing delays on the clock of the run", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const noting = (act: ReturnType<typeof says>): ReturnType<typeof says> => {
@@ -76,14 +76,14 @@ describe("retries of a model call", () => {
     expect(only(events, "task.retried")).toEqual([]);
   });
 
-  test("without a retry a request is made once", async () => {
+  test("a model call without a retry policy makes one request", async () => {
     const model = acting("a", fails({ status: 503 }), says("Hi"));
     const { error } = await told(asking(model));
     expect(error).toMatchObject({ code: "model_failed" });
     expect(model.requests).toHaveLength(1);
   });
 
-  test("the wait that a provider asks for is waited, and no longer one than is allowed", async () => {
+  test("the retry delay that a provider requests is respected up to the allowed maximum", async () => {
     const waits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
       const model = acting("a", fails({ status: 429, retryAfterMs }), says("Hi"));
       const { events } = await told(asking(model, { ...(retry && { retry }) }));
@@ -110,7 +110,7 @@ describe("retries of a model call", () => {
     expect(model.requests).toHaveLength(requests);
   });
 
-  test("a cancel ends the wait at once, and no request follows", async () => {
+  test("a cancel ends the retry delay of a model call at once and no request follows", async () => {
     const world = virtualWorld();
     const model = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
     const handle = run(asking(model, { retry: plain }), { world, input: saying("Hello") });
@@ -122,14 +122,14 @@ describe("retries of a model call", () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  test("a wait is no silence of the node that waits", async () => {
+  test("a retry delay of a model call does not count as idle time of its node", async () => {
     const model = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
     const { answer, events } = await told(asking(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }));
-    expect(answer?.lost).toHaveLength(1);
+    expect(answer?.failedAttempts).toHaveLength(1);
     expect(only(events, "model.retried")).toMatchObject([{ delayMs: 5_000 }]);
   });
 
-  test("hooks around the model are called once, whatever is asked again inside", async () => {
+  test("model hooks run once per model call, whatever is retried inside", async () => {
     const marks: string[] = [];
     const marking = defineMiddleware({
       name: "marking",
@@ -137,7 +137,7 @@ describe("retries of a model call", () => {
       aroundModel: async (request, next) => {
         marks.push("in");
         const answer = await next(request);
-        marks.push(`out after ${answer.lost?.length}`);
+        marks.push(`out after ${answer.failedAttempts?.length}`);
         return answer;
       },
       afterModel: () => void marks.push("after"),
@@ -148,7 +148,7 @@ describe("retries of a model call", () => {
   });
 });
 
-describe("models that stand in", () => {
+describe("fallback models", () => {
   const kinds: readonly (readonly [ModelFailureKind, boolean])[] = [
     ["rate_limit", true],
     ["overloaded", true],
@@ -163,7 +163,7 @@ describe("models that stand in", () => {
     ["invalid_request", false],
     ["other", true],
   ];
-  test.each(kinds)("after a failure by %s another model is asked: %s", async (kind, stands) => {
+  test.each(kinds)("a model failure of kind %s falls back to another model: %s", async (kind, stands) => {
     const first = acting("a", fails({ kind, retryable: false }));
     const second = acting("b", says("Hi from b"));
     const { answer, error, events } = await told(asking(first, { fallback: [second] }));
@@ -175,7 +175,7 @@ describe("models that stand in", () => {
     }
   });
 
-  test("only after the kinds that are named", async () => {
+  test("a fallback with a list of failure kinds is used for those kinds only", async () => {
     const fallback = { models: [acting("b", says("Hi"))], on: ["rate_limit"] } as const;
     const limited = await told(asking(acting("a", fails({ status: 429, retryable: false })), { fallback }));
     expect(limited.answer?.answeredBy).toBe("b");
@@ -183,7 +183,7 @@ describe("models that stand in", () => {
     expect(broken.error).toMatchObject({ code: "model_failed" });
   });
 
-  test("not after a mistake in the program", async () => {
+  test("a programming error of a model does not use the fallback", async () => {
     const second = acting("b", says("Hi"));
     await told(
       asking(
@@ -194,7 +194,7 @@ describe("models that stand in", () => {
     expect(second.requests).toEqual([]);
   });
 
-  test("a retry and a fallback add up and do not multiply", async () => {
+  test("the attempts of a retry and a fallback add up and do not multiply", async () => {
     const models = ["a", "b", "c"].map((id) => acting(id, fails({})));
     const [first, ...fallback] = models;
     if (first === undefined) throw new Error("no model");
@@ -204,7 +204,7 @@ describe("models that stand in", () => {
     expect(only(events, "model.retried").map(({ next }) => next)).toEqual(["a", "a", "b", "c"]);
   });
 
-  test("when all have failed the error is the last one, and tells of every request", async () => {
+  test("when every model fails, the error is the last failure and lists every request", async () => {
     const [big, small] = [acting("big", fails({ status: 529 })), acting("small", fails({ status: 401 }))];
     const { error } = await told(asking(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }));
     expect(error).toMatchObject({
@@ -216,7 +216,7 @@ describe("models that stand in", () => {
     expect(alone.error).toMatchObject({ message: expect.not.stringContaining("requests were made") });
   });
 
-  test("one that stands in may use what the first has left of the attempts", async () => {
+  test("a fallback model may use the remaining attempts of the first model", async () => {
     const first = acting("a", fails({ retryable: false, status: 401 }));
     const second = acting("b", fails({}), fails({}), says("Hi"));
     const { answer } = await told(asking(first, { retry: plain, fallback: [second] }));
@@ -224,21 +224,21 @@ describe("models that stand in", () => {
     expect(answer).toMatchObject({ answeredBy: "b" });
   });
 
-  test("is asked at once where the provider wants a longer wait than is allowed", async () => {
+  test("a fallback model is called at once when the provider requests a longer delay than allowed", async () => {
     const first = acting("a", fails({ status: 429, retryAfterMs: 600_000 }));
     const { events } = await told(asking(first, { retry: plain, fallback: [acting("b", says("Hi"))] }));
     expect(only(events, "model.retried")).toMatchObject([{ next: "b", delayMs: 0 }]);
   });
 
-  test("an answer that is no reply is a failure like others", async () => {
+  test("an invalid model reply is a failure that uses the fallback", async () => {
     const first = acting("a", () => Promise.resolve({ content: "Hi" } as never));
     const { answer } = await told(asking(first, { fallback: [acting("b", says("Hi"))] }));
     expect(answer).toMatchObject({ answeredBy: "b", lost: [{ model: "a", kind: "broken_reply" }] });
   });
 });
 
-describe("limits of time", () => {
-  test("without a first token in time the model is asked again, and its signal fires", async () => {
+describe("model timeouts", () => {
+  test("a model without a first token in time is retried, and its signal is aborted", async () => {
     const world = virtualWorld();
     const reasons: unknown[] = [];
     const silent: ReturnType<typeof hangs> = (options, request) => {
@@ -257,7 +257,7 @@ describe("limits of time", () => {
     expect((retried?.at ?? 0) - (started?.at ?? 0)).toBe(2_000);
   });
 
-  test("silence in the middle of an answer is counted from part to part; a sign of life breaks it", async () => {
+  test("the idle timeout of a model counts between parts of an answer, and a sign of life resets it", async () => {
     const world = virtualWorld();
     const pause = (ms: number): Promise<void> => new Promise((resolve) => void world.schedule.after(ms, resolve));
     const slow: ReturnType<typeof says> = async ({ delta, alive }) => {
@@ -272,13 +272,13 @@ describe("limits of time", () => {
     };
     const model = acting("a", slow, hangs("One "), says("Hi"));
     const graph = asking(model, { retry: plain, timeouts: { idleMs: 100 } });
-    expect((await told(graph, world)).answer?.lost).toBeUndefined();
+    expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
     const second = await told(graph, world);
     expect(second.answer).toMatchObject({ lost: [{ kind: "timeout" }] });
     expect(only(second.events, "message.voided")).toMatchObject([{ kind: "timeout", text: "One " }]);
   });
 
-  test("the whole call has its limit, waits and models that stand in included", async () => {
+  test("the total timeout of a model call includes retry delays and fallback models", async () => {
     const world = virtualWorld();
     const second = acting("b", says("Hi"));
     const first = acting("a", fails({}), hangs("One "));
@@ -290,14 +290,14 @@ describe("limits of time", () => {
     expect(second.requests).toEqual([]);
   });
 
-  test("a wait that would end behind the limit is not begun", async () => {
+  test("a retry delay that would exceed the total timeout is not started", async () => {
     const first = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
     const { error, events } = await told(asking(first, { retry: plain, timeouts: { totalMs: 1_000 } }));
     expect(error).toMatchObject({ details: { status: 429 } });
     expect(only(events, "model.retried")).toEqual([]);
   });
 
-  test("what a model says after it was given up is told to nobody", async () => {
+  test("deltas of an abandoned model request are not emitted", async () => {
     const world = virtualWorld();
     let late: (() => void) | undefined;
     const model = acting(
@@ -322,8 +322,8 @@ describe("limits of time", () => {
   });
 });
 
-describe("text that turns out to be void", () => {
-  test("what a stream said before it died is taken back, and stands once in the conversation", async () => {
+describe("retracted text", () => {
+  test("text streamed by a broken model request is retracted, and the conversation has the text once", async () => {
     const world = virtualWorld();
     const model = acting("a", fails({ kind: "broken_reply" }, "It is ", "rai"), says("It is ", "raining."));
     const handle = run(asking(model, { retry: plain }), { world, input: saying("Oslo?") });
@@ -353,16 +353,16 @@ describe("text that turns out to be void", () => {
     ]);
   });
 
-  test("text() says what it is told to say in place of void text, and nothing where nothing was given", async () => {
+  test("text() emits the configured replacement for retracted text, and nothing for a request without text", async () => {
     const world = virtualWorld();
     const model = acting("a", fails({}), fails({}, "No"), says("Yes"));
     const handle = run(asking(model, { retry: plain }), { world, input: saying("Oslo?") });
-    const texts = textsOf({ text: () => handle.text({ voided: (text) => "\b".repeat(text.length) }) });
+    const texts = textsOf({ text: () => handle.text({ formatRetracted: (text) => "\b".repeat(text.length) }) });
     await world.advance(long);
     expect(await texts).toEqual(["No", "\b\b", "Yes"]);
   });
 
-  test("text() begins a message on a line of its own, though its first request broke off before it said a word", async () => {
+  test("text() starts a message on a new line when its first request failed before any text", async () => {
     const thinks = acting(
       "a",
       says("One."),
@@ -378,7 +378,7 @@ describe("text that turns out to be void", () => {
     expect(await textsOf(run(graph, { input: saying("Go") }))).toEqual(["One.", "\nTwo."]);
   });
 
-  test("text() gives what was not streamed when the message is whole", async () => {
+  test("text() emits the text that was not streamed when the message is complete", async () => {
     const whole = run(asking(acting("a", () => reply("All at once."))), { input: saying("Go") });
     expect(await textsOf(whole)).toEqual(["All at once."]);
     const partly = acting("a", ({ delta }) => {
@@ -388,7 +388,7 @@ describe("text that turns out to be void", () => {
     expect(await textsOf(run(asking(partly), { input: saying("Go") }))).toEqual(["All ", "of it."]);
   });
 
-  test("text() that is asked for in the middle of a message ends as the message does", async () => {
+  test("text() called in the middle of a message ends with that message", async () => {
     let texts: Promise<string[]> | undefined;
     const model = acting("a", ({ delta }) => {
       delta?.({ type: "text", text: "One " });
@@ -402,7 +402,7 @@ describe("text that turns out to be void", () => {
     expect(await texts).toEqual(["two."]);
   });
 
-  test("a hook that asks again, or puts another text in place, voids what was streamed", async () => {
+  test("a hook that repeats the model call or replaces the reply retracts the streamed text", async () => {
     const again = defineMiddleware({
       name: "again",
       aroundModel: async (request, next) => {
@@ -413,23 +413,25 @@ describe("text that turns out to be void", () => {
     const model = acting("a", says("First"), says("Second"));
     const asked = await told(asking(model, { middleware: [again] }));
     expect(only(asked.events, "message.voided")).toMatchObject([{ kind: "replaced", text: "First" }]);
-    expect(asked.answer?.lost).toEqual([{ model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } }]);
+    expect(asked.answer?.failedAttempts).toEqual([
+      { model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } },
+    ]);
 
     const masked = defineMiddleware({ name: "masked", afterModel: (answer) => ({ ...answer, ...reply("***") }) });
     const handle = run(asking(acting("a", says("secret")), { middleware: [masked] }), { input: saying("Go") });
     expect(await textsOf(handle)).toEqual(["secret", "\n[The answer above broke off and does not count.]\n", "***"]);
   });
 
-  test("a node that is given up in the middle of an answer, and tried again, doubles nothing", async () => {
+  test("a node that times out in mid-answer and is retried does not duplicate text", async () => {
     const world = virtualWorld();
     const model = acting("a", hangs("One "), says("One two."));
     const graph = asking(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
     const { answer, events } = await told(graph, world);
     expect(only(events, "message.voided")).toMatchObject([{ kind: "cancelled", text: "One " }]);
-    expect(answer?.lost).toEqual([{ model: "a", kind: "cancelled" }]);
+    expect(answer?.failedAttempts).toEqual([{ model: "a", kind: "cancelled" }]);
   });
 
-  test("a cancel takes back what was streamed", async () => {
+  test("a cancel retracts the streamed text", async () => {
     const world = virtualWorld();
     const handle = run(asking(acting("a", hangs("One "))), { world, input: saying("Go") });
     const events = eventsOf(handle);
@@ -439,7 +441,7 @@ describe("text that turns out to be void", () => {
     expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.voided", "task.failed", "run.cancelled"]);
   });
 
-  test("what another process streamed before it died is void in the next, and both requests are reported", async () => {
+  test("text streamed by a crashed process is retracted in the next process, and both requests are reported", async () => {
     const owner = memoryStore();
     const heir = owner.peer();
     // Ids of models are not ours: one may hold what stands between them in the journal.
@@ -457,8 +459,8 @@ describe("text that turns out to be void", () => {
     const events: RunEvent[] = eventsOf(handle);
     const texts = textsOf(handle);
     const { state } = await handle.result;
-    const { id, lost } = answerIn(state);
-    expect(lost).toEqual([
+    const { id, failedAttempts } = answerIn(state);
+    expect(failedAttempts).toEqual([
       { model: "a, 5%2C", kind: "unrecorded" },
       { model: "a, 5%2C", kind: "unrecorded" },
     ]);
@@ -468,8 +470,8 @@ describe("text that turns out to be void", () => {
   });
 });
 
-describe("what is told of requests that gave nothing", () => {
-  test("their cost where it is known, and no request holds the note", async () => {
+describe("failed attempts of a model call", () => {
+  test("a message lists the cost of its failed attempts where known, and no model request includes that list", async () => {
     const sent: ModelRequest[] = [];
     const store = memoryStore();
     const model = acting("a", fails({ usage: { inputTokens: 11 } }), fails({}), (options, request) => {
@@ -478,7 +480,7 @@ describe("what is told of requests that gave nothing", () => {
     });
     const graph = asking(model, { retry: { ...plain, initialMs: 0 } });
     const { state } = await run(graph, { store, thread: "t", input: saying("Hello") }).result;
-    expect(answerIn(state).lost).toEqual([
+    expect(answerIn(state).failedAttempts).toEqual([
       { model: "a", kind: "other", usage: { inputTokens: 11 } },
       { model: "a", kind: "other" },
     ]);
@@ -491,7 +493,7 @@ describe("what is told of requests that gave nothing", () => {
     expect(JSON.stringify(sent)).not.toContain("lost");
   });
 
-  test("a message that was given at once says nothing of it", async () => {
+  test("a message from a first successful request has no list of failed attempts", async () => {
     const { answer } = await told(
       asking(acting("a", says("Hi")), { retry: plain, fallback: [acting("b", says("No"))] }),
     );
@@ -499,10 +501,10 @@ describe("what is told of requests that gave nothing", () => {
   });
 });
 
-describe("middleware that says how models are asked", () => {
+describe("modelCall of middleware", () => {
   const asks = (name: string, modelCall: ModelCallPolicy) => defineMiddleware({ name, modelCall });
 
-  test("the outermost that says a part of it counts, and the rest is said by others", async () => {
+  test("the outermost middleware wins for each part of the model call policy, and inner middleware gives the other parts", async () => {
     const policies = [asks("all", { retry: { attempts: 2, initialMs: 0 } })];
     const middleware = [asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [acting("b", says("Hi"))] })];
     const first = acting("a", fails({}));
@@ -531,26 +533,26 @@ describe("middleware that says how models are asked", () => {
   });
 });
 
-describe("a hook that is told of lost requests", () => {
+describe("hook onLostAttempt", () => {
   const noting = (told: string[]) =>
     defineMiddleware({
       name: "noting",
-      onLostAttempt: ({ attempt: { model, kind, usage }, key }) => {
+      onFailedAttempt: ({ attempt: { model, kind, usage }, key }) => {
         told.push(`${key}: ${model} ${kind} ${usage?.inputTokens ?? "unknown"}`);
       },
     });
   const paid = { kind: "overloaded", usage: { inputTokens: 4 } } as const;
 
-  test("is told of each once, also where the call fails for good and its node is tried again", async () => {
+  test("onLostAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
     const log: string[] = [];
     const model = acting("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
     const { answer } = await told(asking(model, { retry: plain, middleware: [noting(log)] }, { node }));
     expect(log).toEqual(["lost 1: a overloaded 4", "lost 2: a overloaded 4"]);
-    expect(answer?.lost).toHaveLength(2);
+    expect(answer?.failedAttempts).toHaveLength(2);
   });
 
-  test("is told by a resume of those that another process has made, under the keys that they had", async () => {
+  test("onLostAttempt is called by a resume for failed requests of another process under their original keys", async () => {
     const log: string[] = [];
     const store = memoryStore();
     const failing = acting("a", fails({ ...paid, retryable: false }));
@@ -560,7 +562,7 @@ describe("a hook that is told of lost requests", () => {
     expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
   });
 
-  test("is told of an answer that was replaced, and of what a hook has asked besides", async () => {
+  test("onLostAttempt is called for a replaced reply and for failed auxiliary model calls of a hook", async () => {
     const log: string[] = [];
     const asks = defineMiddleware({
       name: "asks",
@@ -582,10 +584,10 @@ describe("a hook that is told of lost requests", () => {
     ]);
   });
 
-  test("that throws fails the node by name", async () => {
+  test("onLostAttempt that throws fails the node with an error that names the middleware", async () => {
     const broken = defineMiddleware({
       name: "broken",
-      onLostAttempt: () => {
+      onFailedAttempt: () => {
         throw new Error("oh");
       },
     });

@@ -62,8 +62,8 @@ function asking(
 
 const input = { messages: [user("hello")] };
 
-describe("what hooks write", () => {
-  test("is folded with what the node returns, before it, and seen by the hooks that come after", async () => {
+describe("channel writes of model hooks", () => {
+  test("a channel write of a model hook is folded before the return of the node and is visible to later hooks", async () => {
     const seen: unknown[] = [];
     const counts = (name: string) =>
       defineMiddleware<unknown, { readonly seen: number }>({
@@ -89,7 +89,7 @@ describe("what hooks write", () => {
     expect(state).toMatchObject({ seen: 222, note: "the body's" });
   });
 
-  test("needs no checkpoint and no commit of its own", async () => {
+  test("a channel write of a model hook needs no checkpoint and no commit of its own", async () => {
     const hooks = (name: string) =>
       defineMiddleware({
         name,
@@ -118,7 +118,7 @@ describe("what hooks write", () => {
     expect(await commitsWith(["a", "b", "c", "d", "e", "f"].map(hooks))).toEqual(without);
   });
 
-  test("of several calls stands in the order in which they began", async () => {
+  test("channel writes of hooks of several model calls of a node fold in the order in which the calls started", async () => {
     const gates: (() => void)[] = [];
     const notes = defineMiddleware({
       name: "notes",
@@ -150,7 +150,7 @@ describe("what hooks write", () => {
     expect(state.note).toBe("second");
   });
 
-  test("of a graph's middleware becomes true in the graphs inside it", async () => {
+  test("a channel write of graph middleware applies in the nested graphs", async () => {
     const counts = defineMiddleware({
       name: "counts",
       channels: { seen: sum },
@@ -177,7 +177,7 @@ describe("what hooks write", () => {
     ],
     ["what is no partial state", 3, 'invalid_update: the middleware "bad" returned 3'],
     ["a value that cannot be saved", { note: Symbol("x") }, 'the middleware "bad"'],
-  ])("as %s fails by name", async (_, update, text) => {
+  ])("a channel write of a model hook as %s fails with an error that names the middleware", async (_, update, text) => {
     const bad = defineMiddleware({
       name: "bad",
       beforeModel: (__, { write }) => void write(update as never) as undefined,
@@ -185,7 +185,7 @@ describe("what hooks write", () => {
     await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(text);
   });
 
-  test("to a channel that the writes of the node do not list is refused", async () => {
+  test("a channel write of a model hook to a channel outside the declared writes of the node is refused", async () => {
     const other = defineMiddleware({
       name: "other",
       afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
@@ -197,7 +197,7 @@ describe("what hooks write", () => {
   });
 });
 
-describe("a question of a hook", () => {
+describe("interrupt of a model hook", () => {
   const extends_ = (log: string[], hook: "selectTools" | "beforeModel") =>
     defineMiddleware({
       name: "extends",
@@ -212,7 +212,7 @@ describe("a question of a hook", () => {
     });
 
   test.each(["selectTools", "beforeModel"] as const)(
-    "in %s waits, and nothing is sent until it is answered",
+    "an interrupt in %s waits, and no model request is made before the answer",
     async (hook) => {
       const log: string[] = [];
       const model = echo();
@@ -238,7 +238,7 @@ describe("a question of a hook", () => {
     },
   );
 
-  test("that the graph does not declare, or that comes too late, fails by name", async () => {
+  test("an undeclared or late interrupt of a model hook fails with an error that names the middleware", async () => {
     const unknown = defineMiddleware({
       name: "bad",
       beforeModel: async (_, { interrupt }) => void (await interrupt("nothing")) as undefined,
@@ -260,7 +260,7 @@ describe("a question of a hook", () => {
     );
   });
 
-  test("may have a time, and an answer that is taken then", async () => {
+  test("an interrupt of a model hook may expire with a default answer", async () => {
     const asks = defineMiddleware({
       name: "asks",
       beforeModel: async (_, { interrupt, write }) => {
@@ -277,7 +277,7 @@ describe("a question of a hook", () => {
   });
 });
 
-describe("a hook that ends", () => {
+describe("end by a model hook", () => {
   const ends = (hook: "selectTools" | "beforeModel" | "afterModel", log: string[] = []) => [
     defineMiddleware({
       name: "ends",
@@ -292,7 +292,7 @@ describe("a hook that ends", () => {
   ];
 
   test.each(["selectTools", "beforeModel"] as const)(
-    "in %s answers in the model's place, and no hook comes after it",
+    "an end in %s answers in place of the model, and no later hook runs",
     async (hook) => {
       const log: string[] = [];
       const model = echo();
@@ -308,14 +308,14 @@ describe("a hook that ends", () => {
     },
   );
 
-  test("in afterModel puts its text in the reply's place, and what the reply has cost stays", async () => {
+  test("an end in afterModel replaces the text of the reply and keeps its cost", async () => {
     const model = echo();
     const { state } = await run(asking(model, ends("afterModel").toReversed()), { thread: "t", input }).result;
     expect(state.messages.at(-1)).toMatchObject({ usage: { inputTokens: 7 }, ended: { by: "guardrail" } });
     expect(model.asked).toBe(1);
   });
 
-  test("leaves a note that no request holds", async () => {
+  test("an end by a model hook leaves a note that no model request includes", async () => {
     const model = echo();
     const store = memoryStore();
     await run(asking(model, ends("beforeModel")), { store, thread: "t", input }).result;
@@ -325,7 +325,7 @@ describe("a hook that ends", () => {
     expect(state.messages.at(-1)?.content).toEqual([{ type: "text", text: "3 sent" }]);
   });
 
-  test("with what is no end fails by name", async () => {
+  test("an invalid end by a model hook fails with an error that names the middleware", async () => {
     const bad = defineMiddleware({ name: "bad", beforeModel: (_, { end }) => end("x", {} as never) });
     await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(
       'the middleware "bad" ended the agent with "x" and',
@@ -333,7 +333,7 @@ describe("a hook that ends", () => {
   });
 });
 
-test("an interrupt, a channel or a hook that is none is refused where the middleware is defined", () => {
+test("an invalid interrupt, channel or hook of middleware is refused at definition", () => {
   expect(() => defineMiddleware({ name: "x", interrupts: { extend: 3 } as never })).toThrow(
     'the interrupt "extend" of the middleware "x" is declared by 3, which is not a schema',
   );

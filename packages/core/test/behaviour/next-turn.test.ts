@@ -38,7 +38,7 @@ async function turn(store: Store, note: unknown): Promise<readonly unknown[]> {
   return state.notes;
 }
 
-test("the next turn goes on from what the one before it left, and reads no state", async () => {
+test("the next turn of a thread continues from the cached final state and reads no state from the store", async () => {
   const here = processOn(memoryStore());
   await turn(here.store, "a");
   await turn(here.store, "b");
@@ -46,8 +46,8 @@ test("the next turn goes on from what the one before it left, and reads no state
   expect(here.reads()).toBe(0);
 });
 
-describe("what is saved counts", () => {
-  test("when another process has gone on with the thread", async () => {
+describe("saved state overrides the cache", () => {
+  test("a turn reads the saved state after another process has continued the thread", async () => {
     const file = memoryStore();
     const [here, there] = [processOn(file), processOn(file)];
     await turn(here.store, "a");
@@ -56,7 +56,7 @@ describe("what is saved counts", () => {
     expect(here.reads()).toBe(1);
   });
 
-  test("when the thread was deleted and made anew by another process", async () => {
+  test("a turn reads the saved state after another process has deleted and recreated the thread", async () => {
     const file = memoryStore();
     const [here, there] = [processOn(file), processOn(file)];
     await turn(here.store, "a");
@@ -65,14 +65,14 @@ describe("what is saved counts", () => {
     expect(await turn(here.store, "c")).toEqual(["b", 1, "c", 3]);
   });
 
-  test("when somebody has edited the state", async () => {
+  test("a turn reads the saved state after updateState has edited the thread", async () => {
     const here = processOn(memoryStore());
     await turn(here.store, "a");
     await updateState(graph, { store: here.store, thread: "t", values: { notes: ["edited"] } });
     expect(await turn(here.store, "b")).toEqual(["a", 1, "edited", "b", 4]);
   });
 
-  test("when the next turn is one of another version of the graph", async () => {
+  test("a turn of another version of the graph reads the saved state", async () => {
     const here = processOn(memoryStore());
     await turn(here.store, "a");
     const newer = run(noting(2), { store: here.store, thread: "t", input: { notes: ["b"] } });
@@ -80,7 +80,7 @@ describe("what is saved counts", () => {
     expect(here.reads()).toBeGreaterThan(0);
   });
 
-  test("when a node has changed bytes in place", async () => {
+  test("a turn sees the saved bytes after a node has mutated bytes in place", async () => {
     const here = processOn(memoryStore());
     const seen: unknown[] = [];
     const bytes = defineGraph({ name: "bytes", state: Notes })
@@ -99,7 +99,7 @@ describe("what is saved counts", () => {
     expect(here.reads()).toBe(1);
   });
 
-  test("where a channel lives in the process only", async () => {
+  test("a turn of a graph with an untracked channel starts without the value of that channel", async () => {
     const here = processOn(memoryStore());
     const seen: unknown[] = [];
     const holding = defineGraph({

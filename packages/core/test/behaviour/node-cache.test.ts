@@ -2,21 +2,21 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   type CachePolicy,
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  edit,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryCache,
   memoryStore,
   type NodeCache,
   run,
   START,
-  sends,
-  task,
   untracked,
-  update,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -35,8 +35,8 @@ function cached(body: (state: LogState) => unknown, policy: Partial<CachePolicy<
     .edges({ [START]: "a", a: END });
 }
 
-describe("a cached node", () => {
-  test("E19 a hit skips the body and hands back its outcome, on any thread, and the event says so", async () => {
+describe("node cache", () => {
+  test("a cache hit skips the body of the node, returns its outcome on any thread, and is marked in the event [E19]", async () => {
     const world = virtualWorld();
     let ran = 0;
     const graph = cached((state) => {
@@ -56,7 +56,7 @@ describe("a cached node", () => {
     expect(Object.isFrozen(results[2])).toBe(true);
   });
 
-  test("E19 a result counts until its time is over", async () => {
+  test("a cached result expires after its ttl [E19]", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const graph = cached(() => void at.push(world.clock.monotonic()), { ttlMs: 100 });
@@ -67,7 +67,7 @@ describe("a cached node", () => {
     expect(at).toEqual([0, 100, 200]);
   });
 
-  test("results are kept by graph, version and node: none is taken for another's", async () => {
+  test("cached results are keyed by graph, version and node", async () => {
     const world = virtualWorld();
     const store = memoryCache();
     const ran: string[] = [];
@@ -85,12 +85,12 @@ describe("a cached node", () => {
     expect(ran).toEqual(["g1.a", "g1.b", "g2.a", "g2.b", "h1.a", "h1.b"]);
   });
 
-  test("an input makes the key too, and a command is handed back with its update", async () => {
+  test("the input of a task is part of its cache key, and a cached command is returned with its update", async () => {
     const world = virtualWorld();
     const ran: string[] = [];
     const graph = defineGraph({ name: "sent", state: Log })
       .nodes({
-        each: task(
+        each: inputNode(
           z.string(),
           (_state, { input }) => {
             ran.push(input);
@@ -100,7 +100,7 @@ describe("a cached node", () => {
         ),
         z: () => ({ log: ["z"] }),
       })
-      .edges({ [START]: sends("each", () => ["x", "y"]), each: gotos("z"), z: END });
+      .edges({ [START]: fanOut("each", () => ["x", "y"]), each: commandTargets("z"), z: END });
     for (let nth = 0; nth < 2; nth++) {
       expect((await run(graph, { world }).result).state.log).toEqual(["x", "y", "z"]);
       await world.settle();
@@ -108,11 +108,11 @@ describe("a cached node", () => {
     expect(ran).toEqual(["x", "y"]);
   });
 
-  test("what a recipe made is handed back as the value that it made, and a resume sees the same", async () => {
+  test("a cached recipe is returned as the value that the recipe made, and a resume sees the same value", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const graph = cached(() =>
-      update<{ tree: { leaf: string } }>((draft) => {
+      edit<{ tree: { leaf: string } }>((draft) => {
         draft.tree.leaf = "green";
       }),
     );
@@ -125,7 +125,7 @@ describe("a cached node", () => {
     expect(again.state.tree).toEqual({ leaf: "green", other: 0 });
   });
 
-  test("a failure is not kept, nor what its handler made of it", async () => {
+  test("a failure and the result of its error handler are not cached", async () => {
     const world = virtualWorld();
     let ran = 0;
     const graph = defineGraph({ name: "failing", state: Log })
@@ -147,7 +147,7 @@ describe("a cached node", () => {
     expect(ran).toBe(2);
   });
 
-  test("a late result of a timed-out attempt is not kept", async () => {
+  test("a late result of a timed-out attempt is not cached", async () => {
     const world = virtualWorld();
     const put: string[] = [];
     const store: NodeCache = { get: () => undefined, put: (key) => void put.push(key), delete: () => undefined };
@@ -167,7 +167,7 @@ describe("a cached node", () => {
   });
 });
 
-describe("a cache in trouble", () => {
+describe("failing node cache", () => {
   const broken = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
   test.each<[string, NodeCache, string]>([
     ["cannot be read", broken({ get: () => Promise.reject(new Error("down")) }), "could not be read"],
@@ -194,7 +194,7 @@ describe("a cache in trouble", () => {
   });
 
   test.each([["what lives in the process", { client: { call: () => 1 } }]])(
-    "%s is not kept",
+    "%s is not cached",
     async (_name, returned) => {
       const world = virtualWorld();
       let ran = 0;
@@ -213,7 +213,7 @@ describe("a cache in trouble", () => {
     },
   );
 
-  test("a key that throws, or is no text, fails the node and names it", async () => {
+  test("a cache key function that throws or returns no string fails the node with its name", async () => {
     const thrown = await failureOf(
       run(
         cached(() => undefined, {
@@ -252,8 +252,8 @@ describe("a cache in trouble", () => {
   });
 });
 
-describe("the cache in memory", () => {
-  test("puts, gets and deletes, and has room for so many", async () => {
+describe("memory cache", () => {
+  test("the memory cache puts, gets and deletes, and is bounded by maxEntries", async () => {
     const cache = memoryCache({ maxEntries: 2 });
     await cache.put("a", { text: "1" });
     await cache.put("b", { text: "2", expiresAt: 5 });

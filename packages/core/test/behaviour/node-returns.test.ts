@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  edit,
   ephemeral,
   goto,
-  gotos,
   list,
   memoryStore,
   messages,
@@ -17,7 +18,6 @@ import {
   run,
   START,
   untracked,
-  update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -43,19 +43,20 @@ async function stateAfter(returned: unknown) {
   return (await run(returning(returned), {}).result).state;
 }
 
-describe("E6 what a node may return", () => {
-  test("E6 nothing", async () => expect(await stateAfter(undefined)).toMatchObject({ count: 0, text: "start" }));
-  test("E6 a partial state", async () =>
+describe("allowed returns of a node [E6]", () => {
+  test("a node may return nothing [E6]", async () =>
+    expect(await stateAfter(undefined)).toMatchObject({ count: 0, text: "start" }));
+  test("a node may return a partial state [E6]", async () =>
     expect(await stateAfter({ count: 2 })).toMatchObject({ count: 2, text: "start" }));
-  test("E6 a list of partial states, applied in order, with nothing among them", async () =>
+  test("a node may return a list of partial states with undefined items, applied in order [E6]", async () =>
     expect(await stateAfter([{ count: 1, log: ["a"] }, undefined, { count: 2 }, { log: ["b"] }])).toMatchObject({
       count: 2,
       log: ["a", "b"],
     }));
-  test("E6 a recipe over a draft, also of what an earlier item wrote, and of a map", async () => {
+  test("a node may return a recipe over a draft, which sees writes of earlier items and may change a map [E6]", async () => {
     const state = await stateAfter([
       { doc: { tags: ["x"] } },
-      update((draft: { doc: { tags: string[]; by?: string }; when: Map<string, number> }) => {
+      edit((draft: { doc: { tags: string[]; by?: string }; when: Map<string, number> }) => {
         draft.doc.tags.push("y");
         draft.doc.by = "me";
         draft.when.set("now", 1);
@@ -63,15 +64,15 @@ describe("E6 what a node may return", () => {
     ]);
     expect(state).toMatchObject({ doc: { tags: ["x", "y"], by: "me" }, when: new Map([["now", 1]]) });
   });
-  test("E6 a command with an update", async () => {
+  test("a node may return a command with an update [E6]", async () => {
     const graph = defineGraph({ name: "one", state: S })
       .nodes({ a: () => goto("b", { count: 5 }), b: (state) => ({ text: `${state.count}` }) })
-      .edges({ [START]: "a", a: gotos("b"), b: END });
+      .edges({ [START]: "a", a: commandTargets("b"), b: END });
     expect((await run(graph, {}).result).state).toMatchObject({ count: 5, text: "5" });
   });
-  test("E6 a recipe touches only channels without a reducer", async () => {
+  test("a recipe may change only channels without a reducer [E6]", async () => {
     const error = await failureOf(
-      stateAfter(update((draft: { log: string[] }) => void draft.log.push("x"))),
+      stateAfter(edit((draft: { log: string[] }) => void draft.log.push("x"))),
       "invalid_update",
     );
     expect(error.place).toMatchObject({ node: "a", channel: "log", graph: "one" });
@@ -85,27 +86,27 @@ describe("E6 what a node may return", () => {
     ["a map", new Map([["count", 1]])],
     ["an instance of a class", new (class Update {})()],
     ["a text", "count"],
-  ])("%s is refused with the name of the node", async (_name, returned) => {
+  ])("a node that returns %s is refused with its name", async (_name, returned) => {
     const error = await failureOf(stateAfter(returned), "invalid_update");
     expect(error.place).toMatchObject({ graph: "one", node: "a", step: 0, attempt: 1 });
     expect(error.place.task).toBe("0:0");
     expect(error.place.thread).toMatch(/^thread_/);
   });
 
-  test("a recipe that returns a new state instead of changing its draft is refused, and one that returns its draft is not", async () => {
-    const copied = update((draft: { count: number }) => ({ ...draft, count: 7 }));
+  test("a recipe that returns a new state instead of changing its draft is refused, and a recipe that returns its draft is accepted", async () => {
+    const copied = edit((draft: { count: number }) => ({ ...draft, count: 7 }));
     expect((await failureOf(stateAfter(copied), "invalid_update")).message).toContain("changed nothing");
-    const partial = update((_draft: { count: number }) => ({ count: 7 }));
+    const partial = edit((_draft: { count: number }) => ({ count: 7 }));
     expect((await failureOf(stateAfter(partial), "invalid_update")).message).toContain("changed nothing");
-    const assigned = update((draft: { count: number }) => Object.assign(draft, { count: 7 }));
+    const assigned = edit((draft: { count: number }) => Object.assign(draft, { count: 7 }));
     expect(await stateAfter(assigned)).toMatchObject({ count: 7 });
-    expect(await stateAfter(update((draft: { count: number }) => draft))).toMatchObject({ count: 0 });
+    expect(await stateAfter(edit((draft: { count: number }) => draft))).toMatchObject({ count: 0 });
   });
 
-  test("a recipe that is asynchronous, adds a channel, or breaks a schema is refused", async () => {
+  test("a recipe that is async, adds a channel, or breaks a schema is refused", async () => {
     const later = await failureOf(
       stateAfter(
-        update(
+        edit(
           fromJavaScript<(draft: { count: number }) => void>(async (draft: { count: number }) => {
             await Promise.resolve();
             draft.count = 1;
@@ -117,7 +118,7 @@ describe("E6 what a node may return", () => {
     expect(later.message).toContain("asynchronous");
     await failureOf(
       stateAfter(
-        update((draft: { more?: number }) => {
+        edit((draft: { more?: number }) => {
           draft.more = 1;
         }),
       ),
@@ -125,21 +126,21 @@ describe("E6 what a node may return", () => {
     );
     await failureOf(
       stateAfter(
-        update((draft: { more?: undefined }) => {
+        edit((draft: { more?: undefined }) => {
           draft.more = undefined;
         }),
       ),
       "unknown_channel",
     );
     const wrong = await failureOf(
-      stateAfter(update((draft: { doc: { tags: unknown[] } }) => void draft.doc.tags.push(7))),
+      stateAfter(edit((draft: { doc: { tags: unknown[] } }) => void draft.doc.tags.push(7))),
       "invalid_update",
     );
     expect(wrong.place).toMatchObject({ channel: "doc", path: "tags.0", node: "a" });
   });
 });
 
-test("E4 a key that the state does not have is a type error, and at run time an error that names node and key", async () => {
+test("an unknown key in a node return is a type error, and a run-time error that names node and key [E4]", async () => {
   const base = defineGraph({ name: "one", state: S });
   // @ts-expect-error returns a channel that the state does not have
   base.nodes({ a: () => ({ cuont: 1 }) });
@@ -150,7 +151,7 @@ test("E4 a key that the state does not have is a type error, and at run time an 
   }
 });
 
-test("E5 0, an empty text, false and null survive input, update, save and read; undefined is not written", async () => {
+test("0, an empty string, false and null survive input, update, save and load; undefined is not written [E5]", async () => {
   const store = memoryStore();
   const graph = defineGraph({
     name: "falsy",
@@ -185,7 +186,7 @@ test("E5 0, an empty text, false and null survive input, update, save and read; 
 });
 
 describe("channels", () => {
-  test("E1 every kind keeps its promise through a run, and what is untracked is gone after a resume", async () => {
+  test("every channel kind works through a run, and an untracked value is absent after a resume [E1]", async () => {
     const client = new URL("https://client.example");
     const Kinds = defineState({
       last: z.string().default(""),
@@ -243,7 +244,7 @@ describe("channels", () => {
     expect(saved).not.toContain("client.example");
   });
 
-  test("E1 a channel takes any Standard Schema", async () => {
+  test("a channel accepts any Standard Schema [E1]", async () => {
     const even = {
       "~standard": {
         version: 1 as const,
@@ -262,7 +263,7 @@ describe("channels", () => {
     expect(error.message).toContain("expected an even number");
   });
 
-  test("the input of a channel with a reducer is its whole value, not one write", async () => {
+  test("the input of a channel with a reducer is its complete value and not one write", async () => {
     const Sum = defineState({ sum: reduce(z.number(), (sum, by: { readonly add: number }) => sum + by.add) });
     const graph = defineGraph({ name: "sum", state: Sum })
       .nodes({ a: () => ({ sum: { add: 1 } }) })
@@ -271,13 +272,13 @@ describe("channels", () => {
   });
 });
 
-describe("E2 conflicts", () => {
+describe("write conflicts [E2]", () => {
   const Conflict = defineState({ x: z.number().default(0), log: list(z.string()), flash: ephemeral(z.string()) });
   const clashing = defineGraph({ name: "clash", state: Conflict })
     .nodes({ first: () => undefined, a: () => ({ x: 1, log: ["a"] }), b: () => ({ log: ["b"], x: 2 }) })
     .edges({ [START]: "first", first: ["a", "b"], a: END, b: END });
 
-  test("E2 two tasks that write a `last` channel conflict; channel and both nodes are named and nothing is applied", async () => {
+  test("two tasks that write a `last` channel conflict; the error names channel and nodes, and nothing is applied [E2]", async () => {
     const store = memoryStore();
     const error = await failureOf(run(clashing, { store, thread: "t" }).result, "channel_conflict");
     expect(error.message).toContain('"a" and "b" wrote the channel "x"');
@@ -286,11 +287,11 @@ describe("E2 conflicts", () => {
     expect(kept).toEqual([]);
   });
 
-  test("E2 also for recipes, ephemeral channels, and two tasks of one node", async () => {
+  test("recipes, ephemeral channels and two tasks of one node conflict on a common channel [E2]", async () => {
     const recipes = defineGraph({ name: "clash", state: Conflict })
       .nodes({
         a: () =>
-          update((draft: { x: number }) => {
+          edit((draft: { x: number }) => {
             draft.x = 1;
           }),
         b: () => ({ flash: "b", x: 1 }),
@@ -303,11 +304,11 @@ describe("E2 conflicts", () => {
     await failureOf(run(flashes, {}).result, "channel_conflict");
   });
 
-  test("one task may write a channel more than once: the last write counts", async () => {
+  test("a task may write a channel several times, and the last write wins", async () => {
     expect(await stateAfter([{ count: 1 }, { count: 2 }])).toMatchObject({ count: 2 });
   });
 
-  test("E10 an overwrite is the base of its channel, every other write of the step folds on top in order, and two conflict", async () => {
+  test("an overwrite is the base of its channel, other writes of the step fold on top, and two overwrites conflict [E10]", async () => {
     const by = (returned: Readonly<Record<"a" | "b" | "c", unknown>>) =>
       defineGraph({
         name: "over",
@@ -329,7 +330,7 @@ describe("E2 conflicts", () => {
   });
 });
 
-test("an overwrite of a record or of the conversation is its whole value", async () => {
+test("an overwrite of a record or of messages replaces the complete value", async () => {
   const Whole = defineState({ by: record(z.number()), chat: messages() });
   const graph = defineGraph({ name: "whole", state: Whole })
     .nodes({ a: () => ({ by: overwrite({ z: 1 }), chat: overwrite([]) }) })
@@ -338,7 +339,7 @@ test("an overwrite of a record or of the conversation is its whole value", async
   expect((await run(graph, { input }).result).state).toEqual({ by: { z: 1 }, chat: [] });
 });
 
-test("a reducer that throws, or gives what its schema refuses, names the node whose write it was given", async () => {
+test("a reducer that throws, or returns an invalid value, fails with the name of the node whose write it folded", async () => {
   const Bad = defineState({
     sum: reduce(z.number().max(9).default(0), (sum, by: number) => (by === 13 ? JSON.parse("{") : sum + by)),
   });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineGraph, defineState, END, run, START } from "../../src/index.ts";
 
-test("a copy of what a node's body gets works like the original: its signal, its identity, its steps", async () => {
+test("a spread copy of the node runtime has the working signal, identity and steps of the original", async () => {
   const seen: unknown[] = [];
   const graph = defineGraph({ name: "copies", state: defineState({ n: z.number().default(0) }) })
     .nodes({
@@ -18,7 +18,7 @@ test("a copy of what a node's body gets works like the original: its signal, its
   expect(seen).toEqual([true, "work", false]);
 });
 
-test("a signal that a body asks for only after the cancel has fired", async () => {
+test("a node signal first read after the cancel is already aborted", async () => {
   let late: AbortSignal | undefined;
   const graph = defineGraph({ name: "late", state: defineState({ n: z.number().default(0) }) })
     .nodes({

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
-  gotos,
+  fanOut,
+  inputNode,
   list,
   type MemoryStore,
   type Model,
@@ -13,8 +15,6 @@ import {
   route,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -54,12 +54,12 @@ async function died(world: VirtualWorld, store: MemoryStore, charges: string[], 
   return graph;
 }
 
-describe("a node declared once", () => {
+describe("once node", () => {
   test.each([
     ["alone", false],
     ["beside a sibling", true],
   ])(
-    "E61 that started and has no result after a crash is not run again: a person is asked, %s",
+    "a once node without a recorded result after a crash does not rerun and waits for a decision, %s [E61]",
     async (_name, sibling) => {
       const world = virtualWorld();
       const store = memoryStore();
@@ -90,7 +90,7 @@ describe("a node declared once", () => {
     },
   );
 
-  test("E61 runs again when a person says that it did not happen, and is in doubt anew when that dies too", async () => {
+  test("a once node reruns when a person answers that it did not happen, and is in doubt again after another crash [E61]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const charges: string[] = [];
@@ -103,7 +103,7 @@ describe("a node declared once", () => {
     expect(charges).toEqual(["charge", "charge"]);
   });
 
-  test("each start has a question of its own: that the first did not happen says nothing of the second", async () => {
+  test("each start of a once node opens its own interrupt: an answer for the first start does not count for the second", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     let charges = 0;
@@ -135,7 +135,7 @@ describe("a node declared once", () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  test("a failure is not repeated by a resume, but asked about", async () => {
+  test("a failed once node is not repeated by a resume, which opens an in-doubt interrupt", async () => {
     const store = memoryStore();
     let charges = 0;
     const graph = defineGraph({ name: "shop", state: Log })
@@ -149,7 +149,7 @@ describe("a node declared once", () => {
         },
         thanks: () => ({ log: ["thanks"] }),
       })
-      .edges({ [START]: "pay", pay: gotos("thanks") as never, thanks: END });
+      .edges({ [START]: "pay", pay: commandTargets("thanks") as never, thanks: END });
     await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
     expect((await resume(graph, { store, thread: "t" }).result).status).toBe("waiting");
     const answers = { in_doubt: { happened: true, goto: "thanks" } };
@@ -157,7 +157,7 @@ describe("a node declared once", () => {
     expect(charges).toBe(1);
   });
 
-  test("its error handler gives the result of a failure, also after a crash in its middle", async () => {
+  test("the error handler of a once node gives the result of a failure, also after a crash in the handler", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const hold = deferred();
@@ -189,7 +189,7 @@ describe("a node declared once", () => {
     expect(ran).toEqual(["pay", "handler", "handler"]);
   });
 
-  test("its start is durable before its body begins, and a run that was cancelled meanwhile does not begin it", async () => {
+  test("the start of a once node is committed before its body runs, and a run cancelled meanwhile does not run the body", async () => {
     const world = virtualWorld();
     const inner = memoryStore();
     let cancel: (() => void) | undefined;
@@ -217,7 +217,7 @@ describe("a node declared once", () => {
     expect(ran).toEqual(["start saved", "body", "start saved"]);
   });
 
-  test("cannot ask a person, and needs no store", async () => {
+  test("a once node cannot raise an interrupt, and needs no store", async () => {
     const graph = defineGraph({ name: "shop", state: Log, interrupts: { go: z.boolean() } })
       .nodes({ pay: { run: async (_state, { interrupt }) => void (await interrupt("go")), effect: "once" } })
       .edges({ [START]: "pay", pay: END });
@@ -232,7 +232,7 @@ describe("a node declared once", () => {
   test.each([
     ["alone", ["pay"]],
     ["beside a sibling", ["pay", "b"]],
-  ] as const)("leaves its result behind when it is done, for other branches, %s", async (_name, first) => {
+  ] as const)("a completed once node records its result for other branches, %s", async (_name, first) => {
     const store = memoryStore();
     const graph = defineGraph({ name: "shop", state: Log })
       .nodes({ pay: { run: () => ({ log: ["paid"] }), effect: "once" }, b: () => undefined })
@@ -244,13 +244,13 @@ describe("a node declared once", () => {
   });
 });
 
-describe("every other node", () => {
+describe("idempotent node", () => {
   const model: Model = {
     id: "m",
     respond: async () => ({ content: [{ type: "text", text: "hello" }], finish: "stop" }),
   };
 
-  test("E61 starts again from its first line with the same input, and is handed back its steps and answers", async () => {
+  test("an interrupted idempotent node reruns from its start with the same input, and its steps and answers are replayed [E61]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const began: string[] = [];
@@ -258,7 +258,7 @@ describe("every other node", () => {
     let dead = false;
     const graph = defineGraph({ name: "again", state: Log, interrupts: { go: z.string() } })
       .nodes({
-        each: task(
+        each: inputNode(
           z.object({ n: z.number() }),
           async (_state, { input, attempt, step, interrupt, model: ask }) => {
             began.push(`${input.n} in attempt ${attempt}`);
@@ -276,7 +276,7 @@ describe("every other node", () => {
           { retry: { attempts: 2, initialMs: 1 } },
         ),
       })
-      .edges({ [START]: sends("each", () => [{ n: 7 }]), each: END });
+      .edges({ [START]: fanOut("each", () => [{ n: 7 }]), each: END });
     const handle = run(graph, { world, store, thread: "t" });
     await world.advance(100);
     expect((await handle.result).status).toBe("waiting");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, toolNode } from "../../src/index.ts";
-import { withOwnIds } from "../../src/run/conversation/pending-calls.ts";
+import { dedupeCallIds } from "../../src/run/conversation/pending-calls.ts";
 import {
   answersIn,
   call,
@@ -35,8 +35,8 @@ function slow(world: VirtualWorld, log: string[], ms: number): DeskTool {
 
 const works = (...names: string[]) => names.map((name) => call("work", { name }, name));
 
-describe("strategies", () => {
-  test("S0.55, S2.55 there are three strategies, and without a word calls run in parallel", async () => {
+describe("tool call strategies", () => {
+  test("tool calls run with one of three strategies, and in parallel by default [S0.55, S2.55]", async () => {
     for (const strategy of [undefined, "parallel", "sequential", { batch: 2 }] as const) {
       const world = virtualWorld();
       const log: string[] = [];
@@ -60,7 +60,7 @@ describe("strategies", () => {
     }
   });
 
-  test("groups of three run one after the other, the last may be smaller", async () => {
+  test("batches of three tool calls run one after the other, and the last batch may be smaller", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const loop = toolLoop({
@@ -83,7 +83,7 @@ describe("strategies", () => {
     ]);
   });
 
-  test("two tools that read, wait and write one counter give two when they run one by one", async () => {
+  test("two tool calls that increment one counter without a lock give two with the strategy sequential", async () => {
     let counter = 0;
     const tool = defineTool({
       name: "count",
@@ -104,7 +104,7 @@ describe("strategies", () => {
     expect(counter).toBe(2);
   });
 
-  test("S1.12 a cap of two never has more in flight, a cap of one keeps call order, and other caps are refused", async () => {
+  test("maxConcurrency 2 bounds the active tool calls, 1 keeps call order, and an invalid value is refused [S1.12]", async () => {
     for (const maxConcurrency of [1, 2]) {
       const world = virtualWorld();
       const log: string[] = [];
@@ -150,8 +150,8 @@ describe("strategies", () => {
   });
 });
 
-describe("one set of calls", () => {
-  test("S0.31, S2.31, S0.36, S2.36 all calls of one answer are treated, then the model is asked once, with each answer once and in order", async () => {
+describe("tool calls of one message", () => {
+  test("all tool calls of a message complete before the next model request, which has each answer once and in order [S0.31, S2.31, S0.36, S2.36]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const loop = toolLoop({ tools: [slow(world, log, 10)], world, turns: [works("a", "b", "c"), ["ok"]] });
@@ -168,7 +168,7 @@ describe("one set of calls", () => {
     ]);
   });
 
-  test("T9 answers stand in call order, end events in the order in which the calls ended", async () => {
+  test("answers are stored in call order, and end events are emitted in order of completion [T9]", async () => {
     const doors = { a: gate<string>(), b: gate<string>(), c: gate<string>() };
     const tool = defineTool({
       name: "wait",
@@ -193,7 +193,7 @@ describe("one set of calls", () => {
     expect(eventsOf(loop, "tool.completed").map(({ callId }) => callId)).toEqual(["c", "a", "b"]);
   });
 
-  test("S0.6, S2.6 one tool serves two calls at once, and they do not see each other's context", async () => {
+  test("a tool serves two parallel calls with separate contexts [S0.6, S2.6]", async () => {
     const met = gate();
     let inside = 0;
     const seen: [string, string, boolean][] = [];
@@ -230,7 +230,7 @@ describe("one set of calls", () => {
     ]);
   });
 
-  test("S0.67, S2.73 an error in one call neither skips nor aborts another, in any strategy", async () => {
+  test("an error in one tool call neither skips nor aborts another under any strategy [S0.67, S2.73]", async () => {
     for (const strategy of ["parallel", "sequential", { batch: 2 }] as const) {
       const tool = defineTool({
         name: "act",
@@ -259,7 +259,7 @@ describe("one set of calls", () => {
     }
   });
 
-  test("T8 two calls with one id are two calls: each gets its own answer, and the stored message an id for each", async () => {
+  test("two tool calls with one id get separate answers, and the stored message has an id for each [T8]", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -287,13 +287,13 @@ describe("one set of calls", () => {
     expect(told?.message).toEqual(done.result.state.messages[1]);
   });
 
-  test("very many calls with one id get an id each, with no more work for one than for another", () => {
-    const many = withOwnIds(Array.from({ length: 20_000 }, () => call("act", {}, "x")));
+  test("20,000 tool calls with one id get unique ids without quadratic work", () => {
+    const many = dedupeCallIds(Array.from({ length: 20_000 }, () => call("act", {}, "x")));
     expect(new Set(many.map((block) => (block.type === "call" ? block.id : ""))).size).toBe(many.length);
     expect(many.at(-1)).toMatchObject({ id: "x_20000" });
   });
 
-  test("ids that come again in a later turn are other calls", async () => {
+  test("a tool call id repeated in a later turn is a separate call", async () => {
     const tool = defineTool({ name: "act", description: "Act.", input: named, run: ({ name }) => name });
     const done = await talk({
       tools: [tool],
@@ -302,7 +302,7 @@ describe("one set of calls", () => {
     expect(answersIn(done).map(textIn)).toEqual(["one", "two"]);
   });
 
-  test("S0.32, S2.32 a start event comes for each call before its tool runs", async () => {
+  test("a start event is emitted for each tool call before its tool runs [S0.32, S2.32]", async () => {
     const order: string[] = [];
     const tool = defineTool({
       name: "act",
@@ -323,7 +323,7 @@ describe("one set of calls", () => {
     expect(order).toHaveLength(4);
   });
 
-  test("a tool changes the state by its result, and siblings do not see it before the set has ended", async () => {
+  test("a tool changes state by a command in its result, and sibling calls do not see the change before the batch has ended", async () => {
     const seen: number[] = [];
     const tool = defineTool({
       name: "note",
@@ -349,8 +349,8 @@ describe("one set of calls", () => {
   });
 });
 
-describe("results", () => {
-  test("S0.14, S2.14, S3.10 blocks reach the model as they are, in order", async () => {
+describe("tool results", () => {
+  test("content blocks reach the model unchanged and in order [S0.14, S2.14, S3.10]", async () => {
     const content = [
       { type: "text", text: "first" },
       { type: "image", mimeType: "image/png", data: "AAAA" },
@@ -362,7 +362,7 @@ describe("results", () => {
     expect((JSON.parse(done.wires[1] ?? "").messages.at(-1) as { content: unknown }).content).toEqual(content);
   });
 
-  test("S0.16, S2.16 details may be null, or absent", async () => {
+  test("the details of a tool result may be null or absent [S0.16, S2.16]", async () => {
     const none = defineTool({
       name: "none",
       description: "None.",
@@ -382,7 +382,7 @@ describe("results", () => {
     ]);
   });
 
-  test("S0.34, S2.34, S0.39, S2.39 each call makes one tool message: id, name, content, error flag, and nothing of the partials", async () => {
+  test("each tool call gives one tool message with id, name, content and error flag, and without partial results [S0.34, S2.34, S0.39, S2.39]", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -418,7 +418,7 @@ describe("results", () => {
     expect(eventsOf(done, "tool.update")).toHaveLength(10);
   });
 
-  test("S0.37, S2.37 an end event carries the error flag and the name of the tool", async () => {
+  test("the end event of a tool call carries the error flag and the name of the tool [S0.37, S2.37]", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -473,7 +473,7 @@ describe("results", () => {
     return resultsOf(loop);
   }
 
-  test("S1.65, S1.66, S1.67, S1.68 a result has the call's id and name whatever the tool says, blocks and a value", async () => {
+  test("a tool result has the id and name of its call, whatever the tool returns, with blocks and a value [S1.65, S1.66, S1.67, S1.68]", async () => {
     expect(await forgedResults()).toEqual([
       {
         callId: "a",
@@ -496,7 +496,7 @@ describe("results", () => {
     ]);
   });
 
-  test("S1.70, S1.72 a result says whether it is an error, and how long it took", async () => {
+  test("a tool result has an error flag and its duration [S1.70, S1.72]", async () => {
     const results = await forgedResults();
     expect(results.map(({ isError, elapsedMs }) => [isError, elapsedMs])).toEqual([
       [false, 70],
@@ -504,7 +504,7 @@ describe("results", () => {
     ]);
   });
 
-  test("T17 a tool that writes to its arguments changes neither transcript nor events nor checkpoint", async () => {
+  test("a tool that writes to its arguments changes neither transcript nor events nor checkpoint [T17]", async () => {
     const refusals: unknown[] = [];
     const tool = defineTool({
       name: "act",
@@ -531,10 +531,10 @@ describe("results", () => {
   });
 });
 
-describe("updates", () => {
+describe("tool updates", () => {
   const input = z.object({});
 
-  test("S0.8, S2.8, S3.3 the call's id is the model's in start, updates, progress, end, answer and next request", async () => {
+  test("the call id of the model is used in start, updates, progress, end, answer and next request [S0.8, S2.8, S3.3]", async () => {
     let inTool: string | undefined;
     const tool = defineTool({
       name: "act",
@@ -560,7 +560,7 @@ describe("updates", () => {
     expect(done.wires[1]).toContain('"callId":"toolu_01-Ab"');
   });
 
-  test("S0.11, S2.11, S0.12, S2.12, S3.15 each update and each progress is one event that equals what the tool gave", async () => {
+  test("each tool update and progress line is one event equal to the given value [S0.11, S2.11, S0.12, S2.12, S3.15]", async () => {
     const partials = [
       {
         content: [
@@ -590,7 +590,7 @@ describe("updates", () => {
     );
   });
 
-  test("S0.38, S2.38 partials are in no request, no stored message and no checkpoint", async () => {
+  test("partial results appear in no request, stored message or checkpoint [S0.38, S2.38]", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -606,7 +606,7 @@ describe("updates", () => {
     expect(done.wires.join() + done.saved() + JSON.stringify(done.result.state)).not.toContain("SENTINEL");
   });
 
-  test("S0.41, S2.41 ten thousand updates are ten thousand events in order, each call synchronous", async () => {
+  test("10,000 synchronous tool updates are 10,000 events in order [S0.41, S2.41]", async () => {
     const returned = new Set<unknown>();
     const tool = defineTool({
       name: "act",
@@ -624,7 +624,7 @@ describe("updates", () => {
     expect([...returned]).toEqual([undefined]);
   });
 
-  test("S0.42, S2.42, T24 updates stand between start and end of their call, and what comes after the return is dropped", async () => {
+  test("tool updates are emitted between start and end of their call, and updates after the return are dropped [S0.42, S2.42, T24]", async () => {
     let late: () => void = () => undefined;
     const tool = defineTool({
       name: "act",
@@ -652,7 +652,7 @@ describe("updates", () => {
     expect(JSON.stringify(loop.events)).not.toContain("late");
   });
 
-  test("T24 updates after a timeout are dropped as well", async () => {
+  test("tool updates after a timeout are dropped [T24]", async () => {
     const world = virtualWorld();
     const tool = defineTool({
       name: "act",
@@ -677,7 +677,7 @@ describe("updates", () => {
     expect(eventsOf(loop, "tool.update")).toEqual([]);
   });
 
-  test("S0.45, S2.45 without a listener there is no update to call, so that no partial is built", async () => {
+  test("the update callback is undefined without a listener, so that no partial result is built [S0.45, S2.45]", async () => {
     let built = 0;
     const tool = defineTool({
       name: "act",
@@ -694,7 +694,7 @@ describe("updates", () => {
     expect(built).toBe(1);
   });
 
-  test("S0.66, S2.72 the callback may be used by any asynchronous work of the tool until it settles", async () => {
+  test("the update callback may be used by any async work of the tool until the tool settles [S0.66, S2.72]", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -718,7 +718,7 @@ describe("updates", () => {
     );
   });
 
-  test("S0.64, S2.70 progress lines come in order between start and end, and do no harm without a listener", async () => {
+  test("progress lines are emitted in order between start and end, and are ignored without a listener [S0.64, S2.70]", async () => {
     const world = virtualWorld();
     const tool = defineTool({
       name: "analyse",
@@ -743,7 +743,7 @@ describe("updates", () => {
     }
   });
 
-  test("T25 an update shows what was there when it was sent", async () => {
+  test("a tool update is a snapshot of its value at the time of the call [T25]", async () => {
     const tool = defineTool({
       name: "search",
       description: "Search.",
@@ -765,7 +765,7 @@ describe("updates", () => {
     ]);
   });
 
-  test("an update that cannot be copied is withheld and logged; the tool goes on", async () => {
+  test("a tool update that cannot be cloned is dropped and logged, and the tool continues", async () => {
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -780,7 +780,7 @@ describe("updates", () => {
     expect(done.world.lines.map(({ message }) => message)).toEqual(['an update of the tool "act" was withheld']);
   });
 
-  test("rows: an update at every hundredth, and a cancelled run reads no further row", async () => {
+  test("a tool that reads rows updates at every hundredth row, and reads no row after a cancel", async () => {
     const read: number[] = [];
     const world = virtualWorld();
     const rows = defineTool({
@@ -816,7 +816,7 @@ describe("updates", () => {
     expect(read.at(-1)).toBe(250);
   });
 
-  test("S0.10, S2.10 a tool that polls its signal stops within one of its rounds when the run is cancelled", async () => {
+  test("a tool that polls its signal stops within one iteration after a cancel [S0.10, S2.10]", async () => {
     const world = virtualWorld();
     const rounds: boolean[] = [];
     const tool = defineTool({

@@ -20,7 +20,7 @@ function square(prepareArguments?: (args: unknown) => unknown) {
   });
 }
 
-test("D11 arguments are taken strictly; a tool may mend them before, and then raw and final ones are both told", async () => {
+test("arguments are strict by default; a tool may coerce them first, and then raw and final arguments are emitted [D11]", async () => {
   const strict = await talk({ tools: [square()], turns: [[call("square", { n: "5" })], ["ok"]] });
   expect(answersIn(strict).map(({ isError }) => isError)).toEqual([true]);
   const turns = [[call("square", { n: "5" }, "a"), call("square", { n: 6 }, "b")], ["ok"]];
@@ -35,7 +35,7 @@ test("D11 arguments are taken strictly; a tool may mend them before, and then ra
 });
 
 describe("prepareArguments", () => {
-  test("gives what is validated all the same, and what it throws is for the model to mend", async () => {
+  test("the return of prepareArguments is validated, and its error is reported to the model", async () => {
     const tools = [
       square((args) => {
         const n = Reflect.get(args as object, "n") as unknown;
@@ -56,7 +56,7 @@ describe("prepareArguments", () => {
     expect(eventsOf(done, "tool.args_rewritten")).toEqual([]);
   });
 
-  test("sees no hidden name, and nothing of a call that was no JSON", async () => {
+  test("prepareArguments gets no hidden name, and is not called for malformed JSON", async () => {
     const seen: unknown[] = [];
     const tool = defineTool({
       name: "pay",
@@ -74,7 +74,7 @@ describe("prepareArguments", () => {
     expect(seen).toEqual([{ cents: 1 }]);
   });
 
-  test("mends once more after a crash, and a call that has its result is not touched", async () => {
+  test("prepareArguments runs again after a crash, and is not called for a tool call with a recorded result", async () => {
     const store = memoryStore();
     let mended = 0;
     const tools = [

@@ -7,11 +7,11 @@ import {
   END,
   exportThread,
   fork,
-  history,
+  getHistory,
   importThread,
   list,
   memoryStore,
-  prune,
+  pruneThread,
   resume,
   route,
   run,
@@ -23,7 +23,7 @@ import { failureOf } from "../support/failure.ts";
 
 const Log = defineState({ pay: z.boolean().default(false), log: list(z.string()) });
 
-test("E44 what happened once on a branch is known to a later fork, when that branch was pruned beyond it", async () => {
+test("a once effect on a branch is known to a later fork after the branch was pruned past it [E44]", async () => {
   let paid = 0;
   const graph = defineGraph({ name: "shop", state: Log })
     .nodes({
@@ -41,7 +41,7 @@ test("E44 what happened once on a branch is known to a later fork, when that bra
   await run(graph, { ...at, input: {} }).result;
   await fork(graph, { ...at, at: 1, name: "one", update: { pay: true } });
   await resume(graph, { ...at, branch: "one" }).result;
-  await prune(at.store, { keepLast: 1 });
+  await pruneThread(at.store, { keepLast: 1 });
   await fork(graph, { ...at, at: 1, name: "two", update: { pay: true } });
   expect((await failureOf(resume(graph, { ...at, branch: "two" }).result)).code).toBe("effect_in_doubt");
   expect(paid).toBe(1);
@@ -71,7 +71,7 @@ function nested() {
   return { graph, bodies };
 }
 
-test("E47 a call that is under way goes on where it stood, also when an update beside it has written since", async () => {
+test("an active subgraph call continues after a prune, also when an update has written to the thread since [E47]", async () => {
   let counted = 0;
   const inner = defineGraph({ name: "inner", state: Log, interrupts: { ok: z.boolean() } })
     .nodes({
@@ -89,20 +89,20 @@ test("E47 a call that is under way goes on where it stood, also when an update b
   const at = { store: memoryStore(), thread: "t" } as const;
   expect((await run(graph, { ...at, input: {} }).result).status).toBe("waiting");
   await updateState(graph, { ...at, as: "beside", values: { log: ["by hand"] } });
-  await prune(at.store, { keepLast: 1 });
+  await pruneThread(at.store, { keepLast: 1 });
   const done = await resume(graph, { ...at, answers: { "call.ok": true } }).result;
   expect(done).toMatchObject({ status: "done", state: { log: ["by hand", "1", "true"] } });
 });
 
-test("E46 E47 what is kept inside a call goes with that call, so that a pruned thread is exported whole", async () => {
+test("persistent state inside a subgraph call is pruned with the call, so that a pruned thread is exported complete [E46, E47]", async () => {
   const { graph, bodies } = nested();
   const at = { store: memoryStore(), thread: "t" } as const;
   await run(graph, { ...at, input: {} }).result;
   await resume(graph, { ...at, answers: { "call.kept.ok": true } }).result;
   let before = 0;
-  for await (const { next, checkpointId } of history(graph, at)) if (next[0] === "call") before = checkpointId;
+  for await (const { next, checkpointId } of getHistory(graph, at)) if (next[0] === "call") before = checkpointId;
   await fork(graph, { ...at, at: before, name: "again" });
-  await prune(at.store, { keepLast: 1 });
+  await pruneThread(at.store, { keepLast: 1 });
   expect(await resume(graph, { ...at, branch: "again" }).result).toMatchObject({
     status: "waiting",
     interrupts: [{ key: "call.kept.in_doubt" }],
@@ -111,7 +111,7 @@ test("E46 E47 what is kept inside a call goes with that call, so that a pruned t
   const other = memoryStore();
   await run(graph, { ...at, store: other, input: {} }).result;
   await resume(graph, { ...at, store: other, answers: { "call.kept.ok": true } }).result;
-  await prune(other, { keepLast: 1 });
-  expect((await other.image("t")).lines.map(({ name }) => name)).toEqual(["main"]);
+  await pruneThread(other, { keepLast: 1 });
+  expect((await other.exportThread("t")).namespaces.map(({ name }) => name)).toEqual(["main"]);
   expect(await importThread(memoryStore(), await exportThread(other, "t"))).toBe("t");
 });

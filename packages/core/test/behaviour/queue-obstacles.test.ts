@@ -47,7 +47,7 @@ const shown = async (store: Store) =>
     .toReversed()
     .map(({ status, reason }) => (reason === undefined ? status : `${status}: ${reason}`));
 
-test("an input for another graph is refused at once, and one that stands in the queue all the same does not keep those behind it", async () => {
+test("an input for another graph is refused at once, and a queued input for another graph does not block later inputs", async () => {
   const store = memoryStore();
   const { world, start, log, open } = notes(1);
   const strange = notes(1, z.string(), "strange");
@@ -86,7 +86,7 @@ test("an input for another graph is refused at once, and one that stands in the 
   );
 });
 
-test("an input that cannot be read here is tried once, and waits first in line for a process that can read it", async () => {
+test("a queued input that this process cannot decode is tried once and stays first for a process that can", async () => {
   const store = memoryStore();
   const { world, graph, start, log, open } = notes(1);
   const first = start(store, "slow");
@@ -118,7 +118,7 @@ test("an input that cannot be read here is tried once, and waits first in line f
   expect(await log(store)).toEqual(["slow 1", "b 1", "c 1"]);
 });
 
-test("an input that was given to a later version waits for a process that has it, and those behind it are told that they wait", async () => {
+test("a queued input for a later graph version waits for a process with that version, and inputs behind it return queued", async () => {
   const store = memoryStore();
   const old = notes(1, z.string().max(4));
   const first = old.start(store, "slow");
@@ -137,7 +137,7 @@ test("an input that was given to a later version waits for a process that has it
   expect(await later.log(store)).toEqual(["slow 1", "for the newer 2", "old 2", "last 2"]);
 });
 
-test("an input that its graph refuses by now is cancelled with the reason, and the next one begins", async () => {
+test("a queued input that its graph now refuses is cancelled with the reason, and the next input starts", async () => {
   const store = memoryStore();
   const old = notes(1);
   leftToDie(old.start(store, "slow").result);
@@ -160,7 +160,7 @@ test("an input that its graph refuses by now is cancelled with the reason, and t
   expect(asked).toMatchObject({ status: "cancelled", reason: expect.stringContaining("invalid_input") });
 });
 
-test("inputs that come at once to one process all get their own end, on a new thread and on one that rests", async () => {
+test("inputs sent to one process at the same time all get their own results, on a new and on an idle thread", async () => {
   const store = memoryStore();
   const { start, log } = notes(1);
   for (const words of [
@@ -173,7 +173,7 @@ test("inputs that come at once to one process all get their own end, on a new th
   expect(await log(store)).toEqual(["a 1", "b 1", "c 1", "d 1", "e 1", "f 1"]);
 });
 
-test("who has asked for an input again is told when the one who asked first takes it back", async () => {
+test("a repeated start of a queued input returns cancelled when the first caller cancels the input", async () => {
   const store = memoryStore();
   const { graph, world, start, open } = notes(1);
   await start(store, "asks").result;
@@ -216,7 +216,7 @@ function haltedStore() {
   return { store, halts };
 }
 
-test("an input that is turned away by a start which comes to nothing has its turn all the same", async () => {
+test("a queued input that loses its turn to a start which fails still gets its turn", async () => {
   const { store, halts } = haltedStore();
   const { graph, world, start, open } = notes(1);
   const first = start(store, "slow");
@@ -240,7 +240,7 @@ test("an input that is turned away by a start which comes to nothing has its tur
   expect((await next.result).status).toBe("done");
 });
 
-test("an input that is taken back elsewhere just when its turn has come makes way for the next", async () => {
+test("a queued input cancelled by another handle at its turn yields to the next input", async () => {
   const { store, halts } = haltedStore();
   const { graph, world, start, open } = notes(1);
   await start(store, "asks").result;
@@ -269,7 +269,7 @@ test("an input that is taken back elsewhere just when its turn has come makes wa
   expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
-test("an input that is taken back elsewhere after its turn has come, before its first write, is told as cancelled", async () => {
+test("a queued input cancelled by another handle after its turn and before its first write returns cancelled", async () => {
   const store = memoryStore();
   const { graph, world, start, open } = notes(1);
   await start(store, "asks").result;
@@ -292,7 +292,7 @@ test("an input that is taken back elsewhere after its turn has come, before its 
   expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
-test("an input that comes while the state of its thread is updated begins after it", async () => {
+test("an input that arrives during updateState starts after the update", async () => {
   const { store, halts } = haltedStore();
   const { graph, world, start, log } = notes(1);
   await start(store, "a").result;
@@ -308,7 +308,7 @@ test("an input that comes while the state of its thread is updated begins after 
   expect(await log(store)).toEqual(["a 1", "by hand", "b 1"]);
 });
 
-test("wherever the process dies that is to begin an input, who comes next is answered, and recover begins all that is left, once", async () => {
+test("a crash at any commit of a queued start leaves later callers with an answer, and recover starts every remaining input once", async () => {
   for (const when of ["before", "after"] as const) {
     for (let nth = 1; nth <= 8; nth++) {
       const where = `${when} commit ${nth}`;

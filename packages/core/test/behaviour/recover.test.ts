@@ -6,7 +6,7 @@ import {
   defineContext,
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
   env,
   getState,
@@ -59,7 +59,7 @@ async function die(world: ReturnType<typeof virtualWorld>, store: MemoryStore): 
   return store.peer();
 }
 
-test("E35 the runs of a dead process are found in one list and go on where they stood, and no finished effect happens again", async () => {
+test("recover lists the runs of a dead process and continues them without repeating a completed effect [E35]", async () => {
   const world = virtualWorld();
   const { graph, effects } = deadly(() => 1);
   const first = memoryStore();
@@ -87,7 +87,7 @@ test("E35 the runs of a dead process are found in one list and go on where they 
   expect(await recover({ store: next, graphs: [graph], world })).toEqual([]);
 });
 
-test("E35 a run's row says attempt, timing and cause of every state that a run can be in", async () => {
+test("a run row has attempt, timing and cause for every status of a run [E35]", async () => {
   const world = virtualWorld();
   const { graph } = deadly((word) => (word === "ask" ? 0 : 1));
   const store = memoryStore();
@@ -128,7 +128,7 @@ test("E35 a run's row says attempt, timing and cause of every state that a run c
   expect(await row("ask")).toMatchObject({ status: "done", attempt: 2, endedAt: 1_000_050 });
 });
 
-test("F23 a run whose process dies again and again without a new checkpoint is parked, the others go on, and a resume takes it up", async () => {
+test("a run that crashes repeatedly without a new checkpoint is parked, other runs continue, and a resume continues the parked run [F23]", async () => {
   const world = virtualWorld();
   const { graph, died } = deadly((word) => (word === "poison" ? 100 : word === "slow" ? 3 : 0));
   let store = memoryStore();
@@ -163,7 +163,7 @@ test("F23 a run whose process dies again and again without a new checkpoint is p
   expect((await listRuns(store, { status: "parked" })).length).toBe(0);
 });
 
-test("F23 deaths are counted from the last checkpoint on: a run that comes further each time is never parked", async () => {
+test("crashes are counted since the last checkpoint: a run that progresses each time is never parked [F23]", async () => {
   const world = virtualWorld();
   let alive = 0;
   const node = async ({ log }: { readonly log: readonly string[] }) => {
@@ -184,9 +184,9 @@ test("F23 deaths are counted from the last checkpoint on: a run that comes furth
   expect(await listRuns(store)).toMatchObject([{ status: "done", attempt: 3 }]);
 });
 
-test("F23 the timers of a parked run are dropped, and a resume sets them again", async () => {
+test("the timers of a parked run are removed, and a resume arms them again [F23]", async () => {
   const world = virtualWorld();
-  const machine = durable(
+  const machine = durableMachine(
     setup({}).createMachine({
       id: "poison",
       initial: "quiet",
@@ -211,7 +211,7 @@ test("F23 the timers of a parked run are dropped, and a resume sets them again",
   expect((await resumed.result).status).toBe("done");
 });
 
-test("context and secrets are given again, for each run; what cannot be served is left alone and said", async () => {
+test("recover passes context and secrets for each run, and skips and logs runs without them", async () => {
   const world = virtualWorld();
   const Who = defineContext({ customer: z.string() });
   let dying = true;
@@ -252,7 +252,7 @@ test("context and secrets are given again, for each run; what cannot be served i
   expect((await listRuns(next, { status: "crashed" })).map(({ thread }) => thread)).toEqual(["eve", "o"]);
 });
 
-test("recover begins what stands in the queue of a thread at rest, and ends the run that a queued input takes the place of", async () => {
+test("recover starts queued inputs of an idle thread, and ends a run that a queued input replaces", async () => {
   const world = virtualWorld();
   const { graph, died } = deadly(() => 1);
   const first = memoryStore();
@@ -278,7 +278,7 @@ test("recover begins what stands in the queue of a thread at rest, and ends the 
   expect((await getState(graph, { store: next, thread: "b" })).state.log).toEqual(["first", "first", "second"]);
 });
 
-test("two processes may recover at the same moment, and nobody has to wait for what comes of it", async () => {
+test("two processes may recover at the same moment, and an unawaited failure of a recovered run is handled", async () => {
   const world = virtualWorld();
   const logged: string[] = [];
   let broken = false;
@@ -305,7 +305,7 @@ test("two processes may recover at the same moment, and nobody has to wait for w
   expect((await listRuns(first.peer())).map(({ status }) => status)).toEqual(["failed"]);
 });
 
-test("what recover is given is checked before anything begins", async () => {
+test("invalid recover options are refused before any run starts", async () => {
   const store = memoryStore();
   const graphs = [deadly(() => 0).graph];
   for (const wrong of [{ graphs: undefined }, { graphs: [{}] }, { parkAfter: 0 }, { tools: [] }])

@@ -5,9 +5,9 @@ import {
   END,
   fork,
   type Graph,
+  getHistory,
   getState,
   type HistoryEntry,
-  history,
   isStatewrightError,
   type MemoryStore,
   memoryStore,
@@ -44,8 +44,8 @@ interface Trace {
   }[];
 }
 
-describe("a graph does what the reference model says", () => {
-  test("in every order of finishing: the same state, the same nodes in each superstep, the same error", async () => {
+describe("conformance with the reference model", () => {
+  test("a random graph matches the reference model for every completion order: state, nodes per superstep and error", async () => {
     let compared = 0;
     await fc.assert(
       fc.asyncProperty(seeds, async (seed) => {
@@ -73,21 +73,21 @@ describe("a graph does what the reference model says", () => {
     expect(compared).toBeGreaterThan(500);
   });
 
-  test("with questions that are answered in any order, failures that are mended, and stops: each result is kept", async () => {
+  test("a random graph matches the reference model with interrupts, fixed failures and stops, and keeps each result", async () => {
     await fc.assert(
       fc.asyncProperty(seeds, (seed) => troubled(seed, { failures: 3, stops: 3, deaths: 0 })),
       { numRuns: 30 },
     );
   });
 
-  test("when its process dies at any commit, again and again", async () => {
+  test("a random graph matches the reference model when its process dies repeatedly at any commit", async () => {
     await fc.assert(
       fc.asyncProperty(seeds, (seed) => troubled(seed, { failures: 2, stops: 2, deaths: 5 })),
       { numRuns: 40 },
     );
   });
 
-  test("from every checkpoint of a run that a fork starts at; the run stays as it was", async () => {
+  test("a random graph matches the reference model for a fork from every checkpoint, and the original run is unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(seeds, async (seed) => {
         const described = describedGraph(seed, { asks: true, inner: true });
@@ -241,7 +241,7 @@ async function traceOf(graph: Graph, store: Store, error: string | undefined, br
 
 async function entriesOf(graph: Graph, store: Store, branch: string): Promise<readonly HistoryEntry[]> {
   const entries: HistoryEntry[] = [];
-  for await (const entry of history(graph, { store, thread, branch })) entries.push(entry);
+  for await (const entry of getHistory(graph, { store, thread, branch })) entries.push(entry);
   return entries;
 }
 

@@ -6,7 +6,7 @@ import * as z from "zod";
 import {
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
   type Graph,
   getState,
@@ -20,14 +20,14 @@ import { createKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 
-test("E54 in every state of any graph an event is taken, or refused with the list of those that are accepted", () => {
+test("an event is accepted or refused with the accepted list in every state of any graph [E54]", () => {
   const counts = { taken: 0, refused: 0, finished: 0 };
   fc.assert(
     fc.property(soundDrawings(2), fc.infiniteStream(fc.nat()), (drawing, chance) => {
       const graph = graphOf(drawing, () => 0);
       const kernel = createKernel(graph.machine);
       const events = eventsFor([...graph.nodes.keys()]);
-      let [at] = kernel.initial();
+      let [at] = kernel.enter();
       for (let step = 0; step < 12; step++) {
         const accepts = kernel.accepts(at);
         const next: Snapshot[] = [];
@@ -70,7 +70,7 @@ function eventsFor(nodes: readonly string[]): readonly AnyEventObject[] {
   ];
 }
 
-test("E54 a finished run accepts no answer, changes nothing and tells nothing but its end", async () => {
+test("a finished run accepts no answer, changes nothing and emits only its end [E54]", async () => {
   const store = memoryStore();
   const graph = defineGraph({
     name: "asks",
@@ -102,14 +102,14 @@ test("E54 a finished run accepts no answer, changes nothing and tells nothing bu
   expect(events.map(({ type }) => type)).toEqual(["run.completed"]);
 });
 
-test("E54 a finished machine drawn by hand accepts no event, and its list is empty", async () => {
+test("a finished durable machine accepts no event, and the accepted list is empty [E54]", async () => {
   const store = memoryStore();
   const machine = createMachine({
     id: "door",
     initial: "open",
     states: { open: { on: { CLOSE: "closed" } }, closed: { type: "final" } },
   });
-  const door = durable(machine, { version: 1 });
+  const door = durableMachine(machine, { version: 1 });
   await run(door, { store, thread: "t", input: {} }).result;
   const refused = await failureOf(resume(door, { store, thread: "t", answers: { OPEN: {} } }).result, "event_refused");
   expect(refused.details).toMatchObject({ event: "OPEN", accepts: ["CLOSE"] });

@@ -11,32 +11,32 @@ import {
   defineState,
   defineTool,
   deleteThread,
-  durable,
+  durableMachine,
   END,
   editMessage,
   engine,
   exportThread,
   fork,
+  getHistory,
   getState,
-  history,
   importThread,
   isStatewrightError,
   list,
+  listInterrupts,
   listRuns,
   listThreads,
   memoryStore,
   messages,
-  prune,
-  readEvents,
+  pruneThread,
   recover,
   resume,
   run,
   START,
   steer,
+  streamEvents,
   subgraph,
   toolNode,
   updateState,
-  waiting,
 } from "../../src/index.ts";
 
 const Chat = defineState({ messages: messages(), notes: list(z.string()) });
@@ -62,12 +62,12 @@ const calls: Readonly<Record<string, Call>> = {
   editMessage: (more) => editMessage(graph, { store, thread: "t", message, ...more }),
   steer: (more) => steer(graph, { store, thread: "t", input: "stop", ...more }),
   getState: (more) => getState(graph, { store, thread: "t", ...more }),
-  history: (more) => history(graph, { store, thread: "t", ...more }).next(),
-  readEvents: (more) => readEvents({ store, thread: "t", ...more }).next(),
+  history: (more) => getHistory(graph, { store, thread: "t", ...more }).next(),
+  readEvents: (more) => streamEvents({ store, thread: "t", ...more }).next(),
   listRuns: (more) => listRuns(store, more),
   listThreads: (more) => listThreads(store, more),
-  waiting: (more) => waiting(store, more),
-  prune: (more) => prune(store, { keepLast: 1, ...more }),
+  waiting: (more) => listInterrupts(store, more),
+  prune: (more) => pruneThread(store, { keepLast: 1, ...more }),
   recover: (more) => recover({ store, graphs: [graph], ...more }),
   engine: (more) => engine({ store, graphs: [graph], ...more }),
   checkRuns: (more) => checkRuns(store, [graph], more),
@@ -76,7 +76,7 @@ const calls: Readonly<Record<string, Call>> = {
   defineGraph: (more) => defineGraph({ name: "g", state: Chat, ...more }),
   defineTool: (more) => defineTool({ name: "t", description: "t", input: z.object({}), run: () => "", ...more }),
   toolNode: (more) => toolNode({ tools: [], ...more }),
-  durable: (more) => durable(createMachine({ id: "m" }), { version: 1, ...more }),
+  durable: (more) => durableMachine(createMachine({ id: "m" }), { version: 1, ...more }),
   subgraph: (more) => subgraph(graph, { input: () => ({}), output: () => ({}), ...more }),
   defineMigration: (more) => defineMigration({ from: older, to: graph, ...more }),
 };
@@ -90,7 +90,7 @@ async function codeOf(work: () => unknown): Promise<string> {
   }
 }
 
-test("R3 an option or a filter that a call does not know is an error that names it, in every call", async () => {
+test("an unknown option or filter is refused with its name in every API call [R3]", async () => {
   for (const [name, call] of Object.entries(calls)) {
     for (const key of ["treshold", "Thread", "toString"]) {
       const refused = await codeOf(() => call({ [key]: 1 }));
@@ -114,9 +114,9 @@ const borders: Readonly<Record<string, (id: string) => unknown>> = {
   "the thread of editMessage": (id) => editMessage(graph, { store, thread: id, message }),
   "the thread of steer": (id) => steer(graph, { store, thread: id, input: "stop" }),
   "the thread of getState": (id) => getState(graph, { store, thread: id }),
-  "the thread of history": (id) => history(graph, { store, thread: id }).next(),
-  "the thread of readEvents": (id) => readEvents({ store, thread: id }).next(),
-  "the thread of prune": (id) => prune(store, { keepLast: 1, thread: id }),
+  "the thread of history": (id) => getHistory(graph, { store, thread: id }).next(),
+  "the thread of readEvents": (id) => streamEvents({ store, thread: id }).next(),
+  "the thread of prune": (id) => pruneThread(store, { keepLast: 1, thread: id }),
   "the thread of deleteThread": (id) => deleteThread(store, id),
   "the thread of exportThread": (id) => exportThread(store, id),
   "the thread of copyThread": (id) => copyThread(store, id, "other"),
@@ -134,7 +134,7 @@ const borders: Readonly<Record<string, (id: string) => unknown>> = {
 const noIds = ["", " ", "a b", "a/b", "é", "a\u0000", "a\n", "\ud800", "a".repeat(129), "__proto__", "constructor"];
 const refusals = ["invalid_id", "invalid_graph", "invalid_tool", "invalid_option"];
 
-test("R4 what is outside the one grammar of ids is refused at every border, and what is inside it is never normalised", async () => {
+test("an invalid id is refused by every API call, and a valid id is never normalized [R4]", async () => {
   await run(graph, { store, thread: "t" }).result;
   for (const [border, at] of Object.entries(borders)) {
     for (const id of noIds) {
@@ -152,7 +152,7 @@ test("R4 what is outside the one grammar of ids is refused at every border, and 
   );
 });
 
-test("R4 a step may have any key of whole characters; one that a database could take for another is refused", async () => {
+test("a step key may be any well-formed string, and a key that a database could confuse with another is refused [R4]", async () => {
   const keyed = (key: string) =>
     defineGraph({ name: "g", state: Chat })
       .nodes({ say: async (_state, { step }) => ({ notes: [await step(key, () => "x")] }) })
@@ -163,7 +163,7 @@ test("R4 a step may have any key of whole characters; one that a database could 
     expect(await codeOf(() => run(keyed(key), {}).result)).not.toBe("nothing");
 });
 
-test("the name of a step is refused where a database would keep another text", async () => {
+test("a step name that a database would store differently is refused", async () => {
   const named = (name: string) =>
     defineGraph({ name: "g", state: Chat })
       .nodes({ say: async (_state, { step }) => ({ notes: [await step("key", () => "x", { name })] }) })
@@ -173,14 +173,14 @@ test("the name of a step is refused where a database would keep another text", a
     expect(await codeOf(() => run(named(name), {}).result)).not.toBe("nothing");
 });
 
-describe("R5 names that objects have of their own", () => {
+describe("built-in object property names [R5]", () => {
   const names = ["__proto__", "constructor", "prototype", "toString"] as const;
 
   function own(name: string, value: unknown): Record<string, unknown> {
     return Object.defineProperty({}, name, { value, enumerable: true, configurable: true, writable: true });
   }
 
-  test("R5 are no channel of a state, of an input, of an update and of what a node returns", async () => {
+  test("built-in object property names are refused as channels of state, input, update and node return [R5]", async () => {
     for (const name of names) {
       const input = own(name, { polluted: true });
       const returning = defineGraph({ name: "g", state: Chat })
@@ -200,7 +200,7 @@ describe("R5 names that objects have of their own", () => {
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  test("R5 are found nowhere by looking a name up: no node and no run has them", async () => {
+  test("a lookup by a built-in object property name finds no node and no run [R5]", async () => {
     for (const name of names) {
       expect(graph.nodes.get(name)).toBeUndefined();
       expect(await codeOf(() => updateState(graph, { store, thread: "t", as: name as never }))).not.toBe("nothing");

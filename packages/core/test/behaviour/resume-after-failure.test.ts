@@ -6,6 +6,8 @@ import {
   defineState,
   END,
   ephemeral,
+  fanOut,
+  inputNode,
   list,
   memoryStore,
   resume,
@@ -13,8 +15,6 @@ import {
   START,
   StatewrightError,
   type Store,
-  sends,
-  task,
   untracked,
 } from "../../src/index.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
@@ -22,8 +22,8 @@ import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()), last: z.unknown().optional() });
 
-describe("after a failure", () => {
-  test("E24 siblings of a failed task finish and are saved, every failure is told, and a resume runs only what has no result", async () => {
+describe("resume after a failure", () => {
+  test("siblings of a failed task complete and are saved, every failure is reported, and a resume reruns only tasks without a result [E24]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -66,7 +66,7 @@ describe("after a failure", () => {
     expect(only(events, "run.started")).toMatchObject([{ attempt: 2, recovered: false }]);
   });
 
-  test("E25 an error names graph, node, task, step, attempt and thread, and keeps the original, also read again from the store", async () => {
+  test("an error names graph, node, task, step, attempt and thread and keeps the original, also after a load from the store [E25]", async () => {
     const store = memoryStore();
     const original = Object.assign(new RangeError("too far", { cause: new Error("root") }), { code: "EFAR" });
     const graph = defineGraph({ name: "far", state: Log })
@@ -105,7 +105,7 @@ describe("after a failure", () => {
     ["a text", "plain text", '"b" in graph "far" failed: plain text'],
     ["nothing", undefined, "undefined was thrown"],
     ["an object", { secret: "SECRET" }, "an object that is not an Error was thrown"],
-  ])("E25 %s that was thrown is told and kept", async (_name, thrown, said) => {
+  ])("%s that was thrown is reported and stored [E25]", async (_name, thrown, said) => {
     const store = memoryStore();
     const graph = defineGraph({ name: "far", state: Log })
       .nodes({
@@ -121,7 +121,7 @@ describe("after a failure", () => {
     expect((await store.runs())[0]?.status).toBe("failed");
   });
 
-  test("a run that goes on has no end and no error any more", async () => {
+  test("a resumed run has no end time and no error", async () => {
     const store = memoryStore();
     let broken = true;
     const hold = deferred();
@@ -149,7 +149,7 @@ describe("after a failure", () => {
     expect(await store.runs()).toHaveLength(1);
   });
 
-  test("new input on a thread that waits, failed or is at work is refused", async () => {
+  test("a new input on a waiting, failed or running thread is refused", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "busy", state: Log, interrupts: { go: z.boolean() } })
       .nodes({
@@ -169,8 +169,8 @@ describe("after a failure", () => {
   });
 });
 
-describe("after a crash", () => {
-  test("E26 a finished task, and a finished step of an unfinished one, are never executed again", async () => {
+describe("resume after a crash", () => {
+  test("a completed task, and a completed step of an interrupted task, never rerun after a crash [E26]", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -212,12 +212,12 @@ describe("after a crash", () => {
     expect(only(events, "effect.reused")).toMatchObject([{ key: "one", node: "slow" }]);
   });
 
-  test("E26 what was handed back is as frozen as what was made", async () => {
+  test("replayed values are frozen like the originals [E26]", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "frozen", state: Log, interrupts: { go: z.object({ n: z.number() }) } })
       .nodes({
         a: () => ({ last: { inside: [1] } }),
-        each: task(z.object({ tags: z.array(z.string()) }), async (_state, { input, interrupt }) => {
+        each: inputNode(z.object({ tags: z.array(z.string()) }), async (_state, { input, interrupt }) => {
           const answer = await interrupt("go");
           expect(() => input.tags.push("more")).toThrow(TypeError);
           expect(() => Object.assign(answer, { n: 2 })).toThrow(TypeError);
@@ -229,7 +229,7 @@ describe("after a crash", () => {
       .edges({
         [START]: ["fan", "first"],
         first: "a",
-        fan: sends("each", () => [{ tags: ["x"] }]),
+        fan: fanOut("each", () => [{ tags: ["x"] }]),
         a: "c",
         each: END,
         c: END,
@@ -243,7 +243,7 @@ describe("after a crash", () => {
     expect(error.cause).toBeInstanceOf(TypeError);
   });
 
-  test("E32 a step runs once across resumes and hands back its result, false and null included", async () => {
+  test("a step runs once across resumes and its result is replayed, including false and null [E32]", async () => {
     const store = memoryStore();
     const ran: string[] = [];
     const results: readonly unknown[] = [false, null, 0, "", undefined, Number.NaN, { deep: new Map([["k", 1n]]) }];
@@ -270,7 +270,7 @@ describe("after a crash", () => {
     expect(ran).toEqual(results.map((_, index) => `s${index}`));
   });
 
-  test("the result of a step is saved as it was when the step ended", async () => {
+  test("the result of a step is saved as of the end of the step", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "as-it-was", state: Log, interrupts: { go: z.boolean() } })
       .nodes({
@@ -290,7 +290,7 @@ describe("after a crash", () => {
     expect(state.last).toEqual([[1], 1]);
   });
 
-  test("E32 a repeated key in one task is an error that names it", async () => {
+  test("a repeated step key in one task is refused with its name [E32]", async () => {
     const graph = defineGraph({ name: "steps", state: Log })
       .nodes({
         a: async (_state, { step }) => {
@@ -304,7 +304,7 @@ describe("after a crash", () => {
     expect(error.place).toMatchObject({ node: "a", task: "0:0" });
   });
 
-  test("a step may have any key: none is taken for the result of its task", async () => {
+  test("a step may use any key, and no key collides with the result of its task", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const graph = defineGraph({ name: "keys", state: Log, interrupts: { go: z.boolean() } })
@@ -330,7 +330,7 @@ describe("after a crash", () => {
     expect(state.log).toEqual(["one", "two", "repeated_step"]);
   });
 
-  test("a `once` step that failed is not repeated, neither by a retry nor by a resume", async () => {
+  test("a failed `once` step is repeated neither by a retry nor by a resume", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     let charges = 0;
@@ -363,8 +363,8 @@ describe("after a crash", () => {
   });
 });
 
-describe("what cannot be saved", () => {
-  test("E48 fails the step with the path, before it is saved, and a resume goes on from before", async () => {
+describe("unsavable values", () => {
+  test("an unsavable value fails the step with its path before the save, and a resume continues from the previous checkpoint [E48]", async () => {
     const store = memoryStore();
     let value: unknown = { deep: [() => 1] };
     const graph = defineGraph({ name: "closed", state: Log })
@@ -378,7 +378,7 @@ describe("what cannot be saved", () => {
     expect((await resume(graph, { store, thread: "t" }).result).state).toEqual({ log: ["a", "b"], last: "plain" });
   });
 
-  test("E48 also beside siblings, whose results are kept, and in steps", async () => {
+  test("an unsavable value in a return or a step keeps the results of siblings [E48]", async () => {
     const world = virtualWorld();
     const hold = deferred();
     let value: unknown = Symbol("x");
@@ -415,7 +415,7 @@ describe("what cannot be saved", () => {
     }
   });
 
-  test("a channel that lives in the process holds anything, also beside siblings", async () => {
+  test("an untracked channel accepts any value, also next to siblings", async () => {
     const world = virtualWorld();
     const hold = deferred();
     const State = defineState({
@@ -437,7 +437,7 @@ describe("what cannot be saved", () => {
   });
 });
 
-describe("a store in trouble", () => {
+describe("failing store", () => {
   /** A memory store whose commits fail while `trouble` gives an error. */
   function troubled(trouble: (commit: Commit) => StatewrightError | undefined): Store {
     const store = memoryStore();
@@ -455,7 +455,7 @@ describe("a store in trouble", () => {
     .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) })
     .edges({ [START]: "a", a: "b", b: END });
 
-  test("a store without room pauses the run, and a resume goes on when there is room", async () => {
+  test("a full store pauses the run, and a resume continues when there is space", async () => {
     let room = false;
     const store = troubled((commit) => (!room && commit.checkpoint?.row.nodes.includes("a") ? full() : undefined));
     const handle = run(line, { store, thread: "t" });
@@ -467,7 +467,7 @@ describe("a store in trouble", () => {
     expect((await resume(line, { store, thread: "t" }).result).state.log).toEqual(["a", "b"]);
   });
 
-  test("a journal row that cannot be kept stops the run before it says that it waits", async () => {
+  test("a failed journal write stops the run before the run reports waiting", async () => {
     const world = virtualWorld();
     const graph = defineGraph({ name: "journal", state: Log, interrupts: { go: z.boolean() } })
       .nodes({
@@ -489,7 +489,7 @@ describe("a store in trouble", () => {
     expect((await going.result).status).toBe("waiting");
   });
 
-  test("a writer that was replaced stops: its signal fires and nothing of it is saved", async () => {
+  test("a fenced writer stops: its signal fires and nothing of it is saved", async () => {
     const world = virtualWorld();
     let replaced = false;
     const fenced = () =>
@@ -515,7 +515,7 @@ describe("a store in trouble", () => {
     expect(reasons).toEqual(["fenced"]);
   });
 
-  test("a failure that cannot be saved is not told: the run is paused, and a resume meets the failure again", async () => {
+  test("a failure that cannot be saved is not reported: the run is paused, and a resume meets the failure again", async () => {
     let room = false;
     let broken = true;
     const store = troubled((commit) => (!room && commit.run?.status === "failed" ? full() : undefined));
@@ -537,7 +537,7 @@ describe("a store in trouble", () => {
     expect((await resume(graph, { store, thread: "t" }).result).state.log).toEqual(["a"]);
   });
 
-  test("a resume whose first write fails tells of no start, keeps no answer, and lets the thread go", async () => {
+  test("a resume whose first write fails emits no start, stores no answer and releases the thread", async () => {
     let room = true;
     const store = troubled((commit) => (!room && commit.run?.status === "running" ? full() : undefined));
     const graph = defineGraph({ name: "asking", state: Log, interrupts: { go: z.boolean() } })
@@ -553,7 +553,7 @@ describe("a store in trouble", () => {
     expect((await resume(graph, { store, thread: "t", answers: { go: false } }).result).state.log).toEqual(["false"]);
   });
 
-  test("a paused run is listed as paused where the store can still say so", async () => {
+  test("a paused run is listed as paused when the store accepts that write", async () => {
     const locked = new StatewrightError("store_locked", { what: "locked", next: "Wait" });
     const store = troubled((commit) => (commit.checkpoint?.row.nodes.includes("a") ? locked : undefined));
     expect((await run(line, { store, thread: "t" }).result).status).toBe("paused");
@@ -562,7 +562,7 @@ describe("a store in trouble", () => {
     expect(paused?.endedAt).toBeUndefined();
   });
 
-  test("a journal row that is lost while its superstep is committed stops the run with its cause, not as a cancel", async () => {
+  test("a journal row lost during the commit of its superstep stops the run with its cause and not as a cancel", async () => {
     const world = virtualWorld();
     const inner = memoryStore();
     let failing: ((failure: StatewrightError) => void) | undefined;

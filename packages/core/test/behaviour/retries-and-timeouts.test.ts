@@ -22,8 +22,8 @@ function one(body: (runtime: NodeRuntime) => Promise<string> | string, policy: N
     .edges({ [START]: "a", a: END });
 }
 
-describe("retry", () => {
-  test("E19 a failed body is tried again after growing delays, and knows its attempt", async () => {
+describe("node retry", () => {
+  test("a failed body is retried with growing delays and gets its attempt number [E19]", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const graph = one(
@@ -50,7 +50,7 @@ describe("retry", () => {
     expect(only(events, "task.completed")).toHaveLength(1);
   });
 
-  test("E19 when the attempts are used up the last failure is told, with its attempt", async () => {
+  test("a node out of attempts fails with the last failure and its attempt number [E19]", async () => {
     const world = virtualWorld();
     const handle = run(
       one(
@@ -71,7 +71,7 @@ describe("retry", () => {
   test.each([
     ["a programming error", new TypeError("x is undefined")],
     ["another programming error", new ReferenceError("x")],
-  ])("%s is not tried again by default", async (_name, thrown) => {
+  ])("%s is not retried by default", async (_name, thrown) => {
     let tries = 0;
     const graph = one(
       () => {
@@ -85,7 +85,7 @@ describe("retry", () => {
     expect(tries).toBe(1);
   });
 
-  test("E19 `on` decides, and when it throws itself the failure that it was asked about is told", async () => {
+  test("retry.on decides about a retry, and when it throws the original failure is reported [E19]", async () => {
     const world = virtualWorld();
     const asked: unknown[] = [];
     let tries = 0;
@@ -126,7 +126,7 @@ describe("retry", () => {
     expect(tries).toBe(1);
   });
 
-  test.each(["without a store", "with one"])("a recorded step is handed back to the next attempt %s", async (store) => {
+  test.each(["without a store", "with one"])("a recorded step is replayed in the next attempt %s", async (store) => {
     const world = virtualWorld();
     const work: string[] = [];
     const graph = one(
@@ -147,8 +147,8 @@ describe("retry", () => {
   });
 });
 
-describe("timeouts", () => {
-  test("E20 a timed-out attempt gets its signal, and its late result is dropped and reported, never applied", async () => {
+describe("node timeout", () => {
+  test("a timed-out attempt gets its abort signal, and its late result is dropped and reported [E20]", async () => {
     const world = virtualWorld();
     const late = deferred<string>();
     const reasons: unknown[] = [];
@@ -174,7 +174,7 @@ describe("timeouts", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("E20 a late failure is reported and is no unhandled rejection", async () => {
+  test("a late failure after a timeout is reported and causes no unhandled rejection [E20]", async () => {
     const world = virtualWorld();
     const late = deferred<string>();
     const handle = run(
@@ -191,7 +191,7 @@ describe("timeouts", () => {
     ]);
   });
 
-  test("E20 a late body starts no further step", async () => {
+  test("a late body after a timeout starts no further step [E20]", async () => {
     const world = virtualWorld();
     const late = deferred();
     const steps: string[] = [];
@@ -213,7 +213,7 @@ describe("timeouts", () => {
     expect(steps).toEqual(["one"]);
   });
 
-  test("a body that is done in time leaves no timer", async () => {
+  test("a body that completes in time leaves no timer", async () => {
     const world = virtualWorld();
     await run(
       one(() => "x", { timeoutMs: 50 }),
@@ -222,7 +222,7 @@ describe("timeouts", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("what a given-up attempt still brings after its superstep is folded is not kept in the journal", async () => {
+  test("a late step result of an abandoned attempt after the fold of its superstep is not journaled", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const hold = deferred();

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
   goto,
-  gotos,
   join,
   list,
   memoryStore,
@@ -19,14 +19,14 @@ const Log = defineState({ log: list(z.string()), turns: z.number().default(0) })
 const says = (name: string) => () => ({ log: [name] });
 
 describe("routes", () => {
-  test("E14 a route leads to what its function chooses from the state", async () => {
+  test("a route leads to the target that its function selects from the state [E14]", async () => {
     const graph = defineGraph({ name: "routed", state: Log })
       .nodes({ a: (state) => ({ turns: state.turns + 1 }), b: says("b") })
       .edges({ [START]: "a", a: route(["a", "b"], (state) => (state.turns < 3 ? "a" : "b")), b: END });
     expect((await run(graph, {}).result).state).toEqual({ turns: 3, log: ["b"] });
   });
 
-  test("E14 a route that declares so may choose several targets, also where nothing else is parallel", async () => {
+  test("a route declared with many may select several targets, also in a graph without other parallel edges [E14]", async () => {
     const routed = (many: boolean) =>
       defineGraph({ name: "routed", state: Log })
         .nodes({ a: says("a"), b: says("b"), c: says("c") })
@@ -35,7 +35,7 @@ describe("routes", () => {
     await expect(run(routed(false), {}).result).rejects.toThrow(/chose "c" and "b", and it may choose one.*many: true/);
   });
 
-  test("E12 an undeclared target is a type error, and else an error that names node and target", async () => {
+  test("an undeclared target is a type error, and a run-time error that names node and target [E12]", async () => {
     const base = defineGraph({ name: "orders", state: Log }).nodes({
       review: says("review"),
       archive: says("archive"),
@@ -62,7 +62,7 @@ describe("routes", () => {
     }
   });
 
-  test("a route that chooses nothing, or later, or throws, is an error that names it", async () => {
+  test("a route that selects nothing, is async, or throws fails with the name of its node", async () => {
     const wrong = (choose: () => unknown) =>
       defineGraph({ name: "wrong", state: Log })
         .nodes({ a: says("a") })
@@ -101,14 +101,14 @@ describe("routes", () => {
 });
 
 describe("joins", () => {
-  test("E14 a join waits for all of its sources, whatever the length of their branches", async () => {
+  test("a join waits for all of its sources, whatever the length of their branches [E14]", async () => {
     const graph = defineGraph({ name: "joined", state: Log })
       .nodes({ a: says("a"), b: says("b"), b2: says("b2"), z: says("z") })
       .edges({ [START]: ["a", "b"], a: join("z"), b: "b2", b2: join("z"), z: END });
     expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "z"]);
   });
 
-  test("E15 a join fires once per round, also inside a loop and when its thread goes on later", async () => {
+  test("a join fires once per round, also inside a loop and in a later run of the thread [E15]", async () => {
     const graph = defineGraph({ name: "loop", state: Log })
       .nodes({ a: says("a"), b: says("b"), z: (state) => ({ log: ["z"], turns: state.turns + 1 }) })
       .edges({
@@ -124,7 +124,7 @@ describe("joins", () => {
     expect(second.state.turns).toBe(6);
   });
 
-  test("a branch that ends before its join is an error, not a silent success", async () => {
+  test("a branch that ends before its join fails the run", async () => {
     const waiting = defineGraph({ name: "half", state: Log })
       .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
       .edges({ [START]: ["a", "b"], a: join("z"), b: route(["c", END], () => END), c: join("z"), z: END });
@@ -135,7 +135,7 @@ describe("joins", () => {
 });
 
 describe("edges", () => {
-  test("E14 one target, several targets, and the end", async () => {
+  test("an edge may have one target, several targets, or END [E14]", async () => {
     const graph = defineGraph({ name: "plain", state: Log })
       .nodes({ a: says("a"), c: says("c"), b: says("b"), z: says("z") })
       .edges({ [START]: "a", a: ["b", "c"], b: "z", c: "z", z: END });
@@ -144,7 +144,7 @@ describe("edges", () => {
     expect(steps).toBe(3);
   });
 
-  test("E15 a node runs once in a superstep in which any of its single edges fires", async () => {
+  test("a node runs once in a superstep when several single edges lead to it [E15]", async () => {
     const graph = defineGraph({ name: "once", state: Log })
       .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
       .edges({
@@ -157,7 +157,7 @@ describe("edges", () => {
     expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "c", "z"]);
   });
 
-  test("E14 a goto takes the place of the node's edges for this step, and brings its update", async () => {
+  test("a goto replaces the edges of its node for this step and applies its update [E14]", async () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({
         a: () => goto("c", { log: ["a"] }),
@@ -165,30 +165,30 @@ describe("edges", () => {
         c: () => [{ log: ["c"] }, goto("d")],
         d: says("d"),
       })
-      .edges({ [START]: "a", a: gotos("b", "c"), b: END, c: gotos("b", "d"), d: END });
+      .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: commandTargets("b", "d"), d: END });
     expect((await run(graph, {}).result).state.log).toEqual(["a", "c", "d"]);
   });
 
-  test("two gotos in one return are refused: a node goes to one node", async () => {
+  test("two gotos in one node return are refused", async () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({ a: () => [goto("b"), goto("c")], b: says("b"), c: says("c") })
-      .edges({ [START]: "a", a: gotos("b", "c"), b: END, c: END });
+      .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: END });
     await expect(run(graph, {}).result).rejects.toThrow(/returned gotos to "b" and "c"/);
   });
 
-  test("a command that its edge does not list is refused; a node that gives none ends its branch", async () => {
+  test("a command to an undeclared target is refused, and a node that returns no command ends its branch", async () => {
     const base = defineGraph({ name: "commands", state: Log }).nodes({
       a: (state) => (state.turns > 0 ? (goto("c") as never) : undefined),
       b: says("b"),
       c: says("c"),
     });
-    const graph = base.edges({ [START]: ["a", "c"], a: gotos("b") as never, b: END, c: END });
+    const graph = base.edges({ [START]: ["a", "c"], a: commandTargets("b") as never, b: END, c: END });
     expect((await run(graph, {}).result).state.log).toEqual(["c"]);
     const error = await failureOf(run(graph, { input: { turns: 1 } }).result, "dead_route");
     expect(error.message).toContain('the node "a" in graph "commands" leads to "c"');
   });
 
-  test("a graph whose first edge ends at once is done, saved or not", async () => {
+  test("a graph whose first edge leads to END is done, with and without a store", async () => {
     const graph = defineGraph({ name: "short", state: Log })
       .nodes({ a: says("a") })
       .edges({ [START]: route(["a", END], () => END), a: END });

@@ -36,8 +36,8 @@ const failing = defineGraph({ name: "failing", state: Log })
   })
   .edges({ [START]: "a", a: END });
 
-describe("the end of a run", () => {
-  test("E65 is done, waiting, paused or cancelled, with typed output; a failed run rejects with its error", async () => {
+describe("run result", () => {
+  test("a run ends as done, waiting, paused or cancelled with typed output, and a failed run rejects with its error [E65]", async () => {
     const store = memoryStore();
     const ends = new Set<RunResult<unknown>["status"]>();
     const waiting = await run(graph, { store, thread: "t" }).result;
@@ -68,7 +68,7 @@ describe("the end of a run", () => {
     expect(error.cause).toMatchObject({ message: "no" });
   });
 
-  test("E65 a failure is no unhandled rejection when events are read, in whichever way", async () => {
+  test("a failed run causes no unhandled rejection when its events are read by any reader [E65]", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", note);
@@ -85,7 +85,7 @@ describe("the end of a run", () => {
     }
   });
 
-  test("a failure that no event tells, such as a refused input or answer, is thrown by the loops over the events", async () => {
+  test("a failure without an event, such as a refused input or answer, is thrown by the loops over the events", async () => {
     const store = memoryStore();
     const read = async (loop: AsyncIterable<unknown>): Promise<void> => {
       for await (const _each of loop);
@@ -101,7 +101,7 @@ describe("the end of a run", () => {
     await read(resume(graph, { store, thread: "t", answers: { go: true } }).events());
   });
 
-  test("E65 a run without a thread makes an id and tells it", async () => {
+  test("a run without a thread id creates one and returns it [E65]", async () => {
     const store = memoryStore();
     const handle = run(graph, { store });
     const { thread, run: id } = await handle.result;
@@ -113,8 +113,8 @@ describe("the end of a run", () => {
   });
 });
 
-describe("events", () => {
-  test("tell a run from start to end, in order, each after what it tells of is saved", async () => {
+describe("run events", () => {
+  test("run events are emitted in order from start to end, each after its commit", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     const savedAt: (readonly [string, number | undefined])[] = [];
@@ -171,7 +171,7 @@ describe("events", () => {
     expect(events.every(({ at }) => at === world.clock.now())).toBe(true);
   });
 
-  test("an event about a saved step carries its number, every other the number that it follows", async () => {
+  test("an event of a saved superstep carries its number, and every other event the preceding number", async () => {
     const store = memoryStore();
     const handle = run(graph, { store, thread: "t" });
     const events = eventsOf(handle);
@@ -183,7 +183,7 @@ describe("events", () => {
     expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
   });
 
-  test("a reader that throws harms nobody, and is told to the log", async () => {
+  test("an event reader that throws does not affect the run and is logged", async () => {
     const world = virtualWorld();
     const handle = run(failing, { world });
     handle.on(() => {
@@ -195,7 +195,7 @@ describe("events", () => {
     expect(world.lines[0]).toMatchObject({ level: "error", message: "a reader of events threw" });
   });
 
-  test("leaving the loop ends the subscription and not the run; a loop on an ended run ends", async () => {
+  test("breaking out of an event loop ends the subscription and not the run, and a loop over an ended run ends", async () => {
     const handle = run(graph, { store: memoryStore(), thread: "t" });
     const seen: RunEvent["type"][] = [];
     for await (const { type } of handle.events()) {
@@ -208,7 +208,7 @@ describe("events", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test("whoever stops listening hears nothing more", async () => {
+  test("an unsubscribed listener gets no further event", async () => {
     const handle = run(graph, { store: memoryStore(), thread: "t" });
     let heard = 0;
     const stop = handle.on(() => {
@@ -220,7 +220,7 @@ describe("events", () => {
   });
 });
 
-test("without a store a run works in memory, and leaves nothing behind", async () => {
+test("a run without a store works in memory and leaves nothing behind", async () => {
   const memory = defineGraph({ name: "memory", state: Log })
     .nodes({ a: async (_state, { step }) => ({ log: [await step("s", () => "a")] }), b: () => ({ log: ["b"] }) })
     .edges({ [START]: "a", a: "b", b: END });
@@ -235,7 +235,7 @@ test("without a store a run works in memory, and leaves nothing behind", async (
   expect(world.lines).toEqual([]);
 });
 
-test("text() misses nothing from the moment it is asked for", async () => {
+test("text() emits all text from its call on", async () => {
   const world = virtualWorld();
   const talking = defineGraph({ name: "talking", state: Log })
     .nodes({
@@ -260,7 +260,7 @@ test("text() misses nothing from the moment it is asked for", async () => {
   expect(said).toBe("hello");
 });
 
-test("a reader that asks for several events before they come gets each once, and an end for the rest", async () => {
+test("an event iterator with several pending reads gets each event once, and an end for the remaining reads", async () => {
   const events = run(failing, {}).events();
   const asked = Array.from({ length: 9 }, () => events.next());
   const got = await Promise.all(asked);

@@ -2,13 +2,19 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { blotted, blottedPiece, blottedStream, type PieceBefore } from "../../src/base/redaction/redact-text.ts";
-import { createMask } from "../../src/base/redaction/redactor.ts";
+import {
+  createRedactedStream,
+  type PreviousChunk,
+  redactChunk,
+  redactText,
+} from "../../src/base/redaction/redact-text.ts";
+import { createRedactor } from "../../src/base/redaction/redactor.ts";
 import {
   defineGraph,
   defineState,
   defineTool,
   END,
+  getMessageText,
   type Model,
   type ModelDelta,
   type ModelReply,
@@ -18,7 +24,6 @@ import {
   run,
   START,
   secret,
-  textOf,
   toolNode,
 } from "../../src/index.ts";
 import { answersIn, call, eventsOf, talk } from "../support/tool-loop.ts";
@@ -45,30 +50,30 @@ function expected(whole: string, all: readonly string[]): string {
   return [...whole].map((letter, at) => (!covered.has(at) ? letter : joins.has(at) ? "" : "[secret]")).join("");
 }
 
-test("however a text is cut into pieces, they tell what it tells whole, and hold back only what may begin a secret", () => {
+test("redaction of any chunks of a text gives the redaction of the complete text and buffers only a possible start of a secret", () => {
   fc.assert(
     fc.property(someSecrets, text, fc.array(fc.nat(30), { maxLength: 8 }), (all, whole, cuts) => {
       const places = [...new Set([0, ...cuts.map((cut) => Math.min(cut, whole.length)), whole.length])].sort(
         (one, other) => one - other,
       );
-      const stream = blottedStream(() => all);
+      const stream = createRedactedStream(() => all);
       let told = "";
       for (const [nth, start] of places.slice(0, -1).entries()) {
         const come = whole.slice(0, places[nth + 1]);
         told += stream.push(whole.slice(start, places[nth + 1]));
         const mayBegin = (end: string): boolean => all.some((each) => each.startsWith(end) && each !== end);
         const isOpen = Array.from(come, (_, at) => come.slice(at)).some(mayBegin);
-        if (!isOpen) expect(told).toBe(blotted(come, all));
+        if (!isOpen) expect(told).toBe(redactText(come, all));
       }
       told += stream.end();
       expect(told).toBe(expected(whole, all));
-      expect(blotted(whole, all)).toBe(told);
+      expect(redactText(whole, all)).toBe(told);
     }),
     { numRuns: 2_000 },
   );
 });
 
-test("of pieces that stand for themselves none goes on with a secret, and without one nothing is lost", () => {
+test("redaction of independent chunks lets no secret continue across them, and loses no text without a secret", () => {
   const long = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 4, maxLength: 7 }), {
     maxLength: 3,
   });
@@ -76,13 +81,13 @@ test("of pieces that stand for themselves none goes on with a secret, and withou
   fc.assert(
     fc.property(long, pieces, (all, given) => {
       let told = "";
-      let before: PieceBefore | undefined;
+      let before: PreviousChunk | undefined;
       for (const piece of given) {
-        const shown = blottedPiece(piece, all, before);
-        told += shown.released + shown.told;
-        before = shown.before;
+        const shown = redactChunk(piece, all, before);
+        told += shown.released + shown.text;
+        before = shown.previous;
       }
-      told += blotted(before?.held ?? "", all);
+      told += redactText(before?.pending ?? "", all);
       const whole = given.join("");
       expect(all.some((each) => told.includes(each))).toBe(false);
       if (!all.some((each) => whole.includes(each))) expect(told).toBe(whole);
@@ -91,8 +96,8 @@ test("of pieces that stand for themselves none goes on with a secret, and withou
   );
 });
 
-test("without secrets a piece is handed on as it is", () => {
-  const stream = createMask().uncommonStream();
+test("redaction without secrets returns each chunk unchanged", () => {
+  const stream = createRedactor().createUncommonStream();
   expect([stream.push("sk-"), stream.push("x"), stream.end()]).toEqual(["sk-", "x", ""]);
 });
 
@@ -154,7 +159,7 @@ async function spoken(deltas: readonly ModelDelta[], reply: ModelReply) {
   return { events, state, read, joined, got };
 }
 
-describe("a secret that a model says in pieces", () => {
+describe("secret streamed by a model", () => {
   const pieces = (type: "text" | "reasoning", whole: string): readonly ModelDelta[] =>
     Array.from({ length: Math.ceil(whole.length / 5) }, (_, nth) => ({
       type,
@@ -166,7 +171,7 @@ describe("a secret that a model says in pieces", () => {
     (letter): ModelDelta => ({ type: "call", id: "c1", name: "use", argsText: letter }),
   );
 
-  test("R16 is blotted out of its text, its thoughts and the arguments that are shown, and the tool gets them as they are", async () => {
+  test("a secret streamed by a model is redacted from its text, reasoning and shown arguments, and the tool gets it unredacted [R16]", async () => {
     const said = `The key is ${key}, and that was sk-live`;
     const deltas = [...pieces("reasoning", `So ${key}?`), ...pieces("text", said), ...argsPieces];
     const reply: ModelReply = {
@@ -186,7 +191,7 @@ describe("a secret that a model says in pieces", () => {
     expect(JSON.stringify(state)).toContain("7781");
     expect(JSON.stringify(events)).not.toContain("7781");
     expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
-    const message = state.messages.find((each) => each.role === "assistant" && textOf(each) !== "");
+    const message = state.messages.find((each) => each.role === "assistant" && getMessageText(each) !== "");
     expect(message?.role === "assistant" ? message.content.map((block) => Object.values(block)[1]) : []).toEqual([
       "So [secret]?",
       "The key is [secret], and that was sk-live",
@@ -196,7 +201,7 @@ describe("a secret that a model says in pieces", () => {
     expect(got).toEqual([undefined, key.length, `x${key}y`, key.length]);
   });
 
-  test("R16 is blotted out where it lies over several text blocks of a message, as in the stream of them", async () => {
+  test("a secret split over several text blocks of a message is redacted, as in their stream [R16]", async () => {
     const text = (part: string) => ({ type: "text", text: part }) as const;
     const parts = ["The key: ", key.slice(0, 4), key.slice(4, 9), `${key.slice(9)}. So`, ` ${key}!`];
     const reply: ModelReply = { content: parts.map(text), finish: "stop" };
@@ -207,7 +212,7 @@ describe("a secret that a model says in pieces", () => {
     expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
   });
 
-  test("R16 is blotted out where it lies over several thoughts; of signed ones all go that hold a part of it", async () => {
+  test("a secret split over several reasoning blocks is redacted, and signed blocks that contain a part of it are removed [R16]", async () => {
     const thought = (part: string) => ({ type: "reasoning", text: part }) as const;
     const signed = (part: string) => ({ ...thought(part), provider: { acme: { signature: "x" } } });
     const answer = { type: "text", text: "Done." } as const;
@@ -224,7 +229,7 @@ describe("a secret that a model says in pieces", () => {
     expect(await thoughtsIn([signed("So"), signed(begin), signed(end)])).toEqual([signed("So"), answer]);
   });
 
-  test("a signed thought that holds one goes, since nobody can change it", async () => {
+  test("a signed reasoning block that contains a secret is removed", async () => {
     const { state } = await spoken([], {
       content: [
         { type: "reasoning", text: `So ${key}?`, provider: { test: { signature: "s" } } },
@@ -237,7 +242,7 @@ describe("a secret that a model says in pieces", () => {
   });
 });
 
-describe("a secret that a tool says in pieces", () => {
+describe("secret streamed by a tool", () => {
   const saying = (
     body: (runtime: {
       readonly update: (text: string, details?: unknown) => void;
@@ -263,7 +268,7 @@ describe("a secret that a tool says in pieces", () => {
       turns: [[call("say")], ["ok"]],
     });
 
-  test("R16 is blotted out of partial results: of one that ends in it, and of those that tell it piece by piece", async () => {
+  test("a secret at the end of a partial result, or split over several partial results, is redacted [R16]", async () => {
     const done = await saying(({ update }) => {
       update("out: sk-live-77", { last: ["sk-live-77"] });
       update(`out: ${key}\nnext`);
@@ -282,7 +287,7 @@ describe("a secret that a tool says in pieces", () => {
     expect(JSON.stringify(done.events)).not.toContain("sk-live-77");
   });
 
-  test("R16 is blotted out where it lies over several text blocks of a partial result or a result", async () => {
+  test("a secret split over several text blocks of a partial or final tool result is redacted [R16]", async () => {
     const text = (part: string) => ({ type: "text", text: part }) as const;
     const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" } as const;
     const content = [text(`a ${key.slice(0, 5)}`), image, text(key.slice(5)), text("b")];
@@ -306,7 +311,7 @@ describe("a secret that a tool says in pieces", () => {
     expect(answersIn(done).map((answer) => answer.content)).toEqual([shown]);
   });
 
-  test("R16 is blotted out of texts that it tells by events of its own, each name for itself", async () => {
+  test("a secret streamed by custom events of a tool is redacted, separately per event name [R16]", async () => {
     const done = await saying(({ emit }) => {
       emit("out", "a sk-live-");
       emit("err", "7781-abc");
@@ -322,7 +327,7 @@ describe("a secret that a tool says in pieces", () => {
     ]);
   });
 
-  test("R16 is blotted out of lines of progress, and a line that only began like one is told in full", async () => {
+  test("a secret in progress lines is redacted, and a line that only starts like a secret is emitted complete [R16]", async () => {
     const done = await saying(({ progress }) => {
       progress("using sk-live-");
       progress("7781-abc now");
@@ -342,9 +347,9 @@ describe("a secret that a tool says in pieces", () => {
   });
 });
 
-test("entries whose keys are secrets all stay, numbered where their names would be the same", () => {
-  const mask = createMask();
-  for (const each of ["first-key-1", "other-key-2", "third-key-33"]) mask.see(each);
+test("entries whose keys are secrets are all kept, with numbered names when the redacted names collide", () => {
+  const mask = createRedactor();
+  for (const each of ["first-key-1", "other-key-2", "third-key-33"]) mask.addSecret(each);
   const entries = [
     ["first-key-1", 1],
     ["[secret]", 2],
@@ -353,8 +358,8 @@ test("entries whose keys are secrets all stay, numbered where their names would 
     ["id third-key-33", 5],
   ] as const;
   const named = { "[secret] (2)": 1, "[secret]": 2, "[secret] (3)": 3, "id [secret]": 4, "id [secret] (2)": 5 };
-  expect(mask.hide(Object.fromEntries(entries))).toEqual(named);
-  expect(mask.hide(new Map<string, number>(entries))).toEqual(new Map(Object.entries(named)));
-  expect(mask.hide(new Set(["first-key-1", "other-key-2"]))).toEqual(new Set(["[secret]", "[secret] (2)"]));
-  expect(mask.hide(named)).toBe(named);
+  expect(mask.redact(Object.fromEntries(entries))).toEqual(named);
+  expect(mask.redact(new Map<string, number>(entries))).toEqual(new Map(Object.entries(named)));
+  expect(mask.redact(new Set(["first-key-1", "other-key-2"]))).toEqual(new Set(["[secret]", "[secret] (2)"]));
+  expect(mask.redact(named)).toBe(named);
 });

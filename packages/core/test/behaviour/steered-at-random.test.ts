@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { allow, defineTool, interruptFor, memoryStore, type RunEvent } from "../../src/index.ts";
-import { locksHeld } from "../../src/run/session/locks.ts";
+import { countHeldLocks } from "../../src/run/session/locks.ts";
 import { call, checkTranscript, type DeskTool, type LoopOptions, toolLoop } from "../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
@@ -74,7 +74,7 @@ function checkEnds(events: readonly RunEvent[]): void {
   expect([...started].filter((key) => !ends.has(key))).toEqual([]);
 }
 
-test("I7 over random sets, strategies, locks, limits, messages, questions and cancels: each call is answered once, nothing that was said is lost, no lock is held", async () => {
+test("random batches, strategies, locks, limits, messages, interrupts and cancels answer each call once, lose no message and hold no lock [I7]", async () => {
   await fc.assert(
     fc.asyncProperty(scenario, async (given) => {
       const { sets, strategy, maxConcurrency, maxCalls, steering, inbox, spoken, cancelAfter, saved } = given;
@@ -145,7 +145,7 @@ test("I7 over random sets, strategies, locks, limits, messages, questions and ca
       expect(["done", "cancelled"]).toContain(result.status);
       checkTranscript(result.state.messages);
       checkEnds(loop.events);
-      expect(locksHeld(world)).toBe(0);
+      expect(countHeldLocks(world)).toBe(0);
       expect(world.timers).toBe(0);
       const heard = result.state.messages.flatMap((message) =>
         message.role === "user" ? message.content.flatMap((block) => (block.type === "text" ? block.text : [])) : [],

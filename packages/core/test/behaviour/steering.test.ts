@@ -74,8 +74,8 @@ async function steered(
   return { ...loop, result };
 }
 
-describe("between units", () => {
-  test("S0.56 S2.56 one by one: the inbox is looked into between calls, after one has ended and before the next begins", async () => {
+describe("inbox checks between batches of tool calls", () => {
+  test("the sequential strategy checks the inbox after each tool call and before the next starts [S0.56, S2.56]", async () => {
     const log: string[] = [];
     const world = virtualWorld();
     const loop = toolLoop({
@@ -114,7 +114,7 @@ describe("between units", () => {
     expect(counter).toBe(2);
   });
 
-  test("S0.57 S2.57 in parallel all begin before any has ended, and the inbox is looked into once, after all: it skips none", async () => {
+  test("the parallel strategy starts every tool call first and checks the inbox once at the end, so that steering skips none [S0.57, S2.57]", async () => {
     for (const [strategy, ms] of [
       ["parallel", 50],
       ["sequential", 150],
@@ -151,7 +151,7 @@ describe("between units", () => {
     }
   });
 
-  test("S0.58 S2.58 groups run one after the other, the inbox is looked into between them: seven calls by three, spoken during the first", async () => {
+  test("the batch strategy checks the inbox between batches, here with seven tool calls by three and a message in the first batch [S0.58, S2.58]", async () => {
     const log: string[] = [];
     const world = virtualWorld();
     const loop = toolLoop({
@@ -188,7 +188,7 @@ describe("between units", () => {
   });
 });
 
-describe("skipped calls", () => {
+describe("skipped tool calls", () => {
   /** Three calls, one after the other; somebody speaks while the first is at work. */
   async function interruptedWork() {
     const ran: string[] = [];
@@ -198,7 +198,7 @@ describe("skipped calls", () => {
     return { ran, once };
   }
 
-  test("S0.59 S2.59 S0.60 S2.60 S0.61 S2.61 what has not begun is skipped and answered, what is at work ends with its own result", async () => {
+  test("steering skips and answers unstarted tool calls, and an active call ends with its own result [S0.59, S2.59, S0.60, S2.60, S0.61, S2.61]", async () => {
     const { ran, once } = await interruptedWork();
     expect(ran).toEqual(["+a", "-a 10"]);
     const answers = answersIn(once);
@@ -210,7 +210,7 @@ describe("skipped calls", () => {
     ]);
   });
 
-  test("T2 T3 a call that has ended keeps its result, and each that was skipped is told as skipped", async () => {
+  test("a completed tool call keeps its result, and each skipped call is rejected with the reason skipped [T2, T3]", async () => {
     const { once } = await interruptedWork();
     const of = (id: string) =>
       eventsOf(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
@@ -222,7 +222,7 @@ describe("skipped calls", () => {
     expect(eventsOf(once, "tool.failed").map(({ result }) => result.error?.kind)).toEqual(["skipped", "skipped"]);
   });
 
-  test("S0.62 S2.62 T7 what was said stands after all answers and before the next request, in the write that holds both", async () => {
+  test("a steering message is stored after all answers and before the next request, in the same commit [S0.62, S2.62, T7]", async () => {
     const store = memoryStore();
     const once = await steered({ at: 5, strategy: "sequential", store, turns: [works("a", "b"), ["ok"]] });
     expect(once.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "user"]);
@@ -237,7 +237,7 @@ describe("skipped calls", () => {
     expect(order.indexOf("inbox.taken")).toBeLessThan(order.lastIndexOf("model.started"));
   });
 
-  test("S0.68 S2.74 in parallel every call belongs to the one unit, also those that wait for a place or a lock", async () => {
+  test("all tool calls of the parallel strategy are one unit, including calls that wait for a slot or a lock [S0.68, S2.74]", async () => {
     for (const more of [{ maxConcurrency: 2 }, {}]) {
       const once = await steered({ at: 5, ...more, turns: [works("a", "b", "c", "d", "e"), ["ok"]] }, (world) => [
         slow(world, 10, "maxConcurrency" in more ? {} : { lock: () => ["one"] }),
@@ -247,7 +247,7 @@ describe("skipped calls", () => {
     }
   });
 
-  test("D17 a note of the system is not blamed on the user", async () => {
+  test("tool calls skipped for a system message are not attributed to the user [D17]", async () => {
     const world = virtualWorld();
     const loop = toolLoop({
       tools: [slow(world, 10)],
@@ -264,7 +264,7 @@ describe("skipped calls", () => {
     expect(answers[1]?.isError).toBe(true);
   });
 
-  test("T5 D2 finish-batch runs all that were asked for, and a tool may say that steering skips no call of it", async () => {
+  test("steering finish-batch runs all requested tool calls, and a tool may opt out of being skipped [T5, D2]", async () => {
     const turns = [works("a", "b", "c"), ["ok"]] as const;
     const finished = await steered({ at: 5, strategy: "sequential", steering: "finish-batch", turns });
     expect(answersIn(finished).map(textIn)).toEqual(["a", "b", "c"]);
@@ -305,7 +305,7 @@ describe("skipped calls", () => {
     expect(answersIn(soft).map(textIn)).toEqual(["spoken to at 5"]);
   });
 
-  describe("what was said before a tool begins is known to it", () => {
+  describe("steered signal of a tool", () => {
     /** It waits for a minute, or until somebody speaks. */
     const patient = (world: VirtualWorld): DeskTool =>
       defineTool({
@@ -321,37 +321,40 @@ describe("skipped calls", () => {
           }),
       });
 
-    test.each(["with a store", "without a store"])("when it was said while the model spoke, %s", async (way) => {
-      const world = virtualWorld();
-      const handles: RunHandle<ChatState>[] = [];
-      const speak = (): void => void handles[0]?.steer("stop");
-      const loop = toolLoop({
-        tools: [patient(world)],
-        world,
-        ...(way === "without a store" ? { store: "none" } : {}),
-        turns: [
-          () => {
-            speak();
-            return [call("wait", {}, "a")];
-          },
-          [call("wait", {}, "b")],
-          ["ok"],
-        ],
-      });
-      handles.push(loop.start());
-      await world.advance(120_000);
-      const result = await handles[0]?.result;
-      // Once it is in the state it steers nobody any more.
-      expect(result && told(result.state).slice(2)).toEqual([
-        "a: spoken to at 0",
-        "user: stop",
-        "assistant",
-        "b: waited at 60000",
-        "assistant",
-      ]);
-    });
+    test.each(["with a store", "without a store"])(
+      "the steered signal of a tool is aborted by a message sent while the model was answering, %s",
+      async (way) => {
+        const world = virtualWorld();
+        const handles: RunHandle<ChatState>[] = [];
+        const speak = (): void => void handles[0]?.steer("stop");
+        const loop = toolLoop({
+          tools: [patient(world)],
+          world,
+          ...(way === "without a store" ? { store: "none" } : {}),
+          turns: [
+            () => {
+              speak();
+              return [call("wait", {}, "a")];
+            },
+            [call("wait", {}, "b")],
+            ["ok"],
+          ],
+        });
+        handles.push(loop.start());
+        await world.advance(120_000);
+        const result = await handles[0]?.result;
+        // Once it is in the state it steers nobody any more.
+        expect(result && told(result.state).slice(2)).toEqual([
+          "a: spoken to at 0",
+          "user: stop",
+          "assistant",
+          "b: waited at 60000",
+          "assistant",
+        ]);
+      },
+    );
 
-    test("when it was said while the superstep before was being saved", async () => {
+    test("the steered signal of a tool is aborted by a message sent during the commit of the previous superstep", async () => {
       const world = virtualWorld();
       const handles: RunHandle<ChatState>[] = [];
       const store = memoryStore();
@@ -376,7 +379,7 @@ describe("skipped calls", () => {
       expect(result && answersIn(result).map(textIn)).toEqual(["waited at 60000", "spoken to at 60000"]);
     });
 
-    test("but not what was taken in before word of it came", async () => {
+    test("the steered signal of a tool is not aborted by a message that the run had already taken in", async () => {
       const world = virtualWorld();
       const handles: RunHandle<ChatState>[] = [];
       const store = memoryStore();
@@ -403,7 +406,7 @@ describe("skipped calls", () => {
     });
   });
 
-  test("skipped calls pass the after hooks like every other", async () => {
+  test("skipped tool calls pass the after hooks", async () => {
     const seen: string[] = [];
     const once = await steered({
       at: 5,
@@ -417,7 +420,7 @@ describe("skipped calls", () => {
     answersIn(once);
   });
 
-  test("T4 an inbox that cannot be read is told and logged, and skips nothing", async () => {
+  test("an inbox that cannot be read is reported and logged, and no tool call is skipped [T4]", async () => {
     const store = memoryStore();
     let broken = false;
     const failing: Store = {
@@ -446,8 +449,8 @@ describe("skipped calls", () => {
   });
 });
 
-describe("taking in", () => {
-  test("what comes while the model speaks is answered next, and a follow-up when the run would end otherwise", async () => {
+describe("inbox delivery", () => {
+  test("a message sent during a model request is answered next, and a follow-up is answered when the run would end", async () => {
     const world = virtualWorld();
     const doors = [gate(), gate(), gate()];
     let turn = 0;
@@ -467,7 +470,7 @@ describe("taking in", () => {
     expect(eventsOf(loop, "inbox.taken").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
   });
 
-  test("one at a time, or all that waits", async () => {
+  test("the inbox delivers one message at a time or all waiting messages", async () => {
     for (const inbox of ["one", "all"] as const) {
       const world = virtualWorld();
       const loop = toolLoop({ tools: [slow(world, 10)], world, inbox, turns: [works("a"), ["one"], ["two"]] });
@@ -482,7 +485,7 @@ describe("taking in", () => {
     }
   });
 
-  test("T6 a run that is being cancelled takes nothing: what was said waits for the next run, before its input", async () => {
+  test("a run being cancelled takes no inbox message: the message waits for the next run and precedes its input [T6]", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     const options = { tools: [slow(world, 10)], world, store, strategy: "sequential" as const };
@@ -503,7 +506,7 @@ describe("taking in", () => {
     expect(await store.inbox("t", "main")).toEqual([]);
   });
 
-  test("without a store the inbox is in memory, and a run that is over says that it keeps nothing", async () => {
+  test("the inbox of a run without a store is in memory, and an ended run refuses further messages", async () => {
     const world = virtualWorld();
     const loop = toolLoop({
       tools: [slow(world, 10)],
@@ -521,7 +524,7 @@ describe("taking in", () => {
     expect(isStatewrightError(late, "missing_store")).toBe(true);
   });
 
-  test("what is sent before the run has begun is not lost, in the order of sending", async () => {
+  test("messages sent before the start of the run are delivered in the order of sending", async () => {
     for (const store of [memoryStore(), "none"] as const) {
       const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["one"], ["two"]] });
       const handle = loop.start();
@@ -531,7 +534,7 @@ describe("taking in", () => {
     }
   });
 
-  test("anyone with the store steers a run, and a thread that is not at work keeps it for its next run", async () => {
+  test("any process with the store can steer a run, and an idle thread keeps the message for its next run", async () => {
     const store = memoryStore();
     const world = virtualWorld();
     const loop = toolLoop({
@@ -557,7 +560,7 @@ describe("taking in", () => {
     expect(told((await next.result).state).slice(-3)).toEqual(["user: later", "user: and now", "assistant"]);
   });
 
-  test("what another process sends reaches a long wait within a second, and a run that nobody shares looks for nothing", async () => {
+  test("a message from another process reaches a waiting tool within a second, and an unshared run does not poll", async () => {
     for (const local of [false, true]) {
       const log: string[] = [];
       const mine = memoryStore();
@@ -585,7 +588,7 @@ describe("taking in", () => {
     }
   });
 
-  test("what no conversation can take in is refused, with what to do", async () => {
+  test("an invalid inbox message is refused with a hint", async () => {
     const store = memoryStore();
     const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["ok"]] });
     const handle: RunHandle<ChatState> = loop.start();

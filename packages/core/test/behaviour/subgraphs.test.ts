@@ -2,15 +2,17 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   END,
+  fanOut,
   fork,
+  getHistory,
   getState,
   goto,
-  gotos,
-  history,
+  inputNode,
   join,
   list,
   memoryStore,
@@ -19,9 +21,7 @@ import {
   run,
   START,
   type Store,
-  sends,
   subgraph,
-  task,
 } from "../../src/index.ts";
 import { dyingStore } from "../support/dying-store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
@@ -86,7 +86,7 @@ function three() {
 
 const written = ["plan bees", "wide", "write after 2", "closed"];
 
-test("E22 input and output are mapped, a question comes through, and the call goes on where it stood", async () => {
+test("a subgraph call maps input and output, passes its interrupt out, and continues after the answer [E22]", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const first = await run(report(log), { store, thread: "t", input: { question: "bees", notes: ["start"] } }).result;
@@ -104,7 +104,7 @@ test("E22 input and output are mapped, a question comes through, and the call go
   expect(log).toEqual(["plan", "ask", "ask", "write"]);
 });
 
-test("E22 answers by id, and all refusals, reach a question inside", async () => {
+test("answers by id and all refusals apply to an interrupt inside a subgraph [E22]", async () => {
   const store = memoryStore();
   const graph = report();
   const first = await run(graph, { store, thread: "t", input: { question: "bees" } }).result;
@@ -119,7 +119,7 @@ test("E22 answers by id, and all refusals, reach a question inside", async () =>
   expect(late.details).toMatchObject({ answer: { wide: false } });
 });
 
-test("E22 three graphs deep: the question, its answer, and the machines on the way", async () => {
+test("an interrupt three subgraphs deep is answered through every machine on its path [E22]", async () => {
   const store = memoryStore();
   const graph = three();
   const first = await run(graph, { store, thread: "t", input: { question: "bees" } }).result;
@@ -136,7 +136,7 @@ test("E22 three graphs deep: the question, its answer, and the machines on the w
   expect(deepest.map(({ nodes }) => nodes)).toEqual([["ask"], ["write"]]);
 });
 
-test("E22 a crash at any commit, at any depth, ends as a run that never died, and no finished step runs again", async () => {
+test("a crash at any commit at any subgraph depth ends like an uninterrupted run and repeats no completed step [E22]", async () => {
   const steps: string[] = [];
   const Work = defineState({ items: z.array(z.string()), done: list(z.string()) });
   const part = defineGraph({ name: "part", state: defineState({ item: z.string(), said: list(z.string()) }) })
@@ -151,7 +151,7 @@ test("E22 a crash at any commit, at any depth, ends as a run that never died, an
   };
   const middle = defineGraph({ name: "middle", state: Work })
     .nodes({
-      part: task(
+      part: inputNode(
         z.string(),
         subgraph(part, {
           input: (_state, { input }) => ({ item: input }),
@@ -160,7 +160,7 @@ test("E22 a crash at any commit, at any depth, ends as a run that never died, an
       ),
       last: () => ({ done: ["last"] }),
     })
-    .edges({ [START]: sends("part", (state) => state.items), part: "last", last: END });
+    .edges({ [START]: fanOut("part", (state) => state.items), part: "last", last: END });
   const graph = defineGraph({ name: "whole", state: Work })
     .nodes({
       call: subgraph(middle, { input: (state) => ({ items: state.items }), output: ({ done }) => ({ done }) }),
@@ -205,14 +205,14 @@ async function linesOf(store: Store): Promise<readonly string[]> {
   return head === undefined ? [] : ["main", "main/0:0"];
 }
 
-test("E22 sends call it side by side: each call has a state and a question of its own", async () => {
+test("sends run a subgraph in parallel, and each call has its own state and interrupt [E22]", async () => {
   const store = memoryStore();
   const graph = defineGraph({
     name: "many",
     state: defineState({ topics: z.array(z.string()), notes: list(z.string()) }),
   })
     .nodes({
-      research: task(
+      research: inputNode(
         z.string(),
         subgraph(researcher(), {
           input: (_state, { input }) => ({ topic: input }),
@@ -220,7 +220,7 @@ test("E22 sends call it side by side: each call has a state and a question of it
         }),
       ),
     })
-    .edges({ [START]: sends("research", (state) => state.topics), research: END });
+    .edges({ [START]: fanOut("research", (state) => state.topics), research: END });
   const first = await run(graph, { store, thread: "t", input: { topics: ["bees", "ants"] } }).result;
   const open = first.status === "waiting" ? first.interrupts : [];
   expect(open.map(({ key }) => key)).toEqual(["research.scope", "research.scope"]);
@@ -233,7 +233,7 @@ test("E22 sends call it side by side: each call has a state and a question of it
   expect(state.notes).toEqual(["bees: plan bees, wide, write after 2", "ants: plan ants, narrow, write after 2"]);
 });
 
-test("E22 what the output gives may be a command: it leads the graph around it", async () => {
+test("the output mapping of a subgraph may return a command that routes the outer graph [E22]", async () => {
   const judge = defineGraph({
     name: "judge",
     state: defineState({ score: z.number(), good: z.boolean().default(false) }),
@@ -249,7 +249,7 @@ test("E22 what the output gives may be a command: it leads the graph around it",
       fix: () => ({ log: ["fix"] }),
       ship: () => ({ log: ["ship"] }),
     })
-    .edges({ [START]: "judged", judged: gotos("fix", "ship"), fix: END, ship: END });
+    .edges({ [START]: "judged", judged: commandTargets("fix", "ship"), fix: END, ship: END });
   expect((await run(graph, { input: { score: 7 } }).result).state.log).toEqual(["good", "ship"]);
   expect((await run(graph, { input: { score: 3 } }).result).state.log).toEqual(["fix"]);
 });
@@ -269,10 +269,10 @@ function loop(persistence: "per-call" | "kept" | "none") {
       }),
       look: (state) => (state.turns.length < state.goal ? goto("count") : goto(END)),
     })
-    .edges({ [START]: "count", count: "look", look: gotos("count", END) });
+    .edges({ [START]: "count", count: "look", look: commandTargets("count", END) });
 }
 
-test("E22 a call begins anew, unless its state is kept across calls", async () => {
+test("a subgraph call starts with fresh state unless its state persists across calls [E22]", async () => {
   const totals = async (persistence: "per-call" | "kept" | "none", store?: Store) =>
     (await run(loop(persistence), { ...(store && { store }), thread: "t", input: { goal: 3 } }).result).state.turns;
   for (const store of [undefined, memoryStore()]) {
@@ -282,7 +282,7 @@ test("E22 a call begins anew, unless its state is kept across calls", async () =
   for (const store of [undefined, memoryStore()]) expect(await totals("kept", store)).toEqual([1, 3, 6]);
 });
 
-test("E22 what is kept goes on with the thread's next input, in another process, and on a fork from where the fork began", async () => {
+test("a persistent subgraph continues with the next input of the thread, in another process, and on a fork from the fork point [E22]", async () => {
   const store = memoryStore();
   await run(loop("kept"), { store, thread: "t", input: { goal: 2 } }).result;
   const peer = store.peer();
@@ -290,7 +290,7 @@ test("E22 what is kept goes on with the thread's next input, in another process,
   const { state } = await run(loop("kept"), { store: peer, thread: "t", input: { goal: 3 } }).result;
   expect(state.turns).toEqual([1, 3, 6]);
   const entries = [];
-  for await (const entry of history(loop("kept"), { store: peer, thread: "t" })) entries.push(entry);
+  for await (const entry of getHistory(loop("kept"), { store: peer, thread: "t" })) entries.push(entry);
   const first = entries.findLast(({ node }) => node === "count");
   const at = first?.checkpointId ?? 0;
   const branch = await fork(loop("kept"), { store: peer, thread: "t", at, name: "again", update: { goal: 2 } });
@@ -299,16 +299,16 @@ test("E22 what is kept goes on with the thread's next input, in another process,
   const deeper = await fork(loop("kept"), { store: peer, thread: "t", at: entries[0]?.checkpointId ?? 0, name: "on" });
   const on = await run(loop("kept"), { store: peer, thread: "t", branch: deeper, input: { goal: 4 } }).result;
   expect(on.state.turns).toEqual([1, 3, 6, 10]);
-  expect((await getState(counter, { store: peer, thread: "t", within: "count", branch: "again" })).state.seen).toEqual([
-    1, 2,
-  ]);
+  expect((await getState(counter, { store: peer, thread: "t", nesting: "count", branch: "again" })).state.seen).toEqual(
+    [1, 2],
+  );
 });
 
-test("E22 one that is not saved leaves no row, begins again after a crash, and may neither ask nor do anything once", async () => {
+test("an unsaved subgraph writes no row, restarts after a crash, and may neither interrupt nor use once effects [E22]", async () => {
   const store = memoryStore();
   await run(loop("none"), { store, thread: "t", input: { goal: 2 } }).result;
   const steps = [];
-  for await (const entry of history(counter, { store, thread: "t", within: "count" })) steps.push(entry);
+  for await (const entry of getHistory(counter, { store, thread: "t", nesting: "count" })) steps.push(entry);
   expect(steps).toEqual([]);
   const wrap = (inner: typeof counter) =>
     defineGraph({ name: "w", state: Counter })
@@ -336,12 +336,12 @@ test("E22 one that is not saved leaves no row, begins again after a crash, and m
   expect((await run(wrap(stepsOnce), { input: { by: 1 } }).result).status).toBe("done");
 });
 
-test("E22 definitions that could lose something are refused, all at once", async () => {
+test("unsafe subgraph definitions are refused together [E22]", async () => {
   const failure = await failureOf(
     () =>
       defineGraph({ name: "w", state: Counter })
         .nodes({
-          kept: task(
+          kept: inputNode(
             z.number(),
             subgraph(counter, {
               persistence: "kept",
@@ -351,7 +351,7 @@ test("E22 definitions that could lose something are refused, all at once", async
           ),
           once: { effect: "once", run: subgraph(counter, { input: ({ by }) => ({ by }), output: () => undefined }) },
         })
-        .edges({ [START]: sends("kept", () => [1, 2], { otherwise: "once" }), kept: END, once: END }),
+        .edges({ [START]: fanOut("kept", () => [1, 2], { otherwise: "once" }), kept: END, once: END }),
     "invalid_graph",
   );
   expect(failure.details).toMatchObject([
@@ -360,7 +360,7 @@ test("E22 definitions that could lose something are refused, all at once", async
   ]);
 });
 
-test("E22 a failure inside names both places, the outer node tries again, and what finished inside is not run again", async () => {
+test("a subgraph failure names both places, the outer node retries, and completed inner steps do not rerun [E22]", async () => {
   const log: string[] = [];
   let broken = 2;
   const inner = defineGraph({ name: "inner", state: Notes })
@@ -410,7 +410,7 @@ test("E22 a failure inside names both places, the outer node tries again, and wh
   }
 });
 
-test("E22 a handler of the outer node gets the failure of the inner graph", async () => {
+test("the error handler of the outer node gets the failure of the subgraph [E22]", async () => {
   const inner = defineGraph({ name: "inner", state: Notes })
     .nodes({
       one: () => {
@@ -422,7 +422,7 @@ test("E22 a handler of the outer node gets the failure of the inner graph", asyn
     .nodes({
       call: {
         run: subgraph(inner, { input: (state) => ({ topic: state.question }), output: () => undefined }),
-        onError: (_state, { error }) => ({ notes: [`${error.place.within}: ${error.code}`] }),
+        onError: (_state, { error }) => ({ notes: [`${error.place.nesting}: ${error.code}`] }),
       },
     })
     .edges({ [START]: "call", call: END });
@@ -430,7 +430,7 @@ test("E22 a handler of the outer node gets the failure of the inner graph", asyn
   expect(state.notes).toEqual(["call: node_failed"]);
 });
 
-test("E22 a cancel reaches every depth, nothing starts after it, and a resume goes on inside", async () => {
+test("a cancel reaches every subgraph depth, starts no further work, and a resume continues inside [E22]", async () => {
   const begun = deferred();
   const signals: AbortSignal[] = [];
   let ready = false;
@@ -466,7 +466,7 @@ test("E22 a cancel reaches every depth, nothing starts after it, and a resume go
   expect(state.notes).toEqual(["one", "two"]);
 });
 
-test("E22 an attempt that took too long has stopped inside before the next begins, which goes on where it stood", async () => {
+test("a timed-out subgraph call has stopped before its next attempt, which continues where the call stopped [E22]", async () => {
   const world = virtualWorld();
   let slow = true;
   const log: string[] = [];
@@ -498,7 +498,7 @@ test("E22 an attempt that took too long has stopped inside before the next begin
   expect(log).toEqual(["two", "told", "two"]);
 });
 
-test("E22 events of an inner graph carry the path to it, in order, and say no end of the run", async () => {
+test("events of an inner graph carry its path, in order, and include no end of the run [E22]", async () => {
   const handle = run(report(), { store: memoryStore(), thread: "t", input: { question: "bees" } });
   const events = eventsOf(handle);
   await handle.result;
@@ -510,7 +510,7 @@ test("E22 events of an inner graph carry the path to it, in order, and say no en
   expect(durable).toEqual(durable.map((_, index) => index + (durable[0] ?? 0)));
 });
 
-test("graphs that commit side by side: no event carries the number of a fact that was not told yet", async () => {
+test("parallel subgraphs emit no event with the number of a durable event that was not emitted yet", async () => {
   const inner = defineGraph({ name: "inner", state: defineState({ log: list(z.string()) }) })
     .nodes({ one: () => ({ log: ["one"] }), two: () => ({ log: ["two"] }) })
     .edges({ [START]: "one", one: "two", two: END });
@@ -528,7 +528,7 @@ test("graphs that commit side by side: no event carries the number of a fact tha
   );
 });
 
-test("E22 time travel reaches inside: its steps are seen, and a fork from one of them goes on there", async () => {
+test("history lists the steps of a subgraph, and a fork from an inner step continues there [E22]", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const graph = two(log);
@@ -538,7 +538,8 @@ test("E22 time travel reaches inside: its steps are seen, and a fork from one of
   const before = JSON.stringify(await rowsOf(store, "t"));
   const inner = researcher(log);
   const entries: { node: string | undefined; next: readonly string[]; checkpointId: number }[] = [];
-  for await (const entry of history(inner, { store, thread: "t", within: "research.research" })) entries.push(entry);
+  for await (const entry of getHistory(inner, { store, thread: "t", nesting: "research.research" }))
+    entries.push(entry);
   expect(entries.map(({ node, next }) => [node, ...next])).toEqual([
     ["write", END],
     ["ask", "write"],
@@ -547,7 +548,7 @@ test("E22 time travel reaches inside: its steps are seen, and a fork from one of
   ]);
   const at = (node: string) => entries.find((entry) => entry.node === node)?.checkpointId ?? 0;
   expect((await getState(inner, { store, thread: "t", at: at("plan") })).state.notes).toEqual(["plan bees"]);
-  const newest = await getState(inner, { store, thread: "t", within: "research.research" });
+  const newest = await getState(inner, { store, thread: "t", nesting: "research.research" });
   expect(newest.state.notes).toHaveLength(3);
 
   log.length = 0;
@@ -582,7 +583,7 @@ async function rowsOf(store: Store, thread: string): Promise<readonly string[]> 
   }
 }
 
-test("E22 a fork of the outer graph before the call runs it again, asks again, and leaves the original", async () => {
+test("a fork before a subgraph call reruns the call, raises its interrupt again and leaves the original unchanged [E22]", async () => {
   const log: string[] = [];
   const store = memoryStore();
   const graph = report(log);
@@ -600,7 +601,7 @@ test("E22 a fork of the outer graph before the call runs it again, asks again, a
   );
 });
 
-test("E22 a drain stops at the end of an inner superstep; without a store there is nothing to drain to", async () => {
+test("a drain stops at the end of an inner superstep, and is refused in a run without a store [E22]", async () => {
   const begun = deferred();
   const goOn = deferred();
   const log: string[] = [];
@@ -633,7 +634,7 @@ test("E22 a drain stops at the end of an inner superstep; without a store there 
   await alone.result;
 });
 
-test("E19 a subgraph does not inherit the defaults of the graph around it", async () => {
+test("a subgraph does not inherit the defaults of the outer graph [E19]", async () => {
   let tries = 0;
   const inner = defineGraph({ name: "inner", state: Notes })
     .nodes({
@@ -661,7 +662,7 @@ test("E19 a subgraph does not inherit the defaults of the graph around it", asyn
   expect(tries).toBe(2);
 });
 
-test("E22 it gets the context of the graph around it, parsed by its own schema, or what is made of it", async () => {
+test("a subgraph gets the context of the outer graph, parsed by its own schema, or a mapped context [E22]", async () => {
   const User = defineContext({ user: z.string() });
   const inner = defineGraph({ name: "inner", state: Notes, context: User })
     .nodes({ one: (_state, { context }) => ({ notes: [context.user] }) })
@@ -680,7 +681,7 @@ test("E22 it gets the context of the graph around it, parsed by its own schema, 
   expect((await run(made, { input: { topic: "" }, context: { id: 7 } }).result).state.notes).toEqual(["u7"]);
 });
 
-test("E22 its mappings are typed: what goes in, what comes out, and the answers to its questions", async () => {
+test("subgraph input, output and answers are typed [E22]", async () => {
   const types = (): void => {
     const graph = report();
     const store = memoryStore();

@@ -93,7 +93,7 @@ async function waitingThread(who: string) {
   return { ...at, migrations: [toEuros] };
 }
 
-test("E27 E50 a run of an older version is taken back to the state before it, as the migration has that", async () => {
+test("a rollback of a run of an older graph version restores the previous state as migrated [E27, E50]", async () => {
   const at = await waitingThread("ann");
   const next = await run(euros, { ...at, input: { euros: 5 }, onBusy: "rollback" }).result;
   expect(next).toMatchObject({
@@ -103,7 +103,7 @@ test("E27 E50 a run of an older version is taken back to the state before it, as
   expect((await listRuns(at.store)).map(({ status }) => status)).toEqual(["done", "cancelled", "done"]);
 });
 
-test("E27 E50 a run that was migrated in its midst is taken back to the state before it, though that was never migrated", async () => {
+test("a rollback of a run migrated halfway restores its previous state, although that state was never migrated [E27, E50]", async () => {
   const at = await waitingThread("doubtful");
   const resumed = await resume(euros, { ...at, answers: { ok: true } }).result;
   expect(resumed).toMatchObject({ status: "waiting", state: { euros: 9 } });

@@ -6,7 +6,10 @@ import {
   defineState,
   defineTool,
   END,
+  edit,
+  fanOut,
   type Graph,
+  inputNode,
   isStatewrightError,
   memoryStore,
   messages,
@@ -18,10 +21,7 @@ import {
   run,
   START,
   secret,
-  sends,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript, loose, looseGraph } from "../support/from-javascript.ts";
@@ -80,7 +80,7 @@ const failing: Readonly<Record<string, Place>> = {
   "an asynchronous body": { graph: (boom) => graphOf(async () => boom()), says: 'the node "bad"' },
   "a route": { graph: (boom) => graphOf(nothing, route([END], boom)), says: 'the route after "bad"' },
   sends: {
-    graph: (boom) => graphOf(nothing, sends("other", boom), { other: task(z.unknown(), nothing) }),
+    graph: (boom) => graphOf(nothing, fanOut("other", boom), { other: inputNode(z.unknown(), nothing) }),
     says: 'the sends after "bad"',
   },
   "a reducer": {
@@ -93,7 +93,7 @@ const failing: Readonly<Record<string, Place>> = {
       ),
     says: 'the reducer of the channel "folded"',
   },
-  "a recipe": { graph: (boom) => graphOf(() => update(boom)), says: 'the recipe of the node "bad"' },
+  "a recipe": { graph: (boom) => graphOf(() => edit(boom)), says: 'the recipe of the node "bad"' },
   "a step": {
     graph: (boom) => graphOf((_: unknown, { step }: NodeRuntime) => step("look", boom)),
     says: 'the node "bad"',
@@ -194,35 +194,39 @@ function carries(error: unknown, thrown: unknown): boolean {
   return isStatewrightError(error) && (Object.is(error.cause, thrown) || carries(error.cause, thrown));
 }
 
-describe.each(Object.entries(failing))("%s throws", (_place, { graph, says, options }) => {
-  test.each(Object.entries(thrownThings))("%s", async (_name, make) => {
-    for (const store of [memoryStore(), undefined]) {
-      const thrown = make();
-      const boom: Throw = () => {
-        throw thrown;
-      };
-      const built = graph(boom);
-      const given = { ...options?.(boom), ...(store === undefined ? {} : { store }) };
-      const error = await end(built, given, virtualWorld());
-      if (!isStatewrightError(error)) throw new Error(`not one of ours: ${String(error)}`);
-      expect(carries(error, thrown), error.message).toBe(true);
-      expect(error.message).toContain(says);
-      expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
-      expect(error.message.length).toBeLessThan(4_000);
-      expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
-      if (store === undefined) continue;
-      const [row] = await store.runs({ thread: "t" });
-      expect(row?.status).toBe("failed");
-      // From its record too: name, message, code and stack of the original stand in the chain of causes.
-      const again = fromErrorRecord(JSON.parse(JSON.stringify(row?.error)));
-      expect(again.message).toBe(error.message);
-      if (thrown === undefined) expect(again.message).toContain("undefined");
-      else expect(chain(again).map(({ name, message }) => ({ name, message }))).toContainEqual(nameAndMessage(thrown));
-    }
-  });
+describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { graph, says, options }) => {
+  test.each(Object.entries(thrownThings))(
+    "a run fails with a clear error that carries the thrown value: %s",
+    async (_name, make) => {
+      for (const store of [memoryStore(), undefined]) {
+        const thrown = make();
+        const boom: Throw = () => {
+          throw thrown;
+        };
+        const built = graph(boom);
+        const given = { ...options?.(boom), ...(store === undefined ? {} : { store }) };
+        const error = await end(built, given, virtualWorld());
+        if (!isStatewrightError(error)) throw new Error(`not one of ours: ${String(error)}`);
+        expect(carries(error, thrown), error.message).toBe(true);
+        expect(error.message).toContain(says);
+        expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+        expect(error.message.length).toBeLessThan(4_000);
+        expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
+        if (store === undefined) continue;
+        const [row] = await store.runs({ thread: "t" });
+        expect(row?.status).toBe("failed");
+        // From its record too: name, message, code and stack of the original stand in the chain of causes.
+        const again = fromErrorRecord(JSON.parse(JSON.stringify(row?.error)));
+        expect(again.message).toBe(error.message);
+        if (thrown === undefined) expect(again.message).toContain("undefined");
+        else
+          expect(chain(again).map(({ name, message }) => ({ name, message }))).toContainEqual(nameAndMessage(thrown));
+      }
+    },
+  );
 });
 
-test("a node that threw goes on when it is mended, whatever it threw", async () => {
+test("a failed node succeeds in a resume after its fix, whatever value was thrown", async () => {
   for (const make of Object.values(thrownThings)) {
     const store = memoryStore();
     let mended = false;
@@ -237,7 +241,7 @@ test("a node that threw goes on when it is mended, whatever it threw", async () 
 });
 
 test.each(Object.entries(thrownThings))(
-  "a tool that throws %s: the model reads an answer, the log has it whole",
+  "a tool that throws %s gives the model an error answer, and the log has the complete value",
   async (_name, make) => {
     const world = virtualWorld();
     const thrown = make();
@@ -257,7 +261,7 @@ test.each(Object.entries(thrownThings))(
   },
 );
 
-describe("what must not fail the run is logged", () => {
+describe("throws that do not fail the run are logged", () => {
   const places: Readonly<Record<string, (boom: Throw) => readonly [Graph, object, string]>> = {
     "a cache that is read": (boom) => [
       graphOf({
@@ -285,7 +289,7 @@ describe("what must not fail the run is logged", () => {
     Object.entries(places).flatMap(([place, make]) =>
       Object.entries(thrownThings).map(([name, thing]) => [place, name, make, thing] as const),
     ),
-  )("%s: %s", async (_place, _name, make, thing) => {
+  )("a throw that must not fail the run is logged: %s, %s", async (_place, _name, make, thing) => {
     const world = virtualWorld();
     const [graph, options, said] = make(() => {
       throw thing();
@@ -294,26 +298,29 @@ describe("what must not fail the run is logged", () => {
     expect(world.lines.map(({ message }) => message)).toContain(said);
   });
 
-  test.each(Object.entries(thrownThings))("a reader of events, at once and later: %s", async (_name, thing) => {
-    const world = virtualWorld();
-    const handle = run(
-      graphOf(() => ({ n: 2 })),
-      { world },
-    );
-    handle.on(() => {
-      throw thing();
-    });
-    handle.on(async () => {
-      throw thing();
-    });
-    expect((await handle.result).status).toBe("done");
-    await world.settle();
-    expect(new Set(world.lines.map(({ message }) => message))).toEqual(new Set(["a reader of events threw"]));
-  });
+  test.each(Object.entries(thrownThings))(
+    "an event reader that throws, sync or async, does not fail the run and is logged: %s",
+    async (_name, thing) => {
+      const world = virtualWorld();
+      const handle = run(
+        graphOf(() => ({ n: 2 })),
+        { world },
+      );
+      handle.on(() => {
+        throw thing();
+      });
+      handle.on(async () => {
+        throw thing();
+      });
+      expect((await handle.result).status).toBe("done");
+      await world.settle();
+      expect(new Set(world.lines.map(({ message }) => message))).toEqual(new Set(["a reader of events threw"]));
+    },
+  );
 });
 
 test.each(Object.entries(thrownThings))(
-  "a codec that throws %s fails the run with it, and nothing of the step is saved",
+  "a codec that throws %s fails the run with that error, and nothing of the step is saved",
   async (_name, make) => {
     const store = memoryStore();
     const thrown = make();
@@ -331,7 +338,7 @@ test.each(Object.entries(thrownThings))(
   },
 );
 
-test("an error of the user's own that is an abort is a failure and no cancel", async () => {
+test("an AbortError thrown by user code is a failure and not a cancel", async () => {
   const graph = graphOf(() => {
     throw new DOMException("stopped by hand", "AbortError");
   });
@@ -339,7 +346,7 @@ test("an error of the user's own that is an abort is a failure and no cancel", a
   expect(error.message).toContain("stopped by hand");
 });
 
-test("the failures inside an AggregateError are kept in its record, one by one", () => {
+test("the errors inside an AggregateError are kept separately in its record", () => {
   const both = new AggregateError([Object.assign(new Error("one"), { code: "E1" }), "two"], "both");
   const again = fromErrorRecord(JSON.parse(JSON.stringify(toErrorRecord(both))));
   expect(again).toBeInstanceOf(AggregateError);

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { assign, cancel, createMachine, fromPromise, raise, setup } from "xstate";
 import {
   type Control,
-  durable,
+  durableMachine,
   fork,
+  getHistory,
   getState,
-  history,
   type MemoryStore,
   memoryStore,
   plainCodec,
@@ -28,7 +28,7 @@ interface Ticks {
 
 /** Three timers that events arm, each for its own time, and take back. What fires is noted. */
 const clocks = ["a", "b", "c"] as const;
-const bench = durable(
+const bench = durableMachine(
   setup({
     types: { context: {} as Ticks, events: {} as { type: string; ms?: number } },
     delays: { given: ({ event }) => event.ms ?? 0 },
@@ -47,7 +47,7 @@ const bench = durable(
 );
 
 /** A machine that does nothing but wait: a run of it stays at work until its time. */
-const nap = durable(
+const nap = durableMachine(
   createMachine({
     id: "nap",
     initial: "asleep",
@@ -69,8 +69,8 @@ async function pendingAt(store: Store, branch: string): Promise<readonly (readon
   return rows.toSorted((one, other) => one[2] - other[2] || (one[0] < other[0] ? -1 : 1));
 }
 
-describe("a timer", () => {
-  test("E39 takes its time from the clock of the world: weeks pass without waiting, and every time that is saved is of that clock", async () => {
+describe("timers", () => {
+  test("a timer uses the clock of the world: weeks pass without waiting, and every saved time is from that clock [E39]", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
@@ -83,7 +83,7 @@ describe("a timer", () => {
     expect((await store.runs())[0]).toMatchObject({ status: "done", endedAt: start + 30 * day });
   });
 
-  test("E39 is a row with a due time and a generation, which counts up when the id is armed again", async () => {
+  test("a timer is a row with a due time and a generation, which increases when its id is armed again [E39]", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
@@ -112,7 +112,7 @@ describe("a timer", () => {
     expect(await store.timers({ dueBy: start + 110 })).toHaveLength(1);
   });
 
-  test("arming one writes one row, however many wait, and going on writes none", async () => {
+  test("arming a timer writes one row, however many timers are pending, and a resume writes none", async () => {
     const world = virtualWorld(start);
     const inner = memoryStore();
     const changes: number[] = [];
@@ -133,7 +133,7 @@ describe("a timer", () => {
     expect(sum()).toBe(0);
   });
 
-  test("E39 a process that was down past it fires it once on return, in the order of their times, then of arming", async () => {
+  test("timers that became due while their process was down fire once on return, ordered by due time and then by arming [E39]", async () => {
     const store = memoryStore();
     const world = virtualWorld(start);
     const first = store.peer();
@@ -155,7 +155,7 @@ describe("a timer", () => {
     }
   });
 
-  test("E39 a process that dies while it waits leaves the row, and another fires it when its time has come", async () => {
+  test("a process that crashes while waiting leaves the timer row, and another process fires the timer when due [E39]", async () => {
     const store = memoryStore();
     const dying = store.peer();
     const lost = virtualWorld(start);
@@ -177,7 +177,7 @@ describe("a timer", () => {
     expect(await statesOf(store)).toEqual([" → asleep", "asleep → __end__"]);
   });
 
-  test("E39 what is delivered for a timer that was cancelled or armed again is ignored", async () => {
+  test("the delivery of a cancelled or rearmed timer is ignored [E39]", async () => {
     const store = memoryStore();
     const world = virtualWorld(start);
     await run(bench, { store, thread: "t", world }).result;
@@ -200,7 +200,7 @@ describe("a timer", () => {
     expect((await resume(bench, { store, thread: "t", world }).result).state.context).toEqual({ ticks: ["a"] });
   });
 
-  test("E39 also in one process, whose platform calls timers that were cancelled, and calls them too early", async () => {
+  test("cancelled timers and early platform callbacks are ignored within one process [E39]", async () => {
     const world = virtualWorld(start);
     const calls: (() => void)[] = [];
     const careless: VirtualWorld = Object.assign(Object.create(world) as VirtualWorld, {
@@ -233,7 +233,7 @@ describe("a timer", () => {
       },
     });
     const store = memoryStore();
-    const handle = run(durable(machine, { version: 1 }), { store, thread: "t", world: careless });
+    const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world: careless });
     for (let ms = 0; ms <= 240; ms += 5) {
       for (const call of [...calls]) call();
       await world.settle();
@@ -247,7 +247,7 @@ describe("a timer", () => {
     expect(at.toReversed()).toEqual([0, 10, 30, 50, 130, 230]);
   });
 
-  test("a delay that is no time is refused, a fraction of a millisecond is no earlier than it says", async () => {
+  test("an invalid delay is refused, and a fractional delay does not fire early", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
@@ -263,8 +263,8 @@ describe("a timer", () => {
   });
 });
 
-describe("timers and what becomes of their run", () => {
-  test("a run that was cancelled or has failed leaves no row; who goes on sets them again, with the time that they had", async () => {
+describe("timers and the status of their run", () => {
+  test("a cancelled or failed run leaves no timer row, and its resume arms the timers again with their due times", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     const never = new Promise<never>(() => undefined);
@@ -278,7 +278,7 @@ describe("timers and what becomes of their run", () => {
       initial: "on",
       states: { on: { invoke: { src: "work" }, after: { [day]: "off" } }, off: { type: "final" } },
     });
-    const graph = durable(machine, { version: 1, effects: { work: "idempotent" } });
+    const graph = durableMachine(machine, { version: 1, effects: { work: "idempotent" } });
     const row = [["xstate.after.86400000.busy.on", 0, start + day]];
     const first = run(graph, { store, thread: "t", world });
     await world.settle();
@@ -304,7 +304,7 @@ describe("timers and what becomes of their run", () => {
     expect(await store.timers()).toEqual([]);
   });
 
-  test("a run that was drained holds nothing in memory and keeps its row; a resume after its time fires it", async () => {
+  test("a drained run holds no timer in memory and keeps its row, and a resume after the due time fires the timer", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
@@ -320,7 +320,7 @@ describe("timers and what becomes of their run", () => {
     expect(await store.timers()).toEqual([]);
   });
 
-  test("a fork takes along what is pending where it starts, when it is run; until then nothing of it fires", async () => {
+  test("a fork inherits the timers pending at its checkpoint when it is run, and none fires before", async () => {
     const world = virtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
@@ -355,7 +355,7 @@ describe("timers and what becomes of their run", () => {
     expect(await store.timers()).toEqual([]);
   });
 
-  test("timers of child machines have rows of their own, which go with the child", async () => {
+  test("timers of a child machine have their own rows, which are removed with the child", async () => {
     const child = setup({}).createMachine({
       id: "child",
       initial: "on",
@@ -369,7 +369,7 @@ describe("timers and what becomes of their run", () => {
         rest: { on: { GO: "on" } },
       },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     const world = virtualWorld(start);
     const store = memoryStore();
     await run(graph, { store, thread: "t", world }).result;
@@ -382,8 +382,8 @@ describe("timers and what becomes of their run", () => {
   });
 });
 
-describe("a clock that was moved", () => {
-  test("F7 backwards and forwards: a timer comes late and once, and checkpoints keep the order in which they were made", async () => {
+describe("timers after a clock jump", () => {
+  test("a timer fires late and once after clock jumps in both directions, and checkpoints keep their creation order [F7]", async () => {
     const world = virtualWorld(start);
     let offset = 0;
     const moved = { ...world, clock: { now: () => world.clock.now() + offset, monotonic: world.clock.monotonic } };
@@ -423,7 +423,7 @@ const deed = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: "fork" as const }) },
 );
 
-test("E39 whatever happens, the rows are what is pending, and what is armed fires once, in its order", async () => {
+test("under random operations the timer rows equal the pending timers, and each armed timer fires once in order [E39]", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(deed, { maxLength: 25 }), async (deeds) => {
       const world = virtualWorld(start);
@@ -491,7 +491,7 @@ test("E39 whatever happens, the rows are what is pending, and what is armed fire
 
 async function statesOf(store: Store): Promise<readonly string[]> {
   const states: string[] = [];
-  for await (const { nodes, next } of history(nap, { store, thread: "t" }))
+  for await (const { nodes, next } of getHistory(nap, { store, thread: "t" }))
     states.unshift(`${nodes.join()} → ${next.join()}`);
   return states;
 }

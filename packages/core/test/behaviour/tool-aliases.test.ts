@@ -33,7 +33,7 @@ function weather(seen: string[] = []) {
 
 const plain = defineTool({ name: "plain", description: "Plain.", input: z.object({}), run: () => "plain" });
 
-test("S1.36, S1.37, S0.9, S2.9 an alias is on the wire of its provider only; the tool, events, the transcript and checkpoints have the canonical name", async () => {
+test("a tool alias is sent to its provider only; the tool, events, transcript and checkpoints have the canonical name [S1.36, S1.37, S0.9, S2.9]", async () => {
   const seen: string[] = [];
   const registry = toolRegistry([weather(seen), plain]).alias("acme", "get_weather", "GetWeather");
   const store = memoryStore();
@@ -70,7 +70,7 @@ test("S1.36, S1.37, S0.9, S2.9 an alias is on the wire of its provider only; the
   for (const wire of other.wires) expect(wire).not.toContain("GetWeather");
 });
 
-test("T53 a history that goes to another provider goes under the names of that one", async () => {
+test("a history sent to another provider uses the tool aliases of that provider [T53]", async () => {
   const registry = toolRegistry([weather()])
     .alias("acme", "get_weather", "GetWeather")
     .alias("zeta", "get_weather", "weather-tool");
@@ -85,7 +85,7 @@ test("T53 a history that goes to another provider goes under the names of that o
   expect(later.wires[0]?.match(/weather-tool/g)).toHaveLength(3);
 });
 
-test("a model that uses the canonical name, or one that nothing has, is understood all the same", async () => {
+test("a tool call by canonical name is accepted from a model with aliases, and a call by an unknown name is answered", async () => {
   const registry = toolRegistry([weather()]).alias("acme", "get_weather", "GetWeather");
   const done = await talk({
     tools: registry,
@@ -98,7 +98,7 @@ test("a model that uses the canonical name, or one that nothing has, is understo
   ]);
 });
 
-test("S1.9 results become the same canonical messages, whatever provider asked for them", async () => {
+test("tool results become the same canonical messages for every provider [S1.9]", async () => {
   const registry = toolRegistry([weather(), plain]).alias("acme", "get_weather", "GetWeather");
   const stories = [
     ["acme/large", "GetWeather"],
@@ -120,7 +120,7 @@ test("S1.9 results become the same canonical messages, whatever provider asked f
   for (const other of answers) expect(other).toEqual(first);
 });
 
-test("a tool that a provider knows already has its alias too, and is hidden with the tool that answers it", async () => {
+test("a tool that replaces a provider tool has its alias, and a hidden tool hides its provider tool", async () => {
   const registry = toolRegistry([weather(), plain]).alias("acme", "get_weather", "GetWeather");
   const own = { name: "get_weather", id: "acme.weather", args: {} };
   const requests: ModelRequest[] = [];

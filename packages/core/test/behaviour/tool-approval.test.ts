@@ -62,7 +62,7 @@ function waiting(result: ChatResult): Extract<ChatResult, { status: "waiting" }>
   return result.interrupts;
 }
 
-test("a call that needs a yes waits; the question shows the call, and yes runs it once", async () => {
+test("a tool call that needs approval waits, its interrupt shows the call, and an approval runs the call once", async () => {
   const { tools, ran } = shop();
   const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 }, "c1")], ["ok"]] });
   const [question] = waiting(await loop.start().result);
@@ -79,7 +79,7 @@ test("a call that needs a yes waits; the question shows the call, and yes runs i
   expect([end.status, ran, answersIn(end).map(textIn)]).toEqual(["done", ["pay 5"], ["paid 5"]]);
 });
 
-test("a no with a reason is an answer that the model reads, and the tool is not run", async () => {
+test("a rejection with a reason is an answer that the model reads, and the tool does not run", async () => {
   const { tools, ran } = shop();
   for (const [answer, text] of [
     [false, "A person refused this call."],
@@ -98,7 +98,7 @@ test("a no with a reason is an answer that the model reads, and the tool is not 
   expect(ran).toEqual([]);
 });
 
-test("a yes with other arguments runs with them once they are parsed; unfit ones are refused at who gave them", async () => {
+test("an approval with other arguments runs the tool with the parsed arguments, and invalid arguments are refused to the caller", async () => {
   const { tools, ran } = shop();
   const turns = [[call("pay", { cents: 500 }, "c1")], ["ok"]] as const;
   const edited = toolLoop({ tools, middleware: [ask], turns });
@@ -115,7 +115,7 @@ test("a yes with other arguments runs with them once they are parsed; unfit ones
   expect(ran).toEqual(["pay 5"]);
 });
 
-test("an answer that is neither yes nor no is refused, and the question stays open", async () => {
+test("an answer that is neither approval nor rejection is refused and the interrupt stays open", async () => {
   const { tools, ran } = shop();
   const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   await loop.start().result;
@@ -138,7 +138,7 @@ test("an answer that is neither yes nor no is refused, and the question stays op
   expect((await loop.again({ approve: true }).result).status).toBe("done");
 });
 
-test("an interrupt of the same name that the graph declares for a node of its own does not change what approves a call", async () => {
+test("an interrupt named approve that the graph declares for its own node does not change tool approval", async () => {
   const { tools, ran } = shop();
   const store = memoryStore();
   const graph = defineGraph({ name: "g", state: Chat, interrupts: { approve: z.object({ ok: z.literal("fine") }) } })
@@ -159,7 +159,7 @@ test("an interrupt of the same name that the graph declares for a node of its ow
   expect(third.status).toBe("done");
 });
 
-describe("several calls", () => {
+describe("approval of several tool calls", () => {
   const turns = [
     [
       call("pay", { cents: 1 }, "a"),
@@ -170,7 +170,7 @@ describe("several calls", () => {
     ["ok"],
   ] as const;
 
-  test("wait together, are answered by id over several resumes, and what a sibling did is not done again", async () => {
+  test("several tool calls wait together, are answered by id over several resumes, and a completed sibling does not rerun", async () => {
     const { tools, ran } = shop();
     const loop = toolLoop({ tools, middleware: [ask], turns });
     const first = waiting(await loop.start().result);
@@ -203,14 +203,14 @@ describe("several calls", () => {
     expect(loop.requests).toHaveLength(2);
   });
 
-  test("wait also when they run one by one: those behind a waiting call are not held up", async () => {
+  test("sequential tool calls that wait for approval do not block the calls behind them", async () => {
     const { tools, ran } = shop();
     const loop = toolLoop({ tools, middleware: [ask], strategy: "sequential", turns });
     expect(waiting(await loop.start().result)).toHaveLength(3);
     expect(ran).toEqual(["look"]);
   });
 
-  test("wait under ids of their own when a model gave them one id", async () => {
+  test("tool calls with one model-given id wait under separate interrupt ids", async () => {
     const { tools, ran } = shop();
     const loop = toolLoop({
       tools,
@@ -227,7 +227,7 @@ describe("several calls", () => {
   });
 });
 
-test("two hooks that ask about one call get an answer each: the first yes is no yes to the second", async () => {
+test("two hooks that ask about one tool call need separate answers: the first approval does not count for the second", async () => {
   const { tools, ran } = shop();
   const second = defineMiddleware({
     name: "second",
@@ -242,7 +242,7 @@ test("two hooks that ask about one call get an answer each: the first yes is no 
   expect([answersIn(end).map(({ isError }) => isError), ran]).toEqual([[true], []]);
 });
 
-test("a question without a store is refused by name", async () => {
+test("an approval interrupt without a store fails with missing_store", async () => {
   const { tools } = shop();
   const loop = toolLoop({ tools, middleware: [ask], store: "none", turns: [[call("pay", { cents: 5 })], ["ok"]] });
   const error = await loop.start().result.catch((thrown: unknown) => thrown);

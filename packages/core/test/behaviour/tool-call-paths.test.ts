@@ -266,30 +266,30 @@ const simple = getSimplePaths(toolCallMachine, { toState: ({ status }) => status
 const arrowsOf = (path: readonly string[]): readonly string[] =>
   path.slice(1).map((to, index) => `${path[index]} → ${to}`);
 
-describe("a call", () => {
-  test.each(scenarios)("K3 a call that $how goes $path", async (scenario) => {
+describe("paths of a tool call", () => {
+  test.each(scenarios)("a tool call that $how takes the path $path [K3]", async (scenario) => {
     expect(await pathOf(scenario)).toBe(scenario.path);
   });
 
   const storeless = scenarios.filter(({ live }) => live === undefined);
-  test.each(storeless)("K3 a call that $how persists nothing without a store", async ({ path, ...scenario }) => {
+  test.each(storeless)("a tool call that $how persists nothing without a store [K3]", async ({ path, ...scenario }) => {
     expect(await pathOf({ ...scenario, path, options: { ...scenario.options, store: "none" } })).toBe(
       path.replace(" → persisted", ""),
     );
   });
 });
 
-describe("the paths of the machine", () => {
+describe("paths of the tool call machine", () => {
   const taken = scenarios.map(({ path }) => path.split(" → "));
 
-  test("K3 each path that comes back to no state is taken by a call, and with those that do every arrow is", () => {
+  test("tool call scenarios take every acyclic path of the machine, and every edge [K3]", () => {
     expect(simple.length).toBeGreaterThan(12);
     const known = new Set(taken.map((path) => path.join(" → ")));
     expect(simple.map((path) => path.join(" → ")).filter((path) => !known.has(path))).toEqual([]);
     expect(unreached(taken)).toEqual([]);
   });
 
-  test("K3 none of them ends elsewhere than in answered", () => {
+  test("every path of the tool call machine ends in answered [K3]", () => {
     expect(new Set(simple.map((path) => path.at(-1)))).toEqual(new Set(["answered"]));
     expect(new Set(taken.map((path) => path.at(-1)))).toEqual(new Set(["answered"]));
   });

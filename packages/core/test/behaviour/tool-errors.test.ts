@@ -40,22 +40,22 @@ async function toldApart(failures: Readonly<Record<string, readonly [error: Tool
   for (const text of texts) expect(done.wires[1]).toContain(`"text":"${text}"}],"isError":true`);
 }
 
-describe("what the model reads", () => {
-  test("S0.17 S0.18 S2.17 S2.18 what failed and what was not found are told apart and reach the model with their text", async () => {
+describe("error text for the model", () => {
+  test("failed and not_found tool errors are distinct and reach the model with their text [S0.17, S0.18, S2.17, S2.18]", async () => {
     await toldApart({
       failed: [ToolError.failed("Cannot do it"), "Cannot do it"],
       not_found: [ToolError.notFound("No such city"), "No such city"],
     });
   });
 
-  test("S0.19 S0.20 S2.19 S2.20 wrong arguments and what was cancelled are told apart and reach the model with their text", async () => {
+  test("invalid_args and cancelled tool errors are distinct and reach the model with their text [S0.19, S0.20, S2.19, S2.20]", async () => {
     await toldApart({
       invalid_args: [ToolError.invalidArgs("A city has a name"), "A city has a name"],
       cancelled: [ToolError.cancelled(), "Cancelled"],
     });
   });
 
-  test("S0.21, S2.21 an error becomes an answer under the id of its call and the run goes on", async () => {
+  test("a tool error becomes an answer under the id of its call and the run continues [S0.21, S2.21]", async () => {
     const done = await talk({
       tools: [failing("act", "failed", "broken")],
       turns: [[call("act", {}, "c7")], ["I see"]],
@@ -70,7 +70,7 @@ describe("what the model reads", () => {
     });
   });
 
-  test("S0.22, S2.22 a model recovers by other arguments, by another tool, or by an explanation", async () => {
+  test("a model recovers from a tool error by other arguments, another tool, or an explanation [S0.22, S2.22]", async () => {
     const weather = defineTool({
       name: "weather",
       description: "Weather of a city.",
@@ -94,7 +94,7 @@ describe("what the model reads", () => {
     }
   });
 
-  test("S0.23, S2.23 a text that begins with Error is no error, a throw is one", async () => {
+  test("a returned text that starts with Error is not an error, and a throw is an error [S0.23, S2.23]", async () => {
     const done = await talk({
       tools: [
         toolThat(() => "Error: the log says so", "log"),
@@ -109,7 +109,7 @@ describe("what the model reads", () => {
     ]);
   });
 
-  test("S3.9 an error given as a value reaches the model as an error with exactly its text", async () => {
+  test("an error returned as a value reaches the model as an error with exactly its text [S3.9]", async () => {
     const done = await talk({
       tools: [
         toolThat(() => ({ content: "city not found: X", isError: true }), "value"),
@@ -122,7 +122,7 @@ describe("what the model reads", () => {
       expect([isError, error?.kind, error?.message]).toEqual([true, "failed", "city not found: X"]);
   });
 
-  test("S4.23 the model gets the text of an error without its stack", async () => {
+  test("the model gets the text of an error without its stack [S4.23]", async () => {
     const done = await talk({
       tools: [toolThat(() => Promise.reject(new Error("Operation failed: disk")))],
       turns: [[call("act")], ["ok"]],
@@ -134,7 +134,7 @@ describe("what the model reads", () => {
     expect(JSON.stringify(told)).toContain("Operation failed: disk");
   });
 
-  test("an error has a text for the model and another for people", async () => {
+  test("a tool error may have separate texts for the model and for people", async () => {
     const error = new ToolError("failed", "inner", {
       modelMessage: "Try later.",
       userMessage: "The bank is closed.",
@@ -147,7 +147,7 @@ describe("what the model reads", () => {
   });
 });
 
-describe("what a tool may throw", () => {
+describe("values thrown by a tool", () => {
   const circular: Record<string, unknown> = {};
   circular["self"] = circular;
   const thrown: readonly [string, unknown][] = [
@@ -164,7 +164,7 @@ describe("what a tool may throw", () => {
     ["a function", () => undefined],
   ];
 
-  test("S3.51 a throw, a rejection and a thrown non-Error are answers, and the run goes on", async () => {
+  test("a throw, a rejection and a thrown non-Error become answers and the run continues [S3.51]", async () => {
     for (const [what, value] of thrown) {
       for (const raise of [
         () => {
@@ -180,7 +180,7 @@ describe("what a tool may throw", () => {
     }
   });
 
-  test("a failure of a graph that a tool runs inside is the tool's failure, not the run's", async () => {
+  test("a failure of a graph run inside a tool is a tool failure and does not fail the outer run", async () => {
     const inner = toolLoop({
       tools: [toolThat(() => "x")],
       turns: [
@@ -196,7 +196,7 @@ describe("what a tool may throw", () => {
   });
 });
 
-describe("calls that are never run", () => {
+describe("refused tool calls", () => {
   const input = z.object({ cents: z.int(), note: z.string().optional() });
 
   function counted(): { readonly tool: DeskTool; readonly ran: unknown[] } {
@@ -205,7 +205,7 @@ describe("calls that are never run", () => {
     return { tool, ran };
   }
 
-  test("S0.24, S2.24 a missing argument is named and nothing happens", async () => {
+  test("a tool call with a missing argument is answered with its name and does not run [S0.24, S2.24]", async () => {
     const { tool, ran } = counted();
     const done = await talk({ tools: [tool], turns: [[call("pay", { note: "x" })], ["ok"]] });
     expect(ran).toEqual([]);
@@ -213,7 +213,7 @@ describe("calls that are never run", () => {
     expect(textIn(answersIn(done)[0])).toContain("cents");
   });
 
-  test("S1.5 invalid arguments are found before the tool is called", async () => {
+  test("invalid arguments are refused before the tool is called [S1.5]", async () => {
     const { tool, ran } = counted();
     const wrong = [{}, { cents: "5" }, { cents: 1.5 }, { cents: 1, extra: true }, [1], "text", 7, null];
     const done = await talk({
@@ -226,7 +226,7 @@ describe("calls that are never run", () => {
     expect(eventsOf(done, "tool.started")).toEqual([]);
   });
 
-  test("S1.58, T19 the model is told which field and which type, and what it sent is not quoted", async () => {
+  test("the answer to invalid arguments names field and type and does not quote the value [S1.58, T19]", async () => {
     const { tool } = counted();
     const done = await talk({
       tools: [tool],
@@ -241,7 +241,7 @@ describe("calls that are never run", () => {
     expect(JSON.stringify(done.world.lines)).not.toContain("SENTINEL");
   });
 
-  test("S0.28, S2.28 the weather tool: schema, text, and its own message when the city is missing", async () => {
+  test("the weather tool has its schema, its text, and its own message for a missing city [S0.28, S2.28]", async () => {
     let ran = 0;
     const weather = defineTool({
       name: "get_weather",
@@ -277,7 +277,7 @@ describe("calls that are never run", () => {
     expect(ran).toBe(1);
   });
 
-  test("S1.60 an unknown tool is answered, never run, and the names that exist are told", async () => {
+  test("a call of an unknown tool is answered with the existing names and does not run [S1.60]", async () => {
     const { tool, ran } = counted();
     const done = await talk({
       tools: [tool],
@@ -307,7 +307,7 @@ describe("calls that are never run", () => {
     ).toEqual(["a", "c", "d"]);
   });
 
-  test("S1.61, T11, T12 malformed JSON never becomes {}, and an empty text is {} only where there is nothing to give", async () => {
+  test("malformed JSON arguments never become {}, and empty arguments become {} only for a tool without required arguments [S1.61, T11, T12]", async () => {
     const ran: string[] = [];
     const bare = defineTool({
       name: "bare",
@@ -346,7 +346,7 @@ describe("calls that are never run", () => {
     expect(ran).toEqual(["bare"]);
   });
 
-  test("T13 calls of a message that was cut off at the length limit are answered, and none is run", async () => {
+  test("tool calls of a message truncated at the length limit are answered and do not run [T13]", async () => {
     const { tool, ran } = counted();
     const done = await talk({
       tools: [tool],
@@ -362,7 +362,7 @@ describe("calls that are never run", () => {
     expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["cut_off", "cut_off"]);
   });
 
-  test("arguments named __proto__ and constructor are refused, and change no prototype", async () => {
+  test("arguments named __proto__ and constructor are refused and change no prototype", async () => {
     const { tool, ran } = counted();
     const loose: unknown[] = [];
     const open = defineTool({
@@ -393,7 +393,7 @@ describe("calls that are never run", () => {
     for (const args of loose) expect((args as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
-  test("with onInvalidCall fail, a bad call fails the run by a typed error after its siblings have finished", async () => {
+  test("onInvalidCall fail makes an invalid call fail the run with a typed error after its siblings complete", async () => {
     const world = virtualWorld();
     let finished = false;
     const slow = toolThat(
@@ -420,8 +420,8 @@ describe("calls that are never run", () => {
   });
 });
 
-describe("what a tool may return", () => {
-  test("what is not data is an answer that says so, and the run goes on", async () => {
+describe("values returned by a tool", () => {
+  test("a tool result that is not data is answered with an error that says so, and the run continues", async () => {
     class Client {
       readonly key = "SENTINEL";
     }
@@ -450,7 +450,7 @@ describe("what a tool may return", () => {
     }
   });
 
-  test("plain data becomes JSON that the model reads and a value that programs read", async () => {
+  test("plain data returned by a tool becomes JSON for the model and a value for programs", async () => {
     const done = await talk({
       tools: [toolThat(() => ({ at: new Date(0), list: [1, null], gone: undefined }))],
       turns: [[call("act")], ["ok"]],
@@ -461,7 +461,7 @@ describe("what a tool may return", () => {
     expect(resultsOf(done)[0]?.value).toEqual({ at: new Date(0), list: [1, null], gone: undefined });
   });
 
-  test("a tool that keeps what it returned may go on changing it", async () => {
+  test("a tool may keep mutating the object that it returned", async () => {
     const cache = { hits: 0, log: ["start"] };
     const tool = toolThat(() => {
       cache.hits += 1;
@@ -476,7 +476,7 @@ describe("what a tool may return", () => {
     expect(resultsOf(done)[0]?.value).toEqual({ hits: 1, log: ["start", "hit 1"] });
   });
 
-  test("S1.20 a value that the output schema refuses is an invalid_output error", async () => {
+  test("a value that the output schema refuses is an invalid_output error [S1.20]", async () => {
     const typed = (name: string, value: unknown): Tool =>
       defineTool({
         name,
@@ -501,7 +501,7 @@ describe("what a tool may return", () => {
     expect(textIn(answersIn(done)[2])).not.toContain("SENTINEL");
   });
 
-  test("a large result arrives whole where its limits let it", async () => {
+  test("a large tool result within its limits reaches the model complete", async () => {
     const big = "x".repeat(1_000_000);
     const limits = { artifactBytes: 1_000_000, resultBytes: 1_000_000 };
     const done = await talk({ tools: [toolThat(() => big)], limits, turns: [[call("act")], ["ok"]] });

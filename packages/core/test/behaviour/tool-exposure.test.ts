@@ -44,7 +44,7 @@ function shownIn(loop: Pick<Loop, "requests">): readonly (readonly string[])[] {
   return loop.requests.map(({ tools }) => tools.map(({ name }) => name));
 }
 
-test("S1.13 the tools that a model is shown differ from turn to turn of one run", async () => {
+test("the tools advertised to a model may differ between the turns of one run [S1.13]", async () => {
   const ran: string[] = [];
   const done = await talk({
     tools: [counted("search", ran), counted("order", ran)],
@@ -55,7 +55,7 @@ test("S1.13 the tools that a model is shown differ from turn to turn of one run"
   expect(ran).toEqual(["search", "order"]);
 });
 
-test("S1.6, S1.63 a call is checked against the tools of its turn: one that was not shown is not run, an event says so, and the model may mend it", async () => {
+test("a call is checked against the tools advertised in its turn: a call of another tool is rejected with an event and may be repaired [S1.6, S1.63]", async () => {
   const ran: string[] = [];
   const done = await talk({
     tools: [counted("search", ran), counted("order", ran)],
@@ -82,7 +82,7 @@ test("S1.6, S1.63 a call is checked against the tools of its turn: one that was 
   expect(answersIn(done).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d"]);
 });
 
-test("S1.64 whether a call of what was not shown is mended or fails the run is a policy, by reason", async () => {
+test("a policy by reason decides whether a call of an unadvertised tool is repaired or fails the run [S1.64]", async () => {
   const policies: readonly (readonly [InvalidCallPolicy, boolean])[] = [
     ["repair", false],
     [{}, false],
@@ -103,14 +103,14 @@ test("S1.64 whether a call of what was not shown is mended or fails the run is a
   }
 });
 
-describe("calls that cannot be run", () => {
+describe("invalid tool calls", () => {
   const cases = {
     unknown: call("nothing"),
     invalid_args: call("search", { no: 1 }),
     not_advertised: call("order"),
   } as const;
 
-  test("D21 are repaired by default, each told, and counted by the limit of the run; where the policy names their reason they fail it", async () => {
+  test("invalid tool calls are repaired by default with an event, count toward the limit of the run, and fail a run whose policy says so [D21]", async () => {
     for (const [reason, made] of Object.entries(cases)) {
       const ran: string[] = [];
       const options = (onInvalidCall?: LoopOptions["onInvalidCall"]): LoopOptions => ({
@@ -133,7 +133,7 @@ describe("calls that cannot be run", () => {
     }
   });
 
-  test("S1.59 where the policy forbids repair the run fails by a typed error, and the call is still answered in the stored transcript", async () => {
+  test("a policy that forbids repair fails the run with a typed error, and the call is still answered in the stored transcript [S1.59]", async () => {
     for (const [reason, made] of Object.entries({ ...cases, malformed: rawCall("search", '{"a":') })) {
       const store = memoryStore();
       const ran: string[] = [];
@@ -149,7 +149,7 @@ describe("calls that cannot be run", () => {
         reason,
         ["tool_failed", "tool"],
       ]);
-      expect((await store.runs({ thread: "t" })).map(({ status, error: why }) => [status, why?.code])).toEqual([
+      expect((await store.runs({ thread: "t" })).map(({ status, error }) => [status, error?.code])).toEqual([
         ["failed", "tool_failed"],
       ]);
       const done = await loop.again().result;
@@ -162,8 +162,8 @@ describe("calls that cannot be run", () => {
   });
 });
 
-describe("what was shown is known when the calls are answered", () => {
-  test("T51 a tool that was removed or replaced while its call waits is still the one that was shown, and a new one is not", async () => {
+describe("advertised tools of a message", () => {
+  test("a tool removed or replaced while its call waits is still the advertised tool, and a newly added tool is not advertised [T51]", async () => {
     const log: string[] = [];
     const tool = (name: string, mark: string) =>
       defineTool({ name, description: "Does it.", input: z.object({}), run: () => void log.push(`${name} ${mark}`) });
@@ -197,7 +197,7 @@ describe("what was shown is known when the calls are answered", () => {
     ]);
   });
 
-  test("a tool that was replaced after its graph was defined is the one that a person lets through, and that runs then", async () => {
+  test("a tool replaced after the definition of its graph is the tool that is approved and run", async () => {
     const tool = (mark: string) =>
       defineTool({ name: "act", description: `Acts, ${mark}.`, input: z.object({}), effect: "pure", run: () => mark });
     const registry = toolRegistry([tool("old")]);
@@ -213,7 +213,7 @@ describe("what was shown is known when the calls are answered", () => {
     expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["new"]]);
   });
 
-  test("T51 after a crash too: the message says what was shown, and no request does", async () => {
+  test("advertised tools are stored with the message and known after a crash, and appear in no request [T51]", async () => {
     const ran: string[] = [];
     const tools = [counted("search", ran), counted("order", ran)];
     const store = memoryStore();
@@ -248,7 +248,7 @@ describe("what was shown is known when the calls are answered", () => {
     for (const wire of [...stopped.wires, ...later.wires]) expect(wire).not.toContain('"offered"');
   });
 
-  test("a request that names no tools says nothing of them; one whose tools were all hidden does", async () => {
+  test("a request without a tool list allows every registered tool, and a request with all tools hidden allows none", async () => {
     const ran: string[] = [];
     const registry = toolRegistry([counted("search", ran)]);
     const silent = { ...registry, forModel: () => [] };
@@ -260,13 +260,13 @@ describe("what was shown is known when the calls are answered", () => {
     expect(textIn(answersIn(hidden)[0])).toContain("There are no tools.");
   });
 
-  test("nothing is kept with a message whose model was shown all tools", async () => {
+  test("a message whose model was shown all tools stores no advertised tools", async () => {
     const done = await talk({ tools: [counted("search", [])], turns: [[call("search")], ["ok"]] });
     expect(JSON.stringify(done.result.state.messages)).not.toContain("offered");
   });
 });
 
-test("S4.25 another set of tools counts from the next request on, and calls that are at work finish", async () => {
+test("a changed tool set applies from the next request, and active tool calls complete [S4.25]", async () => {
   const working = gate();
   const slow = defineTool({
     name: "slow",
@@ -293,7 +293,7 @@ test("S4.25 another set of tools counts from the next request on, and calls that
 });
 
 describe("selectTools", () => {
-  test("none shows what another has hidden, and nothing leaves the tools as they are", async () => {
+  test("selectTools cannot show a tool that other middleware has hidden, and returning undefined changes nothing", async () => {
     const done = await talk({
       tools: [counted("a", []), counted("b", []), counted("c", [])],
       policies: [
@@ -306,7 +306,7 @@ describe("selectTools", () => {
     expect(shownIn(done)).toEqual([["a", "b"]]);
   });
 
-  test("D10 a name that no tool has fails the call by name, with the names that there are, and a throw names the middleware", async () => {
+  test("selectTools with an unknown name fails with the known names, and a throw names the middleware [D10]", async () => {
     const wrong: readonly (readonly [Middleware["selectTools"], string])[] = [
       [() => ["a", "nothing"], '["a","b"]'],
       [() => "a" as never, "a list of names"],
@@ -334,7 +334,7 @@ describe("selectTools", () => {
   });
 });
 
-test("S1.8 every call leaves its record: one start where it was begun, and one end, also where it was refused", async () => {
+test("every tool call has one end event, and one start event when started, also when refused [S1.8]", async () => {
   const fails = defineTool({
     name: "fails",
     description: "Fails.",
@@ -372,7 +372,7 @@ test("S1.8 every call leaves its record: one start where it was begun, and one e
   ]);
 });
 
-test("T10 denied, unknown, unfit, hidden and skipped calls have their one end event, and pass the after hooks like others", async () => {
+test("denied, unknown, invalid, hidden and skipped tool calls have one end event and pass the after hooks [T10]", async () => {
   const seen: string[] = [];
   const begun = gate();
   const go = gate();

@@ -57,8 +57,8 @@ const fatal: Readonly<Record<string, () => DeskTool>> = {
     toolThat(() => ({ content: "the account is closed", isError: true }), "fail"),
 };
 
-describe("three classes of failure", () => {
-  test("S1.11 D7 retry is for the machine, repair for the model and the person, fail for the run", async () => {
+describe("dispositions of a tool failure", () => {
+  test("disposition retry is handled by the engine, repair by the model, and fail ends the run [S1.11, D7]", async () => {
     const world = virtualWorld();
     let tries = 0;
     const tools = [
@@ -99,10 +99,10 @@ describe("three classes of failure", () => {
   });
 });
 
-describe("a failure that policy does not leave to the model", () => {
+describe("tool failure that fails the run", () => {
   const bad = [call("nobody", {}, "c1"), call("act", { extra: 1 }, "c1")];
 
-  test("S1.59 fails the run by a typed error, and the call is answered in the stored transcript", async () => {
+  test("an invalid tool call under onInvalidCall fail fails the run with a typed error and is answered in the stored transcript [S1.59]", async () => {
     for (const wrong of bad) {
       const store = memoryStore();
       let ran = 0;
@@ -129,7 +129,7 @@ describe("a failure that policy does not leave to the model", () => {
     }
   });
 
-  test("S1.59 D7 the transcript holds the answer of a tool that has failed the run, and a resume lets the model read it", async () => {
+  test("the transcript holds the answer of a tool that failed the run, and a resume lets the model read it [S1.59, D7]", async () => {
     for (const make of Object.values(fatal)) {
       const store = memoryStore();
       const loop = toolLoop({ tools: [make()], store, turns: [[call("act", {}, "c1")], ["sorry"]] });
@@ -142,7 +142,7 @@ describe("a failure that policy does not leave to the model", () => {
     }
   });
 
-  test("also where nothing comes after the tools: the run has failed until somebody resumes it", async () => {
+  test("a tool failure that fails the run in the last node leaves the run failed until a resume", async () => {
     const Chat = defineState({ messages: messages() });
     const graph = defineGraph({ name: "last", state: Chat })
       .nodes({ tools: toolNode({ tools: [toolThat(() => Promise.reject(new Error("no")), "fail")] }) })
@@ -175,7 +175,7 @@ describe("a failure that policy does not leave to the model", () => {
     expect((await resume(graph, { store, thread: "t" }).result).status).toBe("done");
   });
 
-  test("in an inner graph it fails the run too, and the resume goes on inside, behind the answer", async () => {
+  test("a tool failure in an inner graph fails the run, and the resume continues inside after the answer", async () => {
     const Chat = defineState({ messages: messages() });
     let asked = 0;
     const inner = defineGraph({ name: "inner", state: Chat })
@@ -200,7 +200,7 @@ describe("a failure that policy does not leave to the model", () => {
     expect(asked).toBe(1);
   });
 
-  test("without a store the error is the same, and told once", async () => {
+  test("a tool failure that fails a run without a store gives the same error, reported once", async () => {
     const loop = toolLoop({
       tools: [toolThat(() => Promise.reject(new Error("no")), "fail")],
       store: "none",
@@ -211,7 +211,7 @@ describe("a failure that policy does not leave to the model", () => {
   });
 });
 
-test("onError with a message: the model reads it in place of every failure, and people and the log the true one", async () => {
+test("onError with a message replaces the text of every tool failure for the model, and the log has the original", async () => {
   const tools = [
     toolThat(
       () => Promise.reject(new Error("disk /dev/sda1 is full")),
@@ -241,7 +241,7 @@ test("onError with a message: the model reads it in place of every failure, and 
   expect(() => toolThat(() => "x", "throw" as never)).toThrow(/invalid_tool.*onError/s);
 });
 
-test("S4.19 S4.20 S4.21 S4.22 an error is caught, becomes an error result, is sent, and the model tries again or gives up with text", async () => {
+test("a tool error is caught, becomes an error result and is sent, and the model retries or gives up with text [S4.19, S4.20, S4.21, S4.22]", async () => {
   let tries = 0;
   const act = toolThat(() => {
     if (++tries === 1) throw new Error("Operation failed: no route");

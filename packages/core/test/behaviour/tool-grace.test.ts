@@ -64,8 +64,8 @@ const endings: Readonly<Record<string, { readonly does: Ending; readonly text: s
   "returns what it has": { does: () => "rows 1 to 7", text: "rows 1 to 7" },
 };
 
-describe("a tool that still answers after its signal has fired", () => {
-  test("S3.19 D31 on a cancel its own words are the answer, the kind and the flag are ours, and the run ends", async () => {
+describe("tool that answers after its signal has fired", () => {
+  test("a cancelled tool that still answers keeps its text with the kind and flag of a cancel, and the run ends [S3.19, D31]", async () => {
     for (const [how, { does, text }] of Object.entries(endings)) {
       const { world, loop } = slow(async (runtime, at) => {
         await failsAfter(at, 1_000, "time").catch(String);
@@ -85,7 +85,7 @@ describe("a tool that still answers after its signal has fired", () => {
     }
   });
 
-  test("S3.19 D31 on a timeout its own words are the answer, the kind and the flag are ours, and the model reads it", async () => {
+  test("a timed-out tool that still answers keeps its text with the kind and flag of a timeout, and the model reads it [S3.19, D31]", async () => {
     for (const [how, { does, text }] of Object.entries(endings)) {
       const { world, loop } = slow(
         async (runtime, at) => {
@@ -108,7 +108,7 @@ describe("a tool that still answers after its signal has fired", () => {
     ["the reason of its signal", ({ signal }: ToolRuntime) => signal.reason],
     ["an AbortError of its client", () => new DOMException("This operation was aborted", "AbortError")],
     ["that it was cancelled", () => ToolError.cancelled()],
-  ])("one that only throws %s has said nothing: the answer is ours", async (_what, thrown) => {
+  ])("a tool that throws %s after its signal gets the standard answer", async (_what, thrown) => {
     const timed = slow((runtime) => Promise.reject(thrown(runtime)), { timeoutMs: 100 });
     const first = timed.loop.start().result;
     await timed.world.advance(200);
@@ -121,8 +121,8 @@ describe("a tool that still answers after its signal has fired", () => {
   });
 });
 
-describe("a tool that never settles", () => {
-  test("T34 holds the run no longer than its grace; its late answer is dropped and reported, and nothing of it is kept", async () => {
+describe("tool that never settles", () => {
+  test("a tool that never settles holds the run for its grace at most, and its late answer is dropped and reported [T34]", async () => {
     for (const [graceMs, waits] of [
       [undefined, 5_000],
       [200, 200],
@@ -155,7 +155,7 @@ describe("a tool that never settles", () => {
     }
   });
 
-  test("S3.16 S3.17 S3.18 its signal fires when the run is cancelled, when the signal given to the run fires, and when its time is over", async () => {
+  test("the signal of a tool fires on a cancel, on the signal given to the run, and on a timeout [S3.16, S3.17, S3.18]", async () => {
     const fired: string[] = [];
     const ending =
       (name: string): Ending =>
@@ -182,7 +182,7 @@ describe("a tool that never settles", () => {
     expect(fired).toEqual(["cancel", "quit", "timeout"]);
   });
 
-  test("T34 the next attempt begins when the one before has settled, or its grace is over, and never earlier", async () => {
+  test("the next attempt of a tool starts when the previous attempt has settled or its grace has ended, and not earlier [T34]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const act = defineTool({
@@ -208,7 +208,7 @@ describe("a tool that never settles", () => {
     expect(log).toEqual(["1 begins at 0", "2 begins at 400", "3 begins at 1500"]);
   });
 
-  test("a value that comes in the grace of a timeout is the answer, and is not tried again", async () => {
+  test("a value returned in the grace of a timeout is the answer and is not retried", async () => {
     let attempts = 0;
     const world = virtualWorld();
     const act = defineTool({
@@ -231,7 +231,7 @@ describe("a tool that never settles", () => {
     expect(resultsOf(loop)[0]).toMatchObject({ isError: true, details: { receipt: 7 }, error: { kind: "timeout" } });
   });
 
-  test("what it says after its signal has fired is told to nobody", async () => {
+  test("updates, progress and events of a tool after its signal are not emitted", async () => {
     const { world, loop } = slow(
       (runtime) => {
         runtime.update?.({ content: "late" });
@@ -248,8 +248,8 @@ describe("a tool that never settles", () => {
   });
 });
 
-describe("what stops a run is never turned into text for a model while it lives", () => {
-  test("T32 a tool and a hook that catch everything do not keep a cancelled run from ending", async () => {
+describe("run-ending failures and tool answers", () => {
+  test("a tool and a hook that catch every error do not prevent the end of a cancelled run [T32]", async () => {
     const world = virtualWorld();
     const catching = defineTool({
       name: "act",
@@ -285,7 +285,7 @@ describe("what stops a run is never turned into text for a model while it lives"
     expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["cancelled"]);
   });
 
-  test("T32 a question to a person and a missing secret stay what they are, whatever a hook around the call makes of failures", async () => {
+  test("an aroundTool hook that catches failures does not change an interrupt or a missing secret [T32]", async () => {
     const asking = defineTool({ name: "act", description: "Needs a secret.", input: z.object({}), run: () => "x" });
     const needy: DeskTool = {
       ...asking,
@@ -306,7 +306,7 @@ describe("what stops a run is never turned into text for a model while it lives"
     const failing = toolLoop({ tools: [needy], middleware: [swallowing], turns: [[call("act")], ["ok"]] });
     const failure = await failing.start().result.catch((error: unknown) => error);
     expect([isStatewrightError(failure, "missing_secret"), failing.requests.length]).toEqual([true, 1]);
-    const ask = defineMiddleware({ name: "ask", beforeTool: ({ call: asked }) => interruptFor(asked, "sure?") });
+    const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => interruptFor(call, "sure?") });
     const waiting = toolLoop({ tools: [asking], middleware: [swallowing, ask], turns: [[call("act")], ["ok"]] });
     expect([(await waiting.start().result).status, waiting.requests.length]).toEqual(["waiting", 1]);
     expect((await waiting.again({ approve: true }).result).status).toBe("done");

@@ -9,7 +9,7 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
-import { locksHeld } from "../../src/run/session/locks.ts";
+import { countHeldLocks } from "../../src/run/session/locks.ts";
 import {
   answersIn,
   call,
@@ -58,12 +58,12 @@ async function worked(options: Omit<LoopOptions, "world">, world: VirtualWorld, 
   const handle = loop.start();
   await world.advance(ms);
   const result = await handle.result;
-  expect(locksHeld(world)).toBe(0);
+  expect(countHeldLocks(world)).toBe(0);
   return { ...loop, result };
 }
 
-describe("named locks", () => {
-  test("T49 two edits of one file run one after the other, in call order; what shares no name overlaps", async () => {
+describe("tool locks", () => {
+  test("two tool calls with one lock run one after the other in call order, and calls without a common lock overlap [T49]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const done = await worked(
@@ -74,7 +74,7 @@ describe("named locks", () => {
     expect(answersIn(done).map(textIn)).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("names are taken in their order: calls that ask for them in opposite orders do not wait for each other", async () => {
+  test("locks are acquired in sorted order: calls that name them in opposite orders do not deadlock", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const turns = [edits({ a: ["x", "y", "x"], b: ["y", "x"], c: ["z", "y"], d: ["x", "z"] }), ["ok"]];
@@ -83,7 +83,7 @@ describe("named locks", () => {
     expect(log).toHaveLength(8);
   });
 
-  test("a name holds for all runs, threads and stores of the process", async () => {
+  test("a lock applies to all runs, threads and stores of the process", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const loops = ["one", "two"].map((id) =>
@@ -93,10 +93,10 @@ describe("named locks", () => {
     await world.advance(1_000);
     for (const end of ends) expect((await end).status).toBe("done");
     expect(log.map((line) => line.slice(0, 1))).toEqual(["+", "-", "+", "-"]);
-    expect(locksHeld(world)).toBe(0);
+    expect(countHeldLocks(world)).toBe(0);
   });
 
-  test("T34 a tool that outlives its time limit holds its lock until it has settled, or its grace is over", async () => {
+  test("a timed-out tool holds its lock until settled or until its grace has ended [T34]", async () => {
     for (const [graceMs, next] of [
       [1_000, "+b 50"],
       [20, "+b 25"],
@@ -118,7 +118,7 @@ describe("named locks", () => {
     }
   });
 
-  test("a lock is kept over the wait between two attempts: to others the call is one", async () => {
+  test("a lock is held during the retry delay of its tool call", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const flaky = editor(world, log, {
@@ -131,7 +131,7 @@ describe("named locks", () => {
     expect(log.map((line) => line.split(" ")[0])).toEqual(["+a", "-a", "+a", "-a", "+b", "-b", "+b", "-b"]);
   });
 
-  test("T39 no lock is held while a person is waited for", async () => {
+  test("a lock is not held while its tool call waits for approval [T39]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const store = memoryStore();
@@ -153,14 +153,14 @@ describe("named locks", () => {
     await world.advance(100);
     expect((await first.result).status).toBe("waiting");
     expect(log).toEqual(["+b 0", "-b 10"]);
-    expect(locksHeld(world)).toBe(0);
+    expect(countHeldLocks(world)).toBe(0);
     const second = loop.again({ approve: true });
     await world.advance(100);
     expect(answersIn(await second.result).map(textIn)).toEqual(["a", "b"]);
-    expect(locksHeld(world)).toBe(0);
+    expect(countHeldLocks(world)).toBe(0);
   });
 
-  test("T38 a lock is free again after a refusal, a skip, a throw and a cancel, also of a call that still waits for it", async () => {
+  test("a lock is released after a refusal, a skip, a throw and a cancel, also for a call that still waits for it [T38]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const breaking = editor(world, log, {
@@ -199,10 +199,10 @@ describe("named locks", () => {
       ["c", true],
     ]);
     expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["cancelled", "cancelled", "cancelled"]);
-    expect(locksHeld(world)).toBe(0);
+    expect(countHeldLocks(world)).toBe(0);
   });
 
-  test("a tool that cannot say what it locks is not run, and its call says so", async () => {
+  test("a tool whose lock function fails does not run, and its answer says so", async () => {
     const world = virtualWorld();
     for (const [lock, text] of [
       [
@@ -224,7 +224,7 @@ describe("named locks", () => {
     }
   });
 
-  test("arguments that a hook around the call has changed are what the call locks", async () => {
+  test("arguments changed by an aroundTool hook determine the locks of the call", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const done = await worked(
@@ -247,7 +247,7 @@ describe("named locks", () => {
   });
 });
 
-test("a hook that answers for a call while its tool is at work does not free what the tool works on", async () => {
+test("an aroundTool hook that answers early does not release the lock of the still active tool", async () => {
   const world = virtualWorld();
   const log: string[] = [];
   const done = await worked(
@@ -271,8 +271,8 @@ test("a hook that answers for a call while its tool is at work does not free wha
   expect(answersIn(done).map(({ callId }) => callId)).toEqual(["a", "b"]);
 });
 
-describe("tools that run alone", () => {
-  test("D1 a call of a sequential tool runs alone in its place, the others at the same time", async () => {
+describe("sequential tools", () => {
+  test("a call of a sequential tool runs alone in its position, and the other calls run in parallel [D1]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const tool = editor(world, log);
@@ -293,8 +293,8 @@ describe("tools that run alone", () => {
   });
 });
 
-describe("a limit of calls", () => {
-  test("S1.50 K5 T38 D4 calls over the limit are refused in call order and answered, and one that is refused after all gives its slot back", async () => {
+describe("maxCalls", () => {
+  test("tool calls over maxCalls are refused in call order and answered, and a denied call releases its slot [S1.50, K5, T38, D4]", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const done = await worked(
@@ -328,7 +328,7 @@ describe("a limit of calls", () => {
     expect(order).toEqual(["tool.rejected", "tool.failed"]);
   });
 
-  test("what ran before a crash counts, and what is over the limit stays refused", async () => {
+  test("tool calls made before a resume count toward maxCalls, and refused calls stay refused", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const store = memoryStore();
@@ -360,7 +360,7 @@ describe("a limit of calls", () => {
     expect(log).toEqual(["+b 100", "-b 110"]);
   });
 
-  test("limits and ways of steering that cannot be meant are refused", () => {
+  test("an invalid maxCalls or steering option is refused", () => {
     const tools = [editor(virtualWorld(), [])];
     for (const wrong of [
       { maxCalls: 0 },
@@ -380,7 +380,7 @@ describe("a limit of calls", () => {
     }
   });
 
-  test("S2.65 T37 a strategy is parallel unless another is given, and a batch is of a whole number from 1", () => {
+  test("the tool call strategy defaults to parallel, and a batch size must be a positive integer [S2.65, T37]", () => {
     const tools = [editor(virtualWorld(), [])];
     expect(toolNode({ tools }).strategy).toBe("parallel");
     expect(toolNode({ tools, maxConcurrency: 3 }).strategy).toBe("parallel");

@@ -38,7 +38,7 @@ function toolThat(run: () => unknown, name = "act"): DeskTool {
 const bytes = "iVBORw0KGgo=";
 const image = { type: "image", mimeType: "image/png", data: bytes };
 
-test("S3.9 T30 D6 a tool says that it failed by throwing, by rejecting, by an error that it returns, by isError, or by an error beside its content: all end as errors", async () => {
+test("a tool fails by a throw, a rejection, a returned error, isError, or an error next to its content [S3.9, T30, D6]", async () => {
   const failed = new Error("city not found: X");
   const ways: Readonly<Record<string, () => unknown>> = {
     throws: () => {
@@ -83,12 +83,12 @@ test("S3.9 T30 D6 a tool says that it failed by throwing, by rejecting, by an er
   }
 });
 
-test("S3.8 a returned text is one text block, and no error", async () => {
+test("a returned text is one text block and no error [S3.8]", async () => {
   const done = await talk({ tools: [toolThat(() => "It rains.")], turns: [[call("act")], ["ok"]] });
   expect(answersIn(done)[0]).toMatchObject({ content: [{ type: "text", text: "It rains." }], isError: false });
 });
 
-test("S4.11 T31 an image in any of its spellings is stored and sent as one", async () => {
+test("an image in any supported notation is stored and sent in one notation [S4.11, T31]", async () => {
   const spellings = [
     image,
     { type: "image", data: bytes, mime_type: "image/png" },
@@ -129,7 +129,7 @@ test("S4.11 T31 an image in any of its spellings is stored and sent as one", asy
   expect(eventsOf(partial, "tool.update").map(({ partial: shown }) => shown.content)).toEqual([[image]]);
 });
 
-test("content of an unknown kind is an error that names it and the known ones, and failures keep what they say", async () => {
+test("content of an unknown kind is an error that names the kind and the known kinds, and failed results keep their text", async () => {
   const answerTo = async (returned: unknown) => {
     const done = await talk({ tools: [toolThat(() => returned)], turns: [[call("act")], ["ok"]] });
     return [resultsOf(done)[0]?.error?.kind, textIn(answersIn(done)[0])];
@@ -150,7 +150,7 @@ test("content of an unknown kind is an error that names it and the known ones, a
   expect(await answerTo({ isError: true })).toEqual(["failed", "The tool failed without saying why"]);
 });
 
-test("S1.71 what the other side said besides is kept for programs, and not sent", async () => {
+test("provider data and usage in a tool result are kept for programs and not sent [S1.71]", async () => {
   const store = memoryStore();
   const run = () => ({ content: "x", provider: { requestId: "SENTINEL-7" }, usage: { inputTokens: 5 } });
   const tool = defineTool({ name: "act", description: "Acts.", input: anything, run });
@@ -160,7 +160,7 @@ test("S1.71 what the other side said besides is kept for programs, and not sent"
   expect((await store.effects("t", "main")).map(({ outcome }) => outcome?.includes("SENTINEL-7"))).toContain(true);
 });
 
-test("S0.71 S2.77 S4.37 details are any data: equal in the live event, after the store and after a resume, and the model never reads them", async () => {
+test("details may be any data, are equal in event, store and resume, and are never sent to the model [S0.71, S2.77, S4.37]", async () => {
   const details = {
     percent: 0.5,
     bytes: 9_007_199_254_740_991,
@@ -197,7 +197,7 @@ test("S0.71 S2.77 S4.37 details are any data: equal in the live event, after the
   expectTypeOf<ToolOutput["details"]>().toEqualTypeOf<unknown>();
 });
 
-test("S4.12 D8 details are typed as the tool gave them, optional, apart from the value, and never sent", async () => {
+test("details have the type that the tool returned, are optional, separate from the value, and never sent [S4.12, D8]", async () => {
   const tool = defineTool({
     name: "search",
     description: "Searches.",
@@ -214,7 +214,7 @@ test("S4.12 D8 details are typed as the tool gave them, optional, apart from the
   expect(resultsOf(none)[0]).not.toHaveProperty("details");
 });
 
-test("S3.13 details go to the end event alone", async () => {
+test("details appear only in the end event [S3.13]", async () => {
   const tool = toolThat(() => ({ content: "x", details: { note: "SENTINEL" } }));
   const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
   const holding = done.events.filter((event) => inspect(event, { depth: 20 }).includes("SENTINEL"));
@@ -222,7 +222,7 @@ test("S3.13 details go to the end event alone", async () => {
   expect(JSON.stringify(done.result)).not.toContain("SENTINEL");
 });
 
-test("S0.25 S2.25 a failure of the file system is told with its path and its cause", async () => {
+test("a file system failure is reported with its path and cause [S0.25, S2.25]", async () => {
   const read = defineTool({
     name: "read_note",
     description: "Reads a note.",
@@ -241,7 +241,7 @@ test("S0.25 S2.25 a failure of the file system is told with its path and its cau
   expect(resultsOf(done)[0]?.error?.kind).toBe("failed");
 });
 
-test("S4.36 a missing field, a failing operation, and a result that is its data as text and as details", async () => {
+test("a missing field and a failing operation are errors, and a result carries its data as text and as details [S4.36]", async () => {
   const operate = defineTool({
     name: "operate",
     description: "Operates.",
@@ -275,7 +275,7 @@ test("S4.36 a missing field, a failing operation, and a result that is its data 
   expect(resultsOf(done).find(({ isError }) => !isError)?.details).toEqual({ field: "x", n: 1 });
 });
 
-test("S1.62 the answer to every failing call carries the provider's id, on the wire and in the store", async () => {
+test("the answer to every failing tool call carries the id of the provider, in the request and in the store [S1.62]", async () => {
   const world = virtualWorld();
   const slow = defineTool({
     name: "slow",
@@ -333,7 +333,7 @@ test("S1.62 the answer to every failing call carries the provider's id, on the w
   for (const id of ids) expect(loop.saved()).toContain(id);
 });
 
-test("S0.35 S2.35 D23 every call has exactly one end event, and every one that started is closed; a refused one was never started", async () => {
+test("every tool call has exactly one end event, every started call is closed, and a refused call has no start event [S0.35, S2.35, D23]", async () => {
   const world = virtualWorld();
   const tools: DeskTool[] = [
     toolThat(() => "x", "fine"),
@@ -375,7 +375,7 @@ test("S0.35 S2.35 D23 every call has exactly one end event, and every one that s
   });
 });
 
-test("D24 a tool that says cancelled while the run lives is answered so, and not tried again; a cancelled run's calls are answered in the transcript, and the next run's request has them", async () => {
+test("a tool error cancelled in an active run is answered and not retried, and calls of a cancelled run are answered for the next run [D24]", async () => {
   let tries = 0;
   const quits = defineTool({
     name: "quits",
@@ -405,7 +405,7 @@ test("D24 a tool that says cancelled while the run lives is answered so, and not
   expect(next.wires[0]).toContain('"callId":"h"');
 });
 
-test("D20 a body gets arguments that are parsed, and the value that its type says", async () => {
+test("a tool body gets parsed arguments of the type of its schema [D20]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "act",
@@ -427,7 +427,7 @@ test("D20 a body gets arguments that are parsed, and the value that its type say
   expectTypeOf<ToolReturn<Json>>().toExtend<unknown>();
 });
 
-test("D18 what a tool gets is read-only: parallel tools cannot change it for each other, and changes go through the result's command", async () => {
+test("tool inputs are read-only: parallel tools cannot change each other's data, and changes go through the command of a result [D18]", async () => {
   const changed: string[] = [];
   const attempt = (what: string, target: unknown): void => {
     try {
@@ -460,7 +460,7 @@ test("D18 what a tool gets is read-only: parallel tools cannot change it for eac
   expect(done.result.state.notes).toEqual(["mine", "mine"]);
 });
 
-test("D33 a tool without safety facts and effect runs, unclassified and once", async () => {
+test("a tool without safety metadata and effect runs as unclassified and once [D33]", async () => {
   const tool = defineTool({ name: "act", description: "Acts.", input: anything, run: () => "x" });
   expect([tool.spec.safety.access, tool.spec.effect]).toEqual(["unclassified", "once"]);
   const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });

@@ -15,7 +15,7 @@ import {
   type ToolErrorKind,
   toolNode,
 } from "../../src/index.ts";
-import { whenAborted } from "../../src/run/session/abort.ts";
+import { subscribeToAbort } from "../../src/run/session/abort.ts";
 import { leftToDie } from "../support/failure.ts";
 import {
   answersIn,
@@ -44,8 +44,8 @@ async function pass(
   return { ...loop, result: await end };
 }
 
-describe("retry", () => {
-  test("S1.24, S1.91 attempts count the first, waits grow to a limit, Retry-After wins up to it, one start and one end, hooks once, one key", async () => {
+describe("tool retry", () => {
+  test("tool attempts count the first, delays grow to a limit, Retry-After is respected, and events, hooks and key are single [S1.24, S1.91]", async () => {
     const starts: [number, number, string][] = [];
     const hooks: string[] = [];
     const counting = defineMiddleware({
@@ -173,7 +173,7 @@ describe("retry", () => {
     expect([world.timers, world.clock.monotonic()]).toEqual([0, 0]);
   });
 
-  test("S1.92 a once tool is tried again only after an unavailable of its own, never after a timeout, a failure or a crash", async () => {
+  test("a once tool is retried only after its own unavailable error, never after a timeout, a failure or a crash [S1.92]", async () => {
     const ran: string[] = [];
     const outcomes: Record<string, () => unknown> = {
       unavailable: () => Promise.reject(ToolError.unavailable("not there")),
@@ -215,7 +215,7 @@ describe("retry", () => {
     }
   });
 
-  test("T33 a repeat after a timeout carries the key of the attempt that may have worked", async () => {
+  test("a retry after a timeout has the idempotency key of the attempt that may have succeeded [T33]", async () => {
     const asked: { readonly key: string; readonly attempt: number }[] = [];
     const tool = defineTool({
       name: "pay",
@@ -248,7 +248,7 @@ describe("retry", () => {
   });
 });
 
-test("F18 attempts at a call that fails in passing are those of one row; a once tool is not tried again after its attempt started, save when it says itself that nothing happened", async () => {
+test("attempts of a transiently failing tool call share one row; a once tool is retried only after its own unavailable error [F18]", async () => {
   const ran: string[] = [];
   const flaky = (name: string, more: object, fail: () => unknown) =>
     defineTool({
@@ -289,8 +289,8 @@ test("F18 attempts at a call that fails in passing are those of one row; a once 
   ]);
 });
 
-describe("time limits", () => {
-  test("S1.23 a slow tool is answered with a timeout when its limit has passed, its signal fires, and what comes late is dropped and logged", async () => {
+describe("tool timeout", () => {
+  test("a slow tool is answered with a timeout after its limit, its signal fires, and its late result is dropped and logged [S1.23]", async () => {
     const world = virtualWorld();
     const signals: (readonly [boolean, number])[] = [];
     for (const late of ["result", "failure"] as const) {
@@ -332,7 +332,7 @@ describe("time limits", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a tool that ends in time leaves no timer behind", async () => {
+  test("a tool that completes in time leaves no timer", async () => {
     const world = virtualWorld();
     const tool = defineTool({
       name: "quick",
@@ -346,7 +346,7 @@ describe("time limits", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("T35 a delay above what platform timers take does not fire at once", () => {
+  test("a delay above the maximum of platform timers does not fire at once [T35]", () => {
     vi.useFakeTimers();
     try {
       const longest = 2 ** 31 - 1;
@@ -366,8 +366,8 @@ describe("time limits", () => {
   });
 });
 
-describe("cancelling a run", () => {
-  test("a result that comes after the run was cancelled is dropped, and no rejection is left unhandled", async () => {
+describe("cancel of a run with tools", () => {
+  test("a tool result after the cancel of its run is dropped and leaves no unhandled rejection", async () => {
     const unhandled: unknown[] = [];
     const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", onUnhandled);
@@ -403,7 +403,7 @@ describe("cancelling a run", () => {
     }
   });
 
-  test("T36 a thousand calls leave at most one listener on any signal, and fifty at once warn of nothing", async () => {
+  test("1,000 tool calls leave at most one listener on any signal, and 50 parallel calls cause no warning [T36]", async () => {
     const counts = new Map<EventTarget, number>();
     const { addEventListener, removeEventListener } = EventTarget.prototype;
     const warnings: unknown[] = [];
@@ -444,7 +444,7 @@ describe("cancelling a run", () => {
       expect(left.length).toBeLessThanOrEqual(turns.length + 1);
       const shared = new AbortController();
       let called = 0;
-      const stops = Array.from({ length: 1_000 }, () => whenAborted(shared.signal, () => called++));
+      const stops = Array.from({ length: 1_000 }, () => subscribeToAbort(shared.signal, () => called++));
       expect(counts.get(shared.signal)).toBe(1);
       for (const stop of stops.slice(1)) stop();
       shared.abort();
@@ -459,7 +459,7 @@ describe("cancelling a run", () => {
   });
 });
 
-test("T36 the signal of a call that has ended stays as it was when its run is cancelled: nobody waits on its behalf", async () => {
+test("the signal of a completed tool call does not change when its run is cancelled [T36]", async () => {
   const signals = new Map<string, AbortSignal>();
   const tool = (name: string, run: () => Promise<string>) =>
     defineTool({
@@ -490,7 +490,7 @@ test("T36 the signal of a call that has ended stays as it was when its run is ca
   ]);
 });
 
-test("thirty thousand calls leave no timer and no row in the making, and one listener for each task at most", async () => {
+test("30,000 tool calls leave no timer and no pending row, and at most one listener per task", async () => {
   const { addEventListener } = EventTarget.prototype;
   let added = 0;
   EventTarget.prototype.addEventListener = function (
@@ -527,7 +527,7 @@ test("thirty thousand calls leave no timer and no row in the making, and one lis
   }
 });
 
-test("a retry function that throws has not said yes: the call is answered with the failure that it was asked about", async () => {
+test("a retry function that throws prevents the retry, and the call is answered with the original failure", async () => {
   const tool = defineTool({
     name: "act",
     description: "Act.",

@@ -28,7 +28,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 const anything = z.object({});
 const vault = { hoard: "SENTINEL-vault", get: (name: string) => (name === "KEY" ? "SENTINEL-secret" : undefined) };
 
-test("S2.63 a copy of the context works as the original, and printing either shows ids and no secret", async () => {
+test("a copy of the tool context works like the original, and printing either shows ids and no secret [S2.63]", async () => {
   const printed: string[] = [];
   const copies: ToolRuntime[] = [];
   const defined = defineTool({
@@ -102,7 +102,7 @@ test("S2.63 a copy of the context works as the original, and printing either sho
   expect(eventsOf(loop, "custom").map(({ payload }) => payload)).toEqual([{ from: "the copy" }]);
 });
 
-test("with toolUpdates false nothing is told while a tool works, and the run ends in the same state", async () => {
+test("toolUpdates false emits no update or progress, and the run ends in the same state", async () => {
   const tool = defineTool({
     name: "act",
     description: "Acts.",
@@ -129,7 +129,7 @@ test("with toolUpdates false nothing is told while a tool works, and the run end
     expect(() => run({} as never, { toolUpdates: wrong } as never)).toThrow(/invalid_option/);
 });
 
-test("S0.13 S2.13 without a listener a tool works: called by hand with neither callback, and in a run that switches updates off", async () => {
+test("a tool works without a listener: called directly without callbacks, and in a run with updates off [S0.13, S2.13]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "act",
@@ -157,7 +157,7 @@ test("S0.13 S2.13 without a listener a tool works: called by hand with neither c
   ]);
 });
 
-test("S3.14 the callback may be missing, and a tool looks before it builds", async () => {
+test("the update callback may be undefined, so that a tool can check before building a partial result [S3.14]", async () => {
   expectTypeOf<ToolRuntime["update"]>().toEqualTypeOf<((partial: ToolOutput) => void) | undefined>();
   const tool = defineTool({
     name: "act",
@@ -169,7 +169,7 @@ test("S3.14 the callback may be missing, and a tool looks before it builds", asy
   expect(await tool.call({}, bare, { id: "c", name: "act", args: {} })).toBe("nobody listens");
 });
 
-test("T26 a filter of updates sees lines of progress too: what a result may not show, they do not show either", async () => {
+test("an update filter also filters progress lines [T26]", async () => {
   const mask = (text: string): string => text.replaceAll(/\d{16}/g, "[card]");
   const redact = defineMiddleware({
     name: "redact",
@@ -203,7 +203,7 @@ test("T26 a filter of updates sees lines of progress too: what a result may not 
   expect(answersIn(done).map(textIn)).toEqual(["charged [card]"]);
 });
 
-test("T23 partials are in no prompt after a resume either", async () => {
+test("partial results appear in no request after a resume [T23]", async () => {
   const store = (await import("../../src/index.ts")).memoryStore();
   const tool = defineTool({
     name: "act",
@@ -226,7 +226,7 @@ test("T23 partials are in no prompt after a resume either", async () => {
   expect([...loop.wires, ...again.wires, loop.saved(), again.saved()].join()).not.toContain("SENTINEL");
 });
 
-test("S0.43 S2.43 rows: an update at every hundredth, the final text, and after a cancel no further row", async () => {
+test("a tool that reads rows updates at every hundredth row, returns a final text, and reads no row after a cancel [S0.43, S2.43]", async () => {
   for (const cancelAt of [undefined, 250]) {
     const world = virtualWorld();
     const treated: number[] = [];
@@ -261,7 +261,7 @@ test("S0.43 S2.43 rows: an update at every hundredth, the final text, and after 
   }
 });
 
-test("D22 a reader that keeps up gets every update; one that does not keeps the newest of each call, and is told how many it missed; none is saved or numbered", async () => {
+test("a fast reader gets every update; a slow reader gets the newest per call with a count of missed updates; none is saved [D22]", async () => {
   const tool = defineTool({
     name: "act",
     description: "Acts.",

@@ -23,8 +23,8 @@ import { answersIn, type ChatState, call, type DeskContext, eventsOf, talk, text
 const Shop = defineContext({ customer: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]), messages: messages() });
 
-describe("the line between what the model chooses and what is injected", () => {
-  test("S1.89 arguments have no hidden name, hidden values no argument, and one name cannot be both", () => {
+describe("model arguments and injected values", () => {
+  test("arguments exclude hidden names, injected values exclude arguments, and one name cannot be both [S1.89]", () => {
     const pay = defineTool({
       name: "pay",
       description: "Pay.",
@@ -72,7 +72,7 @@ describe("the line between what the model chooses and what is injected", () => {
     expect([noState, noContext, wrongContext, fits]).toHaveLength(4);
   });
 
-  test("an input without properties, or with any, leaves every hidden name free", () => {
+  test("an input schema without properties, or with any, leaves every hidden name free", () => {
     for (const input of [z.object({}), z.looseObject({})] as const)
       expect(
         defineTool({
@@ -85,7 +85,7 @@ describe("the line between what the model chooses and what is injected", () => {
       ).toEqual({ customer: "context" });
   });
 
-  test("a call is unknown until the tool's is narrows it", () => {
+  test("the arguments of a call are unknown until tool.is narrows them", () => {
     const pay = defineTool({ name: "pay", description: "Pay.", input: z.object({ cents: z.int() }), run: () => "x" });
     const made: ToolCall = { id: "a", name: "pay", args: { cents: 5 } };
     expectTypeOf(made.args).toBeUnknown();
@@ -95,8 +95,8 @@ describe("the line between what the model chooses and what is injected", () => {
   });
 });
 
-describe("the tool", () => {
-  test("S0.5, S2.5, S0.33, S2.33 run is asynchronous, gets parsed arguments, one context, and gives a result or an error", async () => {
+describe("tool interface", () => {
+  test("the run function of a tool may be async, gets parsed arguments and one context, and gives a result or an error [S0.5, S2.5, S0.33, S2.33]", async () => {
     const given: unknown[] = [];
     const tool = defineTool({
       name: "act",
@@ -125,7 +125,7 @@ describe("the tool", () => {
     ]);
   });
 
-  test("S0.7, S2.7, S0.46, S2.46 a tool may ignore its context, and one written before a field was added still compiles", async () => {
+  test("a tool may ignore its context, and a tool written before a context field was added still compiles [S0.7, S2.7, S0.46, S2.46]", async () => {
     type OldRuntime = Pick<ToolRuntime, "signal" | "callId">;
     const old = async (args: { city: string }, runtime: OldRuntime): Promise<string> =>
       `${args.city} ${runtime.callId}`;
@@ -142,7 +142,7 @@ describe("the tool", () => {
     expect(answersIn(done).map(textIn)).toEqual(["Oslo id_old", "Bergen"]);
   });
 
-  test("S1.14 Tool takes state and context, and both have a default", () => {
+  test("the type Tool has state and context parameters with defaults [S1.14]", () => {
     type Cart = { readonly cart: readonly string[] };
     expectTypeOf<Tool<Cart>>().toEqualTypeOf<Tool<Cart, unknown>>();
     expectTypeOf<Tool>().toEqualTypeOf<Tool<unknown, unknown>>();
@@ -150,7 +150,7 @@ describe("the tool", () => {
     expectTypeOf<Parameters<Tool<Cart, DeskContext>["call"]>[1]["context"]>().toEqualTypeOf<DeskContext>();
   });
 
-  test("S1.15, S1.17, S1.18, S1.19 the spec is plain metadata, there without a run", () => {
+  test("a tool spec is plain metadata, available without a run [S1.15, S1.17, S1.18, S1.19]", () => {
     const input = z.object({ city: z.string().describe("City name") });
     const { spec } = defineTool({ name: "get_weather", description: "Weather of a city.", input, run: () => "x" });
     expectTypeOf(spec).toEqualTypeOf<ToolSpec>();
@@ -166,7 +166,7 @@ describe("the tool", () => {
     expect(Object.isFrozen(spec)).toBe(true);
   });
 
-  test("S1.16 the state that a tool gets is read-only, in its type and in fact", async () => {
+  test("the state passed to a tool is read-only in its type and at run time [S1.16]", async () => {
     const thrown: unknown[] = [];
     const spec = defineTool({ name: "meddle", description: "Meddles.", input: z.object({}), run: () => "x" }).spec;
     const meddle: Tool<ChatState, DeskContext> = {
@@ -201,7 +201,7 @@ describe("the tool", () => {
     expect(done.result.state.cart).toEqual([]);
   });
 
-  test("a class that implements Tool stands beside defined tools", async () => {
+  test("a class that implements Tool works next to defined tools", async () => {
     class Shelf implements Tool<ChatState, DeskContext> {
       readonly spec: ToolSpec = defineTool({
         name: "shelf",
@@ -223,7 +223,7 @@ describe("the tool", () => {
     expect(answersIn(done).map(textIn)).toEqual(['shelf 0 c1 {"n":1}', "other"]);
   });
 
-  test("S1.26, S1.28, S1.29 a tool uses context, event sink and cancellation of its run", async () => {
+  test("a tool uses context, event emitter and abort signal of its run [S1.26, S1.28, S1.29]", async () => {
     let aborted: boolean | undefined;
     const tool: Tool<ChatState, DeskContext> = {
       spec: defineTool({ name: "use", description: "Uses.", input: z.object({}), run: () => "" }).spec,
@@ -243,8 +243,8 @@ describe("the tool", () => {
   });
 });
 
-describe("updates and progress", () => {
-  test("S0.40, S2.40, S0.44, S2.44, S2.64 a partial has the shape of a result, progress is one string", () => {
+describe("types of updates and progress", () => {
+  test("a partial result has the shape of a result, and progress is one string [S0.40, S2.40, S0.44, S2.44, S2.64]", () => {
     type Update = NonNullable<ToolRuntime["update"]>;
     expectTypeOf<Parameters<Update>>().toEqualTypeOf<[partial: ToolOutput]>();
     expectTypeOf<Extract<RunEvent, { type: "tool.update" }>["partial"]>().toEqualTypeOf<ToolOutput>();
@@ -253,7 +253,7 @@ describe("updates and progress", () => {
     expectTypeOf<ReturnType<Update>>().toBeVoid();
   });
 
-  test("S0.47, S2.47 one stream carries start, update, progress and end, with name, partial, text and error flag", () => {
+  test("a single event stream carries tool start, update, progress and end with name, partial, text and error flag [S0.47, S2.47]", () => {
     type ToolEvent = Extract<
       RunEvent,
       { type: "tool.started" | "tool.update" | "tool.progress" | "tool.completed" | "tool.failed" }
@@ -277,10 +277,10 @@ describe("updates and progress", () => {
   });
 });
 
-describe("what defineTool refuses", () => {
+describe("defineTool refusals", () => {
   const fine = { name: "fine", description: "Fine.", input: z.object({}), run: () => "x" } as const;
 
-  test("an effect that forbids the retry, a time limit that is none, a retry that cannot be meant", () => {
+  test("defineTool refuses a retry that its effect forbids, an invalid timeout and an invalid retry", () => {
     const refused: readonly [string, () => unknown][] = [
       ["once with a retry for timeouts", () => defineTool({ ...fine, retry: { attempts: 2, on: ["timeout"] } })],
       ["once with a retry for all", () => defineTool({ ...fine, retry: { attempts: 2 } })],

@@ -78,8 +78,8 @@ async function crashAndResume(options: LoopOptions): Promise<{
   return { loop, end: again(), again };
 }
 
-describe("a call that had started when its process died", () => {
-  test("runs again under the same key when it is pure or idempotent", async () => {
+describe("started tool call after a crash", () => {
+  test("a started pure or idempotent tool call reruns after a crash under the same idempotency key", async () => {
     for (const effect of ["pure", "idempotent"] as const) {
       const { tool, keys } = hanging(effect);
       const { loop, end } = await crashAndResume({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
@@ -91,7 +91,7 @@ describe("a call that had started when its process died", () => {
     }
   });
 
-  test("is in doubt when it is once: it is not run again, and a person is asked, however often the thread is resumed", async () => {
+  test("a started once tool call is in doubt after a crash: no rerun, and an interrupt stays open over every resume", async () => {
     const { tool, keys } = hanging("once");
     const { loop, end, again } = await crashAndResume({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
     const first = await end;
@@ -104,7 +104,7 @@ describe("a call that had started when its process died", () => {
     expect(eventsOf(loop, "effect.repeated")).toEqual([]);
   });
 
-  test("takes a person's word that it happened, without running", async () => {
+  test("a tool call in doubt takes the answer of a person that it happened, without a rerun", async () => {
     const { tool, keys } = hanging("once");
     const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     await end;
@@ -113,7 +113,7 @@ describe("a call that had started when its process died", () => {
     expect(keys).toHaveLength(1);
   });
 
-  test("runs once more, under the same key, when a person says that it did not happen", async () => {
+  test("a tool call in doubt reruns under the same key when a person answers that it did not happen", async () => {
     const { tool, keys } = hanging("once");
     const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     await end;
@@ -122,7 +122,7 @@ describe("a call that had started when its process died", () => {
     expect(keys).toEqual([keys[0], keys[0]]);
   });
 
-  test("is asked about again when it began again and its process died again: a no to one start is no no to the next", async () => {
+  test("a tool call in doubt that reran and crashed again opens a new interrupt: an answer for one start does not count for the next", async () => {
     const keys: string[] = [];
     const tool = defineTool({
       name: "act",
@@ -152,21 +152,21 @@ describe("a call that had started when its process died", () => {
     expect(keys).toEqual([keys[0], keys[0], keys[0]]);
   });
 
-  test("takes what reconcile says that happened, without running", async () => {
+  test("a tool call in doubt takes the result of reconcile without a rerun", async () => {
     const { tool, keys, asked } = hanging("once", { reconcile: () => "it did happen" });
     const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
     expect([keys.length, asked]).toEqual([1, [keys[0]]]);
   });
 
-  test("runs when reconcile says that it did not happen, under the same key", async () => {
+  test("a tool call in doubt reruns under the same key when reconcile returns that it did not happen", async () => {
     const { tool, keys, asked } = hanging("once", { reconcile: () => undefined });
     const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     expect(answersIn(await end).map(textIn)).toEqual(["run 2"]);
     expect([keys, asked]).toEqual([[keys[0], keys[0]], [keys[0]]]);
   });
 
-  test("is answered as unknown when reconcile throws that nobody can say, and is not run again; when reconcile fails otherwise the run does", async () => {
+  test("reconcile that throws unknown_outcome answers the call as unknown without a rerun, and any other throw fails the run", async () => {
     const unknown = hanging("once", {
       reconcile: () => {
         throw new ToolError("unknown_outcome", "The bank does not know either.");
@@ -184,7 +184,7 @@ describe("a call that had started when its process died", () => {
     expect(away.keys).toHaveLength(1);
   });
 
-  test("stays in doubt when a policy would refuse it today: a denial would hide what may have happened", async () => {
+  test("a tool call in doubt stays in doubt when a policy would deny it now", async () => {
     const { tool } = hanging("once");
     let allowed = true;
     const policy = defineMiddleware({ name: "policy", beforeTool: () => (allowed ? undefined : deny("not any more")) });
@@ -199,7 +199,7 @@ describe("a call that had started when its process died", () => {
   });
 });
 
-describe("a call in doubt whose arguments hooks had changed", () => {
+describe("tool call in doubt with arguments changed by hooks", () => {
   interface Doubt {
     readonly hook: "beforeTool" | "aroundTool";
     readonly reconcile?: false;
@@ -253,7 +253,7 @@ describe("a call in doubt whose arguments hooks had changed", () => {
     return { log, next };
   }
 
-  test("by a hook before or around it: reconcile is given those with which it ran last, and so are the hooks after it", async () => {
+  test("reconcile and after hooks get the arguments of the last execution, as changed by a beforeTool or aroundTool hook", async () => {
     for (const hook of ["beforeTool", "aroundTool"] as const) {
       const { log, next } = dying({ hook });
       leftToDie((await next()).end);
@@ -263,20 +263,20 @@ describe("a call in doubt whose arguments hooks had changed", () => {
     }
   });
 
-  test("shows a person those with which it ran", async () => {
+  test("the in-doubt interrupt shows the arguments of the execution", async () => {
     const { next } = dying({ hook: "aroundTool", reconcile: false });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: { by: 1 } } }] });
   });
 
-  test("asks a person and not the other side, where they could not be saved", async () => {
+  test("a tool call in doubt with unsavable arguments opens an interrupt and does not call reconcile", async () => {
     const { log, next } = dying({ hook: "aroundTool", by: () => "a function" });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: "[not saved]" } }] });
     expect(log).toHaveLength(1);
   });
 
-  test("asks the other side also where a policy would refuse it today", async () => {
+  test("reconcile is called for a tool call in doubt that a policy would deny now", async () => {
     const { log, next } = dying({ hook: "aroundTool", deniedFrom: 2 });
     const { end } = await next();
     expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
@@ -284,8 +284,8 @@ describe("a call in doubt whose arguments hooks had changed", () => {
   });
 });
 
-describe("a call that had ended", () => {
-  test("is handed back, whether it succeeded or failed, and neither tool nor hook runs again", async () => {
+describe("completed tool call after a crash", () => {
+  test("a completed tool call, successful or failed, is replayed after a crash, and neither tool nor hook reruns", async () => {
     const log: string[] = [];
     const outcomes: Record<string, () => unknown> = {
       good: () => ({ content: "good", details: { n: 1 } }),
@@ -333,7 +333,7 @@ describe("a call that had ended", () => {
   });
 });
 
-test("a call that had not started runs after the crash, once", async () => {
+test("a tool call that had not started runs once after a crash", async () => {
   const ran: string[] = [];
   const first = gate<string>();
   const tool = defineTool({
@@ -356,7 +356,7 @@ test("a call that had not started runs after the crash, once", async () => {
   expect(ran).toEqual(["a", "a", "once"]);
 });
 
-test("answers and questions outlive a crash that comes after them", async () => {
+test("answers and interrupts survive a later crash", async () => {
   const ran: string[] = [];
   const look = defineTool({ name: "look", description: "Look.", input, run: () => void ran.push("look") });
   const store = memoryStore();
@@ -398,7 +398,7 @@ test("an idempotency key is the same in every attempt and differs between calls,
   expect(new Set(keys).size).toBe(4);
 });
 
-test("a careless model's call without an id, beside a sibling of its node: its result is not taken for the task's", async () => {
+test("the result of a tool call without an id is not confused with the result of its task after a crash", async () => {
   const world = virtualWorld();
   const store = memoryStore();
   const { tool, keys } = hanging("idempotent");

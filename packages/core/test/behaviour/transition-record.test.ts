@@ -5,10 +5,10 @@ import * as z from "zod";
 import {
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
   type Graph,
-  history,
+  getHistory,
   list,
   memoryStore,
   type RunEvent,
@@ -44,8 +44,8 @@ async function recordsOf(handle: RunHandle<unknown>, world = virtualWorld()): Pr
   return only(events, "transition.taken");
 }
 
-describe("a transition is told with", () => {
-  test("E55 sequence, time, path, event, from, to, guards with their result, effects, deltas, duration and bytes", async () => {
+describe("transition record", () => {
+  test("a transition record has sequence, time, path, event, from, to, guards with results, effects, deltas, duration and bytes [E55]", async () => {
     const world = virtualWorld(1_000);
     const store = memoryStore();
     const records = await recordsOf(run(line(world), { store, thread: "t", world }), world);
@@ -79,7 +79,7 @@ describe("a transition is told with", () => {
     expect(records[2]?.bytes).toBeGreaterThan(0);
   });
 
-  test("E55 the guards that said no, in the order in which they were asked", async () => {
+  test("a transition record lists the guards that returned false, in the order of evaluation [E55]", async () => {
     const world = virtualWorld();
     const records = await recordsOf(run(line(world), { world }), world);
     expect(records.at(-1)).toMatchObject({
@@ -91,7 +91,7 @@ describe("a transition is told with", () => {
     });
   });
 
-  test("E55 the path that leads to the machine of an inner graph", async () => {
+  test("a transition record of an inner graph has the path to its machine [E55]", async () => {
     const inner = defineGraph({ name: "inner", state: Count })
       .nodes({ work: () => ({ n: 5 }) })
       .edges({ [START]: "work", work: END });
@@ -109,7 +109,7 @@ describe("a transition is told with", () => {
     ]);
   });
 
-  test("E55 what a machine drawn by hand asked: names, and functions written in place", async () => {
+  test("a transition record of a durable machine lists its guards by name, including inline functions [E55]", async () => {
     const machine = setup({
       types: { context: {} as { n: number } },
       actors: { work: fromPromise(async () => 3) },
@@ -137,7 +137,7 @@ describe("a transition is told with", () => {
       },
     });
     const store = memoryStore();
-    const records = await recordsOf(run(durable(machine, { version: 1 }), { store, thread: "t", input: {} }));
+    const records = await recordsOf(run(durableMachine(machine, { version: 1 }), { store, thread: "t", input: {} }));
     expect(records).toHaveLength(2);
     expect(records[0]).toMatchObject({ event: "xstate.init", from: null, to: "working", effects: ["w"] });
     expect(records[1]).toMatchObject({
@@ -153,14 +153,14 @@ describe("a transition is told with", () => {
     expect(records[1]?.bytes).toBeGreaterThan(0);
   });
 
-  test("E55 what saves nothing, in a run without a store: deltas and duration, and no bytes", async () => {
+  test("a transition record of a run without a store has deltas and duration and zero bytes [E55]", async () => {
     const world = virtualWorld();
     const records = await recordsOf(run(line(world), { world }), world);
     expect(records[2]).toMatchObject({ changes: { n: { kind: "replace", value: 1 } }, bytes: 0, durationMs: 7 });
   });
 });
 
-test("E55 the record is the event itself, and a reader cannot change what the next run is told", async () => {
+test("a transition record is the event itself, and a reader cannot change the events of the next run [E55]", async () => {
   expectTypeOf<Extract<RunEvent, { type: "transition.taken" }>>().toExtend<TransitionRecord>();
   const graph = line();
   const told: unknown[] = [];
@@ -182,6 +182,6 @@ test("E55 the record is the event itself, and a reader cannot change what the ne
 
 async function pageOf(store: ReturnType<typeof memoryStore>) {
   const entries = [];
-  for await (const entry of history(line(), { store, thread: "t" })) entries.unshift(entry);
+  for await (const entry of getHistory(line(), { store, thread: "t" })) entries.unshift(entry);
   return { entries };
 }

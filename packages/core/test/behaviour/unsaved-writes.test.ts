@@ -12,12 +12,12 @@ import {
   memoryStore,
   messages,
   type RunEvent,
-  readEvents,
   resume,
   run,
   START,
   StatewrightError,
   type Store,
+  streamEvents,
   subgraph,
   ToolError,
   toolNode,
@@ -43,7 +43,7 @@ function refusing(store: MemoryStore, refuses: (commit: Commit) => "store_full" 
 
 async function numbers(store: Store): Promise<readonly number[]> {
   const found: number[] = [];
-  for await (const { seq } of readEvents({ store, thread: "t" })) found.push(seq);
+  for await (const { seq } of streamEvents({ store, thread: "t" })) found.push(seq);
   return found;
 }
 
@@ -53,7 +53,7 @@ function upTo(last: number): readonly number[] {
 
 const counting = defineState({ log: list(z.string()) });
 
-test("the end of a run that could not be saved is told under the number before it, which stays free for what comes next", async () => {
+test("the end event of a run that could not be saved has the number before it, and its own number stays free", async () => {
   const store = memoryStore();
   let broken = false;
   const graph = defineGraph({ name: "g", state: counting })
@@ -85,7 +85,7 @@ test("the end of a run that could not be saved is told under the number before i
   }
 });
 
-test("the steps of an inner graph that is not saved take no numbers of the thread", async () => {
+test("supersteps of an unsaved inner graph take no event numbers of the thread", async () => {
   const store = memoryStore();
   const inner = defineGraph({ name: "inner", state: counting })
     .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) })
@@ -105,7 +105,7 @@ test("the steps of an inner graph that is not saved take no numbers of the threa
   expect(saved).toEqual(upTo(saved.length));
 });
 
-describe("after a write that failed", () => {
+describe("thread after a failed write", () => {
   const together = new Promise<void>((resolve) => setImmediate(resolve));
   const inner = (name: string) =>
     defineGraph({ name, state: counting })
@@ -125,7 +125,7 @@ describe("after a write that failed", () => {
     })
     .edges({ [START]: ["one", "other"], one: "end", other: "end", end: END });
 
-  test("the numbers of the thread have no gap, and the first failure is the cause", async () => {
+  test("event numbers of a thread have no gap after a failed write, and the first failure is the cause", async () => {
     const store = memoryStore();
     let refused = 0;
     const full = refusing(store, ({ checkpoint, branch }) => {
@@ -140,7 +140,7 @@ describe("after a write that failed", () => {
     expect(saved).toEqual(upTo(saved.length));
   });
 
-  test("a store refuses a write whose number does not follow", async () => {
+  test("a store refuses a write whose number does not follow the last", async () => {
     const store = memoryStore();
     const { epoch, branch } = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
     const told = (after: number, seq: number): Promise<string> =>
@@ -151,7 +151,7 @@ describe("after a write that failed", () => {
   });
 });
 
-describe("a tool call that is cut short for the sake of a resume is not answered", () => {
+describe("tool call interrupted by a pause", () => {
   const chat = defineState({ messages: messages() });
   const asking = {
     role: "assistant",
@@ -189,7 +189,7 @@ describe("a tool call that is cut short for the sake of a resume is not answered
       (message) => (message.role === "tool" ? [JSON.stringify(message).replace(/.*"text":"([^"]*)".*/, "$1")] : []),
     );
 
-  test("when the store takes nothing more", async () => {
+  test("a tool call interrupted by a full store is not answered before the resume", async () => {
     const store = memoryStore();
     const calls: string[] = [];
     let hangs = true;
@@ -206,7 +206,7 @@ describe("a tool call that is cut short for the sake of a resume is not answered
     expect([status, answers(state)]).toEqual(["done", ["did 1", "did 2", "did 3"]]);
   });
 
-  test("when its process stops at once", async () => {
+  test("a tool call interrupted by an immediate process stop is not answered before the resume", async () => {
     const store = memoryStore();
     const calls: string[] = [];
     let hangs = true;

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   approval,
+  commandTargets,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -10,12 +11,13 @@ import {
   defineTool,
   END,
   ephemeral,
+  fanOut,
   fork,
   type Graph,
+  getHistory,
   getState,
   goto,
-  gotos,
-  history,
+  inputNode,
   interruptFor,
   join,
   list,
@@ -24,15 +26,13 @@ import {
   type Message,
   memoryStore,
   messages,
-  prune,
+  pruneThread,
   resume,
   route,
   run,
   START,
   type Store,
-  sends,
   subgraph,
-  task,
   toolNode,
   updateState,
 } from "../../src/index.ts";
@@ -49,7 +49,7 @@ function review(log: string[] = []) {
     .nodes({
       collect: () => ({ files: ["a", "b"] }),
       lint: () => ({ findings: ["lint"] }),
-      inspect: task(z.string(), (_state, { input }) => {
+      inspect: inputNode(z.string(), (_state, { input }) => {
         log.push(`inspect ${input}`);
         return { findings: [`${input}!`] };
       }),
@@ -61,11 +61,11 @@ function review(log: string[] = []) {
     })
     .edges({
       [START]: ["collect", "lint"],
-      collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+      collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
       lint: "judge",
       inspect: "judge",
       judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
-      fix: gotos("collect", END),
+      fix: commandTargets("collect", END),
     });
 }
 
@@ -73,12 +73,12 @@ const context = { user: "ada" };
 
 async function told(graph: Graph, store: Store) {
   const entries: unknown[] = [];
-  for await (const { nodes, next, changes, step } of history(graph, { store, thread: "t" }))
+  for await (const { nodes, next, changes, step } of getHistory(graph, { store, thread: "t" }))
     entries.push({ nodes, next, changes, step });
   return entries;
 }
 
-test("E45 what is written is what the node's return would have been: reducers and its outgoing edges apply", async () => {
+test("updateState applies the reducers and outgoing edges of the node as its return would [E45]", async () => {
   const log: string[] = [];
   const graph = review(log);
   const store = memoryStore();
@@ -94,7 +94,7 @@ test("E45 what is written is what the node's return would have been: reducers an
   expect(log.slice(0, 2)).toEqual(["inspect x", "inspect y"]);
 });
 
-test("E45 a thread rebuilt from updates has the same history as the run; several updates in one call are one superstep", async () => {
+test("a thread rebuilt from updates has the same history as its run, and several updates in one call are one superstep [E45]", async () => {
   const lived = memoryStore();
   const graph = review();
   await run(graph, { store: lived, thread: "t", context }).result;
@@ -122,7 +122,7 @@ test("E45 a thread rebuilt from updates has the same history as the run; several
   expect(a?.state).toEqual(b?.state);
 });
 
-test("E45 an ambiguous `as` is an error that changes nothing; where one node has written last, it is the one", async () => {
+test("an ambiguous `as` of updateState is an error that changes nothing, and the default is the single last writer [E45]", async () => {
   const graph = review();
   const store = memoryStore();
   const at = { store, thread: "t" };
@@ -140,7 +140,7 @@ test("E45 an ambiguous `as` is an error that changes nothing; where one node has
   expect((await getState(graph, at)).next).toEqual(["fix"]);
 });
 
-test("E45 bad updates are refused as a node's return would be, and the thread is let go", async () => {
+test("an invalid update is refused like an invalid node return, and the thread is released [E45]", async () => {
   const graph = review();
   const store = memoryStore();
   const at = { store, thread: "t" };
@@ -163,7 +163,7 @@ test("E45 bad updates are refused as a node's return would be, and the thread is
   expect(types).toBeTypeOf("function");
 });
 
-test("E45 a thread that waits, failed or has finished is written to; one that runs is not", async () => {
+test("updateState works on a waiting, failed or finished thread and is refused on a running thread [E45]", async () => {
   const graph = defineGraph({ name: "asks", state: Review, interrupts: { ok: z.boolean() } })
     .nodes({
       ask: async (_state, { interrupt }) => ({ verdict: (await interrupt("ok")) ? "ship" : "fix" }),
@@ -186,7 +186,7 @@ test("E45 a thread that waits, failed or has finished is written to; one that ru
   await busy.result;
 });
 
-test("E45 pending tasks that an update does not speak of keep their ids and questions, and what is recorded of them", async () => {
+test("pending tasks outside an update keep their ids, interrupts and recorded results [E45]", async () => {
   const done: string[] = [];
   const act = (key: string): string => `${done.push(key)} done`;
   let broken = true;
@@ -257,7 +257,7 @@ test("E45 pending tasks that an update does not speak of keep their ids and ques
 });
 
 test.each(["a join", "a deferred node"])(
-  "%s waits for what is pending beside an update, which sees what the step before made visible",
+  "%s waits for pending tasks next to an update, which sees the values of the previous step",
   async (kind) => {
     const meets = kind === "a join" ? join("meet") : "meet";
     const graph = defineGraph({
@@ -280,7 +280,7 @@ test.each(["a join", "a deferred node"])(
   },
 );
 
-test("a deferred node that is pending runs once, also where an update of a node before it leads to it again", async () => {
+test("a pending deferred node runs once, also when an update of an earlier node leads to it again", async () => {
   const graph = defineGraph({ name: "late", state: defineState({ log: list(z.string()) }) })
     .nodes({
       left: () => ({ log: ["left"] }),
@@ -295,7 +295,7 @@ test("a deferred node that is pending runs once, also where an update of a node 
   expect((await resume(graph, at).result).state.log).toEqual(["left", "right", "left by an update", "meet"]);
 });
 
-test("a task that an update adds gets no id that a task of the step has had, also where prune took out what tells of it", async () => {
+test("a task added by an update never reuses the id of a task of that step, also after a prune removed its records", async () => {
   const done: string[] = [];
   const interrupts = { one: z.string(), two: z.string() };
   const graph = defineGraph({ name: "beside", state: defineState({ log: list(z.string()) }), interrupts })
@@ -314,7 +314,7 @@ test("a task that an update adds gets no id that a task of the step has had, als
     })
     .edges({
       [START]: ["ask", "pay", "also"],
-      ask: gotos("before", END),
+      ask: commandTargets("before", END),
       pay: END,
       also: END,
       before: "send",
@@ -325,7 +325,7 @@ test("a task that an update adds gets no id that a task of the step has had, als
   await run(graph, at).result;
   await updateState(graph, { ...at, as: "pay", values: { log: ["paid"] } });
   await updateState(graph, { ...at, as: "also", values: { log: ["also"] } });
-  expect(await prune(store, { thread: "t", keepLast: 1 })).toEqual({ threads: 1, checkpoints: 1 });
+  expect(await pruneThread(store, { thread: "t", keepLast: 1 })).toEqual({ threads: 1, checkpoints: 1 });
   await updateState(graph, { ...at, as: "before" });
   const asked = await resume(graph, { ...at, answers: { one: "one" } }).result;
   expect([asked.status, done]).toEqual(["waiting", ["pay", "send"]]);
@@ -333,7 +333,7 @@ test("a task that an update adds gets no id that a task of the step has had, als
   expect(end.state.log).toEqual(["paid", "also", "one", "two"]);
 });
 
-test("E50 a question that an update has closed parks no run under a graph that does not ask it any more", async () => {
+test("an interrupt closed by an update does not park the run under a graph that no longer declares it [E50]", async () => {
   const asks = (name: string) => {
     const interrupts = { [name]: z.string(), two: z.string() };
     return defineGraph({ name: "asks", state: defineState({ log: list(z.string()) }), interrupts })
@@ -400,7 +400,7 @@ function linesOf(conversation: readonly Message[]): readonly string[] {
 
 const closed = (why: string) => ["assistant", "look: look done", `pay: Not carried out: ${why}.`, "read: read done"];
 
-test("I7 a call that an update leaves without an answer gets one: what was recorded, or that it was not carried out", async () => {
+test("a tool call left without an answer by an update is answered with its recorded result or as not carried out [I7]", async () => {
   const graph = calling();
   const store = memoryStore();
   const at = { store, thread: "t" };
@@ -417,7 +417,7 @@ test("I7 a call that an update leaves without an answer gets one: what was recor
   expect(linesOf(mine.messages).slice(2)).toEqual(["look: ", ...closed(why).slice(2)]);
 });
 
-test("I7 a graph that is kept answers the calls that were at work when an update took the place of its node", async () => {
+test("a persistent subgraph answers its active tool calls when an update replaces its node [I7]", async () => {
   const inner = calling();
   const outer = defineGraph({
     name: "outer",
@@ -441,7 +441,7 @@ test("I7 a graph that is kept answers the calls that were at work when an update
   expect((await longTermStore(store).under("notes").list()).length).toBe(2);
 });
 
-test("I7 a fork at which calls are open answers them where it begins with a new input; an edit that would part them is refused", async () => {
+test("a fork with pending tool calls answers them at its new input, and an edit that would separate call and answer is refused [I7]", async () => {
   const graph = calling();
   const at = { store: memoryStore(), thread: "t" };
   await run(graph, { ...at, input: { messages: [said("a")] } }).result;
@@ -456,7 +456,7 @@ test("I7 a fork at which calls are open answers them where it begins with a new 
   expect(linesOf(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
 });
 
-test("I7 a rollback of a run that began over open calls gives them no life again: they are answered", async () => {
+test("a rollback of a run that started with pending tool calls leaves those calls answered [I7]", async () => {
   const graph = calling();
   const at = { store: memoryStore(), thread: "t" };
   await run(graph, { ...at, input: { messages: [said("a")] } }).result;

@@ -10,10 +10,12 @@ import {
   END,
   type ErrorCode,
   env,
+  fanOut,
   fork,
   type GraphProblem,
+  getHistory,
   getState,
-  history,
+  inputNode,
   list,
   memoryCache,
   memoryStore,
@@ -26,8 +28,6 @@ import {
   START,
   type StatewrightError,
   secret,
-  sends,
-  task,
   toolNode,
   toolRegistry,
 } from "../../src/index.ts";
@@ -56,7 +56,7 @@ function graphWith(options: object) {
   return loose(defineGraph)({ name: "g", state: State, ...options });
 }
 
-describe("a graph", () => {
+describe("invalid graph", () => {
   refused([
     ["no options at all", () => loose(defineGraph)(undefined), "invalid_option", "defineGraph"],
     ["a text for options", () => loose(defineGraph)("g"), "invalid_option", "defineGraph", '"g"'],
@@ -123,7 +123,7 @@ describe("a graph", () => {
   ]);
 });
 
-describe("the state", () => {
+describe("invalid state", () => {
   refused([
     ["a text", () => loose(defineState)("state"), "invalid_state", '"state"'],
     ["nothing", () => loose(defineState)(undefined), "invalid_state", "undefined"],
@@ -166,17 +166,17 @@ const policies = (
   ],
 );
 
-describe("the policy of a node", () => {
+describe("invalid node policy", () => {
   refused(policies);
   refused([
     [
       "an option of a task node that there is not",
-      () => loose(task)(z.string(), nothing, { retries: 3 }),
+      () => loose(inputNode)(z.string(), nothing, { retries: 3 }),
       "invalid_option",
       '"retries"',
     ],
     ["an option of a route", () => loose(route)(["a"], () => "a", { multi: true }), "invalid_option", '"multi"'],
-    ["an option of sends", () => loose(sends)("a", () => [], { otherwize: "b" }), "invalid_option", '"otherwize"'],
+    ["an option of sends", () => loose(fanOut)("a", () => [], { otherwize: "b" }), "invalid_option", '"otherwize"'],
     ["the number of entries of a cache", () => loose(memoryCache)({ maxEntries: "5" }), "invalid_option", '"5"'],
     ["an option of a cache", () => loose(memoryCache)({ max: 5 }), "invalid_option", '"max"'],
   ]);
@@ -198,7 +198,7 @@ class Hand {
   readonly target = "a";
 }
 
-test("nodes and edges that are none are told all at once, and beside the other problems of the graph", async () => {
+test("invalid nodes and edges are reported together with the other problems of the graph", async () => {
   const problems = await problemsOf(
     {
       number: 7,
@@ -242,7 +242,7 @@ test("nodes and edges that are none are told all at once, and beside the other p
       handmade: END,
       inputless: END,
       other: END,
-      sound: loose(sends)("inputless", () => [1]),
+      sound: loose(fanOut)("inputless", () => [1]),
     },
   );
   expect(problems).toEqual([
@@ -261,7 +261,7 @@ test("nodes and edges that are none are told all at once, and beside the other p
   ]);
 });
 
-test("edges that are none are told all at once, and nothing is said to be unreachable because of them", async () => {
+test("invalid edges are reported together, and no node is reported as unreachable because of them", async () => {
   const edges: Readonly<Record<string, unknown>> = {
     number: 7,
     missing: undefined,
@@ -278,7 +278,7 @@ test("edges that are none are told all at once, and nothing is said to be unreac
   };
   const bodies = Object.fromEntries(Object.keys(edges).map((name) => [name, nothing]));
   const problems = await problemsOf(
-    { ...bodies, each: task(z.number(), nothing) },
+    { ...bodies, each: inputNode(z.number(), nothing) },
     { [START]: Object.keys(edges), each: END, ...edges },
   );
   expect(problems).toEqual(
@@ -288,7 +288,7 @@ test("edges that are none are told all at once, and nothing is said to be unreac
   );
 });
 
-test("edges that are no object are refused", async () => {
+test("edges that are not an object are refused", async () => {
   for (const edges of [undefined, "a", [START, "a"], new Hand()]) {
     const graph = defineGraph({ name: "g", state: State }).nodes({ a: nothing });
     expectClear(await failureOf(() => loose(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
@@ -302,7 +302,7 @@ function toolWith(parts: object): unknown {
   return loose(defineTool)({ ...sound, ...parts });
 }
 
-describe("a tool", () => {
+describe("invalid tool", () => {
   refused([
     ["nothing", () => loose(defineTool)(undefined), "invalid_tool", "defineTool"],
     ["no run", () => toolWith({ run: undefined }), "invalid_tool", '"pay"', "run"],
@@ -355,13 +355,13 @@ describe("a tool", () => {
     ["one name where a list is due", () => loose(env)("PAY_KEY"), "invalid_option", "env"],
   ]);
 
-  test("a secret that stands where a name is due is not shown", async () => {
+  test("a secret passed in place of a name is not shown in the error", async () => {
     const error = await failureOf(() => loose(env)("sk-12345"), "invalid_option");
     expect(error.message).not.toContain("sk-12345");
   });
 });
 
-describe("a tool node", () => {
+describe("invalid tool node", () => {
   const node = (options: unknown): unknown => loose(toolNode)(options);
   refused([
     ["no options", () => node(undefined), "invalid_option", "toolNode"],
@@ -404,7 +404,7 @@ describe("a tool node", () => {
     ["a tool that is put in place and is none", () => loose(toolRegistry().replace)(7), "invalid_tool", "7"],
   ]);
 
-  test("classes may be tools and middleware, with fields of their own", () => {
+  test("class instances with their own fields are accepted as tools and middleware", () => {
     class Audit {
       readonly name = "audit";
       readonly count = 0;
@@ -435,7 +435,7 @@ function resumed(options: object): Promise<unknown> {
   return loose(resume)(graph, { thread: "t", store: memoryStore(), ...options }).result;
 }
 
-describe("a run", () => {
+describe("invalid run", () => {
   refused([
     ["no options", () => ran(undefined), "invalid_option", "run"],
     ["a text for a graph", () => ran({}, "g"), "invalid_option", "run", '"g"'],
@@ -474,13 +474,13 @@ describe("a run", () => {
     ["null for its input", () => ran({ input: null }), "invalid_input", '"g"'],
   ]);
 
-  test("what was given for secrets is not shown", async () => {
+  test("an invalid secrets option is not shown in the error", async () => {
     for (const secrets of [{ KEY: "sk-12345" }, "sk-12345", ["sk-12345"]])
       expect((await failureOf(async () => ran({ secrets }), "invalid_option")).message).not.toContain("sk-12345");
   });
 });
 
-describe("a resume, and what looks back", () => {
+describe("invalid resume and inspection calls", () => {
   const store = memoryStore();
   refused([
     ["an option that there is not", () => resumed({ answer: {} }), "invalid_option", '"answer"', "answers"],
@@ -508,13 +508,13 @@ describe("a resume, and what looks back", () => {
     ],
     [
       "a misspelt option of history",
-      () => loose(history)(graph, { store, thread: "t", limit: 1 }).next(),
+      () => loose(getHistory)(graph, { store, thread: "t", limit: 1 }).next(),
       "invalid_option",
       '"limit"',
     ],
   ]);
 
-  test("answers that are a list are asked for by key", async () => {
+  test("answers given as a list are refused with a request for keys", async () => {
     const asking = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolean() } })
       .nodes({ a: async (_state, { interrupt }) => ({ n: (await interrupt("ask")) ? 1 : 2 }) })
       .edges({ [START]: "a", a: END });
@@ -533,7 +533,7 @@ describe("a resume, and what looks back", () => {
   });
 });
 
-test("a tool node stands in no graph without messages, whoever wrote it", async () => {
+test("a tool node in a graph without a messages channel is refused", async () => {
   const Chat = defineState({ messages: messages() });
   expect(
     defineGraph({ name: "g", state: Chat })

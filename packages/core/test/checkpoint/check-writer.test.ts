@@ -3,8 +3,8 @@ import {
   defineState,
   END,
   fork,
+  getHistory,
   getState,
-  history,
   listRuns,
   memoryStore,
   messages,
@@ -26,12 +26,12 @@ const outer = defineGraph({ name: "outer", state: State })
   .nodes({ call: subgraph(inner, { input: () => ({}), output: ({ count }) => ({ count: count + 10 }) }) })
   .edges({ [START]: "call", call: END });
 
-test("a thread is read and forked with the graph that wrote it, and a place inside with the graph that stands there", async () => {
+test("a thread is read and forked with the graph that wrote it, and a nested namespace with the graph of that namespace", async () => {
   const at = { store: memoryStore(), thread: "t" };
   await run(outer, at).result;
   expect((await getState(outer, at)).state.count).toBe(11);
-  expect((await getState(inner, { ...at, within: "call" })).state.count).toBe(1);
-  const { value } = await history(inner, { ...at, within: "call" }).next();
+  expect((await getState(inner, { ...at, nesting: "call" })).state.count).toBe(1);
+  const { value } = await getHistory(inner, { ...at, nesting: "call" }).next();
   const inside = value?.checkpointId ?? 0;
   expect((await getState(inner, { ...at, at: inside })).state.count).toBe(1);
   await fork(inner, { ...at, at: inside, name: "inside" });
@@ -39,7 +39,7 @@ test("a thread is read and forked with the graph that wrote it, and a place insi
 
   const refused = { code: "graph_changed", message: expect.stringContaining('written by the graph "outer"') };
   await expect(getState(inner, at)).rejects.toMatchObject(refused);
-  await expect(history(inner, at).next()).rejects.toMatchObject(refused);
+  await expect(getHistory(inner, at).next()).rejects.toMatchObject(refused);
   await expect(fork(inner, { ...at, at: 1, name: "b" })).rejects.toMatchObject(refused);
 
   const wrongInside = {
@@ -47,16 +47,16 @@ test("a thread is read and forked with the graph that wrote it, and a place insi
     message: expect.stringContaining('written by the graph "inner", which stands in "call"'),
   };
   for (const branch of ["main", "inside"])
-    await expect(getState(outer, { ...at, branch, within: "call" })).rejects.toMatchObject(wrongInside);
+    await expect(getState(outer, { ...at, branch, nesting: "call" })).rejects.toMatchObject(wrongInside);
   await expect(getState(outer, { ...at, at: inside })).rejects.toMatchObject(wrongInside);
-  await expect(history(outer, { ...at, within: "call" }).next()).rejects.toMatchObject(wrongInside);
+  await expect(getHistory(outer, { ...at, nesting: "call" }).next()).rejects.toMatchObject(wrongInside);
   await expect(fork(outer, { ...at, at: inside, name: "b" })).rejects.toMatchObject(wrongInside);
 });
 
-test("another graph neither goes on with a thread, nor writes to it, nor begins a branch in it", async () => {
+test("another graph cannot continue a thread, write to it, or start a branch in it", async () => {
   const at = { store: memoryStore(), thread: "t" };
   await run(outer, at).result;
-  const before = await at.store.image("t");
+  const before = await at.store.exportThread("t");
   const tries = {
     run: () => run(inner, at).result,
     "run on a new branch": () => run(inner, { ...at, branch: "b" }).result,
@@ -70,7 +70,7 @@ test("another graph neither goes on with a thread, nor writes to it, nor begins 
       code: "graph_changed",
       message: expect.stringContaining('written by the graph "outer"'),
     });
-  expect(await at.store.image("t")).toEqual(before);
+  expect(await at.store.exportThread("t")).toEqual(before);
   expect((await listRuns(at.store)).map(({ graph }) => graph)).toEqual(["outer"]);
   expect((await getState(outer, at)).state.count).toBe(11);
 });

@@ -19,7 +19,7 @@ function open() {
   return { world, store, root, notes: root.under("users", "u1") };
 }
 
-test("an item comes back as it was put, with its times, and nobody can change it", async () => {
+test("a long-term item is returned as it was put with its times, and is frozen", async () => {
   const { world, notes } = open();
   const value = { since: new Date(5), big: 7n, tags: new Set(["food"]), nothing: null, zero: -0 };
   await notes.put("diet", value);
@@ -37,7 +37,7 @@ test("an item comes back as it was put, with its times, and nobody can change it
   expect(await notes.get("none")).toBeUndefined();
 });
 
-test("what is put later changed by its owner stays as it was put", async () => {
+test("a long-term value mutated after put is stored as it was at put", async () => {
   const { notes } = open();
   const value = { tags: ["food"] };
   const put = notes.put("diet", value);
@@ -46,7 +46,7 @@ test("what is put later changed by its owner stays as it was put", async () => {
   expect((await notes.get("diet"))?.value).toEqual({ tags: ["food"] });
 });
 
-test("a list has its own namespace page by page, a search all below it", async () => {
+test("a long-term list pages over its own namespace, and a search covers all namespaces below", async () => {
   const { root, notes } = open();
   for (const key of ["b", "a", "c"]) await notes.put(key, key);
   await notes.under("work").put("d", "d");
@@ -64,7 +64,7 @@ test("a list has its own namespace page by page, a search all below it", async (
   expect(keys(await notes.list())).toBe("ac");
 });
 
-test("namespaces that hold items are listed, to a depth and page by page", async () => {
+test("namespaces with items are listed up to a depth and in pages", async () => {
   const { root } = open();
   for (const ids of [["users", "u1"], ["users", "u1", "work"], ["users", "u10"], ["teams", "t1", "a"], ["users"]])
     await root.under(...ids).put("k", 1);
@@ -78,8 +78,8 @@ test("namespaces that hold items are listed, to a depth and page by page", async
   expect(paths(await root.namespaces({ depth: 2, after: ["users", "u1"] }))).toEqual(["users/u10"]);
 });
 
-describe("an item that ends", () => {
-  test("is not seen from its end on, in no way, and is swept later", async () => {
+describe("long-term item with a ttl", () => {
+  test("an expired long-term item is returned by no read and is swept later", async () => {
     const { world, root, notes } = open();
     await notes.put("code", "4711", { ttlMs: 1_000 });
     await notes.put("stays", "word");
@@ -92,7 +92,7 @@ describe("an item that ends", () => {
     expect(await root.sweep()).toBe(0);
   });
 
-  test("lives on from each read, by get, list and search, where that was asked for", async () => {
+  test("a long-term item with refreshOnRead is extended by get, list and search", async () => {
     const { world, root, notes } = open();
     await notes.put("live", "word", { ttlMs: 1_000, refreshOnRead: true });
     await notes.put("dies", "word", { ttlMs: 1_000 });
@@ -108,7 +108,7 @@ describe("an item that ends", () => {
     expect(await notes.list()).toEqual([]);
   });
 
-  test("that is swept between the read and its refresh is over for the reader, and one that is not lives on", async () => {
+  test("a long-term item swept between read and refresh is expired for the reader, and an unswept item is extended", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const sweeps = async (): Promise<void> => {
@@ -136,7 +136,7 @@ describe("an item that ends", () => {
     }
   });
 
-  test("is swept when its own last end has come, whatever ends were put, taken back and moved before", async () => {
+  test("a long-term item is swept at its last expiry, after any sequence of puts, reads and deletes", async () => {
     const key = fc.constantFrom("a", "b", "c", "d", "e");
     const change = fc.oneof(
       fc.record({ put: key, ttlMs: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }) }),
@@ -178,7 +178,7 @@ describe("an item that ends", () => {
   });
 });
 
-describe("a filter", () => {
+describe("long-term filter", () => {
   const values = {
     ann: { name: "Ann", age: 30, tags: ["a", "b"], address: { city: "Oslo" }, active: true, note: null },
     bob: { name: "Bob", age: 41.5, tags: [], address: { city: "Bergen" }, active: false },
@@ -208,13 +208,13 @@ describe("a filter", () => {
     ["an inherited property is no field", { toString: { ne: "x" }, "name.length": 3 }, ""],
   ];
 
-  test.each(found)("%s", async (_, filter, keys) => {
+  test.each(found)("a long-term filter returns the matching items: %s", async (_, filter, keys) => {
     const { notes } = open();
     for (const [key, value] of Object.entries(values)) await notes.put(key, value);
     expect((await notes.search({ filter })).map(({ key }) => key).join(" ")).toBe(keys);
   });
 
-  test("finds what lies far behind what does not fit, page by page", async () => {
+  test("a long-term filter finds sparse matches over many items in pages", async () => {
     const { notes } = open();
     for (let n = 0; n < 1_200; n++) await notes.put(`k${String(n).padStart(4, "0")}`, { odd: n % 400 === 399 });
     const [first, ...rest] = await notes.search({ filter: { odd: true }, limit: 2 });
@@ -248,14 +248,14 @@ describe("a filter", () => {
     ["null instead of a filter", null],
   ];
 
-  test.each(refused)("with %s is refused", async (_, filter) => {
+  test.each(refused)("a long-term filter with %s is refused", async (_, filter) => {
     const { notes } = open();
     await notes.put("ann", values.ann);
     await failureOf(notes.search({ filter } as LongTermSearch), "invalid_option");
   });
 });
 
-describe("a search for words", () => {
+describe("long-term text search", () => {
   async function library() {
     const { notes } = open();
     await notes.put("a", { title: "Crème Brûlée", body: { text: "A recipe, e-mailed from OSLO." }, n: 4711 });
@@ -287,12 +287,12 @@ describe("a search for words", () => {
     ["***", "", "no word at all"],
     ["", "", "nothing"],
     [`${"X".repeat(64)}two`, "f", "long words are told apart by their beginning"],
-  ])("%s: %s, %s", async (text, keys) => {
+  ])("the text search for %s finds the items (%s): %s", async (text, keys) => {
     const find = await library();
     expect(await find(text)).toBe(keys);
   });
 
-  test("goes with a filter", async () => {
+  test("a long-term text search can be combined with a filter", async () => {
     const { notes } = open();
     await notes.put("a", { text: "oslo", n: 1 });
     await notes.put("b", { text: "oslo", n: 2 });
@@ -300,11 +300,11 @@ describe("a search for words", () => {
   });
 });
 
-describe("what is not fit is refused", () => {
+describe("invalid long-term arguments", () => {
   const { notes, root } = open();
   const ids = ["", "a/b", "a b", "~", "../x", "ä", "__proto__", "x".repeat(129), "a\u0000", 7, null, undefined];
 
-  test.each(ids)("the id %j", async (id) => {
+  test.each(ids)("the long-term id %j is refused", async (id) => {
     const bad = id as string;
     expect(() => root.under(bad)).toThrow(expect.objectContaining({ code: "invalid_id" }));
     await failureOf(notes.get(bad), "invalid_id");
@@ -349,7 +349,7 @@ describe("what is not fit is refused", () => {
     await failureOf(notes.search(query as LongTermSearch), "invalid_option");
   });
 
-  test("an item at the root, a depth of none, a store that is none", async () => {
+  test("a long-term item at the root, a depth of zero, and an invalid store are refused", async () => {
     for (const work of [root.put("k", 1), root.get("k"), root.delete("k"), root.list()])
       await failureOf(work, "invalid_option");
     await failureOf(root.namespaces({ depth: 0 }), "invalid_option");
@@ -358,7 +358,7 @@ describe("what is not fit is refused", () => {
   });
 });
 
-test("values of classes go through the codec that is given, and are refused by one that does not know them", async () => {
+test("long-term values of classes are encoded by the given codec and refused by a codec without their class", async () => {
   class Money {
     readonly cents: number;
     constructor(cents: number) {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { mergedDeltas } from "../../src/checkpoint/codec/merge-deltas.ts";
-import { deltaOf, textOf } from "../../src/checkpoint/codec/saved-state.ts";
-import type { CutDelta } from "../../src/checkpoint/export/thread-export.ts";
+import { mergeDeltas } from "../../src/checkpoint/codec/merge-deltas.ts";
+import { encodeDelta, parseDelta } from "../../src/checkpoint/codec/saved-state.ts";
+import type { PrunedDelta } from "../../src/checkpoint/export/thread-export.ts";
 import { applyDelta, createCodec, type Delta, plainCodec } from "../../src/index.ts";
 
 const value = fc.oneof(fc.integer(), fc.string({ maxLength: 3 }), fc.constant(null), fc.date({ noInvalidDate: true }));
@@ -31,30 +31,30 @@ const recordDelta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 1, arbitrary: value.map((each): Delta => ({ kind: "replace", value: { of: each } })) },
 );
 
-function rowsOf(deltas: readonly Delta[]): readonly CutDelta[] {
+function rowsOf(deltas: readonly Delta[]): readonly PrunedDelta[] {
   return deltas.map((delta, index) => ({
     channel: "c",
     kind: delta.kind,
     base: delta.kind === "replace" || delta.kind === "clear",
-    text: textOf(plainCodec, "c", delta),
+    text: encodeDelta(plainCodec, "c", delta),
     checkpoint: index + 1,
   }));
 }
 
-function fold(rows: readonly CutDelta[], initial: unknown): unknown {
-  return rows.map((row) => deltaOf(plainCodec, row)).reduce(applyDelta, initial);
+function fold(rows: readonly PrunedDelta[], initial: unknown): unknown {
+  return rows.map((row) => parseDelta(plainCodec, row)).reduce(applyDelta, initial);
 }
 
-describe("what is left of changes", () => {
+describe("merged deltas", () => {
   test.each([
     ["a list", listDelta, [1, 2]],
     ["a list that is cleared", passingDelta, []],
     ["a record", recordDelta, { a: 1 }],
-  ] as const)("leads %s to the same value, at places that are among the old ones", (_, delta, initial) => {
+  ] as const)("merged deltas lead %s to the same value, at checkpoints of the original deltas", (_, delta, initial) => {
     fc.assert(
       fc.property(fc.array(delta, { maxLength: 20 }), (deltas) => {
         const rows = rowsOf(deltas);
-        const merged = mergedDeltas(plainCodec, rows);
+        const merged = mergeDeltas(plainCodec, rows);
         expect(fold(merged, initial)).toEqual(fold(rows, initial));
         const places = merged.map(({ checkpoint }) => checkpoint);
         expect(places).toEqual([...new Set(places)].toSorted((one, other) => one - other));
@@ -64,19 +64,19 @@ describe("what is left of changes", () => {
     );
   });
 
-  test("is one change of a list that only grew, and one value of a record that was replaced", () => {
+  test("merging gives one append for a list that only grew, and one value for a replaced record", () => {
     const grown = rowsOf(["a", "b", "c"].map((item): Delta => ({ kind: "append", items: [item] })));
-    expect(mergedDeltas(plainCodec, grown)).toEqual([{ ...grown[2], text: '["a","b","c"]' }]);
+    expect(mergeDeltas(plainCodec, grown)).toEqual([{ ...grown[2], text: '["a","b","c"]' }]);
     const patched = rowsOf([
       { kind: "replace", value: { a: 1 } },
       { kind: "patch", patches: [{ op: "add", path: ["b"], value: 2 }] },
     ]);
-    expect(mergedDeltas(plainCodec, patched)).toEqual([
+    expect(mergeDeltas(plainCodec, patched)).toEqual([
       { channel: "c", kind: "replace", base: true, text: '{"a":1,"b":2}', checkpoint: 2 },
     ]);
   });
 
-  test("is left as it is where the codec cannot read it", () => {
+  test("deltas that the codec cannot decode are not merged", () => {
     class Money {
       readonly cents: number;
       constructor(cents: number) {
@@ -98,15 +98,15 @@ describe("what is left of changes", () => {
       text: codec.encode([new Money(cents)], "money"),
       checkpoint: index + 1,
     }));
-    expect(mergedDeltas(plainCodec, rows)).toEqual(rows);
-    expect(mergedDeltas(codec, rows)).toHaveLength(1);
+    expect(mergeDeltas(plainCodec, rows)).toEqual(rows);
+    expect(mergeDeltas(codec, rows)).toHaveLength(1);
   });
 
-  test("does not touch a large change for the sake of small ones", () => {
+  test("a large delta is not rewritten to merge small deltas", () => {
     const large: Delta = { kind: "append", items: ["x".repeat(100_000)] };
     const small = Array.from({ length: 5 }, (): Delta => ({ kind: "append", items: ["y"] }));
     const rows = rowsOf([large, ...small]);
-    const merged = mergedDeltas(plainCodec, rows);
+    const merged = mergeDeltas(plainCodec, rows);
     expect(merged).toHaveLength(2);
     expect(merged[0]).toBe(rows[0]);
   });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { planRetention, type RetainedCheckpoint, type RetainedLine } from "../../src/checkpoint/retention.ts";
+import { planRetention, type RetainedCheckpoint, type RetainedNamespace } from "../../src/checkpoint/retention.ts";
 
 /** A thread with branches, forks, calls of inner graphs and graphs that are kept, as runs write them. */
 const thread = fc
@@ -36,7 +36,9 @@ const thread = fc
       } else if (what === "step") write(branch, at);
       else write(`${branch}/${what === "kept" ? "node" : `${head?.step ?? 0}:0`}`, at);
     }
-    return [...lines].map(([name, line]): RetainedLine => ({ name, unfinished: undefined, once: false, ...line }));
+    return [...lines].map(
+      ([name, line]): RetainedNamespace => ({ name, unfinishedRun: undefined, hasOnceEffects: false, ...line }),
+    );
   });
 
 const retention = fc.record({
@@ -45,21 +47,24 @@ const retention = fc.record({
 });
 
 /** What is left of the lines when a plan is done. */
-function left(lines: readonly RetainedLine[], plan: ReturnType<typeof planRetention>): readonly RetainedLine[] {
+function left(
+  lines: readonly RetainedNamespace[],
+  plan: ReturnType<typeof planRetention>,
+): readonly RetainedNamespace[] {
   return lines.flatMap((line) => {
-    const done = plan.lines.find(({ name }) => name === line.name);
-    if (done?.gone === true) return [];
-    const goes = (id: number): boolean => (done?.cuts ?? []).some(({ after, at }) => id > after && id <= at);
+    const done = plan.namespaces.find(({ name }) => name === line.name);
+    if (done?.isRemoved === true) return [];
+    const goes = (id: number): boolean => (done?.ranges ?? []).some(({ after, at }) => id > after && id <= at);
     return [{ ...line, checkpoints: line.checkpoints.filter(({ id }) => !goes(id)) }];
   });
 }
 
-function ids(lines: readonly RetainedLine[]): readonly number[] {
+function ids(lines: readonly RetainedNamespace[]): readonly number[] {
   return lines.flatMap(({ checkpoints }) => checkpoints.map(({ id }) => id)).toSorted((one, other) => one - other);
 }
 
-describe("what retention keeps, of any thread", () => {
-  test("the head of each branch, what was asked for, where lines begin, and what a graph that is kept held there", () => {
+describe("retention plan of a random thread", () => {
+  test("retention keeps branch heads, requested checkpoints, fork points and the persistent subgraph state at those checkpoints", () => {
     fc.assert(
       fc.property(thread, retention, (lines, kept) => {
         const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
@@ -83,7 +88,7 @@ describe("what retention keeps, of any thread", () => {
     );
   });
 
-  test("a call goes with the checkpoint that called it, when nothing goes on from it", () => {
+  test("retention removes a subgraph call with the checkpoint that made it, when nothing continues from the call", () => {
     fc.assert(
       fc.property(thread, retention, (lines, kept) => {
         const stays = new Set(ids(left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY))));
@@ -98,7 +103,7 @@ describe("what retention keeps, of any thread", () => {
     );
   });
 
-  test("a call in which something happened once stays while a fork may make it anew", () => {
+  test("retention keeps a subgraph call with a once effect while a fork may repeat the call", () => {
     fc.assert(
       fc.property(thread, retention, (plain, kept) => {
         const lines = plain.map((line) => ({ ...line, once: true }));
@@ -116,11 +121,11 @@ describe("what retention keeps, of any thread", () => {
     );
   });
 
-  test("is the same when it is removed a few at a time, and then nothing more goes", () => {
+  test("retention in small batches removes the same checkpoints as in one batch, and then removes nothing more", () => {
     fc.assert(
       fc.property(thread, retention, fc.integer({ min: 1, max: 7 }), (lines, kept, limit) => {
         const whole = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
-        let some: readonly RetainedLine[] = lines;
+        let some: readonly RetainedNamespace[] = lines;
         for (let plan = planRetention(some, kept, limit); plan.removed > 0; plan = planRetention(some, kept, limit)) {
           expect(plan.removed).toBeLessThanOrEqual(limit);
           some = left(some, plan);
@@ -136,18 +141,18 @@ describe("what retention keeps, of any thread", () => {
     );
   });
 
-  test("cuts hold exactly what goes, each between checkpoints that stay", () => {
+  test("pruned ranges contain exactly the removed checkpoints, each between retained checkpoints", () => {
     fc.assert(
       fc.property(thread, retention, fc.integer({ min: 1, max: 50 }), (lines, kept, limit) => {
         const plan = planRetention(lines, kept, limit);
         expect(ids(lines).length - ids(left(lines, plan)).length).toBe(plan.removed);
-        for (const { name, cuts, gone } of plan.lines) {
+        for (const { name, ranges, isRemoved } of plan.namespaces) {
           const all = lines.find((line) => line.name === name)?.checkpoints.map(({ id }) => id) ?? [];
-          for (const { after, at } of cuts) {
+          for (const { after, at } of ranges) {
             expect(after === 0 || all.includes(after)).toBe(true);
             expect(all).toContain(at);
           }
-          if (gone) expect(cuts).toHaveLength(1);
+          if (isRemoved) expect(ranges).toHaveLength(1);
         }
       }),
     );

@@ -2,16 +2,16 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import type { GraphProblem, StateDefinition, StateTypes } from "../../src/index.ts";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
-  gotos,
+  fanOut,
+  inputNode,
   join,
   messages,
   route,
   START,
-  sends,
-  task,
   toolNode,
   toolRegistry,
 } from "../../src/index.ts";
@@ -42,7 +42,7 @@ async function problemsOf<Types extends StateTypes>(
   return problems.map(({ code, node }) => `${code} ${node}`);
 }
 
-test("E11 a graph with ten mistakes reports all of them at once, each with code, place and hint", async () => {
+test("a graph with ten mistakes reports all of them together, each with code, place and hint [E11]", async () => {
   const problems = await problemsOf(
     {
       done: nothing,
@@ -52,7 +52,7 @@ test("E11 a graph with ten mistakes reports all of them at once, each with code,
       spin: nothing,
       spun: nothing,
       lost: nothing,
-      each: task(z.string(), nothing),
+      each: inputNode(z.string(), nothing),
       tools: toolNode<{ messages: readonly never[] }>({ tools: [] }),
       open: nothing,
       late: nothing,
@@ -98,7 +98,7 @@ test("E11 a graph with ten mistakes reports all of them at once, each with code,
   );
 });
 
-test("E11 a join that waits for what only itself leads to can never fill", async () => {
+test("a join that waits for a node reachable only through the join is reported [E11]", async () => {
   const problems = await problemsOf(
     { a: nothing, b: nothing, c: nothing },
     { [START]: "a", a: join("c"), b: join("c"), c: route(["b", END], () => "b") },
@@ -106,38 +106,38 @@ test("E11 a join that waits for what only itself leads to can never fill", async
   expect(problems).toEqual(["join_never_fills c"]);
 });
 
-test("a join inside a loop is sound", () => {
+test("a join inside a loop is valid", () => {
   const graph = defineGraph({ name: "loop", state: Empty })
     .nodes({ a: nothing, b: nothing, c: nothing })
     .edges({ [START]: ["a", "b"], a: join("c"), b: join("c"), c: route(["a", END], () => END) });
   expect(graph.name).toBe("loop");
 });
 
-test("E11 without a first edge nothing can be reached, and both are told", async () => {
+test("a graph without a first edge is reported with its unreachable nodes [E11]", async () => {
   expect(await problemsOf({ a: nothing }, { a: END })).toEqual(["missing_start __start__", "unreachable_node a"]);
 });
 
 test.each(["start", "driver", "__end__", "constructor", "toString", "1st", "a.b", "x".repeat(65), ""])(
-  "E11 no node is called %j",
+  "the node name %j is refused [E11]",
   async (name) => {
     expect(await problemsOf({ [name]: nothing }, { [START]: name, [name]: END })).toContain(`reserved_name ${name}`);
   },
 );
 
-test("a task node may be led to by sends and by a command, and by nothing else", async () => {
-  const each = task(z.string(), nothing);
+test("an input node may be reached by sends and commands, and by no other edge", async () => {
+  const each = inputNode(z.string(), nothing);
   expect(await problemsOf({ each }, { [START]: "each", each: END })).toEqual(["task_without_send each"]);
-  expect(await problemsOf({ each }, { [START]: sends("each", () => ["x"], { otherwise: "each" }), each: END })).toEqual(
-    ["task_without_send each"],
-  );
+  expect(
+    await problemsOf({ each }, { [START]: fanOut("each", () => ["x"], { otherwise: "each" }), each: END }),
+  ).toEqual(["task_without_send each"]);
   expect(
     defineGraph({ name: "sound", state: Empty })
       .nodes({ each })
-      .edges({ [START]: sends("each", () => ["x"]), each: END }).name,
+      .edges({ [START]: fanOut("each", () => ["x"]), each: END }).name,
   ).toBe("sound");
 });
 
-test("a tool node finds its calls in the channel messages", async () => {
+test("a tool node with an empty tool list in a graph with a messages channel is reported as empty only", async () => {
   const Chat = defineState({ n: z.number().default(0), messages: messages() });
   expect(
     await problemsOf(
@@ -148,7 +148,7 @@ test("a tool node finds its calls in the channel messages", async () => {
   ).toEqual(["empty_tool_node tools"]);
 });
 
-test("a tool node of an empty registry is sound: tools may come later", () => {
+test("a tool node with an empty registry is valid, since tools may be registered later", () => {
   const tools = toolNode<{ messages: readonly never[] }>({ tools: toolRegistry() });
   const graph = defineGraph({ name: "later", state: defineState({ messages: messages() }) })
     .nodes({ tools: tools as never })
@@ -156,10 +156,10 @@ test("a tool node of an empty registry is sound: tools may come later", () => {
   expect(graph.tools).toEqual([]);
 });
 
-test("a command's edge may end the branch, so that a node with nothing else has a way out", () => {
+test("a command edge may end its branch, so that a node with only a self target is valid", () => {
   const graph = defineGraph({ name: "sound", state: Empty })
     .nodes({ a: nothing })
-    .edges({ [START]: "a", a: gotos("a") as never });
+    .edges({ [START]: "a", a: commandTargets("a") as never });
   expect(graph.nodes.size).toBe(1);
 });
 
@@ -168,7 +168,7 @@ test.each([
   ["a retry of no attempts", { retry: { attempts: 0 } }],
   ["a timeout of nothing", { timeoutMs: 0 }],
   ["a timeout that is no number", { timeoutMs: Number.NaN }],
-])("a node with %s is refused where it is defined", async (_name, policy) => {
+])("a node with %s is refused at definition", async (_name, policy) => {
   const error = await failureOf(
     () => defineGraph({ name: "wrong", state: Empty }).nodes({ a: { run: nothing, ...policy } }),
     "invalid_option",
@@ -176,7 +176,7 @@ test.each([
   expect(error.message).toContain('"a"');
 });
 
-test("a graph's name is an id and its version a whole number from 1", async () => {
+test("a graph name must be an id and a graph version a positive integer", async () => {
   await failureOf(() => defineGraph({ name: "my graph", state: Empty }), "invalid_id");
   await failureOf(() => defineGraph({ name: "mine", version: 0, state: Empty }), "invalid_option");
 });

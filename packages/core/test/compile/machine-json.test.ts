@@ -4,20 +4,20 @@ import { describe, expect, test } from "vitest";
 import { type AnyEventObject, type AnyMachineSnapshot, type AnyStateMachine, createMachine } from "xstate";
 import { getAdjacencyMap, getShortestPaths } from "xstate/graph";
 import * as z from "zod";
-import { machineJson } from "../../src/compile/machine-json.ts";
+import { serializeMachine } from "../../src/compile/machine-json.ts";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import {
+  commandTargets,
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
+  fanOut,
   type Graph,
-  gotos,
+  inputNode,
   join,
   route,
   START,
-  sends,
-  task,
   toMachineJson,
 } from "../../src/index.ts";
 import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
@@ -32,14 +32,14 @@ const sequential = defineGraph({ name: "shop.line:v2", state: defineState({ n: z
     [START]: "one",
     one: route(["two", END], () => END),
     two: "ask",
-    ask: gotos("one", "two"),
+    ask: commandTargets("one", "two"),
   } as never) as Graph;
 
 const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(z.string()).default([]) }) })
-  .nodes({ plan: nothing, each: task(z.string(), nothing), check: nothing, meet: nothing })
+  .nodes({ plan: nothing, each: inputNode(z.string(), nothing), check: nothing, meet: nothing })
   .edges({
     [START]: ["plan", "check"],
-    plan: sends("each", (state) => state.items, { otherwise: "meet" }),
+    plan: fanOut("each", (state) => state.items, { otherwise: "meet" }),
     each: join("meet"),
     check: join("meet"),
     meet: END,
@@ -107,19 +107,19 @@ const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] 
   ["a tool call", toolCallMachine, callEvents, 16],
 ];
 
-describe.each(machines)("the machine of %s", (_name, machine, events, size) => {
-  test("E51 is JSON that XState's schema of machines takes", () => {
-    expect(schemaErrors(machineJson(machine))).toEqual([]);
+describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => {
+  test("the machine JSON satisfies the XState machine schema [E51]", () => {
+    expect(schemaErrors(serializeMachine(machine))).toEqual([]);
   });
 
-  test("E51 takes the same transitions on every path when it was read back from JSON", () => {
+  test("a machine read back from JSON takes the same transitions on every path [E51]", () => {
     const expected = walked(machine, events);
     expect(Object.keys(expected).length).toBeGreaterThanOrEqual(size);
-    expect(walked(readBack(machine, machineJson(machine)), events)).toEqual(expected);
+    expect(walked(readBack(machine, serializeMachine(machine)), events)).toEqual(expected);
     expect(walked(readBack(machine, machine.config), events)).toEqual(expected);
   });
 
-  test("E51 runs under xstate/graph: each of its states is on a shortest path, and one path ends it", () => {
+  test("a machine runs under xstate/graph: shortest paths reach every state, and a path reaches the end [E51]", () => {
     const paths = getShortestPaths(machine, { events: events as never, limit: 50_000 });
     const entered = new Set(paths.flatMap(({ state }) => state._nodes.map(({ id }) => id)));
     const named = statesBelow(machine.root).map(({ id }) => id);
@@ -128,7 +128,7 @@ describe.each(machines)("the machine of %s", (_name, machine, events, size) => {
   });
 });
 
-test("E51 a hundred random graphs leave as JSON and are read back as the same machines", () => {
+test("random graphs exported as JSON are read back as the same machines [E51]", () => {
   let shapes = 0;
   fc.assert(
     fc.property(soundDrawings(2), (drawing) => {
@@ -137,7 +137,7 @@ test("E51 a hundred random graphs leave as JSON and are read back as the same ma
       const json = toMachineJson(graph);
       expect(schemaErrors(json)).toEqual([]);
       const back = readBack(graph.machine, json);
-      expect(machineJson(back)).toEqual(json);
+      expect(serializeMachine(back)).toEqual(json);
       if (graph.machine.root.type === "parallel") shapes += 1;
       const walk = calm(eventsOf(graph));
       expect(walked(back, walk)).toEqual(walked(graph.machine, walk));
@@ -152,15 +152,18 @@ function calm(events: Events): Events {
   return (snapshot) => events(snapshot).filter(({ type }) => type === "step.commit" || type.startsWith("xstate.done"));
 }
 
-test("what XState's schema does not take is found", () => {
+test("machine JSON that violates the XState schema is reported", () => {
   const json = toMachineJson(sequential);
   expect(schemaErrors({ ...json, type: "circle" })).not.toEqual([]);
   expect(schemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual([]);
   expect(schemaErrors(sequential.machine.config)).not.toEqual([]);
 });
 
-test("a machine drawn by hand is its own source, and is refused", async () => {
+test("toMachineJson refuses a durable machine, which is its own source", async () => {
   const machine = createMachine({ id: "hand", initial: "a", states: { a: { type: "final" } } });
-  const error = await failureOf(() => toMachineJson(durable(machine, { version: 1 }) as Graph), "invalid_option");
+  const error = await failureOf(
+    () => toMachineJson(durableMachine(machine, { version: 1 }) as Graph),
+    "invalid_option",
+  );
   expect(error.message).toContain('"hand" was drawn by hand');
 });

@@ -2,24 +2,24 @@ import { expect, test } from "vitest";
 import { createActor } from "xstate";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   join,
   route,
   run,
   START,
   send,
-  sends,
-  task,
 } from "../../src/index.ts";
 
 const Log = defineState({ n: z.number().default(0) });
 const nothing = () => undefined;
 
-test("a graph with one node at a time has one state per node, with the edges as arrows", () => {
+test("a sequential graph compiles to one state per node with the edges as transitions", () => {
   const { machine } = defineGraph({ name: "line", state: Log })
     .nodes({ model: nothing, tools: nothing })
     .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
@@ -33,7 +33,7 @@ test.each([
   ["several targets", { a: ["b", "c"] }],
   ["a route that may choose several targets", { a: route(["b", "c"], () => "b", { many: true }) }],
   ["a join", { a: join("b") }],
-])("%s make a region per node", (_name, edges) => {
+])("%s makes the machine parallel, with a region per node", (_name, edges) => {
   const { machine } = defineGraph({ name: "wide", state: Log })
     .nodes({ a: nothing, b: nothing, c: nothing })
     .edges({ [START]: ["a", "c"], b: END, c: END, ...edges } as never);
@@ -49,33 +49,33 @@ test.each([
   ]);
 });
 
-test("a route and gotos with several targets, of which one is chosen, keep one state per node", () => {
+test("a route or goto edge with several targets but one choice keeps one state per node", () => {
   const graph = defineGraph({ name: "line", state: Log })
     .nodes({ a: () => (Math.PI > 3 ? goto("b") : goto("c")), b: nothing, c: nothing })
-    .edges({ [START]: route(["a", "b"], () => "a"), a: gotos("b", "c"), b: END, c: END });
+    .edges({ [START]: route(["a", "b"], () => "a"), a: commandTargets("b", "c"), b: END, c: END });
   expect(Object.keys(graph.machine.states)).toEqual(["start", "a", "b", "c", "done"]);
 });
 
-test("sends and commands that send make a region per node", () => {
-  const each = task(z.string(), nothing);
+test("sends and send commands make the machine parallel, with a region per node", () => {
+  const each = inputNode(z.string(), nothing);
   const bySends = defineGraph({ name: "wide", state: Log })
     .nodes({ each })
-    .edges({ [START]: sends("each", () => ["x"]), each: END });
+    .edges({ [START]: fanOut("each", () => ["x"]), each: END });
   const byCommand = defineGraph({ name: "wide", state: Log })
     .nodes({ a: () => send("each", "x"), each })
-    .edges({ [START]: "a", a: gotos("each"), each: END });
+    .edges({ [START]: "a", a: commandTargets("each"), each: END });
   expect([bySends.machine.root.type, byCommand.machine.root.type]).toEqual(["parallel", "parallel"]);
 });
 
-test("a name with dots, and a node called commit, make a sound machine that runs", async () => {
+test("a graph name with dots and a node named commit compile to a machine that runs", async () => {
   const graph = defineGraph({ name: "shop.orders:v2", state: Log })
     .nodes({ commit: () => goto("next"), next: () => ({ n: 1 }) })
-    .edges({ [START]: "commit", commit: gotos("next"), next: END });
+    .edges({ [START]: "commit", commit: commandTargets("next"), next: END });
   expect(createActor(graph.machine).getSnapshot().value).toBe("start");
   expect((await run(graph, {}).result).state).toEqual({ n: 1 });
 });
 
-test("the machine is made when it is first asked for, once", () => {
+test("the machine of a graph is created on first access, once", () => {
   const graph = defineGraph({ name: "line", state: Log })
     .nodes({ a: nothing })
     .edges({ [START]: "a", a: END });

@@ -4,32 +4,32 @@ import * as z from "zod";
 import {
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
+  fanOut,
+  inputNode,
   join,
   list,
   route,
   START,
-  sends,
   subgraph,
-  task,
   toMermaid,
 } from "../../src/index.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
-test("a picture has every edge that can be taken and none that cannot", () => {
+test("a Mermaid diagram has every edge that can be taken and no other", () => {
   const state = defineState({ items: list(z.string()) });
   const graph = defineGraph({ name: "shapes", state })
     .nodes({
       split: () => undefined,
-      each: task(z.string(), (_state, { input }) => ({ items: [input] })),
+      each: inputNode(z.string(), (_state, { input }) => ({ items: [input] })),
       left: () => undefined,
       right: () => undefined,
       both: () => undefined,
     })
     .edges({
       [START]: "split",
-      split: sends("each", () => ["a"], { otherwise: "left" }),
+      split: fanOut("each", () => ["a"], { otherwise: "left" }),
       each: ["left", "right"],
       left: join("both"),
       right: join("both"),
@@ -56,15 +56,15 @@ test("a picture has every edge that can be taken and none that cannot", () => {
   ]);
 });
 
-test("a subgraph is a region with its own beginning and end, to any depth", () => {
+test("a subgraph in a Mermaid diagram is a region with its own start and end, to any depth", () => {
   const state = defineState({ items: list(z.string()) });
   const inside = { input: () => ({}), output: () => undefined };
   const inner = defineGraph({ name: "inner", state })
     .nodes({ look: () => undefined })
     .edges({ [START]: "look", look: END });
   const middle = defineGraph({ name: "middle", state })
-    .nodes({ each: task(z.string(), subgraph(inner, inside)) })
-    .edges({ [START]: sends("each", () => ["a"], { otherwise: END }), each: END });
+    .nodes({ each: inputNode(z.string(), subgraph(inner, inside)) })
+    .edges({ [START]: fanOut("each", () => ["a"], { otherwise: END }), each: END });
   const outer = defineGraph({ name: "outer", state })
     .nodes({ look: () => undefined, deep: subgraph(middle, inside) })
     .edges({ [START]: "look", look: "deep", deep: END });
@@ -93,7 +93,7 @@ test("a subgraph is a region with its own beginning and end, to any depth", () =
   ]);
 });
 
-describe("hostile names", () => {
+describe("hostile names in Mermaid", () => {
   const names = [
     ...["end", "style", "subgraph", "click", "default", "graph", "start", "done", "a", "a_2", "ä"],
     ...[
@@ -127,8 +127,8 @@ describe("hostile names", () => {
     ),
   });
 
-  test("E23 R20 hostile names are read by Mermaid as the text that they are, and no two parts get mixed up", async () => {
-    const { nodes, regions, edges } = await readMermaid(toMermaid(durable(machine, { version: 1 })));
+  test("hostile names are rendered by Mermaid as literal text, and no two nodes share an id [E23, R20]", async () => {
+    const { nodes, regions, edges } = await readMermaid(toMermaid(durableMachine(machine, { version: 1 })));
     expect(regions.map(({ title }) => title).toSorted()).toEqual(names.toSorted());
     expect(new Set(regions.map(({ id }) => id)).size).toBe(names.length);
     expect(nodes.size).toBe(1 + names.length * 3);

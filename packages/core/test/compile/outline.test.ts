@@ -3,22 +3,22 @@ import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AnyStateMachine, type AnyStateNode, createMachine, initialTransition, setup, transition } from "xstate";
-import { type Plan, planOf } from "../../src/compile/plan.ts";
+import { getPlan, type Plan } from "../../src/compile/plan.ts";
 import {
-  durable,
+  commandTargets,
+  describeGraph,
+  durableMachine,
   END,
   type Graph,
-  gotos,
   isStatewrightError,
   join,
   type Outline,
   type OutlineEdge,
-  outlineOf,
   START,
   toMermaid,
 } from "../../src/index.ts";
-import type { Lead } from "../../src/run/session/returns.ts";
-import { superstep } from "../../src/run/superstep/superstep.ts";
+import type { RouteIntent } from "../../src/run/session/returns.ts";
+import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { each, either, shape, some } from "../inspect/defects.ts";
 import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
@@ -26,14 +26,14 @@ import { readMermaid } from "../support/read-mermaid.ts";
 /** How many random graphs; with STATEWRIGHT_WHOLE=1 many more. */
 const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
-test("E23 the edges of the outline and of the Mermaid text are those that the engine takes, in random graphs", async () => {
+test("the edges of outline and Mermaid text are those that the engine takes, for random graphs [E23]", async () => {
   let graphs = 0;
   const property = fc.asyncProperty(fc.oneof(soundDrawings(3), anyDrawings), async (drawing) => {
     const graph = compiled(drawing);
     fc.pre(graph !== undefined);
     graphs += 1;
-    const taken = takenEdges(planOf(graph as Graph));
-    const outline = outlineOf(graph as Graph);
+    const taken = takenEdges(getPlan(graph as Graph));
+    const outline = describeGraph(graph as Graph);
     expect(outline.edges.map(({ from, to }) => `${from} → ${to}`).toSorted()).toEqual(taken);
     const { edges } = await readMermaid(toMermaid(graph as Graph));
     const named = (name: string): string => ({ start: START as string, done: END as string })[name] ?? name;
@@ -43,7 +43,7 @@ test("E23 the edges of the outline and of the Mermaid text are those that the en
   expect(graphs).toBe(many);
 });
 
-describe("a machine drawn by hand", () => {
+describe("outline of a durable machine", () => {
   const machine = setup({ guards: { cheap: () => true } }).createMachine({
     id: "order",
     initial: "paying",
@@ -79,8 +79,8 @@ describe("a machine drawn by hand", () => {
     },
   });
 
-  test("E23 its outline has every transition that it can take, on which events, and no other", () => {
-    const edges = allEdges(outlineOf(durable(machine, { version: 1 })));
+  test("the outline of a durable machine has every possible transition with its events, and no other [E23]", () => {
+    const edges = allEdges(describeGraph(durableMachine(machine, { version: 1 })));
     expect(edges.map(({ id, kind, label }) => `${id}${label === undefined ? ` (${kind})` : `: ${label}`}`)).toEqual([
       "__start__ -> paying (to)",
       "cancelled -> __end__ (to)",
@@ -114,12 +114,14 @@ describe("a machine drawn by hand", () => {
     ]);
   });
 
-  test("E23 its transitions are those that XState takes, in random machines", () => {
+  test("the outline of random durable machines has the transitions that XState takes [E23]", () => {
     const seen = { taken: 0, exact: 0 };
     const property = fc.property(anyMachine(2), (config) => {
       const drawn = createMachine({ ...config, id: "m" } as never);
       const { taken, visited } = transitionsTaken(drawn);
-      const edges = allEdges(outlineOf(durable(drawn, { version: 1 }))).filter(({ kind }) => kind === "event");
+      const edges = allEdges(describeGraph(durableMachine(drawn, { version: 1 }))).filter(
+        ({ kind }) => kind === "event",
+      );
       const shown = edges.flatMap(({ id, label = "" }) => label.split(", ").map((event) => `${event}: ${id}`));
       expect([...taken].filter((each) => !shown.includes(each))).toEqual([]);
       seen.taken += taken.size;
@@ -133,21 +135,21 @@ describe("a machine drawn by hand", () => {
     expect(seen.exact).toBeGreaterThan(100);
   });
 
-  test("what leads back into a state that it stands in leads to the beginning of that state", () => {
+  test("a transition that reenters its own parent state leads to the start of that state", () => {
     const nested = setup({}).createMachine({
       id: "m",
       initial: "a",
       states: { a: { id: "a", initial: "b", states: { b: { on: { OUT: { target: "#a", reenter: true } } } } } },
     });
-    expect(allEdges(outlineOf(durable(nested, { version: 1 }))).map(({ id }) => id)).toEqual([
+    expect(allEdges(describeGraph(durableMachine(nested, { version: 1 }))).map(({ id }) => id)).toEqual([
       "__start__ -> a",
       "a.__start__ -> a.b",
       "a.b -> a.__start__",
     ]);
   });
 
-  test("one without states is one state", () => {
-    const outline = outlineOf(durable(setup({}).createMachine({ id: "alone" }), { version: 1 }));
+  test("a durable machine without states is outlined as one state", () => {
+    const outline = describeGraph(durableMachine(setup({}).createMachine({ id: "alone" }), { version: 1 }));
     expect(outline.nodes.map(({ id }) => id)).toEqual([START, "alone"]);
     expect(outline.edges.map(({ id }) => id)).toEqual(["__start__ -> alone"]);
   });
@@ -273,7 +275,7 @@ function declared(edge: EdgeDrawing): unknown {
     case "some":
       return some(...edge.targets);
     case "gotos":
-      return gotos(...edge.targets);
+      return commandTargets(...edge.targets);
     case "sends":
       return each(edge.target, edge.otherwise);
     case "join":
@@ -293,7 +295,7 @@ function takenEdges(plan: Plan): readonly string[] {
 
 interface Choice {
   readonly plan: Plan;
-  readonly leads: readonly Lead[];
+  readonly leads: readonly RouteIntent[];
   /** What is led to beside other nodes: the end, which starts nothing. */
   readonly always: readonly string[];
 }
@@ -312,7 +314,7 @@ function choicesAt(plan: Plan, source: string): readonly Choice[] {
     case "sends":
       return [choosing([0]), choosing([])];
     case "gotos": {
-      const leads = edge.targets.map((target): readonly Lead[] =>
+      const leads = edge.targets.map((target): readonly RouteIntent[] =>
         plan.nodes.get(target)?.kind === "task" ? [{ kind: "send", target, input: 0 }] : [{ kind: "goto", target }],
       );
       return [[], ...leads].map((each) => ({ plan, leads: each, always: [] }));
@@ -323,12 +325,12 @@ function choicesAt(plan: Plan, source: string): readonly Choice[] {
 }
 
 /** All other nodes with a join have come. */
-function next(plan: Plan, source: string, leads: readonly Lead[]): readonly string[] {
-  const finished = [{ task: { id: "0:0", node: source }, outcome: { writes: [], leads } }];
+function next(plan: Plan, source: string, routes: readonly RouteIntent[]): readonly string[] {
+  const finished = [{ task: { id: "0:0", node: source }, outcome: { writes: [], routes } }];
   try {
     const mine = plan.graph.edges.get(source)?.kind === "join" ? plan.graph.edges.get(source)?.targets : [];
     const joins = Object.fromEntries([...plan.joins].filter(([target]) => mine?.includes(target)));
-    const { tasks } = superstep(plan, 1, { state: {}, joins }, finished);
+    const { tasks } = reduceSuperstep(plan, 1, { state: {}, joins }, finished);
     return tasks.length === 0 ? [END] : tasks.map(({ node }) => node);
   } catch (error) {
     if (isStatewrightError(error, "empty_sends")) return [];

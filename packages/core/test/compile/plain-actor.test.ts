@@ -6,15 +6,15 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
   type Graph,
+  inputNode,
   type Json,
   join,
   list,
   route,
   run,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 
 /** Nodes as promises, and the actor that ends a superstep when its last node has come to it. */
@@ -54,8 +54,8 @@ async function statesOf(graph: Graph): Promise<readonly Json[]> {
   return stood;
 }
 
-describe("a graph's machine runs under a plain createActor with provided actors", () => {
-  test("E51 one node at a time, in a loop, to its end", async () => {
+describe("graph machine under a plain createActor", () => {
+  test("a sequential graph machine with a loop runs to its end under createActor [E51]", async () => {
     const graph = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
       .nodes({ count: (state) => ({ n: state.n + 1 }), check: () => undefined })
       .edges({
@@ -72,17 +72,17 @@ describe("a graph's machine runs under a plain createActor with provided actors"
     expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
   });
 
-  test("E51 parallel nodes, a fan-out and a join, each superstep committed once", async () => {
+  test("a graph machine with parallel nodes, a fan-out and a join runs under createActor, with one commit per superstep [E51]", async () => {
     const graph = defineGraph({ name: "fan", state: defineState({ seen: list(z.string()) }) })
       .nodes({
         plan: () => undefined,
         check: () => undefined,
-        each: task(z.string(), (_state, { input }) => ({ seen: [input] })),
+        each: inputNode(z.string(), (_state, { input }) => ({ seen: [input] })),
         meet: () => undefined,
       })
       .edges({
         [START]: ["plan", "check"],
-        plan: sends("each", () => ["x", "y"]),
+        plan: fanOut("each", () => ["x", "y"]),
         check: join("meet"),
         each: join("meet"),
         meet: END,
@@ -95,7 +95,7 @@ describe("a graph's machine runs under a plain createActor with provided actors"
     expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
   });
 
-  test("E51 a node that fails rests there, and goes on when it is told to", async () => {
+  test("a failed node of a graph machine under createActor stays in its state, and continues on run.resumed [E51]", async () => {
     const graph = defineGraph({ name: "line", state: defineState({}) })
       .nodes({ work: () => undefined })
       .edges({ [START]: "work", work: END });
@@ -119,7 +119,7 @@ describe("a graph's machine runs under a plain createActor with provided actors"
     ]);
   });
 
-  test("an actor that nobody provided says so", async () => {
+  test("a missing actor under createActor fails with an error that says so", async () => {
     const graph = defineGraph({ name: "line", state: defineState({}) })
       .nodes({ work: () => undefined })
       .edges({ [START]: "work", work: END });

@@ -23,7 +23,7 @@ function wayOut(from: string): readonly string[] {
   throw new Error(`no way out of ${from}`);
 }
 
-test("K3 the machine of a call is left only through answered, by every arrow, and its row says where a call stood at a crash", async () => {
+test("the tool call machine ends only in answered, takes every transition, and stores the state at a crash in its row [K3]", async () => {
   expect(new Set(paths.map(({ state }) => state.value))).toEqual(new Set(["answered"]));
   const kernel = createKernel(toolCallMachine);
   expect(arrows.length).toBeGreaterThan(25);
@@ -89,7 +89,7 @@ test("K3 the machine of a call is left only through answered, by every arrow, an
   ]);
 });
 
-test("nobody is answered without the after hooks, and nothing is executed before it was checked", () => {
+test("the tool call machine never answers before the after hooks and never executes before the checks", () => {
   for (const { steps } of paths) {
     const values = steps.map(({ state }) => String(state.value));
     // Where nobody keeps artifacts, nothing is persisted.
@@ -100,7 +100,7 @@ test("nobody is answered without the after hooks, and nothing is executed before
   }
 });
 
-test("a cancel finds a call wherever it waits for something, and a skip only one that has not begun", () => {
+test("the tool call machine accepts a cancel in every waiting state, and a skip only before the call has started", () => {
   const having = (event: string): readonly string[] =>
     Object.entries(toolCallMachine.states).flatMap(([name, state]) => (state.ownEvents.includes(event) ? [name] : []));
   expect(having("call.skipped")).toEqual(["received"]);

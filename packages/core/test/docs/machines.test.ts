@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
-test("the program of docs/machines.md runs as it stands", async () => {
+test("the program of docs/machines.md runs unchanged", async () => {
   const program = fileURLToPath(new URL("machines.ts", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [program]);
   expect(stdout.trim().split("\n")).toEqual([

@@ -2,14 +2,24 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
-import { checkGraph, defineGraph, defineState, durable, END, type Graph, join, run, START } from "../../src/index.ts";
+import {
+  checkGraph,
+  defineGraph,
+  defineState,
+  durableMachine,
+  END,
+  type Graph,
+  join,
+  run,
+  START,
+} from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { type AnyGraph, call, defects, each, either, shape, withMachine, writing } from "./defects.ts";
 import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "./random-graphs.ts";
 import { soundGraphs } from "./sound-graphs.ts";
 
-describe("a graph with a defect", () => {
-  test.each(defects)("E57 $name: it is found, by the shortest path", ({ graph, limit = 100_000, finds }) => {
+describe("graph with a defect", () => {
+  test.each(defects)("checkGraph reports $name with the shortest path [E57]", ({ graph, limit = 100_000, finds }) => {
     const { violations } = checkGraph(graph, { limit });
     expect(violations.map(({ rule, path }) => ({ rule, path: path.join(" → ") }))).toEqual(
       finds.map(({ rule, path }) => ({ rule, path })),
@@ -19,7 +29,7 @@ describe("a graph with a defect", () => {
     });
   });
 
-  test("what is refused in a walk is refused in a run, in the same words", async () => {
+  test("a violation found by checkGraph fails a run with the same text", async () => {
     const graph = shape({ [START]: ["a", "b"], a: join("z"), b: either(END, "c"), c: join("z"), z: END });
     const error = await failureOf(run(graph, {}).result, "dead_route");
     const [violation] = checkGraph(graph).violations;
@@ -27,7 +37,7 @@ describe("a graph with a defect", () => {
   });
 });
 
-test("a machine whose failures cannot be resumed is found", () => {
+test("checkGraph reports a machine whose failures cannot be resumed", () => {
   const works = fromPromise(() => Promise.resolve());
   const machine = setup({ actors: { a: works } }).createMachine({
     id: "line",
@@ -60,18 +70,18 @@ test("a machine whose failures cannot be resumed is found", () => {
   expect(violations[1]?.message).toContain('{"a":"failed"} does not accept "run.resumed"');
 });
 
-test("a machine drawn by hand is refused, not called sound", async () => {
+test("checkGraph refuses a durable machine", async () => {
   const machine = setup({}).createMachine({ id: "drawn", initial: "a", states: { a: {} } });
-  const error = await failureOf(() => checkGraph(durable(machine, { version: 1 })), "invalid_option");
+  const error = await failureOf(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
   expect(error.message).toContain('"drawn" is a machine drawn by hand');
 });
 
-describe("a sound graph", () => {
-  test.each(soundGraphs)("E57 no false alarm: %s", (_name, graph) => {
+describe("sound graph", () => {
+  test.each(soundGraphs)("checkGraph reports no false violation: %s [E57]", (_name, graph) => {
     expect(checkGraph(graph).violations).toEqual([]);
   });
 
-  test("a channel that one node writes, or that folds, loses nothing", () => {
+  test("checkGraph reports no lost write for a channel with one writer or a reducer", () => {
     const graph = shape(
       { [START]: ["a", "b"], a: "c", b: "c", c: END },
       { a: writing("log", "verdict"), b: writing("log"), c: writing("verdict") },
@@ -79,7 +89,7 @@ describe("a sound graph", () => {
     expect(checkGraph(graph)).toEqual({ violations: [], unknownWrites: [] });
   });
 
-  test("what nodes beside others do not say is told: a conflict of theirs shows in the run only", async () => {
+  test("checkGraph lists parallel nodes with undeclared writes, whose conflicts appear only in a run", async () => {
     const graph = (claims: object) =>
       defineGraph({ name: "rivals", state: defineState({ n: z.number().default(0) }) })
         .nodes({
@@ -98,11 +108,11 @@ describe("a sound graph", () => {
     expect(checkGraph(inside).unknownWrites).toEqual(["call.T"]);
   });
 
-  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("a limit of %d is refused", async (limit) => {
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("checkGraph refuses the limit %d", async (limit) => {
     await failureOf(() => checkGraph(shape({ [START]: "a", a: END }), { limit }), "invalid_option");
   });
 
-  test("any graph of sound parts has no violations", () => {
+  test("checkGraph reports no violation for random sound graphs", () => {
     fc.assert(
       fc.property(soundDrawings(3), (drawing) => {
         const { violations } = checkGraph(graphOf(drawing, () => 0));
@@ -115,7 +125,7 @@ describe("a sound graph", () => {
   });
 });
 
-test("E57 inside another graph a graph has the same violations, by the way that leads to it", () => {
+test("checkGraph reports the same violations for a graph nested in another graph, with the path to it [E57]", () => {
   let caught = 0;
   const property = fc.property(anyDrawings, (drawing) => {
     const inner = ifCompiled(() => graphOf(drawing, () => 0));
@@ -134,7 +144,7 @@ test("E57 inside another graph a graph has the same violations, by the way that 
   expect(caught).toBeGreaterThan(20);
 });
 
-describe("the size of the walk", () => {
+describe("size of the walk", () => {
   const names = Array.from({ length: 28 }, (_, index) => `n${index}`);
   test.each<[string, () => Graph]>([
     [

@@ -1,25 +1,25 @@
 /** Graphs with planted defects: what `checkGraph` must say of each, with the shortest way there. */
 import * as z from "zod";
 import {
+  commandTargets,
   defineState,
   defineTool,
   END,
   ephemeral,
+  fanOut,
   type Graph,
   type GraphMachine,
   type GraphRule,
   type GraphTypes,
-  gotos,
   type InterruptShape,
+  inputNode,
   join,
   list,
   messages,
   route,
   type Schema,
   START,
-  sends,
   subgraph,
-  task,
   toolNode,
 } from "../../src/index.ts";
 import { fromJavaScript, looseGraph } from "../support/from-javascript.ts";
@@ -55,7 +55,8 @@ export function shape(
   special: Readonly<Record<string, unknown>> = {},
   interrupts: InterruptShape = {},
 ): AnyGraph {
-  const node = (name: string): unknown => (/^[A-Z]/.test(name) ? task(z.unknown(), () => undefined) : () => undefined);
+  const node = (name: string): unknown =>
+    /^[A-Z]/.test(name) ? inputNode(z.unknown(), () => undefined) : () => undefined;
   const nodes = Object.keys(edges)
     .filter((name) => name !== START)
     .map((name) => [name, special[name] ?? node(name)]);
@@ -76,7 +77,7 @@ export function some(...targets: readonly string[]): unknown {
 
 /** Sends whose items do not matter. */
 export function each(target: string, otherwise?: string): unknown {
-  return sends(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
+  return fanOut(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
 }
 
 const ping = defineTool({
@@ -94,7 +95,7 @@ export const deferred = (claims: object = {}): unknown => ({ defer: true, run: (
 export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
 /** A task node that does. */
 export const sentWriting = (...writes: readonly string[]): unknown =>
-  task(z.unknown(), () => undefined, { writes: writes as never });
+  inputNode(z.unknown(), () => undefined, { writes: writes as never });
 /** A node that says what it asks. */
 export const asking = (...asks: readonly string[]): unknown => ({ asks, run: () => undefined });
 /** A graph as a node. */
@@ -146,7 +147,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a node that may give no command while a join waits",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: gotos("b2"), b2: join("z"), z: END }),
+    graph: shape({ [START]: ["a", "b"], a: join("z"), b: commandTargets("b2"), b2: join("z"), z: END }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "b2"' }],
   },
   {
@@ -156,7 +157,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a join of what the tasks of one send may choose among",
-    graph: shape({ [START]: each("T", END), T: gotos("x", "y"), x: join("z"), y: join("z"), z: END }),
+    graph: shape({ [START]: each("T", END), T: commandTargets("x", "y"), x: join("z"), y: join("z"), z: END }),
     finds: [
       { rule: "dead_end", path: "start → T → x → (nothing runs)", says: 'still waits for "y"' },
       { rule: "dead_end", path: "start → T → y → (nothing runs)", says: 'still waits for "x"' },
@@ -164,7 +165,14 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a join that many tasks of one send fill on one side only",
-    graph: shape({ [START]: "a", a: gotos("T", "b"), T: gotos("x"), b: join("z"), x: join("z"), z: END }),
+    graph: shape({
+      [START]: "a",
+      a: commandTargets("T", "b"),
+      T: commandTargets("x"),
+      b: join("z"),
+      x: join("z"),
+      z: END,
+    }),
     finds: [
       { rule: "dead_end", path: "start → a → b → (nothing runs)", says: 'still waits for "x"' },
       { rule: "dead_end", path: "start → a → T → x → (nothing runs)", says: 'still waits for "b"' },
@@ -247,12 +255,15 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "nodes that only many tasks of one send lead to together",
-    graph: shape({ [START]: each("T", END), T: gotos("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
+    graph: shape({ [START]: each("T", END), T: commandTargets("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
     finds: [{ rule: "lost_write", path: "start → T → x + y", says: '"x" and "y"' }],
   },
   {
     name: "nodes that many tasks of one node's own sends lead to together",
-    graph: shape({ [START]: "a", a: gotos("T"), T: gotos("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
+    graph: shape(
+      { [START]: "a", a: commandTargets("T"), T: commandTargets("x", "y"), x: END, y: END },
+      { x: verdict, y: verdict },
+    ),
     finds: [{ rule: "lost_write", path: "start → a → T → x + y", says: '"x" and "y"' }],
   },
   {
@@ -327,7 +338,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a goto that leaves a fork before its join",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: gotos("c", "d"), c: join("z"), d: END, z: END }),
+    graph: shape({ [START]: ["a", "b"], a: join("z"), b: commandTargets("c", "d"), c: join("z"), d: END, z: END }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "c"' }],
   },
   {
@@ -350,7 +361,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a tool node whose command skips the join that waits for it",
-    graph: shape({ [START]: ["t", "b"], t: gotos("c"), c: join("z"), b: join("z"), z: END }, { t: tools() }),
+    graph: shape({ [START]: ["t", "b"], t: commandTargets("c"), c: join("z"), b: join("z"), z: END }, { t: tools() }),
     finds: [{ rule: "dead_end", path: "start → t + b → (nothing runs)", says: 'still waits for "c"' }],
   },
   {

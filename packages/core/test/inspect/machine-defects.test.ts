@@ -5,8 +5,8 @@
 import { describe, expect, test } from "vitest";
 import { type AnyStateMachine, createMachine } from "xstate";
 import { checkGraph, END, type Graph, START } from "../../src/index.ts";
-import { regionStations, walkMachine } from "../../src/inspect/check/explore-machine.ts";
-import { wholeKernelOf } from "../../src/run/kernel/get-kernel.ts";
+import { createRegionSteps, exploreMachine } from "../../src/inspect/check/explore-machine.ts";
+import { getMachineKernel } from "../../src/run/kernel/get-kernel.ts";
 import type { Kernel } from "../../src/run/kernel/kernel.ts";
 import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
 
@@ -130,12 +130,12 @@ describe.each([
   // Behind all others, the way to the end is taken by what is left.
   ["one node at a time", sequential, /step\.commit\.2 without its guard/],
   ["parallel", parallel, unnoticedInParallel],
-] as const)("a machine of %s", (_name, graph, unnoticed) => {
-  test("as it is compiled it does all that the engine asks of it", () => {
+] as const)("machine of a graph: %s", (_name, graph, unnoticed) => {
+  test("the compiled machine has no violation", () => {
     expect(checkGraph(graph).violations).toEqual([]);
   });
 
-  test("E57 broken in any one place it is told apart", () => {
+  test("any single defect of a compiled machine is reported as machine_differs [E57]", () => {
     const breaks = breaksOf(graph, unnoticed);
     expect(breaks.length).toBeGreaterThan(20);
     const missed = breaks.filter((each) => {
@@ -146,19 +146,19 @@ describe.each([
   });
 });
 
-test("E57 of a parallel machine too wide for its states, each region is told apart too", () => {
-  const stations = regionStations(["a", "b", "c"]);
-  const faults = (graph: AnyGraph) => walkMachine(wholeKernelOf(graph as Graph), stations);
+test("any single defect in a region of a wide parallel machine is reported [E57]", () => {
+  const stations = createRegionSteps(["a", "b", "c"]);
+  const faults = (graph: AnyGraph) => exploreMachine(getMachineKernel(graph as Graph), stations);
   expect(faults(parallel)).toEqual([]);
   const missed = breaksOf(parallel, unnoticedInParallel).filter((each) => faults(broken(parallel, each)).length === 0);
   expect(missed.map(({ name }) => name)).toEqual([]);
 });
 
-test("the machine of a wide graph is walked in events that grow as its nodes do", () => {
+test("the number of events to walk the machine of a wide graph grows linearly with its nodes", () => {
   const eventsFor = (size: number): number => {
     const names = Array.from({ length: size }, (_, index) => `n${index}`);
     const graph = shape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) });
-    const kernel = wholeKernelOf(graph as Graph);
+    const kernel = getMachineKernel(graph as Graph);
     let events = 0;
     const counting: Kernel = {
       ...kernel,
@@ -167,7 +167,7 @@ test("the machine of a wide graph is walked in events that grow as its nodes do"
         return kernel.step(snapshot, event);
       },
     };
-    expect(walkMachine(counting, regionStations(names))).toEqual([]);
+    expect(exploreMachine(counting, createRegionSteps(names))).toEqual([]);
     return events;
   };
   const [few, more] = [eventsFor(15), eventsFor(30)];

@@ -3,8 +3,8 @@ import {
   defineState,
   END,
   fork,
+  getHistory,
   getState,
-  history,
   list,
   listRuns,
   memoryStore,
@@ -38,7 +38,7 @@ function counting(): { readonly store: Store; readonly asked: (number | undefine
   };
 }
 
-test("the state of a thread reads one row of a run, however many runs the thread has had", async () => {
+test("getState reads one run row, however many runs the thread has had", async () => {
   const { store, asked } = counting();
   const states = [];
   for (let nth = 0; nth < 60; nth++) {
@@ -49,12 +49,12 @@ test("the state of a thread reads one row of a run, however many runs the thread
   expect(states).toEqual(states.map(() => ["done", 1]));
 });
 
-test("the status of a branch is found behind the runs of another one", async () => {
+test("the status of a branch is found behind newer runs of another branch", async () => {
   const { store, asked } = counting();
   await run(log, { store, thread: "t", input: { said: ["first"] } }).result;
   await expect(run(log, { store, thread: "t", input: { said: ["fail"] } }).result).rejects.toThrow("as it was told");
   let at = 0;
-  for await (const { checkpointId, step } of history(log, { store, thread: "t" })) if (step === 1) at = checkpointId;
+  for await (const { checkpointId, step } of getHistory(log, { store, thread: "t" })) if (step === 1) at = checkpointId;
   const branch = await fork(log, { store, thread: "t", at, name: "other" });
   expect((await getState(log, { store, thread: "t", branch })).status).toBeUndefined();
   for (let nth = 0; nth < 70; nth++)
@@ -65,7 +65,7 @@ test("the status of a branch is found behind the runs of another one", async () 
   expect((await getState(log, { store, thread: "t", branch })).status).toBe("done");
 });
 
-test("an input that stands in the queue, or was taken out of it, does not hide how the run before it stands", async () => {
+test("a queued or cancelled queued input does not hide the status of the previous run", async () => {
   const asking = defineGraph({
     name: "asking",
     state: defineState({ said: list(z.string()) }),
@@ -89,7 +89,7 @@ test("an input that stands in the queue, or was taken out of it, does not hide h
   expect(await seen()).toEqual(["done", 0, "done"]);
 });
 
-test("what history shows is frozen, whatever the kind of the change", async () => {
+test("changes in history entries are frozen for every kind of delta", async () => {
   const store = memoryStore();
   const both = defineGraph({
     name: "both",
@@ -98,7 +98,7 @@ test("what history shows is frozen, whatever the kind of the change", async () =
     .nodes({ note: () => ({ said: [{ n: 1 }], last: { n: 1 } }) })
     .edges({ [START]: "note", note: END });
   await run(both, { store, thread: "t", input: { last: { n: 0 } } }).result;
-  for await (const { changes } of history(both, { store, thread: "t" })) {
+  for await (const { changes } of getHistory(both, { store, thread: "t" })) {
     const values = [changes.last, changes.said].flatMap((delta) => {
       if (delta?.kind === "append") return delta.items;
       return delta?.kind === "replace" ? [delta.value] : [];

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { planOf } from "../../src/compile/plan.ts";
+import { getPlan } from "../../src/compile/plan.ts";
 import {
   type Control,
   checkGraph,
@@ -18,7 +18,7 @@ import {
   type StatewrightError,
   type Store,
 } from "../../src/index.ts";
-import { type ControlWalk, walkControl } from "../../src/inspect/check/explore-states.ts";
+import { type Exploration, exploreStates } from "../../src/inspect/check/explore-states.ts";
 import { leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";
@@ -26,7 +26,7 @@ import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } f
 /** What may befall a task. */
 const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
 
-test("E57 a run comes to walked control states only, and what is called sound can finish from wherever it is stopped", async () => {
+test("a run reaches only explored control states, and a sound graph can finish from any state where it stops [E57]", async () => {
   const seen = new Map<string, number>();
   const saw = (what: string): void => {
     seen.set(what, (seen.get(what) ?? 0) + 1);
@@ -37,7 +37,7 @@ test("E57 a run comes to walked control states only, and what is called sound ca
     fc.pre(life !== undefined);
     if (life === undefined) return;
     graphs += 1;
-    const walk = walkControl(planOf(life.graph), 100_000);
+    const walk = exploreStates(getPlan(life.graph), 100_000);
     const { violations } = checkGraph(life.graph);
     saw(violations.length === 0 ? "clean" : "caught");
     const end = await life.live();
@@ -158,8 +158,8 @@ function endByError(error: unknown): End {
 }
 
 /** Every checkpoint stands in a walked state, and follows the one before it by a walked step. */
-async function expectWalked(store: Store, walk: ControlWalk, saw: (what: string) => void): Promise<void> {
-  if (walk.cutAt !== undefined) return;
+async function expectWalked(store: Store, walk: Exploration, saw: (what: string) => void): Promise<void> {
+  if (walk.truncatedAt !== undefined) return;
   const rows = (await store.history("t", { branch: "main", limit: 10_000 })).toReversed();
   let before = walk.states[0];
   for (const { control } of rows) {

@@ -2,13 +2,15 @@
 import fc from "fast-check";
 import * as z from "zod";
 import {
+  commandTargets,
   defineState,
   END,
+  fanOut,
   type Graph,
   type GraphDefaults,
   goto,
-  gotos,
   type InterruptShape,
+  inputNode,
   isStatewrightError,
   join,
   type NodeRuntime,
@@ -16,8 +18,6 @@ import {
   START,
   type StateTypes,
   send,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { looseGraph } from "../support/from-javascript.ts";
 
@@ -164,7 +164,7 @@ export function graphOf(
       case "join":
         return join(drawn.target);
       case "gotos":
-        return gotos(...drawn.targets);
+        return commandTargets(...drawn.targets);
       case "route":
         return route(drawn.targets, () => lead(drawn.targets) ?? drawn.targets[pick(drawn.targets.length)] ?? END);
       case "some": {
@@ -182,7 +182,7 @@ export function graphOf(
           return led === undefined ? pick(4) : led === target ? 1 : 0;
         };
         const select = (): unknown[] => Array.from({ length: count() });
-        return sends(target, select, otherwise === undefined ? {} : { otherwise });
+        return fanOut(target, select, otherwise === undefined ? {} : { otherwise });
       }
     }
   };
@@ -193,7 +193,7 @@ export function graphOf(
       return drawn.kind === "gotos" && lead([END]) === undefined ? commands(drawn.targets, pick) : undefined;
     };
     const defer = drawn.deferred === true;
-    return [[name, isTask(name) ? task(z.unknown(), works as never, { defer }) : { defer, run: works }]];
+    return [[name, isTask(name) ? inputNode(z.unknown(), works as never, { defer }) : { defer, run: works }]];
   });
   const edges = Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)]));
   const options = { name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() }, defaults };

@@ -1,23 +1,23 @@
 /** Graphs without a defect, on which `checkGraph` must be silent: the programs that users write, and parts that look like defects. */
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
+  edit,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   join,
   list,
   messages,
   route,
   START,
   send,
-  sends,
   subgraph,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 import {
   type AnyGraph,
@@ -43,16 +43,16 @@ const Review = defineState({
 const review = defineGraph({ name: "review", state: Review })
   .nodes({
     collect: async () => ({ files: ["a.ts"] }),
-    inspect: task(z.string(), async (_state, { input }) => ({ findings: [{ file: input, severe: false }] })),
+    inspect: inputNode(z.string(), async (_state, { input }) => ({ findings: [{ file: input, severe: false }] })),
     judge: (state) => ({ verdict: state.findings.some((each) => each.severe) ? "fix" : "ship" }) as const,
     fix: (state) =>
-      update((draft) => {
+      edit((draft) => {
         draft.files = state.findings.map((each) => each.file);
       }),
   })
   .edges({
     [START]: "collect",
-    collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+    collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
     inspect: "judge",
     judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
     fix: "collect",
@@ -78,7 +78,7 @@ const payment = defineGraph({
     pay: { asks: [], effect: "once", run: () => undefined },
     decline: { asks: [], run: () => undefined },
   })
-  .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+  .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
 /** A graph inside a graph, with a question of its own. */
 const bill = defineGraph({
@@ -111,11 +111,11 @@ const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z
 const fan = defineGraph({ name: "fan", state: defineState({ urls: list(z.string()), pages: list(z.string()) }) })
   .nodes({
     plan: () => [send("fetch", "a"), send("fetch", "b"), goto("wait")],
-    fetch: task(z.string(), (_state, { input }) => ({ pages: [input] }), { writes: ["pages"] }),
+    fetch: inputNode(z.string(), (_state, { input }) => ({ pages: [input] }), { writes: ["pages"] }),
     wait: () => undefined,
     merge: { defer: true, run: () => undefined },
   })
-  .edges({ [START]: "plan", plan: gotos("fetch", "wait"), fetch: "merge", wait: "merge", merge: END });
+  .edges({ [START]: "plan", plan: commandTargets("fetch", "wait"), fetch: "merge", wait: "merge", merge: END });
 
 const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
 
@@ -144,7 +144,10 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
     shape({ [START]: ["a", "b"], a: each("T", "c"), T: "c", c: join("z"), b: join("z"), z: END }),
   ],
   ["a fan-out of a fan-out", shape({ [START]: each("T", END), T: each("U", "z"), U: "z", z: END })],
-  ["commands that lead on or end", shape({ [START]: "a", a: gotos("a", "b", "T"), b: END, T: gotos("a", "b") })],
+  [
+    "commands that lead on or end",
+    shape({ [START]: "a", a: commandTargets("a", "b", "T"), b: END, T: commandTargets("a", "b") }),
+  ],
   ["a route that chooses several", shape({ [START]: "a", a: some("b", "c", END), b: "d", c: "d", d: END })],
   [
     "a deferred node after branches that may end",
@@ -208,6 +211,6 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ],
   [
     "a graph inside that is sent to",
-    shape({ [START]: each("T", END), T: END }, { T: task(z.unknown(), call(inner) as () => undefined) }),
+    shape({ [START]: each("T", END), T: END }, { T: inputNode(z.unknown(), call(inner) as () => undefined) }),
   ],
 ];

@@ -1,20 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { type Message, messages, textOf } from "../../src/index.ts";
-import { messageIssue } from "../../src/model/message.ts";
+import { getMessageText, type Message, messages } from "../../src/index.ts";
+import { findMessageIssue } from "../../src/model/message.ts";
 
 const said = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
 
-test("the text of a message is its text blocks, and that of no message is empty", () => {
+test("the text of a message is the text of its text blocks, and the text of no message is empty", () => {
   const none: readonly Message[] = [];
   const content = [
     { type: "text", text: "a" },
     { type: "image", mimeType: "image/png", data: "aW1n" },
     { type: "text", text: "b" },
   ] as const;
-  expect([textOf({ role: "user", id: "u", content }), textOf(none.at(-1))]).toEqual(["ab", ""]);
+  expect([getMessageText({ role: "user", id: "u", content }), getMessageText(none.at(-1))]).toEqual(["ab", ""]);
 });
 
-describe("a message", () => {
+describe("message content", () => {
   test.each<[string, unknown]>([
     ["bytes", { type: "image", mimeType: "image/png", data: "aW1n" }],
     ["an address", { type: "image", mimeType: "image/*", url: "https://a.example/1.png" }],
@@ -24,7 +24,7 @@ describe("a message", () => {
     ["text", { type: "text", text: "" }],
     ["a call", { type: "call", id: "c1", name: "look", args: {} }],
   ])("may hold %s", (_what, block) => {
-    expect(messageIssue(said(block))).toBeUndefined();
+    expect(findMessageIssue(said(block))).toBeUndefined();
   });
 
   test.each<[unknown, string]>([
@@ -48,10 +48,10 @@ describe("a message", () => {
     ],
     [{ type: "call", id: "c1" }, "expected a call with an id and the name of a tool"],
   ])("does not hold %o", (block, message) => {
-    expect(messageIssue(said(block))).toEqual({ path: "content.0", message });
+    expect(findMessageIssue(said(block))).toEqual({ path: "content.0", message });
   });
 
-  test("that is broken is refused by a conversation, with its place", () => {
+  test("a malformed message is refused by a messages channel with its path", () => {
     const broken = { role: "user", id: "u2", content: [{ type: "image", mimeType: "image/png" }] };
     const parsed = messages().parse([said({ type: "text", text: "Hi" }), broken]);
     expect(parsed).toEqual({
@@ -60,7 +60,7 @@ describe("a message", () => {
     });
   });
 
-  test("says by its type that a file is bytes or an address, and not both", () => {
+  test("the type of a file block allows either bytes or a URL and not both", () => {
     const image = { type: "image", mimeType: "image/png" } as const;
     const message = (block: Extract<Message, { role: "user" }>["content"][number]): unknown => block;
     expect(message({ ...image, url: "https://a.example" })).toBeDefined();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { memoryStore, type RunRow, type Store } from "../../src/index.ts";
-import { createFinder, findRuns } from "../../src/resume/serving.ts";
+import { createScanner, findClaimableRuns } from "../../src/resume/serving.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const rows = Array.from({ length: 6_000 }, (_, index): RunRow & { readonly kind: string } => {
@@ -23,7 +23,7 @@ function counted() {
   return { asked, store: { ...memoryStore(), claimable } };
 }
 
-test("what there is to do is found page by page, the oldest first", async () => {
+test("findRuns lists open runs in pages, oldest first", async () => {
   const world = virtualWorld();
   let turns = 0;
   const soon = (work: () => void): void => {
@@ -31,24 +31,24 @@ test("what there is to do is found page by page, the oldest first", async () => 
     world.schedule.soon(work);
   };
   const { asked, store } = counted();
-  const found = await findRuns(store, { ...world, schedule: { ...world.schedule, soon } });
-  expect([found.queued.length, found.left.length, found.parked.length]).toEqual([2_000, 4_000, 0]);
-  expect(found.left.slice(0, 2).map(({ id }) => id)).toEqual(["r1", "r4"]);
+  const found = await findClaimableRuns(store, { ...world, schedule: { ...world.schedule, soon } });
+  expect([found.queued.length, found.orphaned.length, found.parked.length]).toEqual([2_000, 4_000, 0]);
+  expect(found.orphaned.slice(0, 2).map(({ id }) => id)).toEqual(["r1", "r4"]);
   // Between pages the event loop goes on.
   expect(turns).toBe(asked.length - 4);
   expect(turns).toBeGreaterThan(10);
 });
 
-test("a look of an engine reads a bounded number of rows, and after as many looks as that takes it has seen all", async () => {
+test("an engine poll reads a bounded number of rows, and repeated polls cover all rows", async () => {
   const { asked, store } = counted();
-  const finder = createFinder(store, 100);
+  const finder = createScanner(store, 100);
   const seen = new Map<string, number>();
   let looks = 0;
   for (let more = true; more; looks++) {
     const before = asked.length;
     const found = await finder.next();
     expect(asked.slice(before).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(400);
-    for (const { id } of [...found.queued, ...found.left]) seen.set(id, (seen.get(id) ?? 0) + 1);
+    for (const { id } of [...found.queued, ...found.orphaned]) seen.set(id, (seen.get(id) ?? 0) + 1);
     more = found.more;
   }
   expect([looks, seen.size, Math.max(...seen.values())]).toEqual([21, 6_000, 1]);

@@ -5,8 +5,8 @@ import { mapBounded } from "../../src/run/session/concurrency.ts";
 const items = Array.from({ length: 1_000 }, (_, index) => index);
 const nextTurn = (): Promise<void> => new Promise(setImmediate);
 
-describe("without a limit", () => {
-  test("all start in one turn of the event loop, and results have the order of the items", async () => {
+describe("mapBounded without a limit", () => {
+  test("mapBounded without a limit starts all items in one event loop turn and returns results in item order", async () => {
     let started = 0;
     const results = mapBounded(items, Number.POSITIVE_INFINITY, async (item) => {
       started += 1;
@@ -18,7 +18,7 @@ describe("without a limit", () => {
     expect(await results).toEqual(items.map((item) => item * 2));
   });
 
-  test("what waits for nothing has ended before all the others begin", async () => {
+  test("mapBounded lets items that wait for nothing end before all other items start", async () => {
     let atWork = 0;
     let most = 0;
     await mapBounded(items, Number.POSITIVE_INFINITY, async () => {
@@ -30,7 +30,7 @@ describe("without a limit", () => {
     expect(most).toBeLessThan(items.length / 2);
   });
 
-  test("one that fails fails the whole, also when others start after it", async () => {
+  test("mapBounded fails when one item fails, also when later items start after the failure", async () => {
     const failing = mapBounded(items, Number.POSITIVE_INFINITY, async (item) => {
       if (item === 3) throw new Error("the fourth");
       return item;
@@ -39,7 +39,7 @@ describe("without a limit", () => {
   });
 });
 
-test("with a limit no more than that are at work, and none is dropped", async () => {
+test("mapBounded with a limit runs at most that many items at a time and drops none", async () => {
   let atWork = 0;
   let most = 0;
   const results = await mapBounded(items.slice(0, 50), 3, async (item) => {

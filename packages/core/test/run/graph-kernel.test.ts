@@ -3,17 +3,19 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnyEventObject } from "xstate";
 import * as z from "zod";
-import { committingValue, executingValue } from "../../src/compile/compile-machine.ts";
+import { createCommittingValue, createExecutingValue } from "../../src/compile/compile-machine.ts";
 import {
   checkGraph,
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   fork,
   type Graph,
+  getHistory,
   goto,
-  gotos,
-  history,
+  inputNode,
   isStatewrightError,
   join,
   memoryStore,
@@ -21,11 +23,9 @@ import {
   route,
   run,
   START,
-  sends,
   subgraph,
-  task,
 } from "../../src/index.ts";
-import { kernelOf } from "../../src/run/kernel/get-kernel.ts";
+import { getKernel } from "../../src/run/kernel/get-kernel.ts";
 import { createGraphKernel } from "../../src/run/kernel/graph-kernel.ts";
 import {
   createKernel,
@@ -99,7 +99,7 @@ function compareOn(
 ): { readonly taken: number; readonly refused: number } {
   const [whole, parts] = kernelsOf(graph);
   const counts = { taken: 0, refused: 0 };
-  let [at, beside] = [whole.initial()[0], parts.initial()[0]];
+  let [at, beside] = [whole.enter()[0], parts.enter()[0]];
   for (let step = 0; step < steps; step++) {
     expect(standing(beside)).toEqual(standing(at));
     expect([...parts.accepts(beside)].toSorted()).toEqual([...whole.accepts(at)].toSorted());
@@ -131,30 +131,33 @@ function drawn(stream: Iterator<number>): () => number {
   return () => Number(stream.next().value);
 }
 
-describe("the kernel of a graph's parts equals that of its whole machine", () => {
+describe("part kernel equals whole kernel", () => {
   test.each([
     ["sound graphs", soundDrawings(2), 40],
     ["any graphs", anyDrawings, 120],
-  ])("in states, effects, guards and refusals, for %s", (_name, drawings, numRuns) => {
-    const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
-    fc.assert(
-      fc.property(drawings, way, (drawing, stream) => {
-        const graph = ifCompiled(() => graphOf(drawing, () => 0));
-        if (graph === undefined) return;
-        const chance = drawn(stream);
-        const nodes = [...graph.nodes.keys()];
-        const sets = Array.from({ length: 6 }, () => nodes.filter(() => chance() % 3 === 0));
-        const { taken, refused } = compareOn(graph, eventsFor(nodes, sets), 8, chance);
-        counts.taken += taken;
-        counts.refused += refused;
-        counts[graph.machine.root.type === "parallel" ? "parallel" : "sequential"] += 1;
-      }),
-      { numRuns, seed: 30 },
-    );
-    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(3);
-  });
+  ])(
+    "part kernel and whole kernel agree in states, effects, guards and refusals, for %s",
+    (_name, drawings, numRuns) => {
+      const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
+      fc.assert(
+        fc.property(drawings, way, (drawing, stream) => {
+          const graph = ifCompiled(() => graphOf(drawing, () => 0));
+          if (graph === undefined) return;
+          const chance = drawn(stream);
+          const nodes = [...graph.nodes.keys()];
+          const sets = Array.from({ length: 6 }, () => nodes.filter(() => chance() % 3 === 0));
+          const { taken, refused } = compareOn(graph, eventsFor(nodes, sets), 8, chance);
+          counts.taken += taken;
+          counts.refused += refused;
+          counts[graph.machine.root.type === "parallel" ? "parallel" : "sequential"] += 1;
+        }),
+        { numRuns, seed: 30 },
+      );
+      for (const count of Object.values(counts)) expect(count).toBeGreaterThan(3);
+    },
+  );
 
-  test("wherever a value leads: its own, one of a graph with fewer nodes, and none of a graph's", () => {
+  test("part kernel and whole kernel agree on restored values of the graph, of a smaller graph and of no graph", () => {
     const counts = { restored: 0, refused: 0 };
     fc.assert(
       fc.property(anyDrawings, way, (drawing, stream) => {
@@ -165,8 +168,8 @@ describe("the kernel of a graph's parts equals that of its whole machine", () =>
         const nodes = [...graph.nodes.keys()];
         const some = nodes.filter(() => chance() % 2 === 0);
         for (const value of [
-          committingValue(graph, some.length === 0 ? [START] : some),
-          executingValue(graph, some),
+          createCommittingValue(graph, some.length === 0 ? [START] : some),
+          createExecutingValue(graph, some),
           Object.fromEntries(some.map((node) => [node, "executing"])),
           Object.fromEntries(
             ["driver", ...nodes].toReversed().map((name) => [name, name === "driver" ? "done" : "idle"]),
@@ -194,7 +197,7 @@ describe("the kernel of a graph's parts equals that of its whole machine", () =>
     for (const count of Object.values(counts)) expect(count).toBeGreaterThan(50);
   });
 
-  test("for a graph that is wider than what is remembered, and for node names of every kind", () => {
+  test("part kernel and whole kernel agree for a graph wider than the cache, and for node names of every kind", () => {
     const names = Array.from({ length: 230 }, (_, index) => `n${index}`);
     for (const nodes of [
       names,
@@ -205,7 +208,7 @@ describe("the kernel of a graph's parts equals that of its whole machine", () =>
         .edges({ [START]: "first", first: nodes, ...Object.fromEntries(nodes.map((name) => [name, END])) }) as Graph;
       const [, kernel] = kernelsOf(graph);
       const plain = createKernel(graph.machine);
-      let [at, beside] = [plain.initial()[0], kernel.initial()[0]];
+      let [at, beside] = [plain.enter()[0], kernel.enter()[0]];
       for (const event of [
         { type: "step.commit", to: ["first"] },
         { type: "xstate.done.actor.first" },
@@ -222,7 +225,7 @@ describe("the kernel of a graph's parts equals that of its whole machine", () =>
   });
 });
 
-test("a kernel that has met more combinations of nodes than it remembers stays right", () => {
+test("a kernel stays correct after more node combinations than its cache holds", () => {
   const names = Array.from({ length: 150 }, (_, index) => `n${index}`);
   const graph = defineGraph({ name: "wide", state: defineState({}) })
     .nodes(Object.fromEntries(names.map((name) => [name, () => undefined])))
@@ -230,7 +233,7 @@ test("a kernel that has met more combinations of nodes than it remembers stays r
   const kernel = createGraphKernel(graph, () => {
     throw new Error("the whole machine was made");
   });
-  const begun = kernel.step(kernel.initial()[0], { type: "step.commit", to: ["n0"] })[0];
+  const begun = kernel.step(kernel.enter()[0], { type: "step.commit", to: ["n0"] })[0];
   let at = begun;
   for (let round = 0; round < 1_500; round++) {
     const [one, other] = [`n${round % 150}`, `n${(round * 7 + 1) % 149}`];
@@ -239,12 +242,12 @@ test("a kernel that has met more combinations of nodes than it remembers stays r
     ))
       at = kernel.step(at, { type: `xstate.done.actor.${node[0]}` })[0];
     at = kernel.step(at, { type: "step.commit", to: [one, other] })[0];
-    expect(at.value).toEqual(executingValue(graph, [one, other]));
+    expect(at.value).toEqual(createExecutingValue(graph, [one, other]));
   }
-  expect(kernel.step(begun, { type: "xstate.done.actor.n0" })[0].value).toEqual(committingValue(graph, ["n0"]));
+  expect(kernel.step(begun, { type: "xstate.done.actor.n0" })[0].value).toEqual(createCommittingValue(graph, ["n0"]));
 });
 
-describe("the whole machine of a graph", () => {
+describe("whole machine of a graph", () => {
   const nothing = (): undefined => undefined;
 
   /** A graph that fails when somebody asks for its machine. */
@@ -277,7 +280,7 @@ describe("the whole machine of a graph", () => {
         [START]: "one",
         one: "ask",
         ask: "two",
-        two: gotos("one", "three"),
+        two: commandTargets("one", "three"),
         three: route(["one", END], () => END),
       }),
   );
@@ -292,7 +295,7 @@ describe("the whole machine of a graph", () => {
     defineGraph({ name: "fan", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         plan: nothing,
-        each: task(z.string(), nothing),
+        each: inputNode(z.string(), nothing),
         ask: async (_state, { interrupt }) => {
           await interrupt("ok");
         },
@@ -305,7 +308,7 @@ describe("the whole machine of a graph", () => {
       .edges({
         [START]: "plan",
         plan: ["ask", "below", "fails"],
-        ask: sends("each", (state) => state.items, { otherwise: "meet" }),
+        ask: fanOut("each", (state) => state.items, { otherwise: "meet" }),
         each: join("meet"),
         below: "meet",
         fails: "meet",
@@ -313,7 +316,7 @@ describe("the whole machine of a graph", () => {
       }),
   );
 
-  test("is not made by a run, its events, its questions, its failures and its forks", async () => {
+  test("the whole machine of a graph is not created by a run, its events, interrupts, failures and forks", async () => {
     const store = memoryStore();
     for (const [graph, thread] of [
       [line, "line"],
@@ -324,20 +327,20 @@ describe("the whole machine of a graph", () => {
       if (thread === "fan") await failureOf(first.result, "node_failed");
       else expect((await first.result).status).toBe("waiting");
       expect(events.some((event) => event.type === "transition.taken" && event.guards.length > 0)).toBe(true);
-      for await (const { checkpointId } of history(graph as Graph, { store, thread }))
+      for await (const { checkpointId } of getHistory(graph as Graph, { store, thread }))
         await fork(graph as Graph, { store, thread, at: checkpointId, name: `at-${checkpointId}` });
     }
     const done = await resume(line as Graph, { store, thread: "line", answers: { ok: true } }).result;
     expect(done.status).toBe("done");
   });
 
-  test("is made when it is walked", () => {
+  test("the whole machine of a graph is created by checkGraph", () => {
     expect(() => checkGraph(line as Graph)).toThrow("the whole machine was made");
   });
 
-  test("is not asked about an event that a part takes", () => {
-    const kernel = kernelOf(line as Graph);
-    const [at] = kernel.step(kernel.initial()[0], { type: "step.commit", to: ["one"] });
+  test("the whole machine of a graph is not created for an event that a part handles", () => {
+    const kernel = getKernel(line as Graph);
+    const [at] = kernel.step(kernel.enter()[0], { type: "step.commit", to: ["one"] });
     expect(at.value).toEqual({ one: "executing" });
     expect(() => kernel.step(at, { type: "run.resumed" })).toThrow("the whole machine was made");
   });

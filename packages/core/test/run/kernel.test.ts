@@ -6,48 +6,55 @@ import { getShortestPaths, getSimplePaths } from "xstate/graph";
 import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   type Graph,
   goto,
-  gotos,
+  inputNode,
   isStatewrightError,
   join,
   route,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import type { Parity } from "./parity-process.ts";
 import { compareRestored, compareWithActors, stepOf } from "./random-machines.ts";
 
-describe("the kernel and a live actor", () => {
-  test("agree on value, context, tags and the order of effects, for any small machine", () => {
+describe("kernel and XState actor", () => {
+  test("kernel and XState actor agree on value, context, tags and effect order, for random machines", () => {
     const { outcomes, timers, starts } = compareWithActors({ numRuns: 200, seed: 8 });
     // The machines are not so poor that nothing was compared.
     for (const seen of [outcomes.taken, outcomes.refused, timers, starts.invoked, starts.spawned])
       expect(seen).toBeGreaterThan(100);
   });
 
-  test("a machine that is restored from its value and context goes on as the one that was never stopped", () => {
+  test("a machine restored from value and context continues like an uninterrupted machine", () => {
     expect(compareRestored({ numRuns: 150, seed: 9 })).toBeGreaterThan(100);
   });
 
-  test.each(["development", "production"])("agree in the %s condition of xstate", (condition) => {
-    const { stdout, stderr } = spawnSync(process.execPath, ["--conditions", condition, "test/run/parity-process.ts"], {
-      encoding: "utf8",
-      env: { ...process.env, NODE_OPTIONS: "" },
-    });
-    expect(stderr).toBe("");
-    const { build, taken, restored } = JSON.parse(stdout) as Parity;
-    expect(build.includes("development")).toBe(condition === "development");
-    expect(Math.min(taken, restored)).toBeGreaterThan(100);
-  });
+  test.each(["development", "production"])(
+    "kernel and XState actor agree in the %s condition of xstate",
+    (condition) => {
+      const { stdout, stderr } = spawnSync(
+        process.execPath,
+        ["--conditions", condition, "test/run/parity-process.ts"],
+        {
+          encoding: "utf8",
+          env: { ...process.env, NODE_OPTIONS: "" },
+        },
+      );
+      expect(stderr).toBe("");
+      const { build, taken, restored } = JSON.parse(stdout) as Parity;
+      expect(build.includes("development")).toBe(condition === "development");
+      expect(Math.min(taken, restored)).toBeGreaterThan(100);
+    },
+  );
 });
 
-describe("what a kernel refuses", () => {
+describe("kernel refusals", () => {
   const door = createMachine({
     id: "door",
     initial: "closed",
@@ -64,9 +71,9 @@ describe("what a kernel refuses", () => {
     },
   });
 
-  test("E54 an event that the state does not accept is refused with those that it does", () => {
+  test("a kernel refuses an event that the state does not accept, with the accepted events [E54]", () => {
     const kernel = createKernel(door);
-    const [closed] = kernel.initial();
+    const [closed] = kernel.enter();
     expect(kernel.accepts(closed)).toEqual(["open", "unlock"]);
     expect(refusal(() => kernel.step(closed, { type: "close" }))).toMatchObject({
       code: "event_refused",
@@ -78,9 +85,9 @@ describe("what a kernel refuses", () => {
     expect(kernel.step(unlocked, { type: "open" })[0].value).toBe("opened");
   });
 
-  test("E54 a finished machine accepts nothing", () => {
+  test("a finished machine accepts no event [E54]", () => {
     const kernel = createKernel(door);
-    const gone = ["unlock", "open", "remove"].reduce((at, type) => kernel.step(at, { type })[0], kernel.initial()[0]);
+    const gone = ["unlock", "open", "remove"].reduce((at, type) => kernel.step(at, { type })[0], kernel.enter()[0]);
     expect(gone.status).toBe("done");
     expect(kernel.accepts(gone)).toEqual([]);
     expect(refusal(() => kernel.step(gone, { type: "open" })).message).toContain("It has finished and accepts none");
@@ -110,7 +117,7 @@ describe("what a kernel refuses", () => {
     }),
   };
   for (const [name, machine] of Object.entries(broken)) {
-    test(`${name} that throws fails the step, and nothing reaches the process`, async () => {
+    test(`${name} that throws fails the step of the kernel and causes no uncaught exception`, async () => {
       const kernel = createKernel(machine);
       const strays: unknown[] = [];
       const stray = (error: unknown): void => {
@@ -118,7 +125,7 @@ describe("what a kernel refuses", () => {
       };
       process.on("uncaughtException", stray);
       try {
-        const [a] = kernel.initial();
+        const [a] = kernel.enter();
         expect(refusal(() => kernel.step(a, { type: "go" }))).toMatchObject({
           code: "machine_failed",
           cause: { message: expect.stringContaining("boom") },
@@ -132,26 +139,26 @@ describe("what a kernel refuses", () => {
     });
   }
 
-  test("an action that throws does so where its effect is run, not in the step", () => {
+  test("an action that throws does so when its effect is run, and not in the kernel step", () => {
     const kernel = createKernel(createMachine({ initial: "a", states: { a: { on: { go: { actions: boom } } } } }));
-    const [, [effect]] = kernel.step(kernel.initial()[0], { type: "go" });
+    const [, [effect]] = kernel.step(kernel.enter()[0], { type: "go" });
     expect(effect?.kind).toBe("action");
     expect(() => effect?.kind === "action" && effect.run?.()).toThrow("boom");
   });
 
-  test("a first state that cannot be entered is an error at once", () => {
+  test("an initial state that cannot be entered is an error at once", () => {
     const machine = createMachine({ context: { n: 0 }, entry: assign({ n: boom }) });
-    expect(refusal(() => createKernel(machine).initial()).code).toBe("machine_failed");
+    expect(refusal(() => createKernel(machine).enter()).code).toBe("machine_failed");
   });
 
-  test("a loop of eventless transitions ends with an error that names it", () => {
+  test("an endless loop of eventless transitions fails with an error that names the loop", () => {
     const machine = createMachine({
       id: "loop",
       initial: "a",
       states: { a: { on: { go: "b" } }, b: { always: "c" }, c: { always: "b" } },
     });
     const kernel = createKernel(machine);
-    expect(refusal(() => kernel.step(kernel.initial()[0], { type: "go" }))).toMatchObject({
+    expect(refusal(() => kernel.step(kernel.enter()[0], { type: "go" }))).toMatchObject({
       code: "machine_failed",
       message: expect.stringContaining('"loop"'),
     });
@@ -159,7 +166,7 @@ describe("what a kernel refuses", () => {
 
   test("a failed step leaves the kernel usable", () => {
     const kernel = createKernel(door);
-    const [closed] = kernel.initial();
+    const [closed] = kernel.enter();
     refusal(() => kernel.step(closed, { type: "close" }));
     const [open] = kernel.step(kernel.step(closed, { type: "unlock" })[0], { type: "open" });
     expect(open.value).toBe("opened");
@@ -180,17 +187,17 @@ function refusal(work: () => unknown) {
 
 const sequential = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
   .nodes({ one: () => undefined, two: () => undefined, ask: () => goto("one") })
-  .edges({ [START]: "one", one: route(["two", END], () => END), two: "ask", ask: gotos("one", "two") });
+  .edges({ [START]: "one", one: route(["two", END], () => END), two: "ask", ask: commandTargets("one", "two") });
 
 const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(z.string()).default([]) }) })
   .nodes({
     plan: () => undefined,
-    each: task(z.string(), () => undefined),
+    each: inputNode(z.string(), () => undefined),
     meet: () => undefined,
   })
   .edges({
     [START]: "plan",
-    plan: sends("each", (state) => state.items, { otherwise: "meet" }),
+    plan: fanOut("each", (state) => state.items, { otherwise: "meet" }),
     each: join("meet"),
     meet: END,
   });
@@ -224,7 +231,7 @@ function compareEverywhere(
 ): number {
   const plain = createKernel(machine);
   const table = createTableKernel(machine, key);
-  const queue: (readonly [Snapshot, Snapshot])[] = [[plain.initial()[0], table.initial()[0]]];
+  const queue: (readonly [Snapshot, Snapshot])[] = [[plain.enter()[0], table.enter()[0]]];
   const seen = new Set<string>();
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     const mark = JSON.stringify([next[0].value, next[0].status]);
@@ -241,11 +248,11 @@ function compareEverywhere(
   return seen.size;
 }
 
-describe("a kernel that remembers its transitions", () => {
-  test("begins where the plain kernel begins, with the same effects and the same trail", () => {
+describe("table kernel", () => {
+  test("a table kernel starts with the same state, effects and trail as the plain kernel", () => {
     for (const machine of [sequential.machine, parallel.machine, toolCallMachine]) {
-      const [snapshot, effects, trail] = createTableKernel(machine, graphKey).initial();
-      const [plain, plainEffects, plainTrail] = createKernel(machine).initial();
+      const [snapshot, effects, trail] = createTableKernel(machine, graphKey).enter();
+      const [plain, plainEffects, plainTrail] = createKernel(machine).enter();
       expect(snapshot.value).toEqual(plain.value);
       expect(snapshot.tags).toEqual(plain.tags);
       expect(snapshot.status).toBe(plain.status);
@@ -255,42 +262,42 @@ describe("a kernel that remembers its transitions", () => {
     }
   });
 
-  test("enters states that do something on entry as XState does", () => {
+  test("a table kernel enters states with entry actions as XState does", () => {
     const machine = createMachine({
       initial: "a",
       states: { a: { entry: "greet", invoke: { src: "work", id: "work" } } },
     }).provide({ actions: { greet: () => undefined }, actors: { work: fromPromise(async () => 1) } });
     const kinds = createTableKernel(machine, ({ type }) => type)
-      .initial()[1]
+      .enter()[1]
       .map(({ kind }) => kind);
     expect(kinds).toEqual(["action", "start"]);
   });
 
-  test("leaves the guards of the given machine as they are", () => {
+  test("a table kernel leaves the guards of the given machine unchanged", () => {
     const machine = parallel.machine;
     const before = { ...machine.implementations.guards };
     const kernel = createTableKernel(machine, graphKey);
-    kernel.step(kernel.initial()[0], { type: "step.commit", to: [] });
+    kernel.step(kernel.enter()[0], { type: "step.commit", to: [] });
     expect(machine.implementations.guards).toEqual(before);
   });
 
-  test("equals the plain kernel in every state of a sequential graph", () => {
+  test("a table kernel equals the plain kernel in every state of a sequential graph", () => {
     expect(compareEverywhere(sequential.machine, eventsOf(sequential as Graph), graphKey)).toBeGreaterThan(10);
   });
 
-  test("equals the plain kernel in every state of a parallel graph", () => {
+  test("a table kernel equals the plain kernel in every state of a parallel graph", () => {
     expect(compareEverywhere(parallel.machine, eventsOf(parallel as Graph), graphKey)).toBeGreaterThan(100);
   });
 
-  test("equals the plain kernel in every state of a tool call", () => {
+  test("a table kernel equals the plain kernel in every state of a tool call", () => {
     const types = toolCallMachine.events.map((type: string) => ({ type }));
     expect(compareEverywhere(toolCallMachine, types, (event) => event.type)).toBe(16);
   });
 
-  test("stays within its limit and stays right", () => {
+  test("a table kernel stays correct within its cache limit", () => {
     const small = createTableKernel(sequential.machine, graphKey, 2);
     const plain = createKernel(sequential.machine);
-    let [one, other] = [small.initial()[0], plain.initial()[0]];
+    let [one, other] = [small.enter()[0], plain.enter()[0]];
     for (let round = 0; round < 5; round++) {
       for (const event of [
         { type: "step.commit", to: ["one"] },
@@ -307,11 +314,11 @@ describe("a kernel that remembers its transitions", () => {
   });
 });
 
-describe("the machine of a tool call", () => {
+describe("tool call machine", () => {
   const paths = getSimplePaths(toolCallMachine);
   const ends = paths.filter((path) => path.state.status === "done");
 
-  test("K3 every path ends answered, after the hooks that run after a call", () => {
+  test("every path of the tool call machine ends in answered, after the after hooks [K3]", () => {
     expect(ends.length).toBeGreaterThan(20);
     for (const path of ends) {
       const states = path.steps.map((step) => step.state.value);
@@ -320,7 +327,7 @@ describe("the machine of a tool call", () => {
     }
   });
 
-  test("K3 the paths cover every edge", () => {
+  test("the paths of the tool call machine cover every edge [K3]", () => {
     const walked = new Set(
       paths.flatMap((path) =>
         path.steps.map((step, index) => `${String(path.steps[index - 1]?.state.value)} on ${step.event.type}`),
@@ -336,11 +343,11 @@ describe("the machine of a tool call", () => {
     expect(kernel.step(kernel.restore("retryWait"), { type: "call.retried" })[0].value).toBe("executing");
   });
 
-  test("K3 the kernel walks every path that xstate/graph finds", () => {
+  test("the kernel follows every path of the tool call machine that xstate/graph finds [K3]", () => {
     const kernel = createTableKernel(toolCallMachine, (event) => event.type);
     for (const path of getShortestPaths(toolCallMachine)) {
       const events = path.steps.map((step) => step.event).filter((event) => event.type !== "xstate.init");
-      const end = events.reduce((at, event) => kernel.step(at, event)[0], kernel.initial()[0]);
+      const end = events.reduce((at, event) => kernel.step(at, event)[0], kernel.enter()[0]);
       expect(end.value).toEqual(path.state.value);
     }
   });

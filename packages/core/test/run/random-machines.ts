@@ -258,7 +258,7 @@ function pureRun(top: Branch) {
   const kernel = createKernel(machineOf(top, log));
   const timers = new Map<string, { readonly event: AnyEventObject; readonly delayMs: number }>();
   const children = new Set<string>();
-  let [snapshot, effects] = kernel.initial();
+  let [snapshot, effects] = kernel.enter();
   perform(effects);
 
   function perform(done: readonly Effect[]): void {

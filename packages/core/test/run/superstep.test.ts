@@ -1,14 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { initialState } from "../../src/checkpoint/codec/saved-state.ts";
-import { planOf } from "../../src/compile/plan.ts";
+import { createInitialState } from "../../src/checkpoint/codec/saved-state.ts";
+import { getPlan } from "../../src/compile/plan.ts";
 import {
   applyDelta,
   defineGraph,
   defineState,
   END,
   ephemeral,
+  fanOut,
+  inputNode,
   join,
   list,
   overwrite,
@@ -16,11 +18,9 @@ import {
   reduce,
   route,
   START,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { readReturn, type State } from "../../src/run/session/returns.ts";
-import { firstTasks, superstep } from "../../src/run/superstep/superstep.ts";
+import { planFirstTasks, reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 
 const S = defineState({
   last: z.number().default(0),
@@ -34,26 +34,26 @@ const graph = defineGraph({ name: "step", state: S })
     a: () => undefined,
     b: () => undefined,
     c: () => undefined,
-    each: task(z.number(), () => undefined),
+    each: inputNode(z.number(), () => undefined),
     z: () => undefined,
   })
   .edges({
     [START]: ["c", "a", "b"],
     a: join("z"),
     b: join("z"),
-    c: sends("each", (state) => state.log.map((_, index) => index), { otherwise: "z" }),
+    c: fanOut("each", (state) => state.log.map((_, index) => index), { otherwise: "z" }),
     each: "z",
     z: route(["a", END], () => END),
   });
-const plan = planOf(graph);
-const fresh: State = Object.freeze(initialState(S.channels));
+const plan = getPlan(graph);
+const fresh: State = Object.freeze(createInitialState(S.channels));
 
 function finished(node: string, returned: unknown, index = 0, state = fresh) {
   return { task: { id: `1:${index}`, node }, outcome: readReturn(plan, node, state, returned) };
 }
 
-test("the first tasks are those of the edge from START, in the order of declaration", () => {
-  expect(firstTasks(plan, 0, fresh)).toEqual({
+test("the first tasks are the targets of the edge from START, in the order of declaration", () => {
+  expect(planFirstTasks(plan, 0, fresh)).toEqual({
     tasks: [
       { id: "0:0", node: "a", from: [START] },
       { id: "0:1", node: "b", from: [START] },
@@ -64,7 +64,7 @@ test("the first tasks are those of the edge from START, in the order of declarat
   });
 });
 
-test("it is pure: the same input gives the same output, and nothing that went in is changed", () => {
+test("superstep is pure: equal input gives equal output and no input is mutated", () => {
   const write = fc.oneof(
     fc.record({ log: fc.array(fc.string()) }),
     fc.record({ sum: fc.integer() }),
@@ -76,8 +76,8 @@ test("it is pure: the same input gives the same output, and nothing that went in
     fc.property(fc.array(write, { minLength: 3, maxLength: 3 }), fc.constantFrom({}, { z: ["a"] }), (writes, joins) => {
       const results = ["a", "b", "c"].map((node, index) => finished(node, writes[index], index));
       const before = structuredClone({ state: fresh, joins, outcomes: results.map(({ outcome }) => outcome) });
-      const first = superstep(plan, 2, { state: fresh, joins }, results);
-      expect(superstep(plan, 2, { state: fresh, joins }, results)).toEqual(first);
+      const first = reduceSuperstep(plan, 2, { state: fresh, joins }, results);
+      expect(reduceSuperstep(plan, 2, { state: fresh, joins }, results)).toEqual(first);
       expect({ state: fresh, joins, outcomes: results.map(({ outcome }) => outcome) }).toEqual(before);
       for (const [channel, delta] of Object.entries(first.deltas))
         expect(applyDelta(fresh[channel], delta)).toEqual(first.state[channel]);
@@ -87,20 +87,20 @@ test("it is pure: the same input gives the same output, and nothing that went in
 });
 
 describe("joins", () => {
-  test("a join keeps who has arrived, and fires when all have", () => {
-    const one = superstep(plan, 1, { state: fresh, joins: {} }, [
+  test("a join records its arrived sources and fires when all have arrived", () => {
+    const one = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [
       finished("a", undefined),
       finished("c", { log: ["x"] }, 1),
     ]);
     expect(one.joins).toEqual({ z: ["a"] });
     expect(one.tasks.map(({ node }) => node)).toEqual(["each"]);
-    const two = superstep(plan, 2, { state: one.state, joins: one.joins }, [finished("b", undefined)]);
+    const two = reduceSuperstep(plan, 2, { state: one.state, joins: one.joins }, [finished("b", undefined)]);
     expect(two.joins).toEqual({});
     expect(two.tasks).toEqual([{ id: "2:0", node: "z", from: ["a", "b"] }]);
   });
 
-  test("who arrives twice counts once", () => {
-    const one = superstep(plan, 1, { state: fresh, joins: { z: ["a"] } }, [
+  test("a source that arrives twice at a join counts once", () => {
+    const one = reduceSuperstep(plan, 1, { state: fresh, joins: { z: ["a"] } }, [
       finished("a", undefined),
       finished("c", { log: ["x"] }, 1),
     ]);
@@ -108,8 +108,8 @@ describe("joins", () => {
   });
 });
 
-test("sends make a task each, with the input beside it, after the plain tasks", () => {
-  const result = superstep(plan, 5, { state: fresh, joins: { z: ["a"] } }, [
+test("each send makes a task with its input, after the tasks without input", () => {
+  const result = reduceSuperstep(plan, 5, { state: fresh, joins: { z: ["a"] } }, [
     finished("b", undefined),
     finished("c", { log: ["x", "y"] }, 1),
   ]);
@@ -121,35 +121,35 @@ test("sends make a task each, with the input beside it, after the plain tasks", 
   expect(result.inputs).toEqual([0, 1]);
 });
 
-test("an overwrite is the base for every other write, wherever it stands", () => {
+test("an overwrite is the base for every other write of the step, in any position", () => {
   for (const order of [0, 1, 2]) {
     const returns: unknown[] = [{ log: ["one"] }, { log: ["two"] }];
     returns.splice(order, 0, { log: overwrite(["base"]) });
     const results = ["a", "b", "c"].map((node, index) => finished(node, returns[index], index, fresh));
     const state = { ...fresh, log: ["old"] };
-    expect(superstep(plan, 1, { state, joins: {} }, results).state["log"]).toEqual(["base", "one", "two"]);
+    expect(reduceSuperstep(plan, 1, { state, joins: {} }, results).state["log"]).toEqual(["base", "one", "two"]);
   }
 });
 
 test("an overwrite works for every kind of reduced channel", () => {
   const state = { ...fresh, sum: 100, by: { old: 1 } };
-  const result = superstep(plan, 1, { state, joins: {} }, [
+  const result = reduceSuperstep(plan, 1, { state, joins: {} }, [
     finished("a", [{ sum: 1 }, { by: { x: 1 } }]),
     finished("b", { sum: overwrite(10), by: overwrite({ y: 2 }) }, 1),
   ]);
   expect(result.state).toMatchObject({ sum: 11, by: { y: 2, x: 1 } });
 });
 
-test("an ephemeral value is there for one superstep", () => {
-  const one = superstep(plan, 1, { state: fresh, joins: {} }, [finished("c", { flash: "now", log: ["x"] })]);
+test("an ephemeral value lasts one superstep", () => {
+  const one = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [finished("c", { flash: "now", log: ["x"] })]);
   expect(one.state["flash"]).toBe("now");
-  const two = superstep(plan, 2, { state: one.state, joins: {} }, [finished("z", undefined)]);
+  const two = reduceSuperstep(plan, 2, { state: one.state, joins: {} }, [finished("z", undefined)]);
   expect(two.state["flash"]).toBeUndefined();
   expect(two.deltas).toEqual({ flash: { kind: "clear" } });
 });
 
-test("later items of one return see what the earlier ones wrote", () => {
-  const { state } = superstep(plan, 1, { state: fresh, joins: {} }, [
+test("later items of one node return see the writes of earlier items", () => {
+  const { state } = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [
     finished("z", [{ last: 1 }, { last: 2 }, undefined]),
   ]);
   expect(state["last"]).toBe(2);

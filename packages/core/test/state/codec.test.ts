@@ -58,7 +58,7 @@ const anything = fc.letrec((tie) => ({
   ),
 })).value;
 
-test("E48 anything of the known types comes back equal, and encoding it again gives the same text", () => {
+test("any supported value is equal after a codec round trip, and encodes to the same text again [E48]", () => {
   fc.assert(
     fc.property(anything, (value) => {
       const text = plainCodec.encode(value, "the test");
@@ -100,13 +100,13 @@ test.each([
   ["Buffer", Buffer.from("håndbok")],
   ["a part of a larger buffer", new Uint16Array(Uint8Array.of(9, 9, 1, 0, 2, 0).buffer, 2, 2)],
   ["large bytes", new Uint8Array(100_000).map((_, index) => index)],
-])("E48 %s survives with its class", (_name, value) => {
+])("%s survives a codec round trip with its class [E48]", (_name, value) => {
   const back = again(value);
   expect(back).toStrictEqual(value);
   if (typeof value === "object") expect(Object.getPrototypeOf(back)).toBe(Object.getPrototypeOf(value));
 });
 
-test("E48 every typed array of the platform is known", () => {
+test("the codec supports every typed array of the platform [E48]", () => {
   const typedArray: object = Object.getPrototypeOf(Uint8Array);
   const classes = Object.getOwnPropertyNames(globalThis)
     .map((name) => (/Array$/.test(name) ? Reflect.get(globalThis, name) : undefined))
@@ -118,8 +118,8 @@ test("E48 every typed array of the platform is known", () => {
   for (const Class of classes) expect(again(new Class(2))).toStrictEqual(new Class(2));
 });
 
-describe("errors", () => {
-  test("E48 class, name, message, stack, cause and own fields survive", () => {
+describe("codec for errors", () => {
+  test("class, name, message, stack, cause and own fields of an error survive a codec round trip [E48]", () => {
     const cause = Object.assign(new TypeError("inside"), { code: "EIN" });
     const error = Object.assign(new RangeError("outside", { cause }), { at: new Date(3), status: 502 });
     const back = again(error) as RangeError & { cause: TypeError & { code: string } };
@@ -131,7 +131,7 @@ describe("errors", () => {
     expect(Object.keys(back)).toEqual(["at", "status"]);
   });
 
-  test("E48 a class of one's own keeps its name, several errors in one keep all of them", () => {
+  test("a custom error class keeps its name, and an AggregateError keeps all of its errors [E48]", () => {
     class QuotaError extends Error {
       override readonly name = "QuotaError";
     }
@@ -145,14 +145,14 @@ describe("errors", () => {
   });
 });
 
-test("E48 classes with a codec come back as their class, also inside maps, lists and errors", () => {
+test("classes with a codec are restored as their class, also inside maps, lists and errors [E48]", () => {
   const codec = createCodec([money]);
   const value = { list: [new Money(5)], map: new Map([["k", new Money(6)]]) };
   const back = codec.decode(codec.encode(value, "the test"));
   expect(back).toStrictEqual(value);
 });
 
-test("E48 `__proto__` and `constructor` as own keys survive as data and pollute nothing", () => {
+test("own keys `__proto__` and `constructor` survive as data and pollute no prototype [E48]", () => {
   const hostile: unknown = JSON.parse(
     '{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"in":{"__proto__":[1n0]}}'.replace("1n0", "1"),
   );
@@ -167,7 +167,7 @@ test("E48 `__proto__` and `constructor` as own keys survive as data and pollute 
   expect(({} as Record<string, unknown>)["admin"]).toBeUndefined();
 });
 
-test("objects that look like the format itself are data", () => {
+test("objects that look like the codec format are data", () => {
   for (const value of [
     { $: "date", v: 1 },
     { $: "nobody knows", v: { $: "map", v: [] } },
@@ -177,7 +177,7 @@ test("objects that look like the format itself are data", () => {
     expect(same(again(value), value)).toBe(true);
 });
 
-describe("E48 fails closed, with the path", () => {
+describe("codec refusals with path [E48]", () => {
   class Secret {}
   class Fancy extends Map {}
   class Rows extends Array {}
@@ -200,14 +200,14 @@ describe("E48 fails closed, with the path", () => {
     ["a function inside an error", { e: Object.assign(new Error("x"), { retry: () => 1 }) }, "e.retry", "function"],
     ["a match of a regular expression", { found: ["a=1".match(/(?<key>\w)=/)] }, "found.0", "match"],
     ["a function inside a set", { s: new Set([() => 1]) }, "s.0", "function"],
-  ])("%s", async (_name, value, path, said) => {
+  ])("the codec refuses %s with its path", async (_name, value, path, said) => {
     const error = await failureOf(() => plainCodec.encode(value, 'the channel "notes"'), "unencodable_value");
     expect(error.place.path).toBe(path);
     expect(error.message).toContain(said);
     expect(error.message).toContain('the channel "notes"');
   });
 
-  test("a codec that throws names its tag and keeps the cause", async () => {
+  test("a class codec that throws fails with its tag and keeps the cause", async () => {
     const broken: ClassCodec<Money> = {
       ...money,
       encode: () => {
@@ -224,12 +224,12 @@ describe("E48 fails closed, with the path", () => {
   });
 });
 
-test("the same object twice is no cycle", () => {
+test("the codec does not treat a shared object as a cycle", () => {
   const shared = { a: 1 };
   expect(again([shared, shared])).toEqual([{ a: 1 }, { a: 1 }]);
 });
 
-test("R1 nothing that a text names is constructed: unknown tags and broken texts are refused", async () => {
+test("decoding constructs nothing that the text names: unknown tags and malformed texts are refused [R1]", async () => {
   for (const text of [
     "{",
     '{"$":"money","v":5}',
@@ -247,18 +247,18 @@ test("R1 nothing that a text names is constructed: unknown tags and broken texts
   }
 });
 
-test("a class whose codec was not given is told by its tag, with what to give", async () => {
+test("decoding a class without its codec fails with the tag and the fix", async () => {
   const failure = await failureOf(() => plainCodec.decode('{"$":"money","v":5}'), "store_corrupt");
   expect(failure.message).toContain('unknown tag "money"');
   expect(failure.message).toContain("give the codec that knows it");
 });
 
-test("a tag that the format uses, or two classes use, is refused", async () => {
+test("a class codec with a tag of the format, or with a duplicate tag, is refused", async () => {
   await failureOf(() => createCodec([{ ...money, tag: "date" }]), "invalid_option");
   await failureOf(() => createCodec([money, money]), "invalid_option");
 });
 
-test("E48 what an earlier version of a class codec has saved is upgraded, and what a later one has is refused", async () => {
+test("data of an earlier class codec version is upgraded, and data of a later version is refused [E48]", async () => {
   const euros: ClassCodec<Money> = {
     ...money,
     version: 3,

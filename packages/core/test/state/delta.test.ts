@@ -1,31 +1,36 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { deltaOf, initialState, restoreState, stateWriter } from "../../src/checkpoint/codec/saved-state.ts";
-import { planOf } from "../../src/compile/plan.ts";
+import {
+  createInitialState,
+  createStateWriter,
+  parseDelta,
+  restoreState,
+} from "../../src/checkpoint/codec/saved-state.ts";
+import { getPlan } from "../../src/compile/plan.ts";
 import {
   applyDelta,
   type Delta,
   defineGraph,
   defineState,
   END,
+  edit,
   list,
   type Patch,
   plainCodec,
   record,
   START,
-  update,
 } from "../../src/index.ts";
 import { readReturn, type State } from "../../src/run/session/returns.ts";
-import { superstep } from "../../src/run/superstep/superstep.ts";
+import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { failureOf } from "../support/failure.ts";
 
-test("a clear leaves nothing, an append to nothing is a list", () => {
+test("a clear delta leaves no value, and an append delta to no value gives a list", () => {
   expect(applyDelta("x", { kind: "clear" })).toBeUndefined();
   expect(applyDelta(undefined, { kind: "append", items: [1] })).toEqual([1]);
 });
 
-test("a patch changes its own path and shares the rest", () => {
+test("a patch delta changes its own path and shares the rest of the value", () => {
   const before = { kept: { a: 1 }, list: [1, 2, 3] };
   const after = applyDelta(before, {
     kind: "patch",
@@ -44,7 +49,7 @@ test("a patch changes its own path and shares the rest", () => {
   expect(() => after.list.push(1)).toThrow(TypeError);
 });
 
-test("a change that does not fit its value is a corrupt store, not a wrong state", async () => {
+test("a delta that does not match its value is reported as a corrupt store", async () => {
   const unfit: readonly (readonly [current: unknown, patch: Patch])[] = [
     [5, { op: "add", path: ["a", "b"], value: 1 }],
     [[1], { op: "replace", path: ["length"], value: 4_000_000_000 }],
@@ -57,7 +62,7 @@ test("a change that does not fit its value is a corrupt store, not a wrong state
   await failureOf(() => applyDelta("x", { kind: "append", items: [1] }), "store_corrupt");
 });
 
-test("what stands in a file as a change and is none is a corrupt store", async () => {
+test("a malformed stored delta is reported as a corrupt store", async () => {
   const none = [
     ["append", "5"],
     ["append", '{"length":9}'],
@@ -67,10 +72,10 @@ test("what stands in a file as a change and is none is a corrupt store", async (
     ["patch", '[{"op":"add","path":[null]}]'],
     ["patch", '[{"op":"add","path":"ab"}]'],
   ] as const;
-  for (const [kind, text] of none) await failureOf(() => deltaOf(plainCodec, { kind, text }), "store_corrupt");
+  for (const [kind, text] of none) await failureOf(() => parseDelta(plainCodec, { kind, text }), "store_corrupt");
 });
 
-test("E48 a key `__proto__` in a patch is data", () => {
+test("a key `__proto__` in a patch is data [E48]", () => {
   const after = applyDelta({}, { kind: "patch", patches: [{ op: "add", path: ["__proto__"], value: { x: 1 } }] });
   expect(Object.hasOwn(after as object, "__proto__")).toBe(true);
   expect(Object.getPrototypeOf(after)).toBe(Object.prototype);
@@ -93,7 +98,7 @@ const item = fc.oneof(
   fc.array(fc.integer(), { maxLength: 3 }),
 );
 /** One thing that a recipe does to a document of objects and lists. */
-const edit: fc.Arbitrary<(draft: Draft) => void> = fc.oneof(
+const anyEdit: fc.Arbitrary<(draft: Draft) => void> = fc.oneof(
   fc.tuple(name, item).map(
     ([key, value]) =>
       (draft: Draft) =>
@@ -122,17 +127,17 @@ const edit: fc.Arbitrary<(draft: Draft) => void> = fc.oneof(
   ),
 );
 
-test("for any recipe, what is saved leads to what the fold gave", () => {
-  const plan = planOf(free);
+test("saved deltas of any recipe replay to the folded state", () => {
+  const plan = getPlan(free);
   fc.assert(
-    fc.property(fc.array(fc.array(edit, { minLength: 1, maxLength: 4 }), { maxLength: 5 }), (steps) => {
-      let state: State = Object.freeze(initialState(Free.channels));
-      const writer = stateWriter(Free.channels, plainCodec, []);
+    fc.property(fc.array(fc.array(anyEdit, { minLength: 1, maxLength: 4 }), { maxLength: 5 }), (steps) => {
+      let state: State = Object.freeze(createInitialState(Free.channels));
+      const writer = createStateWriter(Free.channels, plainCodec, []);
       const saved: { kind: Delta["kind"]; text: string }[] = [];
       for (const [index, edits] of steps.entries()) {
-        const recipe = update((draft: { doc: Draft }) => edits.forEach((work) => void work(draft.doc)));
+        const recipe = edit((draft: { doc: Draft }) => edits.forEach((work) => void work(draft.doc)));
         const outcome = readReturn(plan, "a", state, recipe);
-        const result = superstep(plan, index, { state, joins: {} }, [
+        const result = reduceSuperstep(plan, index, { state, joins: {} }, [
           { task: { id: `${index}:0`, node: "a" }, outcome },
         ]);
         for (const { channel, kind, text } of writer.rows(result.deltas, result.state))
@@ -146,36 +151,36 @@ test("for any recipe, what is saved leads to what the fold gave", () => {
   );
 });
 
-test("a recipe that a schema corrects is saved corrected", () => {
+test("a recipe result transformed by a schema is saved as transformed", () => {
   const Trimmed = defineState({ user: z.object({ name: z.string().trim() }).default({ name: "" }) });
   const graph = defineGraph({ name: "trim", state: Trimmed })
     .nodes({ a: () => undefined })
     .edges({ [START]: "a", a: END });
-  const before = initialState(Trimmed.channels);
-  const recipe = update(
+  const before = createInitialState(Trimmed.channels);
+  const recipe = edit(
     (draft: { user: { name: string; extra?: number } }) =>
       Object.assign(draft.user, { name: " x ", extra: 1 }) && undefined,
   );
-  const outcome = readReturn(planOf(graph), "a", before, recipe);
-  const { state, deltas } = superstep(planOf(graph), 1, { state: before, joins: {} }, [
+  const outcome = readReturn(getPlan(graph), "a", before, recipe);
+  const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: before, joins: {} }, [
     { task: { id: "1:0", node: "a" }, outcome },
   ]);
   expect(state["user"]).toEqual({ name: "x" });
   expect(applyDelta(before["user"], deltas["user"]!)).toEqual({ name: "x" });
 });
 
-test("E48 holes of a list stay holes, through patches and where a recipe makes them", () => {
+test("list holes survive patches and recipes [E48]", () => {
   const Board = defineState({ cells: z.custom<unknown[]>().default([]) });
   const graph = defineGraph({ name: "board", state: Board })
     .nodes({ a: () => undefined })
     .edges({ [START]: "a", a: END });
   const after = (before: unknown[], recipe: (draft: { cells: unknown[] }) => void) => {
-    const outcome = readReturn(planOf(graph), "a", { cells: before }, update(recipe));
-    const { state, deltas } = superstep(planOf(graph), 1, { state: { cells: before }, joins: {} }, [
+    const outcome = readReturn(getPlan(graph), "a", { cells: before }, edit(recipe));
+    const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: { cells: before }, joins: {} }, [
       { task: { id: "1:0", node: "a" }, outcome },
     ]);
-    const [row] = stateWriter(Board.channels, plainCodec, []).rows(deltas, state);
-    const saved = row === undefined ? undefined : deltaOf(plainCodec, row);
+    const [row] = createStateWriter(Board.channels, plainCodec, []).rows(deltas, state);
+    const saved = row === undefined ? undefined : parseDelta(plainCodec, row);
     return { state: state["cells"], saved: saved && applyDelta(before, saved) };
   };
   const moved = after(Object.assign(new Array(3), { 0: "o" }), (draft) => void Object.assign(draft.cells, { 2: "x" }));
@@ -186,45 +191,45 @@ test("E48 holes of a list stay holes, through patches and where a recipe makes t
   expect(grown.saved).toStrictEqual(grown.state);
 });
 
-test("E48 an object without a prototype has none after a change in it either, in the state and as it is saved", () => {
+test("an object without a prototype keeps none after a change, in state and in saved data [E48]", () => {
   const bare = (entries: object): object => Object.assign(Object.create(null), entries);
   const Words = defineState({ counts: z.custom<Record<string, unknown>>().default({}) });
   const graph = defineGraph({ name: "words", state: Words })
     .nodes({ a: () => undefined })
     .edges({ [START]: "a", a: END });
   const before = { counts: bare({ the: 1, in: bare({ there: 2 }) }) };
-  const recipe = update(
+  const recipe = edit(
     (draft: typeof before & { counts: { in: object } }) =>
       void Object.assign(draft.counts.in, { new: bare({ x: undefined }) }),
   );
-  const outcome = readReturn(planOf(graph), "a", before, recipe);
-  const { state, deltas } = superstep(planOf(graph), 1, { state: before, joins: {} }, [
+  const outcome = readReturn(getPlan(graph), "a", before, recipe);
+  const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: before, joins: {} }, [
     { task: { id: "1:0", node: "a" }, outcome },
   ]);
-  const [row] = stateWriter(Words.channels, plainCodec, []).rows(deltas, state);
-  const saved = row === undefined ? undefined : deltaOf(plainCodec, row);
+  const [row] = createStateWriter(Words.channels, plainCodec, []).rows(deltas, state);
+  const saved = row === undefined ? undefined : parseDelta(plainCodec, row);
   expect(saved?.kind).toBe("patch");
   const wanted = bare({ the: 1, in: bare({ there: 2, new: bare({ x: undefined }) }) });
   expect(state["counts"]).toStrictEqual(wanted);
   expect(saved && applyDelta(before.counts, saved)).toStrictEqual(wanted);
 });
 
-test("a recipe may change a map, which is saved whole", () => {
-  const before = initialState(Free.channels);
+test("a recipe may change a map, which is saved complete", () => {
+  const before = createInitialState(Free.channels);
   const outcome = readReturn(
-    planOf(free),
+    getPlan(free),
     "a",
     before,
-    update((draft: { when: Map<string, number> }) => void draft.when.set("k", 1)),
+    edit((draft: { when: Map<string, number> }) => void draft.when.set("k", 1)),
   );
-  const { state, deltas } = superstep(planOf(free), 1, { state: before, joins: {} }, [
+  const { state, deltas } = reduceSuperstep(getPlan(free), 1, { state: before, joins: {} }, [
     { task: { id: "1:0", node: "a" }, outcome },
   ]);
   expect(state["when"]).toEqual(new Map([["k", 1]]));
   expect(deltas["when"]).toEqual({ kind: "replace", value: new Map([["k", 1]]) });
 });
 
-test("state comes back from rows of any mix, with initial values where nothing was written", () => {
+test("state is rebuilt from any mix of rows, with initial values for channels without writes", () => {
   const { channels } = defineState({
     log: list(z.number()),
     by: record(z.number()),
@@ -255,13 +260,13 @@ test("state comes back from rows of any mix, with initial values where nothing w
   expect(restored).toEqual({ log: [1, 2, 3], by: { c: 3, d: 4 }, n: 7, gone: "" });
 });
 
-test("patches that outgrow their value make way for a new base", () => {
+test("patches larger than their value are replaced by a new base", () => {
   const { channels } = defineState({ by: record(z.string()) });
-  const writer = stateWriter(channels, plainCodec, []);
-  let state: Record<string, unknown> = initialState(channels);
+  const writer = createStateWriter(channels, plainCodec, []);
+  let state: Record<string, unknown> = createInitialState(channels);
   const kinds: string[] = [];
   for (let step = 0; step < 60; step++) {
-    const { value, delta } = channels["by"]!.fold(state["by"], [[["k", "x".repeat(200) + step]]]);
+    const { value, delta } = channels["by"]!.reduce(state["by"], [[["k", "x".repeat(200) + step]]]);
     state = { by: value };
     kinds.push(...writer.rows({ by: delta }, state).map((row) => row.kind));
   }

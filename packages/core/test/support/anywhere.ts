@@ -5,13 +5,13 @@ import {
   defineState,
   defineTool,
   END,
-  history,
+  getHistory,
+  getMessageText,
   memoryStore,
   messages,
   resume,
   run,
   START,
-  textOf,
   toolNode,
 } from "../../src/index.ts";
 
@@ -41,7 +41,7 @@ export async function program(): Promise<string> {
   const first = await run(graph, { ...at, input }).result;
   const { state } = await resume(graph, { ...at, answers: { sure: true } }).result;
   const nodes: string[] = [];
-  for await (const step of history(graph, at)) nodes.push(step.node ?? "");
-  const said = state.messages.map(textOf).filter((text) => text !== "");
+  for await (const step of getHistory(graph, at)) nodes.push(step.node ?? "");
+  const said = state.messages.map(getMessageText).filter((text) => text !== "");
   return JSON.stringify({ first: first.status, sure: state.sure, said, nodes });
 }

@@ -1,12 +1,14 @@
 /** Random descriptions of graphs for the reference model, and the graphs that they describe. */
 import * as z from "zod";
 import {
+  commandTargets,
   defineState,
   END,
   ephemeral,
+  fanOut,
   type Graph,
   goto,
-  gotos,
+  inputNode,
   join,
   list,
   overwrite,
@@ -15,9 +17,7 @@ import {
   route,
   START,
   send,
-  sends,
   subgraph,
-  task,
 } from "../../src/index.ts";
 import { loose, looseGraph } from "./from-javascript.ts";
 import {
@@ -214,7 +214,7 @@ export function graphOf(described: ModelGraph, probe: Probe = {}, name = "descri
     };
   const nodeOf = (node: ModelNode): unknown => {
     const { kind, defer, inner } = node;
-    if (kind === "task") return loose(task)(z.number(), body(node), { defer });
+    if (kind === "task") return loose(inputNode)(z.number(), body(node), { defer });
     if (inner === undefined) return { run: body(node), defer };
     const graph = graphOf(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
     const output = (out: ModelState) => innerMapping.output(node.name, out);
@@ -240,14 +240,14 @@ function edgeOf(edge: ModelEdge): unknown {
     case "join":
       return join(edge.target);
     case "gotos":
-      return gotos(...edge.targets);
+      return commandTargets(...edge.targets);
     case "route": {
       const choose = (now: ModelState) => (edge.many ? chosen(edge, now) : chosen(edge, now)[0]);
       return loose(route)(edge.targets, choose, { many: edge.many });
     }
     case "sends": {
       const { target, otherwise } = edge;
-      return sends(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
+      return fanOut(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
     }
   }
 }

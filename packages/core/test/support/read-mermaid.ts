@@ -38,15 +38,13 @@ export async function readMermaid(text: string): Promise<MermaidPicture> {
   const names = new Set(regions.map(({ id }) => id));
   return {
     nodes: new Map(
-      [...flow.getVertices()].flatMap(([id, { text: said = "" }]) =>
-        names.has(id) ? [] : [[id, decoded(said)] as const],
-      ),
+      [...flow.getVertices()].flatMap(([id, { text = "" }]) => (names.has(id) ? [] : [[id, decoded(text)] as const])),
     ),
     regions,
-    edges: flow.getEdges().map(({ start, end, text: said, type, stroke }) => ({
+    edges: flow.getEdges().map(({ start, end, text, type, stroke }) => ({
       from: start,
       to: end,
-      text: decoded(said),
+      text: decoded(text),
       look: `${stroke} ${type}`,
     })),
   };

@@ -7,7 +7,6 @@ import {
   type AssistantMessage,
   approval,
   type ConversationTypes,
-  callsOf,
   defineContext,
   defineGraph,
   defineState,
@@ -18,6 +17,7 @@ import {
   type InterruptShape,
   type Json,
   list,
+  listToolCalls,
   type MemoryStore,
   type Message,
   type Middleware,
@@ -236,7 +236,7 @@ export function user(text: string, id = "u1"): Message {
 
 function lastCalls(all: readonly Message[]): boolean {
   const last = all[all.length - 1];
-  return last?.role === "assistant" && callsOf(last).length > 0;
+  return last?.role === "assistant" && listToolCalls(last).length > 0;
 }
 
 /** Throws unless every call is answered once, in call order, directly after the message that made it, under an id of its own. */
@@ -249,7 +249,7 @@ export function checkTranscript(all: readonly Message[]): void {
       continue;
     }
     if (due.length > 0) throw new Error(`no answer to ${due.join(", ")}`);
-    if (message.role === "assistant") due = callsOf(message).map(({ id }) => id);
+    if (message.role === "assistant") due = listToolCalls(message).map(({ id }) => id);
     if (new Set(due).size < due.length) throw new Error(`two calls with one id: ${due.join(", ")}`);
   }
   if (due.length > 0) throw new Error(`no answer to ${due.join(", ")}`);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutText, isWithin, utf8Bytes } from "../../src/tool/artifacts/truncate-text.ts";
+import { countUtf8Bytes, fitsBytes, truncateText } from "../../src/tool/artifacts/truncate-text.ts";
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string): number => encoder.encode(text).length;
@@ -14,19 +14,19 @@ const anyText = fc.oneof(
 );
 const note = (cut: number): string => `[… ${cut} cut]`;
 
-test("the bytes of a text are those of its UTF-8", () => {
+test("the byte size of a text is its UTF-8 size", () => {
   fc.assert(
     fc.property(anyText, fc.nat(1_200), (text, limit) => {
-      expect(utf8Bytes(text)).toBe(bytesOf(text));
-      expect(isWithin(text, limit)).toBe(bytesOf(text) <= limit);
+      expect(countUtf8Bytes(text)).toBe(bytesOf(text));
+      expect(fitsBytes(text, limit)).toBe(bytesOf(text) <= limit);
     }),
   );
 });
 
-test("T27 a text that is cut keeps head and tail in its limit, splits no code point, and says how many bytes are missing", () => {
+test("a truncated text keeps head and tail within its limit, splits no code point, and states the number of removed bytes [T27]", () => {
   fc.assert(
     fc.property(anyText, fc.nat(600), (text, limit) => {
-      const cut = cutText(text, limit, note);
+      const cut = truncateText(text, limit, note);
       if (bytesOf(text) <= limit) {
         expect(cut).toBe(text);
         return;

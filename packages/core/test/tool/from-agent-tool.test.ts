@@ -1,11 +1,11 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
-  type AgentTool,
-  type AgentToolResult,
-  type BareAgentTool,
-  fromAgentTool,
+  type BarePiTool,
+  fromPiTool,
   isStatewrightError,
   type ModelTool,
+  type PiTool,
+  type PiToolResult,
   toolRegistry,
 } from "../../src/index.ts";
 import { answersIn, call, eventsOf, resultsOf, talk, textIn } from "../support/tool-loop.ts";
@@ -33,7 +33,7 @@ interface Found {
   readonly files: readonly string[];
 }
 
-const searchTool: AgentTool<typeof search, Found> = {
+const searchTool: PiTool<typeof search, Found> = {
   name: "SearchFiles",
   label: "Search Files",
   description: "Search files by a pattern.",
@@ -57,22 +57,22 @@ function refusal(work: () => unknown): string {
   return "taken";
 }
 
-test("S4.6 an object of pi runs unchanged: it gets the call's id, its arguments, the signal and a way to show updates", async () => {
-  const tool = fromAgentTool(searchTool);
+test("a pi tool runs unchanged, with call id, arguments, signal and update callback [S4.6]", async () => {
+  const tool = fromPiTool(searchTool);
   expect([tool.name, tool.spec.originalName, tool.spec.label]).toEqual(["search_files", "SearchFiles", "Search Files"]);
   const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" }, "toolu_1")], ["ok"]] });
   expect(answersIn(done).map(textIn)).toEqual(["toolu_1: Search Files: x all"]);
   expect(eventsOf(done, "tool.update").map(({ partial }) => partial.details)).toEqual([{ files: ["a"] }]);
 });
 
-test("S4.1 a tool extends what a model sees by a label and execute, and what has neither can be listed all the same", async () => {
-  expectTypeOf<AgentTool<typeof search>>().toExtend<BareAgentTool<typeof search>>();
-  expectTypeOf<Exclude<keyof AgentTool, keyof BareAgentTool>>().toEqualTypeOf<
+test("a pi tool extends the model definition by label and execute, and a definition without them can be listed [S4.1]", async () => {
+  expectTypeOf<PiTool<typeof search>>().toExtend<BarePiTool<typeof search>>();
+  expectTypeOf<Exclude<keyof PiTool, keyof BarePiTool>>().toEqualTypeOf<
     "label" | "execute" | "executionMode" | "prepareArguments"
   >();
-  const bare: BareAgentTool = { name: "lookup", description: "Looks up.", parameters: { type: "object" } };
+  const bare: BarePiTool = { name: "lookup", description: "Looks up.", parameters: { type: "object" } };
   const listed: ModelTool = { name: bare.name, description: bare.description, inputSchema: { type: "object" } };
-  const registry = toolRegistry([fromAgentTool(searchTool)]);
+  const registry = toolRegistry([fromPiTool(searchTool)]);
   const beside = { ...registry, forModel: () => [...registry.forModel(), listed] };
   const done = await talk({ tools: beside, turns: [[call("lookup")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["search_files", "lookup"]);
@@ -80,25 +80,25 @@ test("S4.1 a tool extends what a model sees by a label and execute, and what has
   expect(eventsOf(done, "tool.started")).toEqual([]);
 });
 
-test("S4.3 a name is unique in the agent's set", () => {
-  expect(refusal(() => toolRegistry([fromAgentTool(searchTool), fromAgentTool(searchTool)]))).toContain(
+test("the name of a pi tool is unique in its registry [S4.3]", () => {
+  expect(refusal(() => toolRegistry([fromPiTool(searchTool), fromPiTool(searchTool)]))).toContain(
     'two tools are named "search_files"',
   );
 });
 
-test("S4.4 the description goes to the model unchanged", async () => {
+test("the description of a pi tool is sent to the model unchanged [S4.4]", async () => {
   const description = 'Weather: "now" — °C\n  ünï';
-  const done = await talk({ tools: [fromAgentTool({ ...searchTool, description })], turns: [["hello"]] });
+  const done = await talk({ tools: [fromPiTool({ ...searchTool, description })], turns: [["hello"]] });
   expect(done.requests[0]?.tools[0]?.description).toBe(description);
 });
 
-test("S4.5 parameters are an object schema, of TypeBox or any JSON Schema: others are refused, an optional part is not required, the wire is plain JSON", async () => {
+test("parameters of a pi tool must be an object schema of TypeBox or JSON Schema, and are sent as plain JSON [S4.5]", async () => {
   for (const parameters of [{ type: "string" }, { type: "array", items: {} }, {}, { anyOf: [{ type: "object" }] }])
-    expect(refusal(() => fromAgentTool({ ...searchTool, parameters: parameters as never }))).toMatch(/^invalid_tool /);
+    expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toMatch(/^invalid_tool /);
   for (const parameters of [undefined, null, "object", 7])
-    expect(refusal(() => fromAgentTool({ ...searchTool, parameters: parameters as never }))).toContain("parameters");
+    expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toContain("parameters");
   const done = await talk({
-    tools: [fromAgentTool(searchTool)],
+    tools: [fromPiTool(searchTool)],
     turns: [[call("search_files", { pattern: "x" })], ["ok"]],
   });
   const shown = done.requests[0]?.tools[0]?.inputSchema;
@@ -108,9 +108,9 @@ test("S4.5 parameters are an object schema, of TypeBox or any JSON Schema: other
   expect(answersIn(done).map(({ isError }) => isError)).toEqual([false]);
 });
 
-test("S4.7 arguments are checked before execute, and typed from the schema", async () => {
+test("arguments of a pi tool are checked before execute, and typed from the schema [S4.7]", async () => {
   let ran = 0;
-  const tool = fromAgentTool({
+  const tool = fromPiTool({
     ...searchTool,
     execute: async () => ({ content: [{ type: "text", text: `${++ran}` }] }),
   });
@@ -123,14 +123,14 @@ test("S4.7 arguments are checked before execute, and typed from the schema", asy
   ]);
   const made = { id: "a", name: "search_files", args: { pattern: "x" } as unknown };
   if (tool.is(made)) expectTypeOf(made.args).toEqualTypeOf<{ pattern: string; limit?: number }>();
-  const plain: AgentTool = { ...searchTool, parameters: { type: "object" }, execute: async () => ({ content: [] }) };
+  const plain: PiTool = { ...searchTool, parameters: { type: "object" }, execute: async () => ({ content: [] }) };
   expectTypeOf<Parameters<(typeof plain)["execute"]>[1]>().toEqualTypeOf<Readonly<Record<string, unknown>>>();
 });
 
-test("S4.8, S4.9 signal and onUpdate are optional: execute works without both, and in a run that nobody listens to", async () => {
+test("signal and onUpdate of a pi tool are optional: execute works without both, and in a run without a listener [S4.8, S4.9]", async () => {
   const direct = await searchTool.execute("id", { pattern: "x" });
   expect(direct.content).toEqual([{ type: "text", text: "id: Search Files: x all" }]);
-  const tool = fromAgentTool(searchTool);
+  const tool = fromPiTool(searchTool);
   const done = await talk({
     tools: [tool],
     deaf: true,
@@ -139,51 +139,51 @@ test("S4.8, S4.9 signal and onUpdate are optional: execute works without both, a
   expect(answersIn(done).map(textIn)).toEqual(["c: Search Files: x all"]);
 });
 
-test("S4.10 details are typed by a type argument that may be left out, and are typed in the end event of their tool", async () => {
-  expectTypeOf<AgentTool<typeof search>>().toExtend<AgentTool<typeof search, unknown>>();
-  expectTypeOf<AgentToolResult["details"]>().toEqualTypeOf<unknown>();
-  const tool = fromAgentTool(searchTool);
+test("details of a pi tool have an optional type argument, and are typed in its end event [S4.10]", async () => {
+  expectTypeOf<PiTool<typeof search>>().toExtend<PiTool<typeof search, unknown>>();
+  expectTypeOf<PiToolResult["details"]>().toEqualTypeOf<unknown>();
+  const tool = fromPiTool(searchTool);
   const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
   const files = resultsOf(done).flatMap((result) => {
-    if (!tool.gave(result)) return [];
+    if (!tool.isResult(result)) return [];
     expectTypeOf(result.details).toEqualTypeOf<Found | undefined>();
     return result.details?.files ?? [];
   });
   expect(files).toEqual(["a", "b"]);
   for (const details of [null, 0, "x", [1], { a: { b: null } }, undefined]) {
-    const any = fromAgentTool({ ...searchTool, execute: async () => ({ content: [], details: details as never }) });
+    const any = fromPiTool({ ...searchTool, execute: async () => ({ content: [], details: details as never }) });
     const ended = await talk({ tools: [any], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
     expect(resultsOf(ended).map((result) => result.details)).toEqual([details]);
   }
 });
 
-test("S4.11 an image may be spelled both ways, and is kept in one", async () => {
-  const blocks: AgentToolResult["content"] = [
+test("an image of a pi tool is accepted in two notations and stored in one [S4.11]", async () => {
+  const blocks: PiToolResult["content"] = [
     { type: "image", data: "aGk=", mimeType: "image/png" },
     { type: "image", source: { type: "base64", media_type: "image/png", data: "aGk=" } },
   ];
-  const tool = fromAgentTool({ ...searchTool, execute: async () => ({ content: blocks }) });
+  const tool = fromPiTool({ ...searchTool, execute: async () => ({ content: blocks }) });
   const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
   const image = { type: "image", data: "aGk=", mimeType: "image/png" };
   expect(answersIn(done)[0]?.content).toEqual([image, image]);
 });
 
-test("S4.12 details are shown and logged, and never sent", async () => {
+test("details of a pi tool are emitted and logged, and never sent to the model [S4.12]", async () => {
   const execute = async () => ({ content: [{ type: "text", text: "x" } as const], details: { files: ["SENTINEL"] } });
-  const tool = fromAgentTool({ ...searchTool, execute });
+  const tool = fromPiTool({ ...searchTool, execute });
   const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
   expect(done.wires.join()).not.toContain("SENTINEL");
   expect(JSON.stringify(eventsOf(done, "tool.completed"))).toContain("SENTINEL");
 });
 
-describe("what fromAgentTool refuses, and what it takes besides", () => {
-  test("a schema that nothing here can check is refused with what to do, and a validator takes it", async () => {
+describe("pi tool edge cases", () => {
+  test("a pi tool schema with an unsupported keyword is refused with a hint, and accepted with a validator", async () => {
     const parameters = { type: "object", properties: { a: { type: "string" } }, dependentRequired: { a: ["b"] } };
-    expect(refusal(() => fromAgentTool({ ...searchTool, parameters: parameters as never }))).toContain(
+    expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toContain(
       'says "dependentRequired", which is not known here',
     );
     const seen: unknown[] = [];
-    const tool = fromAgentTool(
+    const tool = fromPiTool(
       { ...searchTool, parameters: parameters as never, execute: async () => ({ content: [] }) },
       {
         validator: (schema) => (value) => {
@@ -198,14 +198,14 @@ describe("what fromAgentTool refuses, and what it takes besides", () => {
     expect(seen).toEqual([parameters, parameters]);
   });
 
-  test("what is no such object, and options that there are not", () => {
+  test("fromAgentTool refuses an invalid pi tool and unknown options", () => {
     for (const bad of [undefined, null, "x", {}, { ...searchTool, name: 7 }, { ...searchTool, execute: "x" }])
-      expect(refusal(() => fromAgentTool(bad as never))).toMatch(/^invalid_tool /);
-    expect(refusal(() => fromAgentTool(searchTool, { timeout: 5 } as never))).toContain('has no option "timeout"');
+      expect(refusal(() => fromPiTool(bad as never))).toMatch(/^invalid_tool /);
+    expect(refusal(() => fromPiTool(searchTool, { timeout: 5 } as never))).toContain('has no option "timeout"');
   });
 
-  test("its own prepareArguments, and facts that pi's objects do not have", async () => {
-    const tool = fromAgentTool(
+  test("fromAgentTool keeps prepareArguments of a pi tool, and accepts effect, safety and timeout", async () => {
+    const tool = fromPiTool(
       { ...searchTool, prepareArguments: (args) => ({ pattern: Reflect.get(args as object, "query") }) },
       { effect: "pure", safety: { access: "read" }, timeoutMs: 50 },
     );
@@ -214,7 +214,7 @@ describe("what fromAgentTool refuses, and what it takes besides", () => {
     expect(answersIn(done).map(textIn)).toEqual(["c: Search Files: x all"]);
   });
 
-  test("a union of literals is shown as an enum, which every provider takes", () => {
+  test("a union of literals in a pi tool schema is sent to the model as an enum", () => {
     const units = {
       anyOf: [
         { const: "celsius", type: "string" },
@@ -222,7 +222,7 @@ describe("what fromAgentTool refuses, and what it takes besides", () => {
       ],
     };
     const parameters = { type: "object", properties: { units } } as never;
-    expect(toolRegistry([fromAgentTool({ ...searchTool, parameters })]).forModel()[0]?.inputSchema).toEqual({
+    expect(toolRegistry([fromPiTool({ ...searchTool, parameters })]).forModel()[0]?.inputSchema).toEqual({
       type: "object",
       properties: { units: { type: "string", enum: ["celsius", "fahrenheit"] } },
     });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineTool, isStatewrightError, jsonSchemaInput, modelToolOf } from "../../src/index.ts";
+import { defineTool, isStatewrightError, jsonSchemaInput, toModelTool } from "../../src/index.ts";
 import { answersIn, call, talk, textIn } from "../support/tool-loop.ts";
 
 function issuesOf(schema: object, value: unknown): readonly string[] {
@@ -28,7 +28,7 @@ const weather = {
   required: ["city"],
 };
 
-test("S3.4 what is not required is optional, and the schema is sent as it was given", async () => {
+test("an argument outside the required list is optional, and the JSON Schema is sent as given [S3.4]", async () => {
   const given: unknown[] = [];
   const tool = defineTool({
     name: "weather",
@@ -41,7 +41,7 @@ test("S3.4 what is not required is optional, and the schema is sent as it was gi
   expect(given).toEqual(["Oslo", { city: "Oslo" }]);
 });
 
-test("S3.5 the six types take what they name and refuse the rest, with a description and without", () => {
+test("each of the six JSON Schema types accepts its values and refuses others, with and without a description [S3.5]", () => {
   const examples = {
     string: ["x", 1],
     number: [1.5, "1"],
@@ -57,13 +57,13 @@ test("S3.5 the six types take what they name and refuse the rest, with a descrip
       for (const wrong of [bad, null])
         expect([type, issuesOf(schema, { part: wrong })]).toEqual([type, [`part: expected ${type}`]]);
       expect(
-        modelToolOf(defineTool({ name: "a", description: "A.", input: jsonSchemaInput(schema), run: () => "x" }).spec)
+        toModelTool(defineTool({ name: "a", description: "A.", input: jsonSchemaInput(schema), run: () => "x" }).spec)
           .inputSchema,
       ).toEqual(schema);
     }
 });
 
-test("S3.6 an enum is enforced, whatever its values are", () => {
+test("a JSON Schema enum is enforced for values of any type [S3.6]", () => {
   expect(issuesOf(weather, { city: "Oslo", units: "kelvin" })).toEqual([
     'units: expected one of "celsius", "fahrenheit"',
   ]);
@@ -72,7 +72,7 @@ test("S3.6 an enum is enforced, whatever its values are", () => {
   for (const n of [3, "1", { a: 2 }, undefined]) expect(issuesOf(numbers, { n })).toHaveLength(1);
 });
 
-test("S3.7 a schema that cannot be obeyed is refused where it is given, with the place and the word", () => {
+test("a JSON Schema that cannot be enforced is refused at definition with path and keyword [S3.7]", () => {
   const wrong: readonly (readonly [unknown, string])[] = [
     [{ type: "object", properties: { a: { type: "text" } } }, '"text", which is no type'],
     [{ type: "object", properties: { a: { typ: "string" } } }, 'says "typ", which is not known here'],
@@ -103,7 +103,7 @@ test("S3.7 a schema that cannot be obeyed is refused where it is given, with the
   expect(own.validate({})).toEqual([{ path: "a", message: "no" }]);
 });
 
-test("S3.53 a default that stands only in words is not filled in, and the schema is equal", async () => {
+test("a default mentioned only in a description is not filled in, and the schema is sent unchanged [S3.53]", async () => {
   const given: unknown[] = [];
   const input = jsonSchemaInput<{ readonly city: string; readonly count?: number }>(weather);
   const tool = defineTool({ name: "weather", description: "W.", input, run: ({ count }) => void given.push(count) });
@@ -112,10 +112,10 @@ test("S3.53 a default that stands only in words is not filled in, and the schema
   expect(input.jsonSchema).toEqual(weather);
 });
 
-describe("what it checks", () => {
+describe("JSON Schema checks", () => {
   const part = (schema: object) => ({ type: "object", properties: { a: schema } });
 
-  test("sizes, bounds, patterns, lists and constants", () => {
+  test("JSON Schema sizes, bounds, patterns, lists and constants are checked", () => {
     const cases: readonly (readonly [object, readonly unknown[], readonly unknown[]])[] = [
       [{ minLength: 2, maxLength: 3 }, ["ab", "😀😀", 1], ["a", "abcd", "😀"]],
       [{ pattern: "^a+$" }, ["aa", 1], ["b", ""]],
@@ -158,7 +158,7 @@ describe("what it checks", () => {
     }
   });
 
-  test("references, also to itself, and arguments that are nested without end", () => {
+  test("JSON Schema references, including recursive ones, are checked, and deeply nested arguments are handled", () => {
     const tree = {
       type: "object",
       properties: { tree: { $ref: "#/$defs/node" } },
@@ -179,7 +179,7 @@ describe("what it checks", () => {
     expect(issuesOf(tree, { tree: deep }).join()).toContain("is nested too deeply");
   });
 
-  test("hostile keys are keys like others, and of a thousand mistakes a few are told, none with a value", () => {
+  test("hostile keys are checked like other keys, and of many JSON Schema issues a few are reported without values", () => {
     const closed = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
     for (const key of ["__proto__", "constructor", "toString"])
       expect(issuesOf(closed, JSON.parse(`{${JSON.stringify(key)}: 1}`))).toEqual([`${key}: unknown argument`]);
@@ -189,7 +189,7 @@ describe("what it checks", () => {
   });
 });
 
-test("JSON Schema tools say themselves which arguments they take besides", async () => {
+test("a JSON Schema tool decides about additional arguments by its own schema", async () => {
   const seen: unknown[] = [];
   const open = jsonSchemaInput({ type: "object", properties: { a: { type: "string" } } });
   const closed = jsonSchemaInput({
@@ -205,7 +205,7 @@ test("JSON Schema tools say themselves which arguments they take besides", async
   expect(textIn(answersIn(done)[1])).toContain("b: unknown argument");
 });
 
-test("S3.2 a definition is a name, a description and parameters, and goes to the model as it is", async () => {
+test("a tool definition is a name, a description and parameters, sent to the model unchanged [S3.2]", async () => {
   const tool = defineTool({
     name: "weather",
     description: "The weather — °C.",

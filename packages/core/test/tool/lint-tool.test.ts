@@ -10,15 +10,15 @@ function codes(parts: { readonly description?: string; readonly label?: string; 
   return lintTool(tool).map(({ code, path }) => (path === undefined ? code : `${code} ${path}`));
 }
 
-describe("a tool that explains itself", () => {
-  test("S4.29 a description under 20 characters gets a warning", () => {
+describe("lintTool", () => {
+  test("lintTool warns about a description under 20 characters [S4.29]", () => {
     expect(codes({ description: "Search" })).toEqual(["short_description"]);
     expect(codes({ description: `${"x".repeat(19)}   ` })).toEqual(["short_description"]);
     expect(codes({ description: "x".repeat(20) })).toEqual([]);
     expect(codes({ description: good })).toEqual([]);
   });
 
-  test("S4.30 a parameter without a description gets a warning, at every depth", () => {
+  test("lintTool warns about a parameter without a description at every depth [S4.30]", () => {
     const input = z.object({
       plain: z.string(),
       told: z.string().describe("Told"),
@@ -45,13 +45,13 @@ describe("a tool that explains itself", () => {
     expect(codes({ input: json })).toEqual(["undescribed_parameter a", "undescribed_parameter a.b"]);
   });
 
-  test("S4.31 a label that is the name of the function gets a warning", () => {
+  test("lintTool warns about a label equal to the tool name [S4.31]", () => {
     expect(codes({ label: "search_files" })).toEqual(["label_is_name"]);
     expect(codes({ label: "File Search" })).toEqual([]);
     expect(codes({})).toEqual([]);
   });
 
-  test("every warning says which tool it is about and what to do", () => {
+  test("every lintTool warning names its tool and the fix", () => {
     const tool = defineTool({
       name: "search_files",
       label: "search_files",

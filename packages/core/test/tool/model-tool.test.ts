@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineContext, defineTool, jsonSchemaOf, modelToolOf } from "../../src/index.ts";
-import { parseArgs, takesNothing } from "../../src/tool/arguments/parse-args.ts";
+import { defineContext, defineTool, toJsonSchema, toModelTool } from "../../src/index.ts";
+import { hasNoArguments, parseArgs } from "../../src/tool/arguments/parse-args.ts";
 
 const Shop = defineContext({ customer: z.string() });
 
@@ -9,7 +9,7 @@ function specOf(input: z.ZodObject | z.ZodType) {
   return defineTool({ name: "act", description: "Act.", input: input as z.ZodObject, run: () => "x" }).spec;
 }
 
-test("T15 a refined object keeps its refinement, and no mark of what is injected is in its schema", () => {
+test("a refined object schema keeps its refinement, and its JSON Schema has no trace of injected values [T15]", () => {
   const input = z
     .object({ from: z.int(), to: z.int() })
     .refine(({ from, to }) => from < to, { message: "from must be below to" });
@@ -20,9 +20,9 @@ test("T15 a refined object keeps its refinement, and no mark of what is injected
     inject: { vaultCustomer: Shop.from((shop) => shop.customer) },
     run: ({ from, to }) => `${from}-${to}`,
   });
-  const shown = modelToolOf(spec).inputSchema;
+  const shown = toModelTool(spec).inputSchema;
   expect(Object.keys(shown["properties"] as object)).toEqual(["from", "to"]);
-  expect(JSON.stringify(modelToolOf(spec))).not.toMatch(/vault|inject|context/i);
+  expect(JSON.stringify(toModelTool(spec))).not.toMatch(/vault|inject|context/i);
   expect(parseArgs(spec, { from: 1, to: 2 })).toEqual({ ok: true, value: { from: 1, to: 2 } });
   expect(parseArgs(spec, { from: 2, to: 1 })).toEqual({
     ok: false,
@@ -31,21 +31,21 @@ test("T15 a refined object keeps its refinement, and no mark of what is injected
 });
 
 describe("schemas in input mode", () => {
-  test("a default is no requirement, an optional field neither, and both are typed for the tool", () => {
+  test("arguments with a default or optional arguments are not required in the model schema, and a default is filled in", () => {
     const spec = specOf(z.object({ a: z.string().default("d"), b: z.string().optional(), c: z.string() }));
-    expect(modelToolOf(spec).inputSchema["required"]).toEqual(["c"]);
+    expect(toModelTool(spec).inputSchema["required"]).toEqual(["c"]);
     expect(parseArgs(spec, { c: "x" })).toEqual({ ok: true, value: { c: "x", a: "d" } });
   });
 
-  test("a transform is shown as what it takes and gives the tool what it makes", () => {
+  test("a transform is shown to the model as its input type and gives the tool its output", () => {
     const spec = specOf(z.object({ n: z.string().transform(Number) }));
-    expect(modelToolOf(spec).inputSchema["properties"]).toEqual({ n: { type: "string" } });
+    expect(toModelTool(spec).inputSchema["properties"]).toEqual({ n: { type: "string" } });
     expect(parseArgs(spec, { n: "7" })).toEqual({ ok: true, value: { n: 7 } });
   });
 
-  test("the dialect mark is not sent", () => {
-    expect(jsonSchemaOf(z.object({ a: z.string() }))).not.toHaveProperty("$schema");
-    expect(modelToolOf(specOf(z.object({ deep: z.object({ a: z.string() }) }))).inputSchema).not.toHaveProperty(
+  test("the dialect keyword of JSON Schema is not sent to the model", () => {
+    expect(toJsonSchema(z.object({ a: z.string() }))).not.toHaveProperty("$schema");
+    expect(toModelTool(specOf(z.object({ deep: z.object({ a: z.string() }) }))).inputSchema).not.toHaveProperty(
       "$schema",
     );
   });
@@ -57,13 +57,13 @@ describe("schemas in input mode", () => {
         return z.array(node).optional();
       },
     });
-    const schema = modelToolOf(specOf(z.object({ tree: node }))).inputSchema;
+    const schema = toModelTool(specOf(z.object({ tree: node }))).inputSchema;
     expect(JSON.stringify(schema)).toContain("$ref");
   });
 });
 
-describe("unknown keys", () => {
-  test("are refused by name where the schema is closed, and passed where it is open", () => {
+describe("unknown argument keys", () => {
+  test("unknown argument keys are refused by name under a closed schema and passed under an open schema", () => {
     const closed = specOf(z.object({ a: z.string() }));
     const strict = specOf(z.strictObject({ a: z.string() }));
     const loose = specOf(z.looseObject({ a: z.string() }));
@@ -78,7 +78,7 @@ describe("unknown keys", () => {
     expect(parseArgs(typed, { a: "x", b: "1" }).ok).toBe(false);
   });
 
-  test("named like parts of every object are unknown keys like others", () => {
+  test("unknown argument keys named like object properties are refused by name", () => {
     const spec = specOf(z.object({ a: z.string() }));
     expect(parseArgs(spec, JSON.parse('{"a":"x","__proto__":1}')).ok).toBe(false);
     for (const key of ["toString", "hasOwnProperty"]) {
@@ -88,24 +88,24 @@ describe("unknown keys", () => {
   });
 });
 
-test("only an object can be arguments", () => {
+test("arguments must be an object", () => {
   const spec = specOf(z.object({}));
   for (const value of [null, undefined, [], "x", 1, new Date(), new Map()])
     expect(parseArgs(spec, value).ok).toBe(false);
   expect(parseArgs(spec, Object.create(null)).ok).toBe(true);
 });
 
-test("a tool takes nothing when its schema has no properties", () => {
-  expect(takesNothing(specOf(z.object({})))).toBe(true);
-  expect(takesNothing(specOf(z.object({ a: z.string().optional() })))).toBe(false);
+test("a tool takes no arguments when its schema has no properties", () => {
+  expect(hasNoArguments(specOf(z.object({})))).toBe(true);
+  expect(hasNoArguments(specOf(z.object({ a: z.string().optional() })))).toBe(false);
 });
 
-test("a validator that speaks Standard JSON Schema is shown to a model, and one that does not is refused", () => {
+test("a validator with Standard JSON Schema is shown to the model, and a validator without it is refused", () => {
   const said = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
   const standard = { version: 1, vendor: "ours", validate: (value: unknown) => ({ value }) } as const;
   const describing = { "~standard": { ...standard, jsonSchema: { input: () => ({ $schema: "x", ...said }) } } };
-  expect(jsonSchemaOf(describing)).toEqual(said);
-  expect(modelToolOf(specOf(describing as never)).inputSchema).toEqual(said);
-  expect(jsonSchemaOf({ "~standard": standard })).toBeUndefined();
+  expect(toJsonSchema(describing)).toEqual(said);
+  expect(toModelTool(specOf(describing as never)).inputSchema).toEqual(said);
+  expect(toJsonSchema({ "~standard": standard })).toBeUndefined();
   expect(() => specOf({ "~standard": standard } as never)).toThrow(/cannot say what it takes as JSON Schema/);
 });

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { finalCall, jsonSchemaInput, outputSchema } from "../../src/index.ts";
 
-describe("a schema of outputs", () => {
-  test("is shown as an object that takes no more than it names, at every depth", () => {
+describe("output schema", () => {
+  test("an output schema is shown to the model as an object without additional properties at every depth", () => {
     const { jsonSchema } = outputSchema(z.object({ a: z.object({ b: z.string() }), c: z.array(z.object({})) }));
     expect(jsonSchema).toEqual({
       type: "object",
@@ -21,7 +21,7 @@ describe("a schema of outputs", () => {
     });
   });
 
-  test("leaves alone what says that more is allowed, and what is a value", () => {
+  test("an output schema keeps explicit additionalProperties and leaves plain values unchanged", () => {
     const schema = {
       type: "object",
       properties: { a: { type: "object", properties: {}, additionalProperties: { type: "string" } } },
@@ -30,21 +30,21 @@ describe("a schema of outputs", () => {
     expect(outputSchema(jsonSchemaInput(schema)).jsonSchema).toEqual({ ...schema, additionalProperties: false });
   });
 
-  test("reads what fits, and says what does not", () => {
+  test("an output schema accepts a valid value and reports the issues of an invalid value", () => {
     const { read } = outputSchema(z.object({ count: z.int().positive() }));
     expect(read({ count: 2 })).toEqual({ ok: true, value: { count: 2 } });
     expect(read({ count: 0 })).toMatchObject({ ok: false, issues: expect.stringContaining("count: ") });
     expect(read("two")).toMatchObject({ ok: false });
   });
 
-  test("that is no object is read out of one", () => {
+  test("an output schema that is not an object is wrapped in an object with a value field", () => {
     const { jsonSchema, read } = outputSchema(z.array(z.int()));
     expect(jsonSchema).toMatchObject({ properties: { value: { type: "array" } }, required: ["value"] });
     expect(read({ value: [1] })).toEqual({ ok: true, value: [1] });
     expect(read([1])).toEqual({ ok: false, issues: 'expected an object with "value"' });
   });
 
-  test("takes nothing that is too large, too deep, or has a key that leads to a prototype", () => {
+  test("an output schema refuses a value that is too large, too deep, or has a key that leads to a prototype", () => {
     const { read } = outputSchema(z.record(z.string(), z.unknown()));
     expect(read(JSON.parse('{"__proto__": 1}'))).toMatchObject({
       ok: false,
@@ -59,7 +59,7 @@ describe("a schema of outputs", () => {
     expect(read(deep)).toMatchObject({ ok: false, issues: expect.stringContaining("levels") });
   });
 
-  test("reads with a validator that throws as one that says no", () => {
+  test("an output schema with a validator that throws refuses the value with that error", () => {
     const broken = jsonSchemaInput(
       { type: "object" },
       {
@@ -80,16 +80,16 @@ describe("a schema of outputs", () => {
       { "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } },
       /cannot say what it takes/,
     ],
-  ])("refused: %s", (_what, given, says) => {
+  ])("outputSchema refuses %s", (_what, given, says) => {
     expect(() => outputSchema(given as never)).toThrow(says);
     expect(() => outputSchema(given as never)).toThrow(expect.objectContaining({ code: "invalid_option" }));
   });
 });
 
-test("a final call is shown as a tool of that schema, and says what is wrong with its arguments", () => {
-  const { tool, wrong } = finalCall(outputSchema(z.object({ n: z.int() })), "How many.");
+test("a final call is shown to the model as a tool with the output schema, and reports invalid arguments", () => {
+  const { tool, findIssues } = finalCall(outputSchema(z.object({ n: z.int() })), "How many.");
   expect(tool).toMatchObject({ name: "final_answer", inputSchema: { type: "object", required: ["n"] } });
   expect(tool.description).toMatch(/How many\.$/);
-  expect(wrong({ n: 1 })).toBeUndefined();
-  expect(wrong({})).toContain("n: ");
+  expect(findIssues({ n: 1 })).toBeUndefined();
+  expect(findIssues({})).toContain("n: ");
 });

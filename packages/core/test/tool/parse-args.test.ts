@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineTool, isStatewrightError, modelToolOf } from "../../src/index.ts";
+import { defineTool, isStatewrightError, toModelTool } from "../../src/index.ts";
 import { parseArgs } from "../../src/tool/arguments/parse-args.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
@@ -13,8 +13,8 @@ function issuesOf(input: z.ZodType, args: unknown): readonly string[] {
   return parsed.ok ? [] : parsed.issues.map(({ path, message }) => `${path}: ${message}`);
 }
 
-describe("unknown keys, at every depth", () => {
-  test("D26 are refused with their path where zod would drop them: in objects, lists, tuples, records, unions, intersections and recursion", () => {
+describe("unknown argument keys at every depth", () => {
+  test("unknown argument keys are refused with their path at any depth, in every schema type where zod drops them [D26]", () => {
     const inner = z.object({ a: z.string() });
     const shapes: Readonly<Record<string, readonly [z.ZodType, unknown, string]>> = {
       object: [z.object({ at: inner }), { at: { a: "x", b: 1 } }, "at.b"],
@@ -54,7 +54,7 @@ describe("unknown keys, at every depth", () => {
     ]);
   });
 
-  test("pass where the schema is open, and under them the closed parts are closed", () => {
+  test("unknown argument keys pass under an open schema, and closed schemas below stay closed", () => {
     const open = z.object({ at: z.looseObject({ inner: z.object({ a: z.string() }) }) });
     expect(issuesOf(open, { at: { inner: { a: "x" }, more: { b: 1 } } })).toEqual([]);
     expect(issuesOf(open, { at: { inner: { a: "x", b: 1 }, more: 1 } })).toEqual(["at.inner.b: unknown argument"]);
@@ -65,7 +65,7 @@ describe("unknown keys, at every depth", () => {
       expect(issuesOf(z.object({ at: loose }), { at: { b: { c: [1, { d: 1 }] } } })).toEqual([]);
   });
 
-  test("of alternatives the one counts that zod takes: the first that fits", () => {
+  test("unknown argument keys in a union are judged by the first matching alternative, as in zod", () => {
     const input = z.object({ at: z.union([z.object({ a: z.string(), b: z.number() }), z.object({ a: z.string() })]) });
     expect(issuesOf(input, { at: { a: "x", b: 1 } })).toEqual([]);
     expect(issuesOf(input, { at: { a: "x" } })).toEqual([]);
@@ -73,7 +73,7 @@ describe("unknown keys, at every depth", () => {
     expect(issuesOf(input, { at: { c: 1 } }).join()).not.toContain("unknown argument");
   });
 
-  test("a key of another alternative that the value fits too is known, and dropped as zod drops it", () => {
+  test("an argument key known to another matching alternative of a union is dropped as in zod", () => {
     const a = z.object({ a: z.string() });
     const either = z.object({ at: z.union([a, z.object({ b: z.number() })]) });
     const wider = z.object({ at: z.union([a, a.extend({ b: z.object({ c: z.string() }) })]) });
@@ -90,7 +90,7 @@ describe("unknown keys, at every depth", () => {
     expect(issuesOf(wider, { at: { a: "x", b: { c: "y", d: 1 } } })).toEqual(["at.b.d: unknown argument"]);
   });
 
-  test("deep alternatives that a value fits all of are looked at in no time that doubles with each level", () => {
+  test("the check of deep unions whose alternatives all match does not double with each level", () => {
     const left = z.object({
       a: z.string().optional(),
       get next() {
@@ -110,7 +110,7 @@ describe("unknown keys, at every depth", () => {
     expect(issuesOf(z.object({ at: either }), { at })).toEqual([`${path}: unknown argument`]);
   });
 
-  test("what lies deep within alternatives is looked at once for each of them and each level, not for each way to it", () => {
+  test("each value deep in a union is checked once per alternative and level, and not once per path", () => {
     const alternatives: z.ZodType[] = [];
     const each: z.ZodType = z.lazy(() => z.union(alternatives as [z.ZodType, z.ZodType]));
     for (const name of "abcdefgh")
@@ -123,7 +123,7 @@ describe("unknown keys, at every depth", () => {
     expect(reads).toBeLessThan(8 * 30 * 10);
   });
 
-  test("very many unknown keys, and alternatives of which a part has none that fits, are no work without end", () => {
+  test("the check of many unknown argument keys and of partly matching unions is bounded", () => {
     const input = z.object({ at: z.union([z.object({ a: z.int() }), z.object({ b: z.int() })]) });
     const many = Object.fromEntries(Array.from({ length: 60_000 }, (_, nth) => [`k${nth}`, nth]));
     expect(issuesOf(input, { at: { a: 1, b: 2, ...many } })[0]).toBe("at.k0: unknown argument");
@@ -134,7 +134,7 @@ describe("unknown keys, at every depth", () => {
     expect(issuesOf(z.object({ at: all }), { at: { x: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
   });
 
-  test("hostile names are names like others", () => {
+  test("hostile argument names are handled like other names", () => {
     const polluted = JSON.parse('{"at":{"a":"x","__proto__":{"polluted":1}}}') as unknown;
     expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), polluted)).toHaveLength(1);
     for (const key of ["hasOwnProperty", "toString"]) {
@@ -144,7 +144,7 @@ describe("unknown keys, at every depth", () => {
     expect(Reflect.get({}, "polluted")).toBeUndefined();
   });
 
-  test("a call with one is answered with its path, and the tool is not run", async () => {
+  test("a tool call with an unknown argument key is answered with its path and does not run", async () => {
     let ran = 0;
     const input = z.object({ filter: z.object({ from: z.string() }) });
     const tool = defineTool({ name: "find", description: "Find.", input, run: () => void ran++ });
@@ -157,9 +157,9 @@ describe("unknown keys, at every depth", () => {
   });
 });
 
-describe("T16 traps of schemas", () => {
-  test("T16 defaults are not required, dates are refused where the tool is defined, transforms show what they take, null is no number, and a union at the top is refused", () => {
-    const shown = (input: z.ZodType) => modelToolOf(specOf(input)).inputSchema;
+describe("schema edge cases [T16]", () => {
+  test("defaults are not required, dates and top-level unions are refused, transforms show their input, and null is no number [T16]", () => {
+    const shown = (input: z.ZodType) => toModelTool(specOf(input)).inputSchema;
     expect(shown(z.object({ a: z.string().default("d"), b: z.string() }))["required"]).toEqual(["b"]);
     expect(shown(z.object({ n: z.string().transform(Number) }))["properties"]).toEqual({ n: { type: "string" } });
     expect(parseArgs(specOf(z.object({ n: z.string().transform(Number) })), { n: "7" })).toEqual({
@@ -184,7 +184,7 @@ describe("T16 traps of schemas", () => {
   });
 });
 
-test("a union of literals is shown as an enum, at every depth, and what is around it stays", () => {
+test("a union of literals is sent to the model as an enum at every depth, and the schema around it is unchanged", () => {
   const units = z
     .union([z.literal("celsius"), z.literal("fahrenheit")])
     .describe("Units")
@@ -196,7 +196,7 @@ test("a union of literals is shown as an enum, at every depth, and what is aroun
     other: z.union([z.literal("auto"), z.number()]),
     property: z.object({ anyOf: z.string(), enum: z.string() }),
   });
-  expect(modelToolOf(specOf(input)).inputSchema["properties"]).toEqual({
+  expect(toModelTool(specOf(input)).inputSchema["properties"]).toEqual({
     units: { type: "string", enum: ["celsius", "fahrenheit"], description: "Units" },
     many: { type: "array", items: { type: "number", enum: [1, 2] } },
     mixed: { enum: ["auto", 5], default: "auto" },
@@ -210,7 +210,7 @@ test("a union of literals is shown as an enum, at every depth, and what is aroun
   expect(parseArgs(specOf(z.object({ units })), { units: "kelvin" }).ok).toBe(false);
 });
 
-test("D27 the answer has the schema's own words, the field and the type, and the tool is not run", async () => {
+test("the answer to invalid arguments has the message of the schema, the field and the type, and the tool does not run [D27]", async () => {
   let ran = 0;
   const stats = defineTool({
     name: "stats",
@@ -234,7 +234,7 @@ test("D27 the answer has the schema's own words, the field and the type, and the
   for (const text of said.slice(1)) expect(text).toContain("city: missing city (expected string)");
 });
 
-test("D28 an argument with a default is optional on the wire and filled in, and a value of another type is refused", async () => {
+test("an argument with a default is optional for the model and filled in, and a value of another type is refused [D28]", async () => {
   const seen: string[] = [];
   const deploy = defineTool({
     name: "deploy",

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   defineTool,
-  fromAgentTool,
+  fromPiTool,
   isStatewrightError,
   type Tool,
   type ToolSpec,
@@ -10,7 +10,7 @@ import {
   toolRegistry,
   toolSpec,
 } from "../../src/index.ts";
-import { snakeCaseOf } from "../../src/tool/definition/tool-name.ts";
+import { toSnakeCase } from "../../src/tool/definition/tool-name.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
 function named(name: string, description = "Does it."): Tool {
@@ -30,14 +30,14 @@ function refusal(work: () => unknown): string {
 /** A tool from elsewhere, under the name that it has there. */
 function foreign(name: string): Tool {
   const execute = async () => ({ content: [{ type: "text", text: name } as const] });
-  return fromAgentTool({ name, label: name, description: "From elsewhere.", parameters: { type: "object" }, execute });
+  return fromPiTool({ name, label: name, description: "From elsewhere.", parameters: { type: "object" }, execute });
 }
 
 const perfect = ["a", "get_weather", "a1_", "a".repeat(64)];
 const never = ["", " ", "a b", " a", "a\n", "a".repeat(65), "a.b", "a/b", "a:b", "météo", "1a", "a{", 'a"b', "-a"];
 const loose = ["GetWeather", "get-weather", "_a", "A"];
 
-test("S1.2, S1.30 names are snake_case by default, a registry may take all that every provider takes, and duplicates are refused", () => {
+test("tool names are snake_case by default, a registry may allow all provider-safe names, and duplicates are refused [S1.2, S1.30]", () => {
   for (const name of perfect) {
     expect(toolRegistry([named(name)]).names()).toEqual([name]);
     expect(toolRegistry([named(name)], { names: "provider-safe" }).names()).toEqual([name]);
@@ -68,7 +68,7 @@ test("S1.2, S1.30 names are snake_case by default, a registry may take all that 
   expect(refusal(() => toolRegistry([], { names: "any" as "snake_case" }))).toContain("provider-safe");
 });
 
-test("D9 register refuses a name that is taken, replace takes it", () => {
+test("registry.register refuses an existing name, and registry.replace accepts it [D9]", () => {
   const registry = toolRegistry([named("a", "old")]);
   expect(refusal(() => registry.register(named("a", "new")))).toContain('two tools are named "a"');
   expect(registry.get("a")?.spec.description).toBe("old");
@@ -76,7 +76,7 @@ test("D9 register refuses a name that is taken, replace takes it", () => {
   expect(registry.replace(named("b")).names()).toEqual(["a", "b"]);
 });
 
-test("D32 a foreign name becomes snake_case and is kept beside it; provider-safe names are kept where the registry takes them", async () => {
+test("a foreign tool name becomes snake_case and the original is kept; provider-safe names are kept in a registry that allows them [D32]", async () => {
   const aliases = {
     GetWeather: "get_weather",
     "files/read": "files_read",
@@ -88,13 +88,13 @@ test("D32 a foreign name becomes snake_case and is kept beside it; provider-safe
     __init: "init",
   };
   for (const [original, alias] of Object.entries(aliases)) {
-    expect([original, snakeCaseOf(original)]).toEqual([original, alias]);
+    expect([original, toSnakeCase(original)]).toEqual([original, alias]);
     const [described] = toolRegistry([foreign(original)]).describe();
     expect([described?.name, described?.originalName]).toEqual([alias, alias === original ? undefined : original]);
   }
   const long = `x${"Y/".repeat(60)}`;
-  expect(snakeCaseOf(long)).toMatch(/^[a-z][a-z0-9_]{63}$/);
-  expect(snakeCaseOf(long)).not.toBe(snakeCaseOf(`${long}z`));
+  expect(toSnakeCase(long)).toMatch(/^[a-z][a-z0-9_]{63}$/);
+  expect(toSnakeCase(long)).not.toBe(toSnakeCase(`${long}z`));
   for (const nothing of ["", "//", "気温"]) expect(refusal(() => foreign(nothing))).toContain("is not a tool name");
   const kept = toolRegistry([foreign("GetWeather"), foreign("files/read")], { names: "provider-safe" });
   expect(kept.names()).toEqual(["GetWeather", "files_read"]);
@@ -103,7 +103,7 @@ test("D32 a foreign name becomes snake_case and is kept beside it; provider-safe
   expect(answersIn(done).map(textIn)).toEqual(["GetWeather", "files/read"]);
 });
 
-test("T52 two foreign names that become one are refused where they are registered, and the refusal has both", () => {
+test("two foreign tool names with one snake_case form are refused at registration with both names [T52]", () => {
   const tools = [foreign("a/b"), foreign("a-b")];
   for (const take of [
     () => toolRegistry(tools),
@@ -119,8 +119,8 @@ test("T52 two foreign names that become one are refused where they are registere
   );
 });
 
-describe("aliases", () => {
-  test("are refused for tools that there are not, where they would be of two tools, and where providers refuse them", () => {
+describe("tool aliases", () => {
+  test("an alias for an unknown tool, of two tools, or refused by providers is refused", () => {
     const registry = toolRegistry([named("get_weather"), named("search")]);
     expect(refusal(() => registry.alias("one", "nothing", "X"))).toContain('Tools are "get_weather", "search"');
     for (const alias of ["", "a b", "a.b", "a".repeat(65)])
@@ -140,7 +140,7 @@ describe("aliases", () => {
     expect(registry.describe().map(({ aliases }) => aliases)).toEqual([{ one: "Weather" }, { two: "GetWeather" }]);
   });
 
-  test("keep a later tool from their name, and go with their tool", () => {
+  test("an alias reserves its name against later tools and is removed with its tool", () => {
     const registry = toolRegistry([named("get_weather")]).alias("one", "get_weather", "weather");
     for (const take of [
       () => registry.register(named("weather")),
@@ -155,7 +155,7 @@ describe("aliases", () => {
   });
 });
 
-test("S3.20 a registry is made alone, filled, and given to a graph beside its model: the wire lists its tools, and two share nothing", async () => {
+test("a registry is created, filled and given to a graph independently: requests list its tools, and two registries are separate [S3.20]", async () => {
   const [one, two] = [toolRegistry(), toolRegistry()];
   one.register(named("alpha")).register(named("beta"));
   two.register(named("gamma"));
@@ -166,7 +166,7 @@ test("S3.20 a registry is made alone, filled, and given to a graph beside its mo
   expect([answersIn(first)[0]?.isError, answersIn(second)[0]?.isError]).toEqual([false, true]);
 });
 
-test("T50 the order of tools on the wire does not depend on who registered first", async () => {
+test("the order of tools in a request does not depend on the order of registration [T50]", async () => {
   const names = ["zeta", "mid_10", "alpha", "mid_2", "Mid"];
   const wires: string[] = [];
   for (const order of [names, names.toReversed(), [...names].sort()]) {
@@ -180,7 +180,7 @@ test("T50 the order of tools on the wire does not depend on who registered first
   expect(new Set(wires).size).toBe(1);
 });
 
-test("S1.4, S1.21 describe lists each hidden argument with its kind and never a value, and the wire has neither", async () => {
+test("describe lists each hidden argument with its kind and without a value, and a model request has neither [S1.4, S1.21]", async () => {
   const hidden = defineTool({
     name: "pay",
     description: "Pay.",
@@ -197,7 +197,7 @@ test("S1.4, S1.21 describe lists each hidden argument with its kind and never a 
   expect(done.wires.join()).not.toMatch(/SENTINEL|accountHidden/);
 });
 
-test("S0.2, S2.2, S4.2 a label is in every event of its tool and in describe, and not a byte of it is on the wire", async () => {
+test("a label appears in every event of its tool and in describe, and in no model request [S0.2, S2.2, S4.2]", async () => {
   const tool = defineTool({
     name: "act",
     label: "SENTINEL label",
@@ -233,7 +233,7 @@ test("S0.2, S2.2, S4.2 a label is in every event of its tool and in describe, an
   expect(done.wires.join()).not.toContain("SENTINEL");
 });
 
-test("describe is plain data with everything that is known of a tool, and a function in a policy is only named", () => {
+test("describe returns plain data about a tool, with functions of a policy only named", () => {
   const tool = defineTool({
     name: "pay",
     description: "Pay an order.",
@@ -267,7 +267,7 @@ test("describe is plain data with everything that is known of a tool, and a func
   ]);
 });
 
-test("S3.52 a tool may hold live objects and keys of its program: they are used, and stand nowhere else", async () => {
+test("a tool may hold live objects and keys, which are used and appear nowhere else [S3.52]", async () => {
   class Shelf implements Tool {
     readonly spec: ToolSpec = toolSpec({ name: "shelf", description: "A shelf.", input: z.object({}) });
     readonly #options: { readonly apiKey: string; readonly open: () => string };
@@ -290,20 +290,20 @@ test("S3.52 a tool may hold live objects and keys of its program: they are used,
   for (const text of everything) expect(text).not.toContain("SENTINEL");
 });
 
-describe("what a tool does not say", () => {
-  test("D19 a label is optional: the name in words stands for it", () => {
+describe("tool defaults", () => {
+  test("a tool without a label gets its name in words [D19]", () => {
     expect(named("get_weather").spec.label).toBe("Get Weather");
     expect(toolSpec({ name: "readFile-2", description: "x", input: z.object({}) }).label).toBe("ReadFile 2");
   });
 
-  test("D33 a tool without safety and effect runs, as unclassified and once", async () => {
+  test("a tool without safety and effect metadata runs as unclassified and once [D33]", async () => {
     const tool = foreign("plain");
     expect([tool.spec.safety, tool.spec.effect]).toEqual([{ access: "unclassified" }, "once"]);
     const done = await talk({ tools: [tool], turns: [[call("plain")], ["ok"]] });
     expect(answersIn(done).map(({ isError }) => isError)).toEqual([false]);
   });
 
-  test("D12 an input that nothing can check is refused where the tool is registered: no call is ever made unchecked", () => {
+  test("a tool with an input that cannot be checked is refused at registration [D12]", () => {
     const { spec } = named("base");
     const inputs: readonly unknown[] = [
       { type: "object" },
@@ -320,7 +320,7 @@ describe("what a tool does not say", () => {
     }
   });
 
-  test("a spec that a program without types made is made whole: what it leaves out is as usual", async () => {
+  test("a partial tool spec from untyped code is completed with defaults", async () => {
     const bare = { name: "bare", description: "Bare.", input: z.object({ n: z.int() }) };
     const tool = { spec: bare as unknown, call: () => "ran" } as Tool;
     const registry = toolRegistry([tool]);
@@ -331,7 +331,7 @@ describe("what a tool does not say", () => {
     expect(refusal(() => toolRegistry([strange]))).toContain('has no option "labell"');
   });
 
-  test("a list of tools in the place of options is told so", () => {
+  test("toolNode given a list in place of options fails with an error that says so", () => {
     expect(refusal(() => toolNode([] as never))).toContain("got a list where its options are due");
   });
 });

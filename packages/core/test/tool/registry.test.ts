@@ -3,9 +3,9 @@ import * as z from "zod";
 import {
   defineTool,
   isStatewrightError,
-  modelToolOf,
   type Tool,
   type ToolSpec,
+  toModelTool,
   toolNode,
   toolRegistry,
 } from "../../src/index.ts";
@@ -33,7 +33,7 @@ function refusal(work: () => unknown): { readonly code: string; readonly message
   }
 }
 
-test("S0.1, S2.1, S1.32 a second tool of one name is refused, and the wire has exactly the names given", async () => {
+test("a second tool of one name is refused, and a request has exactly the registered names [S0.1, S2.1, S1.32]", async () => {
   expect(refusal(() => toolRegistry([named("a"), named("a")]))).toMatchObject({
     code: "invalid_tool",
     message: expect.stringContaining('two tools are named "a"'),
@@ -44,7 +44,7 @@ test("S0.1, S2.1, S1.32 a second tool of one name is refused, and the wire has e
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["get_weather"]);
 });
 
-test("S1.1 a registered tool is found by its name, and by no other", () => {
+test("a registered tool is found by its exact name only [S1.1]", () => {
   const tool = named("get_weather");
   const registry = toolRegistry().register(tool);
   expect(registry.get("get_weather")).toBe(tool);
@@ -52,7 +52,7 @@ test("S1.1 a registered tool is found by its name, and by no other", () => {
     expect(registry.get(name)).toBeUndefined();
 });
 
-test("S1.31, S1.33, S1.34, S1.35 empty names, spaces, more than 64 characters, and what a provider must escape are refused with the name and the rule", () => {
+test("empty names, spaces, names over 64 characters and characters unsafe for providers are refused with the rule [S1.31, S1.33, S1.34, S1.35]", () => {
   const refused = ["", " ", "a b", " a", "a\n", "a".repeat(65), "a.b", "a/b", "a:b", "météo", "1a", "a{", 'a"b'];
   for (const name of refused) {
     for (const register of [
@@ -72,7 +72,7 @@ test("S1.31, S1.33, S1.34, S1.35 empty names, spaces, more than 64 characters, a
     expect(toolRegistry([named(name)]).names()).toEqual([name]);
 });
 
-test("names and model tools have one order, whatever the order of registration", () => {
+test("tool names and model tools are sorted, whatever the order of registration", () => {
   const names = ["zeta", "alpha", "mid_2", "mid_10", "mid"];
   const sorted = [...names].sort();
   const registry = toolRegistry(names.map((name) => named(name)));
@@ -81,7 +81,7 @@ test("names and model tools have one order, whatever the order of registration",
   expect(JSON.stringify(registry.forModel())).toBe(JSON.stringify(other.forModel()));
 });
 
-test("replace puts a tool in the place of another, unregister takes it away, and two registries share nothing", () => {
+test("registry.replace replaces a tool, registry.unregister removes it, and two registries are separate", () => {
   const one = toolRegistry([named("a", "old")]);
   const two = toolRegistry([named("a", "old")]);
   one.replace(named("a", "new"));
@@ -89,7 +89,7 @@ test("replace puts a tool in the place of another, unregister takes it away, and
   expect([one.unregister("a"), one.unregister("a"), one.names(), two.names()]).toEqual([true, false, [], ["a"]]);
 });
 
-test("a schema that no model can be shown is refused at registration", () => {
+test("an input schema that cannot be shown to a model is refused at registration", () => {
   for (const schema of [{ type: "string" }, { type: "array" }, {}, { anyOf: [] }])
     expect([schema, refusal(() => toolRegistry([foreign("a", schema)]))?.code]).toEqual([schema, "invalid_tool"]);
   const inputs = [
@@ -107,8 +107,8 @@ test("a schema that no model can be shown is refused at registration", () => {
     ]).toEqual([input.type, "invalid_tool"]);
 });
 
-describe("what the model sees", () => {
-  test("S1.3, S0.3, S2.3, S0.4, S2.4 name, description and schema as declared, and nothing else", async () => {
+describe("tool definition sent to the model", () => {
+  test("the model gets name, description and schema of a tool as declared, and nothing else [S1.3, S0.3, S2.3, S0.4, S2.4]", async () => {
     const description = 'Weather: "now" — °C, ünï\ncode';
     const tool = defineTool({
       name: "weather",
@@ -142,7 +142,7 @@ describe("what the model sees", () => {
     expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([wanted]);
   });
 
-  test("a JSON Schema is sent unaltered and read by the tool's own validator", async () => {
+  test("a JSON Schema is sent to the model unchanged and read by the validator of its tool", async () => {
     const jsonSchema = {
       $schema: "x",
       type: "object",
@@ -168,6 +168,6 @@ describe("what the model sees", () => {
     expect(done.requests[0]?.tools[0]?.inputSchema).toEqual(jsonSchema);
     expect(given).toEqual([{ a: "x", more: 1 }]);
     expect(done.wires[1]).toContain("bad: is bad");
-    expect(modelToolOf(tool.spec).inputSchema).toEqual(jsonSchema);
+    expect(toModelTool(tool.spec).inputSchema).toEqual(jsonSchema);
   });
 });

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { frozenCopy } from "../../src/base/json.ts";
+import { createFrozenCopy } from "../../src/base/json.ts";
 import { defineTool, isToolError, ToolError } from "../../src/index.ts";
 import { toToolError } from "../../src/tool/definition/tool-error.ts";
-import { isResult, resultOf, resultOfError, toOutput } from "../../src/tool/result.ts";
+import { isResult, toErrorResult, toOutput, toResult } from "../../src/tool/result.ts";
 
 const facts = { callId: "c", name: "act", attempts: 1, elapsedMs: 2 };
 
-describe("outputs", () => {
-  test("text, nothing, data and outputs are told apart", () => {
+describe("tool outputs", () => {
+  test("text, nothing, data and tool outputs are distinguished", () => {
     expect(toOutput("x")).toEqual({ content: "x" });
     expect(toOutput(undefined)).toEqual({ content: "" });
     expect(toOutput({ content: "x", details: 1 })).toEqual({ content: "x", details: 1 });
@@ -17,7 +17,7 @@ describe("outputs", () => {
       expect(toOutput(data)).toEqual({ content: [{ type: "json", value: data }], value: data });
   });
 
-  test("data that has a text under content is data, since of an output the model would read that text alone", () => {
+  test("returned data with a text field named content is treated as data and not as a tool output", () => {
     const file = { path: "a.txt", content: "hello" };
     expect(toOutput(file)).toEqual({ content: [{ type: "json", value: file }], value: file });
     for (const output of [
@@ -28,7 +28,7 @@ describe("outputs", () => {
       expect(toOutput(output).content).toBe("x");
   });
 
-  test("a collection is not taken for an empty object", () => {
+  test("a Map or Set in returned data is refused and not serialized as an empty object", () => {
     for (const [data, name] of [
       [new Map([["a", 1]]), "Map"],
       [{ rows: [{ tags: new Set(["a"]) }] }, "Set"],
@@ -44,9 +44,9 @@ describe("outputs", () => {
     expect(toOutput({ content: "1 row", value: new Map([["a", 1]]) }).content).toBe("1 row");
   });
 
-  test("a result is frozen to its depth, and what it was made of is not", () => {
+  test("a tool result is deeply frozen, and its source objects are not", () => {
     const mine = { content: "x", value: { deep: [1] }, details: { log: ["a"] } };
-    const result = resultOf(mine, facts);
+    const result = toResult(mine, facts);
     expect(
       Object.isFrozen(result) &&
         Object.isFrozen(result.value) &&
@@ -57,17 +57,17 @@ describe("outputs", () => {
     expect([result.value, result.details]).toEqual([{ deep: [1] }, { log: ["a"] }]);
   });
 
-  test("a result names the call, not what the tool says about itself", () => {
-    expect(resultOf({ content: "x", callId: "forged", attempts: 99, error: { kind: "x" } }, facts)).toEqual({
+  test("a tool result has the id and name of its call, whatever the tool returned", () => {
+    expect(toResult({ content: "x", callId: "forged", attempts: 99, error: { kind: "x" } }, facts)).toEqual({
       ...facts,
       content: [{ type: "text", text: "x" }],
       isError: false,
     });
   });
 
-  test("only a result is a result", () => {
-    expect(isResult(resultOf("x", facts))).toBe(true);
-    expect(isResult(resultOfError(ToolError.failed("x"), facts))).toBe(true);
+  test("isResult accepts tool results and nothing else", () => {
+    expect(isResult(toResult("x", facts))).toBe(true);
+    expect(isResult(toErrorResult(ToolError.failed("x"), facts))).toBe(true);
     for (const value of [
       undefined,
       null,
@@ -82,22 +82,22 @@ describe("outputs", () => {
 });
 
 describe("frozen copies", () => {
-  test("take cycles, keep what is no plain data, and change no prototype", () => {
+  test("frozenCopy handles cycles, keeps values that are not plain data, and changes no prototype", () => {
     const date = new Date(0);
     const round: Record<string, unknown> = { date, list: [1] };
     round["self"] = round;
-    const copy = frozenCopy(round) as typeof round;
+    const copy = createFrozenCopy(round) as typeof round;
     expect(copy).not.toBe(round);
     expect(copy["self"]).toBe(copy);
     expect(copy["date"]).toBe(date);
-    const evil = frozenCopy(JSON.parse('{"__proto__":{"x":1}}') as object);
+    const evil = createFrozenCopy(JSON.parse('{"__proto__":{"x":1}}') as object);
     expect([Object.getPrototypeOf(evil), Object.keys(evil)]).toEqual([Object.prototype, ["__proto__"]]);
-    expect(frozenCopy(Object.freeze([1]))).toEqual([1]);
+    expect(createFrozenCopy(Object.freeze([1]))).toEqual([1]);
   });
 });
 
-describe("errors", () => {
-  test("anything thrown becomes a tool error with a text", () => {
+describe("conversion to tool errors", () => {
+  test("any thrown value becomes a tool error with a text", () => {
     expect(toToolError(new Error("x"))).toMatchObject({ kind: "failed", modelMessage: "x", disposition: "repair" });
     expect(toToolError(new RangeError())).toMatchObject({ modelMessage: "RangeError" });
     expect(toToolError("text")).toMatchObject({ modelMessage: "text" });
@@ -107,7 +107,7 @@ describe("errors", () => {
     expect(toToolError(mine)).toBe(mine);
   });
 
-  test("a tool error of another copy of the package is one, what only looks like one is not", () => {
+  test("a tool error of another copy of the package is recognized, and a lookalike is not", () => {
     const other = Object.assign(new Error("x"), { kind: "not_found", modelMessage: "x", userMessage: "x" });
     Object.defineProperty(other, Symbol.for("statewright.toolError"), { value: true });
     expect(isToolError(other)).toBe(true);
@@ -115,7 +115,7 @@ describe("errors", () => {
     expect(isToolError({ [Symbol.for("statewright.toolError")]: true })).toBe(false);
   });
 
-  test("a wait that was asked for makes a failure one to try again", () => {
+  test("a tool error with a retry delay has the disposition retry", () => {
     expect(ToolError.failed("x").disposition).toBe("repair");
     expect(ToolError.failed("x", { retryAfterMs: 5 }).disposition).toBe("retry");
     expect([
@@ -126,7 +126,7 @@ describe("errors", () => {
   });
 });
 
-test("a tool can be called directly, with nobody listening", async () => {
+test("a tool can be called directly without a listener", async () => {
   const tool = defineTool({
     name: "act",
     description: "Act.",

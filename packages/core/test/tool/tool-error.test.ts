@@ -17,8 +17,8 @@ const kinds: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
   unavailable: "retry",
 };
 
-describe("an error of a tool", () => {
-  test("D7 is of one of twelve kinds, each with its own disposition, and may say another of the four", () => {
+describe("tool error kinds", () => {
+  test("a tool error has one of twelve kinds with a default disposition, and may set another of the four dispositions [D7]", () => {
     expect(Object.keys(kinds)).toHaveLength(12);
     for (const [kind, disposition] of Object.entries(kinds) as [ToolErrorKind, ToolErrorDisposition][]) {
       expect([kind, new ToolError(kind, "x").disposition]).toEqual([kind, disposition]);

@@ -2,18 +2,18 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  edit,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   START,
   send,
-  sends,
   subgraph,
-  task,
-  update,
 } from "../../src/index.ts";
 
 const State = defineState({
@@ -42,12 +42,12 @@ function claims() {
       },
       b: { asks: [], writes: [], run: () => undefined },
       d: { writes: ["log"], run: (state) => (state.verdict === "" ? goto("b") : goto("c", { log: ["d"] })) },
-      c: { writes: ["files"], run: () => update((draft) => void draft.files.push("c")) },
+      c: { writes: ["files"], run: () => edit((draft) => void draft.files.push("c")) },
       call: {
         writes: ["log"],
         run: subgraph(inner, { input: (state) => ({ files: state.files }), output: (result) => ({ log: result.log }) }),
       },
-      each: task(
+      each: inputNode(
         z.string(),
         async (state, { input, interrupt }) => {
           expectTypeOf(state.verdict).toEqualTypeOf<string>();
@@ -59,12 +59,12 @@ function claims() {
     })
     .edges({
       [START]: "a",
-      a: gotos("b", "each"),
+      a: commandTargets("b", "each"),
       b: "c",
-      c: sends("each", (state) => state.files, { otherwise: "call" }),
+      c: fanOut("each", (state) => state.files, { otherwise: "call" }),
       call: END,
       each: "d",
-      d: gotos("b", "c"),
+      d: commandTargets("b", "c"),
     });
 }
 
@@ -82,11 +82,11 @@ function wrongClaims() {
   // @ts-expect-error what the output of a subgraph gives counts too
   start.nodes({ a: { writes: ["verdict"], run: subgraph(inner, { input: () => ({}), output: () => ({ log: [] }) }) } });
   // @ts-expect-error what a task node returns counts too
-  start.nodes({ a: task(z.string(), () => ({ log: ["x"] }), { writes: ["verdict"] }) });
+  start.nodes({ a: inputNode(z.string(), () => ({ log: ["x"] }), { writes: ["verdict"] }) });
   // @ts-expect-error a task node asks what the graph does not declare
-  start.nodes({ a: task(z.string(), () => undefined, { asks: ["aprove"] }) });
+  start.nodes({ a: inputNode(z.string(), () => undefined, { asks: ["aprove"] }) });
   // @ts-expect-error a task node writes what the state does not have
-  start.nodes({ a: task(z.string(), () => undefined, { writes: ["verdct"] }) });
+  start.nodes({ a: inputNode(z.string(), () => undefined, { writes: ["verdct"] }) });
   // @ts-expect-error a graph without questions
   defineGraph({ name: "mute", state: State }).nodes({ a: { asks: ["approve"], run: () => undefined } });
   start.nodes({
@@ -98,7 +98,7 @@ function wrongClaims() {
   });
 }
 
-test("what a node asks and writes is typed by its graph, and what it returns by what it writes", () => {
+test("interrupts and writes of a node are typed by its graph, and its return by its declared writes", () => {
   expectTypeOf(claims).toBeFunction();
   expectTypeOf(wrongClaims).toBeFunction();
 });

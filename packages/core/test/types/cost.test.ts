@@ -25,8 +25,8 @@ async function costOf(
   return { instantiations: whole.instantiations - alone.instantiations, types: whole.types - alone.types };
 }
 
-describe("a graph of many nodes", () => {
-  test("100 nodes cost at most twice as much to check as 50, and no more than a plain machine of 60 states", async () => {
+describe("type-check cost of a large graph", () => {
+  test("100 nodes cost at most twice as much to type-check as 50, and no more than a plain machine of 60 states", async () => {
     const [fifty, hundred, machine] = await Promise.all([
       costOf("graph-50", graphImports, graphOf(50)),
       costOf("graph-100", graphImports, graphOf(100)),

@@ -1,12 +1,15 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   END,
+  edit,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   memoryCache,
   memoryStore,
@@ -16,9 +19,6 @@ import {
   START,
   type StatewrightError,
   send,
-  sends,
-  task,
-  update,
 } from "../../src/index.ts";
 
 const Orders = defineState({ files: z.array(z.string()).default([]), log: list(z.string()) });
@@ -64,8 +64,8 @@ function policies() {
         },
       },
       b: { run: () => ({ log: ["b"] }), effect: "once", defer: true },
-      c: { run: () => undefined, onError: () => update((draft) => void draft.files.push("c")) },
-      each: task(z.object({ file: z.string() }), (_state, { input }) => ({ log: [input.file] }), {
+      c: { run: () => undefined, onError: () => edit((draft) => void draft.files.push("c")) },
+      each: inputNode(z.object({ file: z.string() }), (_state, { input }) => ({ log: [input.file] }), {
         retry: { attempts: 2 },
         cache: { key: (_state, input) => input.file },
         onError: (_state, { input, error }) => {
@@ -73,15 +73,15 @@ function policies() {
           return { log: [`${input.file}: ${error.message}`] };
         },
       }),
-      away: task(z.string(), () => undefined, { onError: (_state, { input }) => goto("b", { log: [input] }) }),
+      away: inputNode(z.string(), () => undefined, { onError: (_state, { input }) => goto("b", { log: [input] }) }),
     })
     .edges({
       [START]: "a",
-      a: gotos("b", "each"),
+      a: commandTargets("b", "each"),
       b: END,
-      c: sends("each", (state) => state.files.map((file) => ({ file }))),
+      c: fanOut("each", (state) => state.files.map((file) => ({ file }))),
       each: "b",
-      away: gotos("b"),
+      away: commandTargets("b"),
     });
   run(graph, { context: { customer: "x" }, store: memoryStore(), breakpoints: { before: ["a"], after: ["each"] } });
   resume(graph, { context: { customer: "x" }, store: memoryStore(), thread: "t", breakpoints: {} });
@@ -114,11 +114,11 @@ function wrongPolicies() {
   // @ts-expect-error an error handler's goto without gotos
   handled.edges({ [START]: "a", a: "b", b: END });
   // @ts-expect-error an error handler's goto that the edge does not list
-  handled.edges({ [START]: "a", a: gotos("a"), b: END });
-  const each = task(z.number(), () => undefined, { onError: () => goto("b") });
+  handled.edges({ [START]: "a", a: commandTargets("a"), b: END });
+  const each = inputNode(z.number(), () => undefined, { onError: () => goto("b") });
   const sent = start.nodes({ a: () => undefined, each, b: () => undefined });
   // @ts-expect-error the goto of a task's error handler without gotos
-  sent.edges({ [START]: "a", a: sends("each", () => [1]), each: "b", b: END });
+  sent.edges({ [START]: "a", a: fanOut("each", () => [1]), each: "b", b: END });
   // @ts-expect-error a key that is not a text
   start.nodes({ a: { run: () => undefined, cache: { key: (state) => state.files } } });
   // @ts-expect-error an unknown channel in a key
@@ -141,7 +141,7 @@ function wrongPolicies() {
   run(graph, { context, onTaskFailure: "ignore" });
 }
 
-test("policies infer state, runtime, input and failure, and wrong ones do not compile", () => {
+test("node policies infer state, runtime, input and failure, and invalid policies do not compile", () => {
   expectTypeOf(policies).toBeFunction();
   expectTypeOf(wrongPolicies).toBeFunction();
   expectTypeOf<NodeRuntime["heartbeat"]>().toEqualTypeOf<() => void>();

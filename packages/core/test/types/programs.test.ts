@@ -1,23 +1,23 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
+  edit,
   env,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
   messages,
   route,
   START,
   secret,
-  sends,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 
 const Finding = z.object({ file: z.string(), severe: z.boolean() });
@@ -34,16 +34,16 @@ function programThree() {
   return defineGraph({ name: "review", version: 1, state: Review })
     .nodes({
       collect: async () => ({ files: await changedFiles() }),
-      inspect: task(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
+      inspect: inputNode(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
       judge: (state) => ({ verdict: state.findings.some((f) => f.severe) ? "fix" : "ship" }),
       fix: (state) =>
-        update((draft) => {
+        edit((draft) => {
           draft.files = state.findings.map((f) => f.file);
         }),
     })
     .edges({
       [START]: "collect",
-      collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+      collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
       inspect: "judge",
       judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
       fix: "collect",
@@ -68,7 +68,7 @@ function programFour() {
       pay: () => undefined,
       decline: () => undefined,
     })
-    .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+    .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 }
 
 const Shop = defineContext({ customerId: z.string() });

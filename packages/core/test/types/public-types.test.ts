@@ -28,7 +28,7 @@ export const review = defineGraph({ name: "review", state: Review, interrupts: {
   });
 `;
 
-test("no declaration shows an inferred machine type", async () => {
+test("no published declaration contains an inferred machine type", async () => {
   const files = (await readdir(project.declarations, { recursive: true })).filter((name) => name.endsWith(".d.ts"));
   const shown = await Promise.all(
     files.map(async (name) => {
@@ -42,7 +42,7 @@ test("no declaration shows an inferred machine type", async () => {
   expectTypeOf<Graph["machine"]>().toEqualTypeOf<GraphMachine>();
 });
 
-test("an exported graph has a type that its users' declarations can name, and it names nodes, not what they are", async () => {
+test("an exported graph has a nameable declaration type that lists its nodes and not their implementation", async () => {
   const { errors } = await project.compile("review", graphModule, emitted);
   const declaration = (await project.declarationOf("review")).replace(/\s+/g, " ");
   expect(errors).toEqual([]);
@@ -65,7 +65,7 @@ export const order = durable(machine, { version: 1 });
   expect(declaration).not.toContain("StateMachine");
 });
 
-test("a module with isolatedDeclarations exports a graph under a type that it writes", async () => {
+test("a module with isolatedDeclarations can export a graph under an explicit type", async () => {
   const program = `import { defineGraph, defineState, END, type Graph, type GraphTypes, run, START } from "@statewright/core";
 import * as z from "zod";
 interface CountTypes extends GraphTypes {
@@ -88,7 +88,7 @@ run(count, { input: { count: "1" } });
   expect(errors.map(({ message }) => message)).toEqual(["Type 'string' is not assignable to type 'number'."]);
 });
 
-test("a mistake is found whether or not the platform's types are loaded", async () => {
+test("a type error is found with and without the types of the platform", async () => {
   const program = `${graphModule}review.types?.state.files satisfies readonly number[] | undefined;\n`;
   const lines = program.split("\n").length - 1;
   for (const lib of [["es2023"], ["es2023", "dom"]]) {

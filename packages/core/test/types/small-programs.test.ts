@@ -5,24 +5,28 @@ import { assign, fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   allow,
-  callsOf,
+  commandTargets,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   deny,
-  durable,
+  durableMachine,
   END,
+  edit,
   ephemeral,
+  fanOut,
   fork,
   type Graph,
   type GraphTypes,
+  getHistory,
+  getMessageText,
   goto,
-  gotos,
-  history,
+  inputNode,
   join,
   list,
+  listToolCalls,
   type Model,
   memoryStore,
   messages,
@@ -35,17 +39,13 @@ import {
   run,
   START,
   send,
-  sends,
-  task,
-  textOf,
   toolNode,
-  update,
 } from "../../src/index.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()) });
 
-test("a chat loop by hand: a model node and a tool node", async () => {
+test("a hand-written chat loop runs with a model node and a tool node", async () => {
   const weather = defineTool({
     name: "weather",
     description: "The weather in a city.",
@@ -74,16 +74,16 @@ test("a chat loop by hand: a model node and a tool node", async () => {
       [START]: "think",
       think: route(["tools", END], ({ messages }) => {
         const last = messages.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
       tools: "think",
     });
   const input = { messages: [{ role: "user", id: "u1", content: [{ type: "text", text: "Oslo?" }] }] } as const;
   const { state } = await run(chat, { input }).result;
-  expect(state.messages.map(textOf)).toEqual(["Oslo?", "", "Rain in Oslo", "Take an umbrella"]);
+  expect(state.messages.map(getMessageText)).toEqual(["Oslo?", "", "Rain in Oslo", "Take an umbrella"]);
 });
 
-test("map and reduce: a task for each item, and a node that sums up", async () => {
+test("a map-reduce graph runs a task for each item and a node that sums up", async () => {
   const words = defineGraph({
     name: "words",
     state: defineState({
@@ -94,14 +94,14 @@ test("map and reduce: a task for each item, and a node that sums up", async () =
   })
     .nodes({
       split: () => undefined,
-      count: task(z.object({ file: z.string(), text: z.string() }), (_state, { input }) => ({
+      count: inputNode(z.object({ file: z.string(), text: z.string() }), (_state, { input }) => ({
         counts: [{ file: input.file, words: input.text.split(" ").length }],
       })),
       sum: (state) => ({ total: state.counts.reduce((sum, count) => sum + count.words, 0) }),
     })
     .edges({
       [START]: "split",
-      split: sends("count", (state) => state.files.map((file) => ({ file, text: `the text of ${file}` })), {
+      split: fanOut("count", (state) => state.files.map((file) => ({ file, text: `the text of ${file}` })), {
         otherwise: END,
       }),
       count: "sum",
@@ -112,7 +112,7 @@ test("map and reduce: a task for each item, and a node that sums up", async () =
   expectTypeOf(state.counts[0]).toEqualTypeOf<{ readonly file: string; readonly words: number } | undefined>();
 });
 
-test("a supervisor that hands work to others", async () => {
+test("a supervisor graph hands work to other nodes", async () => {
   const team = defineGraph({ name: "team", state: defineState({ task: z.string(), log: list(z.string()) }) })
     .nodes({
       boss: (state) => {
@@ -125,15 +125,15 @@ test("a supervisor that hands work to others", async () => {
     })
     .edges({
       [START]: "boss",
-      boss: gotos("research", "write", END),
-      research: gotos("boss"),
-      write: gotos("boss"),
+      boss: commandTargets("research", "write", END),
+      research: commandTargets("boss"),
+      write: commandTargets("boss"),
     });
   const { state } = await run(team, { input: { task: "rivers" } }).result;
   expect(state.log).toEqual(["find out: rivers", "found", "wrote after 2"]);
 });
 
-test("retry, time limit and cache of a node", async () => {
+test("a node with retry, timeout and cache policies runs", async () => {
   let asked = 0;
   const lookup = defineGraph({ name: "lookup", state: defineState({ city: z.string(), log: list(z.string()) }) })
     .nodes({
@@ -159,7 +159,7 @@ test("retry, time limit and cache of a node", async () => {
   expect(asked).toBe(2);
 });
 
-test("an error handler that goes elsewhere", async () => {
+test("an error handler routes to another node", async () => {
   const order = defineGraph({ name: "order", state: Log })
     .nodes({
       pay: {
@@ -170,11 +170,11 @@ test("an error handler that goes elsewhere", async () => {
       },
       apologise: () => ({ log: ["sorry"] }),
     })
-    .edges({ [START]: "pay", pay: gotos("apologise"), apologise: END });
+    .edges({ [START]: "pay", pay: commandTargets("apologise"), apologise: END });
   expect((await run(order, {}).result).state.log).toEqual(["node_failed", "sorry"]);
 });
 
-test("parallel branches that are joined", async () => {
+test("parallel branches are joined", async () => {
   const build = defineGraph({ name: "build", state: Log })
     .nodes({
       lint: () => ({ log: ["lint"] }),
@@ -186,7 +186,7 @@ test("parallel branches that are joined", async () => {
   expect((await run(build, {}).result).state.log).toEqual(["lint", "compile", "test", "ship after 3"]);
 });
 
-test("a deferred node and a route to several", async () => {
+test("a deferred node runs after a route to several targets", async () => {
   const digest = defineGraph({
     name: "digest",
     state: defineState({ topics: z.array(z.string()), log: list(z.string()) }),
@@ -214,7 +214,7 @@ test("a deferred node and a route to several", async () => {
   expect(state.log).toEqual(["news", "mail", "more mail", "digest of 3"]);
 });
 
-test("a question with a payload, answered in another process", async () => {
+test("an interrupt with a payload is answered in another process", async () => {
   const pay = defineGraph({
     name: "pay",
     state: defineState({ cents: z.number(), log: list(z.string()) }),
@@ -240,7 +240,7 @@ test("a question with a payload, answered in another process", async () => {
   expect(state.log).toEqual(["paid", "none"]);
 });
 
-test("several questions at once, answered by key and by id", async () => {
+test("several interrupts at once are answered by key and by id", async () => {
   const trip = defineGraph({
     name: "trip",
     state: Log,
@@ -259,7 +259,7 @@ test("several questions at once, answered by key and by id", async () => {
   expect(state.log).toEqual(["Ann", "xxx"]);
 });
 
-test("a context with defaults", async () => {
+test("a context has defaults", async () => {
   const User = defineContext({
     name: z.string(),
     locale: z.enum(["en", "de"]).default("en"),
@@ -279,7 +279,7 @@ test("a context with defaults", async () => {
   ]);
 });
 
-test("a channel with a reducer of its own", async () => {
+test("a channel has a custom reducer", async () => {
   const Best = defineState({
     best: reduce(
       z.object({ name: z.string(), score: z.number() }).nullable().default(null),
@@ -298,7 +298,7 @@ test("a channel with a reducer of its own", async () => {
   expect(state.best?.name).toBe("two");
 });
 
-test("a record that is merged by key", async () => {
+test("a record channel is merged by key", async () => {
   const stock = defineGraph({ name: "stock", state: defineState({ stock: record(z.object({ left: z.number() })) }) })
     .nodes({
       fill: () => ({ stock: { apple: { left: 3 }, pear: { left: 1 } } }),
@@ -308,7 +308,7 @@ test("a record that is merged by key", async () => {
   expect((await run(stock, {}).result).state.stock).toEqual({ apple: { left: 2 } });
 });
 
-test("an ephemeral channel, seen by the next step and no later", async () => {
+test("an ephemeral channel is visible in the next step and not later", async () => {
   const hints = defineGraph({
     name: "hints",
     state: defineState({ hint: ephemeral(z.string()), log: list(z.string()) }),
@@ -335,7 +335,7 @@ const refund = defineTool({
   },
 });
 
-test("tools with hidden arguments, and middleware that narrows a call to its tool", async () => {
+test("a tool has hidden arguments, and middleware narrows a call to its tool", async () => {
   const limit = defineMiddleware({
     name: "limit",
     beforeTool: ({ call }) => {
@@ -356,13 +356,13 @@ test("tools with hidden arguments, and middleware that narrows a call to its too
       messages: [{ role: "assistant", id: "a1", content: [call("c1", 9), call("c2", 900)], finish: "calls" }],
     },
   }).result;
-  expect(state.messages.slice(1).map(textOf)).toEqual([
+  expect(state.messages.slice(1).map(getMessageText)).toEqual([
     "9 for 7 to Ann, 1 in the cart",
     expect.stringContaining("900 is too much"),
   ]);
 });
 
-test("a machine drawn by hand, made durable", async () => {
+test("an XState machine runs as a durable machine", async () => {
   const machine = setup({
     types: {
       input: { order: "" },
@@ -384,13 +384,13 @@ test("a machine drawn by hand, made durable", async () => {
       paid: { type: "final" },
     },
   });
-  const graph = durable(machine, { version: 1, effects: { charge: "idempotent" } });
+  const graph = durableMachine(machine, { version: 1, effects: { charge: "idempotent" } });
   const { state } = await run(graph, { store: memoryStore(), thread: "t", input: { order: "7" } }).result;
   expectTypeOf(state.context).toEqualTypeOf<{ order: string; receipt: string }>();
   expect(state.context.receipt).toBe("receipt 7");
 });
 
-test("history with typed nodes and changes, and a fork with an edit", async () => {
+test("history has typed nodes and changes, and a fork has an edit", async () => {
   const store = memoryStore();
   const price = defineGraph({ name: "price", state: defineState({ cents: z.number(), log: list(z.string()) }) })
     .nodes({
@@ -401,7 +401,7 @@ test("history with typed nodes and changes, and a fork with an edit", async () =
   await run(price, { store, thread: "t", input: { cents: 9 } }).result;
   let at = 0;
   const seen: string[] = [];
-  for await (const { node, changes, checkpointId } of history(price, { store, thread: "t" })) {
+  for await (const { node, changes, checkpointId } of getHistory(price, { store, thread: "t" })) {
     expectTypeOf(node).toEqualTypeOf<"check" | "pay" | undefined>();
     seen.push(`${node ?? "input"}: ${changes.log?.kind ?? "nothing"}`);
     if (node === "check") at = checkpointId;
@@ -412,7 +412,7 @@ test("history with typed nodes and changes, and a fork with an edit", async () =
   expect(state.log).toEqual(["checked 9", "paid 8"]);
 });
 
-test("functions over any graph", async () => {
+test("generic functions accept any graph", async () => {
   const nodesOf = <Types extends GraphTypes>(graph: Graph<Types>): readonly string[] => [...graph.nodes.keys()];
   const runTwice = async <Types extends GraphTypes>(graph: Graph<Types>, options: RunOptions<Types>) => {
     await run(graph, options).result;
@@ -428,7 +428,7 @@ test("functions over any graph", async () => {
   expect(state.count).toBe(2);
 });
 
-test("recipes over a draft, one after the other", async () => {
+test("recipes over a draft are applied in order", async () => {
   const Tree = defineState({
     tree: z.object({ leaves: z.array(z.object({ size: z.number() })) }).default({ leaves: [] }),
     name: z.string().default(""),
@@ -436,8 +436,8 @@ test("recipes over a draft, one after the other", async () => {
   const grow = defineGraph({ name: "grow", state: Tree })
     .nodes({
       grow: () => [
-        update((draft) => draft.tree.leaves.push({ size: 1 })),
-        update((draft) => {
+        edit((draft) => draft.tree.leaves.push({ size: 1 })),
+        edit((draft) => {
           for (const leaf of draft.tree.leaves) leaf.size += 1;
           draft.name = "oak";
         }),
@@ -447,7 +447,7 @@ test("recipes over a draft, one after the other", async () => {
   expect((await run(grow, {}).result).state).toEqual({ tree: { leaves: [{ size: 2 }] }, name: "oak" });
 });
 
-test("an overwrite of a list, below which other writes fall in", async () => {
+test("an overwrite of a list is the base for other writes", async () => {
   const tidy = defineGraph({ name: "tidy", state: Log })
     .nodes({
       fill: () => ({ log: ["a", "b", "c"] }),
@@ -458,27 +458,29 @@ test("an overwrite of a list, below which other writes fall in", async () => {
   expect((await run(tidy, {}).result).state.log).toEqual(["c", "d"]);
 });
 
-test("sends inside sends", async () => {
+test("sent tasks send further tasks", async () => {
   const Folder = z.object({ folder: z.string(), files: z.array(z.string()) });
   const walk = defineGraph({ name: "walk", state: Log })
     .nodes({
       root: () => undefined,
-      folder: task(Folder, (_state, { input }) => input.files.map((file) => send("file", `${input.folder}/${file}`))),
-      file: task(z.string(), (_state, { input }) => ({ log: [input] })),
+      folder: inputNode(Folder, (_state, { input }) =>
+        input.files.map((file) => send("file", `${input.folder}/${file}`)),
+      ),
+      file: inputNode(z.string(), (_state, { input }) => ({ log: [input] })),
     })
     .edges({
       [START]: "root",
-      root: sends("folder", () => [
+      root: fanOut("folder", () => [
         { folder: "src", files: ["a", "b"] },
         { folder: "test", files: ["c"] },
       ]),
-      folder: gotos("file"),
+      folder: commandTargets("file"),
       file: END,
     });
   expect((await run(walk, {}).result).state.log).toEqual(["src/a", "src/b", "test/c"]);
 });
 
-test("a recorded step, and what the model must not do twice", async () => {
+test("a recorded step is not repeated when the node resumes", async () => {
   let drawn = 0;
   const draw = defineGraph({
     name: "draw",
@@ -499,15 +501,15 @@ test("a recorded step, and what the model must not do twice", async () => {
   expect([state.winner, drawn]).toEqual([1, 1]);
 });
 
-test("channels that are called like the parts of a command", async () => {
+test("channels may be named like fields of a command", async () => {
   const ship = defineGraph({ name: "ship", state: defineState({ target: z.string(), recipe: z.string().default("") }) })
     .nodes({ move: (state) => ({ target: `${state.target}!`, recipe: "soup" }) })
     .edges({ [START]: "move", move: END });
   expect((await run(ship, { input: { target: "Oslo" } }).result).state).toEqual({ target: "Oslo!", recipe: "soup" });
 });
 
-test("none of them needs a cast, a type argument or any", () => {
-  const program = readFileSync(new URL(import.meta.url), "utf8").split('test("none of them')[0] ?? "";
+test("small programs need no cast, type argument or any", () => {
+  const program = readFileSync(new URL(import.meta.url), "utf8").split('test("small programs need')[0] ?? "";
   const code = program.replace(/^import [^;]*;$/gm, "").replace(/"[^"]*"|`[^`]*`|\/\*\*.*\*\//g, "");
   expect(code.match(/\bas (?!const\b)\w+|\bany\b|\b(?!toEqualTypeOf)\w+<[^=]*?>\(/g)).toBe(null);
   expect(code.split(/^test\(/m).length - 1).toBeGreaterThanOrEqual(20);

@@ -6,19 +6,22 @@ import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   allow,
+  commandTargets,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  edit,
   ephemeral,
+  fanOut,
   fork,
+  getHistory,
   getState,
   goto,
-  gotos,
-  history,
+  inputNode,
   join,
   list,
   memoryStore,
@@ -32,10 +35,7 @@ import {
   START,
   secret,
   send,
-  sends,
-  task,
   toolNode,
-  update,
 } from "../../src/index.ts";
 
 /** What is wrong, in the order of this file. */
@@ -58,7 +58,7 @@ const Shop = defineState({
 const Visit = defineContext({ user: z.string() });
 const File = z.object({ file: z.string() });
 const start = defineGraph({ name: "shop", state: Shop });
-const each = task(File, (_state, { input }) => ({ notes: [input.file] }));
+const each = inputNode(File, (_state, { input }) => ({ notes: [input.file] }));
 const plain = start.nodes({ a: () => undefined, b: () => undefined, each });
 const rest = { b: END, each: END } as const;
 const commands = start.nodes({ a: () => goto("b"), b: () => undefined, each });
@@ -148,34 +148,34 @@ wrong("a route that reads a channel that is not there", () => {
   plain.edges({ [START]: "a", a: route(["b", END], (state) => (state.verdct ? "b" : END)), ...rest });
 });
 wrong("sends to a node that is not there", () => {
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }]), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '"ech"' is not assignable to type '"each"'
-  plain.edges({ [START]: "a", a: sends("ech", () => [{ file: "x" }]), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("ech", () => [{ file: "x" }]), ...rest });
 });
 wrong("sends to a node that takes no input", () => {
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }]), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '"b"' is not assignable to type '"each"'
-  plain.edges({ [START]: "a", a: sends("b", () => [{ file: "x" }]), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("b", () => [{ file: "x" }]), ...rest });
 });
 wrong("sends of a wrong input", () => {
-  plain.edges({ [START]: "a", a: sends("each", (state) => state.files.map((file) => ({ file }))), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files.map((file) => ({ file }))), ...rest });
   // @ts-expect-error Type 'string' is not assignable to type '{ file: string; }'
-  plain.edges({ [START]: "a", a: sends("each", (state) => state.files), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files), ...rest });
 });
 wrong("sends that give one item instead of a list", () => {
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }]), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '{ file: string; }' is missing the following properties from type 'readonly
-  plain.edges({ [START]: "a", a: sends("each", () => ({ file: "x" })), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => ({ file: "x" })), ...rest });
 });
 wrong("sends that lead to a node that is not there when there are none", () => {
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }], { otherwise: "b" }), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "b" }), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }], { otherwise: "c" }), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "c" }), ...rest });
 });
 wrong("sends that lead to a task node without an input when there are none", () => {
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }], { otherwise: END }), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: END }), ...rest });
   // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b"'
-  plain.edges({ [START]: "a", a: sends("each", () => [{ file: "x" }], { otherwise: "each" }), ...rest });
+  plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "each" }), ...rest });
 });
 wrong("a join to a node that is not there", () => {
   plain.edges({ [START]: "a", a: join("b"), ...rest });
@@ -185,45 +185,51 @@ wrong("a join to a node that is not there", () => {
 wrong("gotos of a node that returns none", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
   // @ts-expect-error Type 'Gotos<"b">' is not assignable to type '"__end__" | "a" | "b" | Join<
-  plain.edges({ [START]: "a", a: gotos("b"), ...rest });
+  plain.edges({ [START]: "a", a: commandTargets("b"), ...rest });
 });
 
 // Commands.
 
 wrong("a goto without gotos", () => {
-  commands.edges({ [START]: "a", a: gotos("b"), ...rest });
+  commands.edges({ [START]: "a", a: commandTargets("b"), ...rest });
   // @ts-expect-error is not assignable to type 'GotosOf<"__end__" | "a" | "b" | "each", "b">'
   commands.edges({ [START]: "a", a: "b", ...rest });
 });
 wrong("a goto that the edge does not list", () => {
-  commands.edges({ [START]: "a", a: gotos("a", "b"), ...rest });
+  commands.edges({ [START]: "a", a: commandTargets("a", "b"), ...rest });
   // @ts-expect-error Type 'Gotos<"a">' is not assignable to type 'GotosOf<"__end__" | "a" | "b" | "each", "b">'
-  commands.edges({ [START]: "a", a: gotos("a"), ...rest });
+  commands.edges({ [START]: "a", a: commandTargets("a"), ...rest });
 });
 wrong("gotos to a node that is not there", () => {
-  commands.edges({ [START]: "a", a: gotos("b", END), ...rest });
+  commands.edges({ [START]: "a", a: commandTargets("b", END), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | "each"'
-  commands.edges({ [START]: "a", a: gotos("b", "c"), ...rest });
+  commands.edges({ [START]: "a", a: commandTargets("b", "c"), ...rest });
 });
 wrong("a goto to a node that is not there", () => {
-  start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: gotos("b"), b: END });
+  start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
   // @ts-expect-error "the node leads to \"c\", which is no node"
-  start.nodes({ a: () => goto("c"), b: () => undefined }).edges({ [START]: "a", a: gotos("b"), b: END });
+  start.nodes({ a: () => goto("c"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
 wrong("a goto to a node that takes an input", () => {
-  start.nodes({ a: () => send("each", { file: "x" }), each }).edges({ [START]: "a", a: gotos("each"), each: END });
+  start
+    .nodes({ a: () => send("each", { file: "x" }), each })
+    .edges({ [START]: "a", a: commandTargets("each"), each: END });
   // @ts-expect-error "the node goes to \"each\" without the input that it takes: use send"
-  start.nodes({ a: () => goto("each"), each }).edges({ [START]: "a", a: gotos("each"), each: END });
+  start.nodes({ a: () => goto("each"), each }).edges({ [START]: "a", a: commandTargets("each"), each: END });
 });
 wrong("a send to a node that takes no input", () => {
-  start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: gotos("b"), b: END });
+  start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
   // @ts-expect-error "the node sends \"b\" an input, and it takes none: use goto"
-  start.nodes({ a: () => send("b", 1), b: () => undefined }).edges({ [START]: "a", a: gotos("b"), b: END });
+  start.nodes({ a: () => send("b", 1), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
 wrong("a send of a wrong input", () => {
-  start.nodes({ a: () => send("each", { file: "x" }), each }).edges({ [START]: "a", a: gotos("each"), each: END });
-  // @ts-expect-error "the node sends \"each\" an input that it does not take"
-  start.nodes({ a: () => send("each", { flie: "x" }), each }).edges({ [START]: "a", a: gotos("each"), each: END });
+  start
+    .nodes({ a: () => send("each", { file: "x" }), each })
+    .edges({ [START]: "a", a: commandTargets("each"), each: END });
+  start
+    .nodes({ a: () => send("each", { flie: "x" }), each })
+    // @ts-expect-error "the node sends \"each\" an input that it does not take"
+    .edges({ [START]: "a", a: commandTargets("each"), each: END });
 });
 
 // What a node returns.
@@ -249,9 +255,9 @@ wrong("a channel that the state does not have, from a node with a policy", () =>
   start.nodes({ a: { run: () => ({ verdct: "fix" }) } });
 });
 wrong("a channel that the state does not have, from a task node", () => {
-  start.nodes({ a: task(z.string(), (_state, { input }) => ({ notes: [input] })) });
+  start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
   // @ts-expect-error "returns a channel that the state does not have: ntoes"
-  start.nodes({ a: task(z.string(), (_state, { input }) => ({ ntoes: [input] })) });
+  start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ ntoes: [input] })) });
 });
 wrong("a value of a wrong type", () => {
   start.nodes({ a: () => ({ files: ["x"] }) });
@@ -336,19 +342,19 @@ wrong("a node that takes an ephemeral value for granted", () => {
   start.nodes({ a: (state) => ({ notes: [state.hint.trim()] }) });
 });
 wrong("a recipe that writes a wrong type", () => {
-  start.nodes({ a: () => update((draft) => draft.files.push("x")) });
+  start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Argument of type 'number' is not assignable to parameter of type 'string'
-  start.nodes({ a: () => update((draft) => draft.files.push(3)) });
+  start.nodes({ a: () => edit((draft) => draft.files.push(3)) });
 });
 wrong("a recipe that writes a channel that is not there", () => {
-  start.nodes({ a: () => update((draft) => draft.files.push("x")) });
+  start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Did you mean 'files'?
-  start.nodes({ a: () => update((draft) => draft.flies.push("x")) });
+  start.nodes({ a: () => edit((draft) => draft.flies.push("x")) });
 });
 wrong("an asynchronous recipe", () => {
-  start.nodes({ a: () => update((draft) => draft.files.push("x")) });
+  start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Type 'Promise<number>' is not assignable to type '"a recipe cannot be asynchronous"'
-  start.nodes({ a: () => update(async (draft) => draft.files.push("x")) });
+  start.nodes({ a: () => edit(async (draft) => draft.files.push("x")) });
 });
 
 // Questions and answers.
@@ -425,9 +431,9 @@ wrong("an update that the node's writes do not list", () => {
   start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "ship", notes: [] }) } });
 });
 wrong("an update of a task node that its writes do not list", () => {
-  start.nodes({ a: task(File, () => ({ notes: [] }), { writes: ["notes"] }) });
+  start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["notes"] }) });
   // @ts-expect-error returns a channel that its writes do not list: notes
-  start.nodes({ a: task(File, () => ({ notes: [] }), { writes: ["verdict"] }) });
+  start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["verdict"] }) });
 });
 
 // Running and resuming.
@@ -530,14 +536,14 @@ wrong("an event that no run has", () => {
   run(paid, { context, input }).on((event) => event.type === "run.finished");
 });
 wrong("a step of history by a node that is not there", async () => {
-  for await (const entry of history(paid, { store, thread })) {
+  for await (const entry of getHistory(paid, { store, thread })) {
     entry.node === "pay";
     // @ts-expect-error the types '"pay" | undefined' and '"pai"' have no overlap
     entry.node === "pai";
   }
 });
 wrong("a change of a channel that is not there", async () => {
-  for await (const { changes } of history(paid, { store, thread })) {
+  for await (const { changes } of getHistory(paid, { store, thread })) {
     changes.amount;
     // @ts-expect-error Did you mean 'amount'?
     changes.amonut;
@@ -593,14 +599,14 @@ wrong("a node that reads the context of a graph without one", () => {
   start.nodes({ a: (_state, { context }) => ({ notes: [context.user] }) });
 });
 wrong("an input in a node that takes none", () => {
-  start.nodes({ a: task(z.string(), (_state, { input }) => ({ notes: [input] })) });
+  start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
   // @ts-expect-error Property 'input' does not exist on type 'NodeRuntime
   start.nodes({ a: (_state, { input }) => ({ notes: [input] }) });
 });
 wrong("a task that misreads its input", () => {
-  start.nodes({ a: task(File, (_state, { input }) => ({ notes: [input.file] })) });
+  start.nodes({ a: inputNode(File, (_state, { input }) => ({ notes: [input.file] })) });
   // @ts-expect-error Property 'path' does not exist on type '{ file: string; }'
-  start.nodes({ a: task(File, (_state, { input }) => ({ notes: [input.path] })) });
+  start.nodes({ a: inputNode(File, (_state, { input }) => ({ notes: [input.path] })) });
 });
 wrong("an option that a node does not have", () => {
   start.nodes({ a: { run: () => undefined, timeoutMs: 3 } });
@@ -633,9 +639,9 @@ wrong("an option that a cache policy does not have", () => {
   start.nodes({ a: { run: () => undefined, cache: { key: () => "k", ttl: 3 } } });
 });
 wrong("a task's cache key that misreads the input", () => {
-  start.nodes({ a: task(File, () => undefined, { cache: { key: (_state, input) => input.file } }) });
+  start.nodes({ a: inputNode(File, () => undefined, { cache: { key: (_state, input) => input.file } }) });
   // @ts-expect-error Property 'flie' does not exist on type '{ file: string; }'
-  start.nodes({ a: task(File, () => undefined, { cache: { key: (_state, input) => input.flie } }) });
+  start.nodes({ a: inputNode(File, () => undefined, { cache: { key: (_state, input) => input.flie } }) });
 });
 wrong("an error handler that writes a channel that is not there", () => {
   start.nodes({ a: { run: () => undefined, onError: () => ({ notes: [] }) } });
@@ -650,9 +656,9 @@ wrong("an error handler that writes a wrong value", () => {
 wrong("an effect class of an actor that the machine does not have", () => {
   const actors = { charge: fromPromise(async () => "paid") };
   const machine = setup({ actors }).createMachine({ id: "order" });
-  durable(machine, { version: 1, effects: { charge: "once" } });
+  durableMachine(machine, { version: 1, effects: { charge: "once" } });
   // @ts-expect-error Did you mean to write 'charge'?
-  durable(machine, { version: 1, effects: { chrage: "once" } });
+  durableMachine(machine, { version: 1, effects: { chrage: "once" } });
 });
 
 // Tools and middleware.

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 
-test("the program of the README runs as it stands", async () => {
+test("the program of the host README runs unchanged", async () => {
   const folder = await mkdtemp(join(tmpdir(), "notes-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const program = fileURLToPath(new URL("notes.ts", import.meta.url));

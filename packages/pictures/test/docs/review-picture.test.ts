@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { readPicture } from "../support/read-picture.ts";
 
-test("the program of the README prints a picture in which the untested edges are bad", async () => {
+test("the program of the README prints a picture that marks untested edges as bad", async () => {
   const program = fileURLToPath(new URL("review-picture.ts", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, [program]);
   const bad = readPicture(stdout.trim()).edges.filter(({ classes }) => classes.includes("bad"));

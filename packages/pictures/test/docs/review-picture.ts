@@ -1,4 +1,4 @@
-import { defineGraph, defineState, END, list, route, START, sends, task } from "@statewright/core";
+import { defineGraph, defineState, END, fanOut, inputNode, list, route, START } from "@statewright/core";
 import { toSvg } from "@statewright/pictures";
 import * as z from "zod";
 
@@ -7,12 +7,12 @@ const Review = defineState({ files: list(z.string()), findings: list(z.string())
 const review = defineGraph({ name: "review", state: Review })
   .nodes({
     collect: () => ({ files: ["a.ts", "b.ts"] }),
-    inspect: task(z.string(), (_state, { input }) => ({ findings: [input] })),
+    inspect: inputNode(z.string(), (_state, { input }) => ({ findings: [input] })),
     judge: () => undefined,
   })
   .edges({
     [START]: "collect",
-    collect: sends("inspect", (state) => state.files, { otherwise: END }),
+    collect: fanOut("inspect", (state) => state.files, { otherwise: END }),
     inspect: "judge",
     judge: route(["collect", END], (state) => (state.findings.length > 9 ? END : "collect")),
   });

@@ -1,20 +1,20 @@
 /** Graphs for pictures: of every kind of node and edge, in each other, by chance or drawn out. */
 import {
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  fanOut,
   type Graph,
   type GraphDefinition,
-  gotos,
+  inputNode,
   join,
   messages,
   route,
   START,
-  sends,
   subgraph,
-  task,
   toolNode,
 } from "@statewright/core";
 import fc from "fast-check";
@@ -50,7 +50,7 @@ function nodeOf(name: string, part: Part): unknown {
   if (part === "tools") return toolNode({ tools: [ping] });
   if (part === "deferred") return { defer: true, run: body };
   const run = typeof part === "string" ? body : subgraph(part, { input: () => ({}), output: body });
-  return /^[A-Z]/.test(name) ? task(z.unknown(), run as never) : run;
+  return /^[A-Z]/.test(name) ? inputNode(z.unknown(), run as never) : run;
 }
 
 /** A route whose choice does not matter. */
@@ -60,7 +60,7 @@ export function either(...targets: readonly string[]): unknown {
 
 /** Sends whose items do not matter. */
 export function each(target: string, otherwise?: string): unknown {
-  return sends(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
+  return fanOut(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
 }
 
 /** Any graph, with graphs in it so many deep. Each node leads to the next one, so that all are reached, and perhaps elsewhere. */
@@ -85,7 +85,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
       const source = names[index - 1] ?? START;
       if (!isPlain(next)) edges[source] = each(next, others[0]);
       else if (form === "join") edges[source] = join(next);
-      else if (form === "gotos" && source !== START) edges[source] = gotos(...all);
+      else if (form === "gotos" && source !== START) edges[source] = commandTargets(...all);
       else if (form === "to") edges[source] = next;
       else edges[source] = form === "many" ? all : either(...all);
     });
@@ -124,7 +124,7 @@ export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
       if (state.type === "parallel") delete state.initial;
       else if (Object.keys(state.states).length > 0) state.initial ??= Object.keys(state.states)[0] ?? "";
     }
-    return durable(createMachine(root as never), { version: 1 });
+    return durableMachine(createMachine(root as never), { version: 1 });
   });
 
 /** Two levels of subgraphs around a fan-out. */
@@ -136,7 +136,13 @@ export function nestedGraph(): Graph {
   );
   const research = graphOf(
     { plan: "body", search, write: "body", check: "tools" },
-    { [START]: "plan", plan: ["search", "write"], search: join("check"), write: join("check"), check: gotos("write") },
+    {
+      [START]: "plan",
+      plan: ["search", "write"],
+      search: join("check"),
+      write: join("check"),
+      check: commandTargets("write"),
+    },
     "research",
   );
   return graphOf(

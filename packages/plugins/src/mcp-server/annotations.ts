@@ -1,10 +1,10 @@
-/** What hosts are told of tools, from what the tools say of themselves. */
+/** MCP annotations of tools, from their effect and safety. */
 
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import type { ToolSpec } from "@statewright/core";
 
-/** Hints for hosts. What a tool does not say is left out, so that hosts assume the worst of it. */
-export function annotationsOf({
+/** Converts effect and safety to MCP hints. Omits unspecified properties, so that hosts assume the worst case. */
+export function toAnnotations({
   label,
   effect,
   safety,

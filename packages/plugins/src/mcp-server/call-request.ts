@@ -1,4 +1,4 @@
-/** One call as it came from a client, whatever it came over. */
+/** Tool call of an MCP client, independent of the transport. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   SdkError,
@@ -8,66 +8,69 @@ import {
 } from "@modelcontextprotocol/server";
 import type { RunEvent, RunHandle } from "@statewright/core";
 import type { McpCaller } from "./caller.ts";
-import { type Progress, progressOf } from "./progress.ts";
+import { createProgress, type Progress } from "./progress.ts";
 
-/** One call. */
+/** Tool call with its caller, signal and client capabilities. */
 export interface CallRequest {
   readonly caller: McpCaller;
-  /** Fires when the client cancels it or has gone. */
+  /** Aborts on a cancel by the client and on a disconnect. */
   readonly signal: AbortSignal;
   readonly progress: Progress | undefined;
-  /** Whether the client can show forms to people. */
+  /** True if the client can show forms to a person. */
   readonly canAsk: boolean;
-  /** What the call gave back when it asked people: the name of its thread. */
+  /** Request state returned by the client after a form request: the name of the thread. */
   readonly state: string | undefined;
-  /** What people answered then, unchecked. */
+  /** Unvalidated form responses of a person. */
   readonly responses: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What a handler was given as one call. */
-export function callRequestOf(server: Server, caller: McpCaller, context: ServerContext): CallRequest {
+/** Creates a call request from the arguments of an SDK handler. */
+export function createCallRequest(server: Server, caller: McpCaller, context: ServerContext): CallRequest {
   const { signal, requestState, inputResponses, envelope } = context.mcpReq;
   const capabilities: unknown =
     envelope === undefined ? server.getClientCapabilities() : Reflect.get(envelope, CLIENT_CAPABILITIES_META_KEY);
   return {
     caller,
     signal,
-    progress: progressOf(context),
-    canAsk: showsForms(capabilities),
+    progress: createProgress(context),
+    canAsk: supportsForms(capabilities),
     state: requestState<string>(),
     responses: inputResponses,
   };
 }
 
-/** A client that says nothing of its forms has them: the word alone was enough before there were others. */
-function showsForms(capabilities: unknown): boolean {
-  const elicitation = partOf(capabilities, "elicitation");
+/**
+ * Returns true if the client supports forms. An `elicitation` capability without `form` and `url` means forms, as in
+ * older protocol versions.
+ */
+function supportsForms(capabilities: unknown): boolean {
+  const elicitation = getProperty(capabilities, "elicitation");
   if (typeof elicitation !== "object" || elicitation === null) return false;
-  return partOf(elicitation, "form") !== undefined || partOf(elicitation, "url") === undefined;
+  return getProperty(elicitation, "form") !== undefined || getProperty(elicitation, "url") === undefined;
 }
 
-function partOf(value: unknown, name: string): unknown {
+function getProperty(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Whether a call ended since its client is no longer there, and not since it was cancelled. */
-export function hasLostClient({ reason }: AbortSignal): boolean {
+/** Returns true if a tool call was aborted by a disconnect of its client, not by a cancel. */
+export function isDisconnected({ reason }: AbortSignal): boolean {
   return reason instanceof SdkError && reason.code === SdkErrorCode.ConnectionClosed;
 }
 
-/** Tell the client of a call what its run is doing, as `say` has it, until the returned function is called. */
-export function tellProgress(
+/** Sends the progress of a run to the client, as text from `say`. Returns a function that stops the progress. */
+export function forwardProgress(
   handle: Pick<RunHandle<unknown>, "on">,
   { progress }: CallRequest,
-  say: (event: RunEvent) => string | undefined,
+  describe: (event: RunEvent) => string | undefined,
 ): () => void {
-  if (progress === undefined) return nobodyListens;
+  if (progress === undefined) return stopNothing;
   return handle.on((event) => {
-    const line = say(event);
-    if (line !== undefined) progress.tell(line);
+    const line = describe(event);
+    if (line !== undefined) progress.send(line);
   });
 }
 
-function nobodyListens(): void {
-  // The client asked for no progress.
+function stopNothing(): void {
+  // The client requested no progress.
 }

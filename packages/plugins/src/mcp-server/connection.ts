@@ -1,4 +1,4 @@
-/** One connection: a server of the protocol that answers for one client. Connections share nothing but what is offered. */
+/** MCP server instance for one client connection. Connections share only the served tools, graphs and resources. */
 import {
   type CallToolResult,
   type InputRequiredResult,
@@ -7,16 +7,16 @@ import {
   Server,
 } from "@modelcontextprotocol/server";
 import type { World } from "@statewright/core";
-import { callRequestOf } from "./call-request.ts";
+import { createCallRequest } from "./call-request.ts";
 import type { McpCaller } from "./caller.ts";
-import { artifactTemplate, failure } from "./content.ts";
+import { artifactTemplate, createErrorResult } from "./content.ts";
 import type { GraphCalls } from "./graph-calls.ts";
 import type { McpLimits } from "./limits.ts";
 import type { Resources } from "./resources.ts";
 import type { ToolCalls } from "./tool-calls.ts";
 
-/** What is offered to every client. */
-export interface Served {
+/** Tools, graphs, resources and limits served to every client. */
+export interface ServerConfig {
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;
@@ -25,23 +25,23 @@ export interface Served {
   readonly resources: Resources;
   readonly limits: McpLimits;
   readonly world: World;
-  /** Calls at work, by client. */
-  readonly atWork: Map<string, number>;
-  /** The same calls, as promises: whoever closes the server waits for them. */
-  readonly inFlight: Set<Promise<unknown>>;
+  /** Number of running tool calls, by client id. */
+  readonly runningCalls: Map<string, number>;
+  /** Promises of the running tool calls; `close` awaits them. */
+  readonly pendingCalls: Set<Promise<unknown>>;
   readonly isClosed: () => boolean;
 }
 
-/** A connection, not yet bound to what carries its messages. */
+/** Connection without a transport. */
 export interface Connection {
   readonly server: Server;
-  /** Calls that it has at work. */
+  /** Returns the number of running tool calls of the connection. */
   readonly calls: () => number;
 }
 
-/** Make a connection for a client. */
-export function connectionFor(served: Served, caller: McpCaller): Connection {
-  const { name, version, instructions, tools, graphs, resources, limits, world } = served;
+/** Creates a connection for a client. */
+export function createConnection(config: ServerConfig, caller: McpCaller): Connection {
+  const { name, version, instructions, tools, graphs, resources, limits, world } = config;
   let calls = 0;
   const server = new Server(
     { name, version },
@@ -52,31 +52,31 @@ export function connectionFor(served: Served, caller: McpCaller): Connection {
     },
   );
   server.onerror = (error) =>
-    world.log("warn", "a message of an MCP client was not taken", { client: caller.id, error });
+    world.log("warn", "a message of an MCP client was rejected", { client: caller.id, error });
 
-  async function call(
+  async function runCall(
     tool: string,
     work: () => Promise<CallToolResult | InputRequiredResult>,
   ): Promise<CallToolResult | InputRequiredResult> {
-    const before = served.atWork.get(caller.id) ?? 0;
-    if (served.isClosed()) return failure("The server is stopping. Call again later.");
-    if (before >= limits.calls)
-      return failure(`${limits.calls} calls are at work already. Call again when one has ended.`);
-    served.atWork.set(caller.id, before + 1);
+    const running = config.runningCalls.get(caller.id) ?? 0;
+    if (config.isClosed()) return createErrorResult("The server is stopping. Retry the call later.");
+    if (running >= limits.calls)
+      return createErrorResult(`${limits.calls} tool calls are already running. Retry after one of them has ended.`);
+    config.runningCalls.set(caller.id, running + 1);
     calls += 1;
-    const working = work();
-    served.inFlight.add(working);
+    const promise = work();
+    config.pendingCalls.add(promise);
     try {
-      return await working;
+      return await promise;
     } catch (error) {
-      world.log("error", `a call of "${tool}" failed`, { client: caller.id, error });
-      return failure(`"${tool}" could not be run. The log of the server says why.`);
+      world.log("error", `tool call "${tool}" failed`, { client: caller.id, error });
+      return createErrorResult(`"${tool}" could not run. The server log contains the reason.`);
     } finally {
-      served.inFlight.delete(working);
+      config.pendingCalls.delete(promise);
       calls -= 1;
-      const left = (served.atWork.get(caller.id) ?? 1) - 1;
-      if (left === 0) served.atWork.delete(caller.id);
-      else served.atWork.set(caller.id, left);
+      const remaining = (config.runningCalls.get(caller.id) ?? 1) - 1;
+      if (remaining === 0) config.runningCalls.delete(caller.id);
+      else config.runningCalls.set(caller.id, remaining);
     }
   }
 
@@ -85,9 +85,9 @@ export function connectionFor(served: Served, caller: McpCaller): Connection {
     const { name: tool, arguments: args = {} } = params;
     const owner = graphs.has(tool) ? graphs : tools.has(tool) ? tools : undefined;
     if (owner === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${tool}`);
-    const request = callRequestOf(server, caller, context);
-    const result = await call(tool, () => owner.call(tool, args, request));
-    await request.progress?.sent();
+    const request = createCallRequest(server, caller, context);
+    const result = await runCall(tool, () => owner.call(tool, args, request));
+    await request.progress?.flush();
     return result;
   });
   server.setRequestHandler("resources/list", () => ({ resources: [...resources.list()] }));
@@ -96,7 +96,7 @@ export function connectionFor(served: Served, caller: McpCaller): Connection {
       {
         uriTemplate: artifactTemplate,
         name: "artifacts",
-        description: "Large results that calls of this client have kept.",
+        description: "Large results stored by tool calls of this client.",
       },
     ],
   }));

@@ -1,68 +1,71 @@
-/** Results in the words of MCP: text, images, files, links to what was kept, and structured content. */
+/** Conversion of tool results to MCP content: text, images, files, links to artifacts, and structured content. */
 import type { CallToolResult, ContentBlock as McpBlock } from "@modelcontextprotocol/server";
 import type { ContentBlock, FileBlock, ImageBlock, Schema } from "@statewright/core";
 
-/** The address of an artifact that a call has kept, for `resources/read`. */
+/** Returns the URI of a stored artifact, for `resources/read`. */
 export function artifactUri(tool: string, thread: string, handle: string): string {
   return `${artifactScheme}${tool}/${thread}/${handle}`;
 }
 
-/** How addresses of artifacts begin. */
+/** URI prefix of artifacts. */
 export const artifactScheme = "statewright://artifacts/";
 
-/** The template of such addresses, as clients are shown it. */
+/** URI template of artifacts, listed for clients. */
 export const artifactTemplate: string = `${artifactScheme}{tool}/{thread}/{handle}`;
 
-/** One block as MCP has it; of an artifact what the model sees, and where the whole of it is. */
-export function mcpBlocks(block: ContentBlock, addressOf: (handle: string) => string): readonly McpBlock[] {
+/** Converts a content block to MCP blocks. An artifact becomes its preview and a link to the full content. */
+export function toMcpBlocks(block: ContentBlock, getUri: (handle: string) => string): readonly McpBlock[] {
   switch (block.type) {
     case "text":
-      return [textBlock(block.text)];
+      return [createTextBlock(block.text)];
     case "json":
-      return [textBlock(JSON.stringify(block.value))];
+      return [createTextBlock(JSON.stringify(block.value))];
     case "image":
       if (block.data !== undefined && block.mimeType !== "image/*")
         return [{ type: "image", data: block.data, mimeType: block.mimeType }];
-      return [media(block, "image")];
+      return [toMediaBlock(block, "image")];
     case "file":
       if (block.data !== undefined && block.mimeType.startsWith("audio/"))
         return [{ type: "audio", data: block.data, mimeType: block.mimeType }];
-      return [media(block, block.name ?? "file")];
+      return [toMediaBlock(block, block.name ?? "file")];
     case "artifact": {
       const { handle, name, mimeType, bytes } = block.ref;
-      return [textBlock(block.preview), { type: "resource_link", uri: addressOf(handle), name, mimeType, size: bytes }];
+      return [
+        createTextBlock(block.preview),
+        { type: "resource_link", uri: getUri(handle), name, mimeType, size: bytes },
+      ];
     }
   }
 }
 
-function media({ data, url, mimeType }: ImageBlock | FileBlock, name: string): McpBlock {
-  // The id under which one provider keeps it says nothing to anybody else.
-  if (data === undefined && url === undefined) return textBlock(`[${name}, ${mimeType}, not shown]`);
+function toMediaBlock({ data, url, mimeType }: ImageBlock | FileBlock, name: string): McpBlock {
+  // A provider's file id is meaningless to other clients.
+  if (data === undefined && url === undefined) return createTextBlock(`[${name}, ${mimeType}, not shown]`);
   if (data === undefined) return { type: "resource_link", uri: url, name, mimeType };
   const uri = `statewright://results/${encodeURIComponent(name)}`;
   return { type: "resource", resource: { uri, mimeType, blob: data } };
 }
 
-/** A text as a block. */
-export function textBlock(text: string): McpBlock {
+/** Creates a text block. */
+export function createTextBlock(text: string): McpBlock {
   return { type: "text", text };
 }
 
-/** A result that says why there is none. */
-export function failure(text: string): CallToolResult {
-  return { content: [textBlock(text)], isError: true };
+/** Creates an error result. */
+export function createErrorResult(text: string): CallToolResult {
+  return { content: [createTextBlock(text)], isError: true };
 }
 
-/** A value as structured content, which is an object of plain data; nothing where it is none, or larger than allowed. */
-export function structured(value: unknown, mostBytes: number): Record<string, unknown> | undefined {
+/** Converts an object of plain data to structured content. Returns undefined for other values and above `maxBytes`. */
+export function toStructuredContent(value: unknown, maxBytes: number): Record<string, unknown> | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const text = JSON.stringify(value);
-  // A character has three bytes at most.
-  if (text.length * 3 > mostBytes && Buffer.byteLength(text) > mostBytes) return undefined;
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
+  if (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes) return undefined;
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-interface Describing {
+interface JsonSchemaSource {
   readonly jsonSchema?: {
     readonly output: (options: {
       readonly target: "draft-2020-12";
@@ -71,16 +74,19 @@ interface Describing {
   };
 }
 
-/** What a schema gives, as JSON Schema; nothing for one that cannot say it, or that gives no object. */
-export function outputSchemaOf(schema: Schema | undefined): ObjectSchema | undefined {
-  const { jsonSchema } = (schema?.["~standard"] ?? {}) as Describing;
-  const said = jsonSchema?.output({ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } });
-  if (said === undefined || said["type"] !== "object") return undefined;
-  const { $schema: _dialect, ...rest } = said;
+/**
+ * Converts an output schema to JSON Schema. Returns undefined for a schema without JSON Schema support and for
+ * non-object output.
+ */
+export function toOutputSchema(schema: Schema | undefined): ObjectSchema | undefined {
+  const { jsonSchema } = (schema?.["~standard"] ?? {}) as JsonSchemaSource;
+  const converted = jsonSchema?.output({ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } });
+  if (converted === undefined || converted["type"] !== "object") return undefined;
+  const { $schema: _dialect, ...rest } = converted;
   return JSON.parse(JSON.stringify(rest)) as ObjectSchema;
 }
 
-/** A JSON Schema of an object. */
+/** JSON Schema of an object. */
 export interface ObjectSchema {
   readonly type: "object";
   readonly properties?: { [name: string]: object };

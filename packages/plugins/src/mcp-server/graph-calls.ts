@@ -1,11 +1,12 @@
 /**
- * Graphs as MCP calls: a call begins or goes on with a thread of the store. A thread that was cut short, by a crash or by a
- * client that has gone, goes on where it stood; nothing that is recorded is done again.
+ * Graphs as MCP tool calls: a tool call starts or resumes a thread of the store. A thread interrupted by a crash or
+ * by a disconnect of the client resumes from its last checkpoint; recorded effects do not run again.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { CallToolResult, InputRequiredResult, Tool as McpTool } from "@modelcontextprotocol/server";
 import {
   type Graph,
+  getMessageText,
   getState,
   isStatewrightError,
   type JsonObject,
@@ -19,19 +20,18 @@ import {
   run,
   type SecretSource,
   type Store,
-  textOf,
   type World,
 } from "@statewright/core";
-import { annotationsOf } from "./annotations.ts";
-import { type CallRequest, hasLostClient, tellProgress } from "./call-request.ts";
-import { forCaller, isThreadName, storedThread, threadNameRule } from "./caller.ts";
-import { failure, structured, textBlock } from "./content.ts";
-import { answersIn, askFor, isForPeople } from "./interrupt-forms.ts";
+import { toAnnotations } from "./annotations.ts";
+import { type CallRequest, forwardProgress, isDisconnected } from "./call-request.ts";
+import { createThreadId, isThreadName, resolveForCaller, threadNameRule } from "./caller.ts";
+import { createErrorResult, createTextBlock, toStructuredContent } from "./content.ts";
+import { createFormRequest, readFormAnswers, requiresPerson } from "./interrupt-forms.ts";
 import type { McpLimits } from "./limits.ts";
 import type { OfferedGraph } from "./offer-graph.ts";
-import { lineOfGraph } from "./progress.ts";
+import { getGraphProgressText } from "./progress.ts";
 
-/** What calls of graphs need. */
+/** Options of {@link createGraphCalls}. */
 export interface GraphCallOptions {
   readonly graphs: readonly OfferedGraph[];
   readonly secrets: SecretSource | undefined;
@@ -40,286 +40,325 @@ export interface GraphCallOptions {
   readonly world: World;
 }
 
-/** Calls of graphs from outside. */
+/** Tool calls of graphs. */
 export interface GraphCalls {
   readonly list: () => readonly McpTool[];
   readonly has: (name: string) => boolean;
   readonly call: (name: string, args: unknown, request: CallRequest) => Promise<CallToolResult | InputRequiredResult>;
-  /** Let every run come to the end of its superstep; resolves when all are saved. */
+  /** Drains every run at the end of its superstep. Resolves when all runs are saved. */
   readonly close: () => Promise<void>;
 }
 
-type Ended = RunResult<object>;
+type FinishedRun = RunResult<object>;
 type Answer = CallToolResult | InputRequiredResult;
 
-/** One thread of one graph, as the client that calls knows it. */
-interface Place {
+/** Target of a tool call: one thread of one graph. */
+interface CallTarget {
   readonly offered: OfferedGraph;
-  /** The name that the client uses. */
+  /** Thread name of the client. */
   readonly thread: string;
-  /** The id in the store. */
-  readonly stored: string;
+  /** Thread id in the store. */
+  readonly threadId: string;
   readonly request: CallRequest;
 }
 
-/** So many threads are remembered as those whose last outcome was told. */
-const mostTold = 10_000;
+/** Maximum number of threads with a remembered last reported run. */
+const maxReportedRuns = 10_000;
 
-/** Make graphs callable from outside. */
-export function graphCalls({ graphs, secrets, store, limits, world }: GraphCallOptions): GraphCalls {
+/** Creates the tool calls of graphs. */
+export function createGraphCalls({ graphs, secrets, store, limits, world }: GraphCallOptions): GraphCalls {
   const byName = new Map(graphs.map((offered) => [offered.name, offered]));
-  const atWork = new Map<string, RunHandle<object>>();
-  /** The run whose end was told last, by thread: the same call again is then a new one. */
-  const told = new Map<string, string>();
+  const activeRuns = new Map<string, RunHandle<object>>();
+  /** Last reported run by thread id: a repeated call with the same input then starts a new run. */
+  const reportedRuns = new Map<string, string>();
 
   async function call(name: string, args: unknown, request: CallRequest): Promise<Answer> {
-    const hostile = hostileKeyIn(args);
-    if (hostile !== undefined) return failure(`The arguments of "${name}" have the key "${hostile}".`);
-    const { thread, ...given } = (args ?? {}) as Readonly<Record<string, unknown>>;
-    const goesOn = byName.get(name) === undefined;
-    const offered = byName.get(goesOn ? name.slice(0, -continued.length) : name);
-    if (offered === undefined) return failure(`There is no tool "${name}".`);
-    const chosen = request.state ?? thread ?? (goesOn ? undefined : `t_${randomUUID()}`);
-    if (!isThreadName(chosen)) return failure(`The thread of "${name}" is no name: use ${threadNameRule}.`);
-    const place: Place = {
+    const unsafeKey = findUnsafeKey(args);
+    if (unsafeKey !== undefined)
+      return createErrorResult(`The arguments of "${name}" contain the forbidden key "${unsafeKey}".`);
+    const { thread, ...callArgs } = (args ?? {}) as Readonly<Record<string, unknown>>;
+    const isContinuation = byName.get(name) === undefined;
+    const offered = byName.get(isContinuation ? name.slice(0, -continueSuffix.length) : name);
+    if (offered === undefined) return createErrorResult(`Unknown tool "${name}".`);
+    const threadName = request.state ?? thread ?? (isContinuation ? undefined : `t_${randomUUID()}`);
+    if (!isThreadName(threadName))
+      return createErrorResult(`Invalid thread name for "${name}". Use ${threadNameRule}.`);
+    const target: CallTarget = {
       offered,
-      thread: chosen,
-      stored: storedThread(request.caller, offered.name, chosen),
+      thread: threadName,
+      threadId: createThreadId(request.caller, offered.name, threadName),
       request,
     };
     try {
-      if (request.state !== undefined) return await goOnAnswered(place);
-      if (!goesOn) return await begin(place, given);
-      return await goOn(place, given["answers"]);
+      if (request.state !== undefined) return await continueWithForms(target);
+      if (!isContinuation) return await startThread(target, callArgs);
+      return await continueThread(target, callArgs["answers"]);
     } catch (error) {
-      return failed(place, error);
+      return toFailedResult(target, error);
     }
   }
 
-  /** Begin with an input, or go on with the run that began with the same one and has not told its end. */
-  async function begin(place: Place, args: Readonly<Record<string, unknown>>): Promise<Answer> {
-    const { offered, stored, request } = place;
-    const input = offered.given(args);
-    const digest = digestOf(args);
-    const last = await lastRun(stored);
+  /** Starts a run with an input, or resumes the run with the same input whose result was not reported yet. */
+  async function startThread(target: CallTarget, args: Readonly<Record<string, unknown>>): Promise<Answer> {
+    const { offered, threadId, request } = target;
+    const input = offered.toInput(args);
+    const digest = hashArgs(args);
+    const last = await findLastRun(threadId);
     if (last !== undefined && last.status !== "cancelled") {
       const isSame = last.metadata?.["input"] === digest;
-      if (isSame && (last.status !== "done" || told.get(stored) !== last.id)) return goOn(place, undefined);
-      if (last.status !== "done") return failure(busy(place, last));
+      if (isSame && (last.status !== "done" || reportedRuns.get(threadId) !== last.id))
+        return continueThread(target, undefined);
+      if (last.status !== "done") return createErrorResult(describeBusyThread(target, last));
     }
-    return follow(place, () =>
+    return followRun(target, () =>
       run(offered.graph, {
-        ...usual(place),
+        ...createRunOptions(target),
         input: input as object,
         metadata: { mcp: request.caller.id, tool: offered.name, input: digest },
       }),
     );
   }
 
-  /** Go on with what stands, with answers that the host gives by itself. */
-  async function goOn(place: Place, answers: unknown): Promise<Answer> {
-    const { offered, stored, request } = place;
-    const present = atWork.get(stored);
-    if (present !== undefined) {
-      if (answers !== undefined) return failure(`${named(place)} is at work, and asks nothing now.`);
-      const stopTelling = tellProgress(present, request, lineOfGraph);
-      return ended(place, await present.result.finally(stopTelling));
+  /** Resumes the thread, with answers given by the host itself. */
+  async function continueThread(target: CallTarget, answers: unknown): Promise<Answer> {
+    const { offered, threadId, request } = target;
+    const activeRun = activeRuns.get(threadId);
+    if (activeRun !== undefined) {
+      if (answers !== undefined)
+        return createErrorResult(`${describeThread(target)} is running and has no open interrupt.`);
+      const stopProgress = forwardProgress(activeRun, request, getGraphProgressText);
+      return toAnswer(target, await activeRun.result.finally(stopProgress));
     }
-    if ((await lastRun(stored)) === undefined)
-      return failure(`There is no thread "${place.thread}" of "${offered.name}".`);
-    if (answers === undefined) return follow(place, () => resume(offered.graph, usual(place)));
-    if (!isObject(answers)) return failure("The answers are no object: give them by the ids of the questions.");
-    const meant = meantBy(offered, await openQuestions(place), answers);
-    if (typeof meant === "string") return failure(meant);
-    return follow(place, () => resume(offered.graph, { ...usual(place), answers: meant, by: request.caller.id }));
+    if ((await findLastRun(threadId)) === undefined)
+      return createErrorResult(`"${offered.name}" has no thread "${target.thread}".`);
+    if (answers === undefined) return followRun(target, () => resume(offered.graph, createRunOptions(target)));
+    if (!isObject(answers))
+      return createErrorResult("The answers must be an object. Pass the answers by interrupt id.");
+    const resolved = resolveAnswers(offered, await listOpenInterrupts(target), answers);
+    if (typeof resolved === "string") return createErrorResult(resolved);
+    return followRun(target, () =>
+      resume(offered.graph, { ...createRunOptions(target), answers: resolved, by: request.caller.id }),
+    );
   }
 
-  /** Go on with what people filled in. Where they left a question open, the run waits as it did. */
-  async function goOnAnswered(place: Place): Promise<Answer> {
-    const { offered, request } = place;
-    const questions = await openQuestions(place);
-    const { answers } = answersIn(questions, request.responses);
-    if (Object.keys(answers).length === 0) return waits(place, questions);
-    return follow(place, () => resume(offered.graph, { ...usual(place), answers, by: request.caller.id }));
+  /** Resumes the thread with form answers of a person. The run keeps waiting if all interrupts stay open. */
+  async function continueWithForms(target: CallTarget): Promise<Answer> {
+    const { offered, request } = target;
+    const interrupts = await listOpenInterrupts(target);
+    const { answers } = readFormAnswers(interrupts, request.responses);
+    if (Object.keys(answers).length === 0) return toWaitingResult(target, interrupts);
+    return followRun(target, () =>
+      resume(offered.graph, { ...createRunOptions(target), answers, by: request.caller.id }),
+    );
   }
 
-  function usual({ offered, stored, request }: Place) {
-    const context = forCaller(offered.context, request.caller);
+  function createRunOptions({ offered, threadId, request }: CallTarget) {
+    const context = resolveForCaller(offered.context, request.caller);
     const toolUpdates = request.progress !== undefined;
-    return { store, thread: stored, context, world, toolUpdates, ...(secrets === undefined ? {} : { secrets }) };
+    return { store, thread: threadId, context, world, toolUpdates, ...(secrets === undefined ? {} : { secrets }) };
   }
 
-  async function lastRun(stored: string): Promise<RunRow | undefined> {
+  async function findLastRun(stored: string): Promise<RunRow | undefined> {
     const [last] = await listRuns(store, { thread: stored, limit: 1 });
     return last;
   }
 
-  async function openQuestions({ offered, stored }: Place): Promise<readonly OpenInterrupt[]> {
-    const { interrupts } = await getState(offered.graph, { store, thread: stored });
+  async function listOpenInterrupts({ offered, threadId }: CallTarget): Promise<readonly OpenInterrupt[]> {
+    const { interrupts } = await getState(offered.graph, { store, thread: threadId });
     return interrupts;
   }
 
-  /** Run to the end for now. A cancel ends the run, a client that has gone or a call that takes too long lets it rest. */
-  async function follow(place: Place, start: () => RunHandle<object>): Promise<Answer> {
-    const { stored, request } = place;
+  /**
+   * Runs until the result, an interrupt or a drain. A cancel ends the run; a disconnect or a timeout of the call
+   * drains it.
+   */
+  async function followRun(target: CallTarget, start: () => RunHandle<object>): Promise<Answer> {
+    const { threadId, request } = target;
     const { signal } = request;
-    // Two calls may have looked at the same moment, when nothing was at work.
-    if (atWork.has(stored)) return failure(`${named(place)} is at work already. ${howToGoOn(place)}`);
+    // A second call may have started the run since the check of the caller.
+    if (activeRuns.has(threadId))
+      return createErrorResult(`${describeThread(target)} is already running. ${describeContinuation(target)}`);
     const handle = start();
-    atWork.set(stored, handle);
-    const stopTelling = tellProgress(handle, request, lineOfGraph);
-    const rest = (why: string): void => {
-      handle.drain(why);
-      world.log("info", `a run rests at its next step: ${why}`, { thread: stored });
+    activeRuns.set(threadId, handle);
+    const stopProgress = forwardProgress(handle, request, getGraphProgressText);
+    const drainRun = (reason: string): void => {
+      handle.drain(reason);
+      world.log("info", `run drains at its next superstep: ${reason}`, { thread: threadId });
     };
     const stop = (): void => {
-      if (hasLostClient(signal)) rest("its client has gone");
+      if (isDisconnected(signal)) drainRun("its client disconnected");
       else handle.cancel("the client cancelled the call");
     };
-    const stopTimer = world.schedule.after(limits.callMs, () => rest("its call took too long"));
+    const stopTimer = world.schedule.after(limits.callMs, () => drainRun("its call timed out"));
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });
     try {
-      return ended(place, await handle.result);
+      return toAnswer(target, await handle.result);
     } finally {
       stopTimer();
-      stopTelling();
+      stopProgress();
       signal.removeEventListener("abort", stop);
-      if (atWork.get(stored) === handle) atWork.delete(stored);
+      if (activeRuns.get(threadId) === handle) activeRuns.delete(threadId);
     }
   }
 
-  function ended(place: Place, result: Ended): Answer {
-    const { offered, thread, stored, request } = place;
+  function toAnswer(target: CallTarget, result: FinishedRun): Answer {
+    const { offered, thread, threadId, request } = target;
     if (result.status === "waiting") {
-      const asks = request.canAsk ? askFor(offered.name, result.interrupts, thread) : undefined;
-      return asks ?? waits(place, result.interrupts);
+      const formRequest = request.canAsk ? createFormRequest(offered.name, result.interrupts, thread) : undefined;
+      return formRequest ?? toWaitingResult(target, result.interrupts);
     }
     if (result.status === "done") {
-      remember(stored, result.run);
-      return answerOf(place, result);
+      rememberReported(threadId, result.run);
+      return toDoneResult(target, result);
     }
-    const why = result.status === "paused" ? `: ${result.cause.message}` : "";
-    return reported(place, result.status, [`${named(place)} is ${result.status}${why}. ${howToGoOn(place)}`]);
+    const reason = result.status === "paused" ? `: ${result.cause.message}` : "";
+    return createStatusResult(target, result.status, [
+      `${describeThread(target)} is ${result.status}${reason}. ${describeContinuation(target)}`,
+    ]);
   }
 
-  function remember(stored: string, id: string): void {
-    told.delete(stored);
-    told.set(stored, id);
-    for (const oldest of told.keys()) {
-      if (told.size <= mostTold) return;
-      told.delete(oldest);
+  function rememberReported(stored: string, id: string): void {
+    reportedRuns.delete(stored);
+    reportedRuns.set(stored, id);
+    for (const oldest of reportedRuns.keys()) {
+      if (reportedRuns.size <= maxReportedRuns) return;
+      reportedRuns.delete(oldest);
     }
   }
 
-  function answerOf(place: Place, { output, state }: Extract<Ended, { readonly status: "done" }>): CallToolResult {
-    const { offered } = place;
-    const spoken = offered.graph.output === undefined ? conversationIn(offered.graph, state) : undefined;
-    if (spoken?.stopped !== undefined)
-      return failure(`${offered.name} was stopped before it had an answer: ${spoken.stopped}. ${howToGoOn(place)}`);
-    const given = spoken === undefined ? (output as JsonObject) : spoken.text;
-    const text = typeof given === "string" ? given : JSON.stringify(given);
+  function toDoneResult(
+    target: CallTarget,
+    { output, state }: Extract<FinishedRun, { readonly status: "done" }>,
+  ): CallToolResult {
+    const { offered } = target;
+    const conversation = offered.graph.output === undefined ? findConversation(offered.graph, state) : undefined;
+    if (conversation?.stopped !== undefined)
+      return createErrorResult(
+        `${offered.name} stopped before an answer: ${conversation.stopped}. ${describeContinuation(target)}`,
+      );
+    const value = conversation === undefined ? (output as JsonObject) : conversation.text;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
     if (Buffer.byteLength(text) > limits.resultBytes)
-      return failure(`${named(place)} is done, and gave more than this server hands out.`);
-    return reported(place, "done", [text, `\n${named(place)} is done. Give the thread to go on with it.`], {
-      output: given,
-    });
+      return createErrorResult(
+        `${describeThread(target)} is done, but its result exceeds the size limit of this server.`,
+      );
+    return createStatusResult(
+      target,
+      "done",
+      [text, `\n${describeThread(target)} is done. Pass the thread to continue it.`],
+      {
+        output: value,
+      },
+    );
   }
 
-  function waits(place: Place, questions: readonly OpenInterrupt[]): CallToolResult {
-    const { offered } = place;
-    const lines = questions.map((question) => {
-      const forPeople = !mayAnswer(offered, question);
-      const asked = `${question.key}: ${JSON.stringify(question.payload ?? null)}`;
-      return forPeople
-        ? `- A person must answer, where this server runs. ${asked}`
-        : `- ${asked} Answer "${question.id}" by ${JSON.stringify(question.schema ?? {})}.`;
+  function toWaitingResult(target: CallTarget, interrupts: readonly OpenInterrupt[]): CallToolResult {
+    const { offered } = target;
+    const lines = interrupts.map((interrupt) => {
+      const needsPerson = !canHostAnswer(offered, interrupt);
+      const description = `${interrupt.key}: ${JSON.stringify(interrupt.payload ?? null)}`;
+      return needsPerson
+        ? `- A person must answer at the host of this server. ${description}`
+        : `- ${description} Answer "${interrupt.id}" with ${JSON.stringify(interrupt.schema ?? {})}.`;
     });
-    const how = `Call ${offered.name}${continued} with the thread${questions.some((each) => mayAnswer(offered, each)) ? " and the answers by their ids" : " when that is done"}.`;
-    const listed = questions.map(({ id, key, payload, schema }) => ({ id, key, payload, schema }));
-    return reported(place, "waiting", [`${named(place)} waits for answers.`, ...lines, how], { questions: listed });
+    const instruction = `Call ${offered.name}${continueSuffix} with the thread${interrupts.some((each) => canHostAnswer(offered, each)) ? " and the answers by interrupt id" : " after the answer"}.`;
+    const listed = interrupts.map(({ id, key, payload, schema }) => ({ id, key, payload, schema }));
+    return createStatusResult(
+      target,
+      "waiting",
+      [`${describeThread(target)} waits for answers.`, ...lines, instruction],
+      { questions: listed },
+    );
   }
 
-  function reported(
-    { thread }: Place,
+  function createStatusResult(
+    { thread }: CallTarget,
     status: string,
     texts: readonly string[],
     more: Readonly<Record<string, unknown>> = {},
   ): CallToolResult {
-    const all = structured({ thread, status, ...more }, limits.resultBytes) ?? { thread, status };
+    const all = toStructuredContent({ thread, status, ...more }, limits.resultBytes) ?? { thread, status };
     const [first = "", ...rest] = status === "waiting" ? [texts.join("\n")] : texts;
-    return { content: [first, ...rest].map(textBlock), structuredContent: all };
+    return { content: [first, ...rest].map(createTextBlock), structuredContent: all };
   }
 
-  function failed(place: Place, error: unknown): CallToolResult {
-    if (isStatewrightError(error) && error.kind === "input") return failure(error.message);
-    world.log("error", `a call of the graph "${place.offered.name}" failed`, { thread: place.stored, error });
-    return failure(`${place.offered.name} failed before it had an answer. ${howToGoOn(place)}`);
+  function toFailedResult(target: CallTarget, error: unknown): CallToolResult {
+    if (isStatewrightError(error) && error.kind === "input") return createErrorResult(error.message);
+    world.log("error", `tool call of the graph "${target.offered.name}" failed`, { thread: target.threadId, error });
+    return createErrorResult(`${target.offered.name} failed before an answer. ${describeContinuation(target)}`);
   }
 
   return {
-    list: () => graphs.flatMap((offered) => [beginTool(offered), continueTool(offered)]),
-    has: (name) => byName.has(name) || (name.endsWith(continued) && byName.has(name.slice(0, -continued.length))),
+    list: () => graphs.flatMap((offered) => [createStartTool(offered), createContinueTool(offered)]),
+    has: (name) =>
+      byName.has(name) || (name.endsWith(continueSuffix) && byName.has(name.slice(0, -continueSuffix.length))),
     call,
     close: async () => {
-      const running = [...atWork.values()];
-      for (const handle of running) handle.drain("the server stops");
+      const running = [...activeRuns.values()];
+      for (const handle of running) handle.drain("the server is stopping");
       await Promise.allSettled(running.map(({ result }) => result));
     },
   };
 }
 
-/** The second tool of each graph: `name_continue`. */
-const continued = "_continue";
+/** Name suffix of the second tool of each graph: `name_continue`. */
+const continueSuffix = "_continue";
 
-function named({ thread, offered }: Place): string {
+function describeThread({ thread, offered }: CallTarget): string {
   return `Thread "${thread}" of ${offered.name}`;
 }
 
-function howToGoOn({ thread, offered }: Place): string {
-  return `Call ${offered.name}${continued} with the thread "${thread}" to go on.`;
+function describeContinuation({ thread, offered }: CallTarget): string {
+  return `Call ${offered.name}${continueSuffix} with the thread "${thread}" to continue.`;
 }
 
-function busy(place: Place, { status }: RunRow): string {
-  return `${named(place)} has a run that is ${status}. ${howToGoOn(place)} Or give another thread.`;
+function describeBusyThread(target: CallTarget, { status }: RunRow): string {
+  return `${describeThread(target)} has a run with status ${status}. ${describeContinuation(target)} Or pass another thread.`;
 }
 
-function mayAnswer({ hostMayAnswer }: OfferedGraph, question: OpenInterrupt): boolean {
-  return hostMayAnswer === "all" || (hostMayAnswer === "questions" && !isForPeople(question));
+function canHostAnswer({ hostAnswers }: OfferedGraph, interrupt: OpenInterrupt): boolean {
+  return hostAnswers === "all" || (hostAnswers === "questions" && !requiresPerson(interrupt));
 }
 
-/** Answers of a host by the ids of questions that are open and that it may answer; or why they are not taken. */
-function meantBy(
+/**
+ * Resolves answers of a host to open interrupts that the host may answer. Returns the reason as a string for invalid
+ * answers.
+ */
+function resolveAnswers(
   offered: OfferedGraph,
-  questions: readonly OpenInterrupt[],
-  given: Readonly<Record<string, unknown>>,
+  interrupts: readonly OpenInterrupt[],
+  entries: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> | string {
   const answers: Record<string, unknown> = {};
-  for (const [name, answer] of Object.entries(given)) {
-    const [question, another] = questions.filter(({ id, key }) => id === name || key === name);
-    if (question === undefined) return `No question ${JSON.stringify(name)} is open.`;
-    if (another !== undefined) return `Several questions "${name}" are open: answer them by their ids.`;
-    if (!mayAnswer(offered, question)) return `"${question.key}" is for a person to answer, and not by this call.`;
-    answers[question.id] = answer;
+  for (const [name, answer] of Object.entries(entries)) {
+    const [interrupt, another] = interrupts.filter(({ id, key }) => id === name || key === name);
+    if (interrupt === undefined) return `No open interrupt ${JSON.stringify(name)}.`;
+    if (another !== undefined) return `Several open interrupts have the key "${name}". Answer them by id.`;
+    if (!canHostAnswer(offered, interrupt)) return `Only a person may answer "${interrupt.key}", not this call.`;
+    answers[interrupt.id] = answer;
   }
   return answers;
 }
 
-/** The last words of a conversation, or why it ended without any; nothing for a graph that is none. */
-function conversationIn(
+/**
+ * Returns the last message text of a conversation, or the reason for a missing answer. Undefined for a graph without
+ * a messages channel.
+ */
+function findConversation(
   { state }: Graph,
-  ended: object,
+  finalState: object,
 ): { readonly text: string; readonly stopped?: string | undefined } | undefined {
   if (state.channels["messages"]?.kind !== "messages") return undefined;
-  const all = (ended as { readonly messages?: readonly Message[] }).messages ?? [];
+  const all = (finalState as { readonly messages?: readonly Message[] }).messages ?? [];
   const last = all.at(-1);
   if (last === undefined) return { text: "" };
-  const by = last.role === "assistant" ? last.ended : undefined;
-  if (by === undefined || by.by === "answer") return { text: textOf(last) };
-  return { text: textOf(last), stopped: by.reason ?? `it was ended by ${by.by}` };
+  const ending = last.role === "assistant" ? last.ended : undefined;
+  if (ending === undefined || ending.by === "answer") return { text: getMessageText(last) };
+  return { text: getMessageText(last), stopped: ending.reason ?? `ended by ${ending.by}` };
 }
 
-function beginTool({ name, spec, input }: OfferedGraph): McpTool {
+function createStartTool({ name, spec, input }: OfferedGraph): McpTool {
   const properties = { ...(input["properties"] as JsonObject | undefined), thread: threadProperty };
   return {
     name,
@@ -327,33 +366,33 @@ function beginTool({ name, spec, input }: OfferedGraph): McpTool {
     description: spec.description,
     inputSchema: { ...(input as McpTool["inputSchema"]), properties },
     outputSchema,
-    annotations: annotationsOf(spec),
+    annotations: toAnnotations(spec),
   };
 }
 
-function continueTool({ name, spec }: OfferedGraph): McpTool {
+function createContinueTool({ name, spec }: OfferedGraph): McpTool {
   const label = `${spec.label}: go on`;
   return {
-    name: name + continued,
+    name: name + continueSuffix,
     title: label,
-    description: `Go on with a thread of ${name} that was cut short, failed, or waits for answers; or read how it ended. Does nothing twice that is recorded.`,
+    description: `Continue a thread of ${name} that was interrupted, failed, or waits for answers; or read its result. Recorded effects do not run again.`,
     inputSchema: {
       type: "object",
       properties: {
-        thread: { type: "string", description: "The thread, as a result told it." },
-        answers: { type: "object", description: "Answers by the ids of the questions that a result told." },
+        thread: { type: "string", description: "Thread name from an earlier result." },
+        answers: { type: "object", description: "Answers by interrupt id, from an earlier result." },
       },
       required: ["thread"],
       additionalProperties: false,
     },
     outputSchema,
-    annotations: annotationsOf({ ...spec, label }),
+    annotations: toAnnotations({ ...spec, label }),
   };
 }
 
 const threadProperty = {
   type: "string",
-  description: `To go on with a conversation: the thread that a result told. Or a name of your own for a new one (${threadNameRule}), by which it is found again after a break.`,
+  description: `Thread name from an earlier result, to continue a conversation. Or a new name (${threadNameRule}), to find the thread again after an interruption.`,
 };
 
 const outputSchema: NonNullable<McpTool["outputSchema"]> = {
@@ -367,20 +406,23 @@ const outputSchema: NonNullable<McpTool["outputSchema"]> = {
   required: ["thread", "status"],
 };
 
-/** A digest of arguments: the same for the same values, whatever the order of their keys. */
-function digestOf(args: unknown): string {
+/** Hashes arguments, independent of the order of their keys. */
+function hashArgs(args: unknown): string {
   const sorted = JSON.stringify(args, (_key, value: unknown) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
   );
   return createHash("sha256").update(sorted).digest("hex");
 }
 
-/** A key that leads to the prototype of an object wherever somebody copies it without care. Messages are not deep. */
-function hostileKeyIn(value: unknown): string | undefined {
+/**
+ * Finds a key that could pollute a prototype in code that copies the arguments. Recursive: the depth of messages is
+ * limited.
+ */
+function findUnsafeKey(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, part] of Object.entries(value)) {
     if (key === "__proto__" || key === "constructor" || key === "prototype") return key;
-    const found = hostileKeyIn(part);
+    const found = findUnsafeKey(part);
     if (found !== undefined) return found;
   }
   return undefined;

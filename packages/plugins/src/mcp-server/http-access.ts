@@ -1,72 +1,75 @@
-/** Who may speak to a server over HTTP: by the name it is called by, the page that calls, and the token that is shown. */
+/** HTTP access control: host name of the server, origin of the page, and bearer token. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { StatewrightError } from "@statewright/core";
-import { checkCaller, type McpCaller } from "./caller.ts";
+import { checkCallerId, type McpCaller } from "./caller.ts";
 
-/** Who may speak to it. */
+/** Access options of an HTTP server. */
 export interface McpAccess {
-  /** The token of the one client there is, `local`. At least 16 characters. */
+  /** Token of a single client `local`. At least 16 characters. */
   readonly token?: string;
-  /** Several clients, each with its token: none sees threads of another. */
+  /** Tokens by client id. A client sees only its own threads. */
   readonly tokens?: Readonly<Record<string, string>>;
-  /** Tells which client a token belongs to, where others make the tokens; nothing for one that is not good. */
+  /** Returns the client id of a token from another token issuer, or undefined for an invalid token. */
   readonly authorize?: (token: string) => string | undefined | Promise<string | undefined>;
-  /** Names by which the server may be called, without port. Default: `localhost`, `127.0.0.1`, `[::1]`. */
+  /** Allowed host names of the server, without port. Default: `localhost`, `127.0.0.1`, `[::1]`. */
   readonly hosts?: readonly string[];
-  /** Pages that may call it, such as `https://app.example`. Default: none. */
+  /** Allowed origins of web pages, such as `https://app.example`. Default: none. */
   readonly origins?: readonly string[];
 }
 
-/** Decides about requests. */
+/** Access checks of requests. */
 export interface Access {
-  /** The answer to a request that is refused for where it comes from; nothing for any other. */
-  readonly refusal: (request: Request) => Response | undefined;
-  /** The client whose token a request shows. */
-  readonly callerOf: (request: Request) => Promise<McpCaller | undefined>;
-  /** The page that a request comes from, where it may call. */
-  readonly originOf: (request: Request) => string | undefined;
+  /** Returns the refusal of a request with a forbidden host or origin; otherwise undefined. */
+  readonly refuse: (request: Request) => Response | undefined;
+  /** Returns the client of the request's token. */
+  readonly findCaller: (request: Request) => Promise<McpCaller | undefined>;
+  /** Returns the request's origin if it is allowed. */
+  readonly findAllowedOrigin: (request: Request) => string | undefined;
 }
 
-/** The names of this machine for itself. */
+/** Loopback host names. */
 export const loopback: readonly string[] = Object.freeze(["localhost", "127.0.0.1", "[::1]"]);
 
-const shortestToken = 16;
+const minTokenLength = 16;
 
-/** A token that nobody guesses. */
-export function freshToken(): string {
+/** Creates a random token of 256 bits. */
+export function createToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Read who may speak to a server. Throws `invalid_option` for tokens that are none, too short, or of two clients. */
-export function accessOf({ token, tokens, authorize, hosts = loopback, origins = [] }: McpAccess): Access {
+/**
+ * Validates the access options. Throws `invalid_option` for a missing or too short token, and for a token of two
+ * clients.
+ */
+export function createAccess({ token, tokens, authorize, hosts = loopback, origins = [] }: McpAccess): Access {
   if ([token, tokens, authorize].filter((each) => each !== undefined).length !== 1)
-    throw unfit("is given no token, or more than one kind of them", "Give token, tokens or authorize");
-  const known = Object.entries(tokens ?? (token === undefined ? {} : { local: token })).map(([id, secret]) => {
-    if (typeof secret !== "string" || secret.length < shortestToken)
-      throw unfit(
-        `has a token for "${id}" that is shorter than ${shortestToken} characters`,
-        "Make one by chance: freshToken()",
+    throw createOptionError("expected exactly one of token, tokens and authorize", "Pass token, tokens or authorize");
+  const clients = Object.entries(tokens ?? (token === undefined ? {} : { local: token })).map(([id, secret]) => {
+    if (typeof secret !== "string" || secret.length < minTokenLength)
+      throw createOptionError(
+        `expected a token of at least ${minTokenLength} characters for "${id}"`,
+        'Use a random token, such as randomBytes(32).toString("base64url")',
       );
-    return { id: checkCaller(id), digest: digestOf(secret) };
+    return { id: checkCallerId(id), digest: hashToken(secret) };
   });
-  if (new Set(known.map(({ digest }) => digest.toString("hex"))).size < known.length)
-    throw unfit("has one token for two clients", "Give each client a token of its own");
-  const find = authorize ?? ((shown: string) => findIn(known, shown));
+  if (new Set(clients.map(({ digest }) => digest.toString("hex"))).size < clients.length)
+    throw createOptionError("two clients have the same token", "Use a different token for each client");
+  const findClient = authorize ?? ((bearer: string) => findClientId(clients, bearer));
   const allowedHosts = new Set(hosts.map((host) => host.toLowerCase()));
   const allowedOrigins = new Set(origins);
   return {
-    refusal: (request) => {
-      if (!allowedHosts.has(nameIn(request) ?? "")) return refused(403, "Forbidden: this server has another name");
+    refuse: (request) => {
+      if (!allowedHosts.has(getHostName(request) ?? "")) return createRefusal(403, "Forbidden: unknown host name");
       const origin = request.headers.get("origin");
-      if (origin !== null && !allowedOrigins.has(origin)) return refused(403, "Forbidden: this page may not call");
+      if (origin !== null && !allowedOrigins.has(origin)) return createRefusal(403, "Forbidden: origin not allowed");
       return undefined;
     },
-    callerOf: async (request) => {
-      const shown = /^Bearer ([A-Za-z0-9._~+/=-]{1,8192})$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-      const id = shown === undefined ? undefined : await find(shown);
-      return id === undefined ? undefined : { id: checkCaller(id) };
+    findCaller: async (request) => {
+      const bearer = /^Bearer ([A-Za-z0-9._~+/=-]{1,8192})$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+      const id = bearer === undefined ? undefined : await findClient(bearer);
+      return id === undefined ? undefined : { id: checkCallerId(id) };
     },
-    originOf: (request) => {
+    findAllowedOrigin: (request) => {
       const origin = request.headers.get("origin");
       return origin !== null && allowedOrigins.has(origin) ? origin : undefined;
     },
@@ -78,29 +81,33 @@ interface KnownClient {
   readonly digest: Buffer;
 }
 
-/** The client with this token, found in the same time whatever is shown. */
-function findIn(known: readonly KnownClient[], shown: string): string | undefined {
-  const digest = digestOf(shown);
+/** Finds the client of a token in constant time. */
+function findClientId(clients: readonly KnownClient[], token: string): string | undefined {
+  const digest = hashToken(token);
   let found: string | undefined;
-  for (const client of known) if (timingSafeEqual(client.digest, digest)) found = client.id;
+  for (const client of clients) if (timingSafeEqual(client.digest, digest)) found = client.id;
   return found;
 }
 
-function digestOf(token: string): Buffer {
+function hashToken(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
-/** The name that a request calls the server by, without its port. */
-function nameIn(request: Request): string | undefined {
+/** Returns the host name of a request, without port. */
+function getHostName(request: Request): string | undefined {
   const host = request.headers.get("host") ?? new URL(request.url).host;
   return /^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.exec(host)?.[1]?.toLowerCase();
 }
 
-/** A request that is not served, in the form in which the protocol says so. */
-export function refused(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Response {
+/** Creates a refusal as a JSON-RPC error response. */
+export function createRefusal(
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32_000, message }, id: null }, { status, headers });
 }
 
-function unfit(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `the server of serveMcp ${what}`, next });
+function createOptionError(what: string, next: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `serveMcp: ${what}`, next });
 }

@@ -1,33 +1,33 @@
-/** The body of a request: JSON and nothing else, no more of it than allowed, in no more time than allowed. */
+/** Request body: JSON only, within the limits of size and time. */
 import type { World } from "@statewright/core";
-import { refused } from "./http-access.ts";
-import { type McpLimits, unfitMessage } from "./limits.ts";
+import { createRefusal } from "./http-access.ts";
+import { findMessageProblem, type McpLimits } from "./limits.ts";
 
-/** What a body holds, or the answer to a request whose body is not taken. */
-export type ReadBody = { readonly message: unknown } | { readonly refusal: Response };
+/** Parsed body, or the refusal of the request. */
+export type BodyResult = { readonly message: unknown } | { readonly refusal: Response };
 
-/** Read the body of a request. */
-export async function readBody(request: Request, limits: McpLimits, world: World): Promise<ReadBody> {
+/** Reads and parses the body of a request. */
+export async function readBody(request: Request, limits: McpLimits, world: World): Promise<BodyResult> {
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i.test(type))
-    return no(415, "Send application/json");
-  if (request.headers.has("content-encoding")) return no(415, "Send the body as it is, without an encoding");
-  if (Number(request.headers.get("content-length") ?? 0) > limits.messageBytes) return tooLarge(limits);
-  const bytes = await bytesOf(request, limits, world);
-  if (bytes === "late") return no(408, "The body did not come in time");
-  if (bytes === "large") return tooLarge(limits);
-  if (bytes === "broken") return no(400, "The body did not come whole");
+    return refuseBody(415, "Send application/json");
+  if (request.headers.has("content-encoding")) return refuseBody(415, "Send the body without content-encoding");
+  if (Number(request.headers.get("content-length") ?? 0) > limits.messageBytes) return refuseTooLarge(limits);
+  const bytes = await readBytes(request, limits, world);
+  if (bytes === "late") return refuseBody(408, "The body timed out");
+  if (bytes === "large") return refuseTooLarge(limits);
+  if (bytes === "broken") return refuseBody(400, "The body is incomplete");
   let message: unknown;
   try {
     message = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    return no(400, "The body is no JSON");
+    return refuseBody(400, "The body is not valid JSON");
   }
-  const unfit = unfitMessage(message, limits);
-  return unfit === undefined ? { message } : no(400, `The body ${unfit}`);
+  const problem = findMessageProblem(message, limits);
+  return problem === undefined ? { message } : refuseBody(400, `The body ${problem}`);
 }
 
-async function bytesOf(
+async function readBytes(
   { body }: Request,
   { messageBytes, requestMs }: McpLimits,
   { schedule }: World,
@@ -35,12 +35,12 @@ async function bytesOf(
   if (body === null) return new Uint8Array();
   const reader = body.getReader();
   let isLate = false;
-  const giveUp = (): void => {
-    reader.cancel().catch(brokenAlready);
+  const cancelReader = (): void => {
+    reader.cancel().catch(ignoreCancelError);
   };
   const stopTimer = schedule.after(requestMs, () => {
     isLate = true;
-    giveUp();
+    cancelReader();
   });
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -51,7 +51,7 @@ async function bytesOf(
       if (done) return Buffer.concat(chunks);
       size += value.byteLength;
       if (size > messageBytes) {
-        giveUp();
+        cancelReader();
         return "large";
       }
       chunks.push(value);
@@ -63,14 +63,14 @@ async function bytesOf(
   }
 }
 
-function brokenAlready(): void {
-  // Nobody reads the rest of it.
+function ignoreCancelError(): void {
+  // The rest of the body is not needed.
 }
 
-function tooLarge({ messageBytes }: McpLimits): ReadBody {
-  return no(413, `The body is larger than ${messageBytes} bytes`);
+function refuseTooLarge({ messageBytes }: McpLimits): BodyResult {
+  return refuseBody(413, `The body is larger than ${messageBytes} bytes`);
 }
 
-function no(status: number, message: string): ReadBody {
-  return { refusal: refused(status, message) };
+function refuseBody(status: number, message: string): BodyResult {
+  return { refusal: createRefusal(status, message) };
 }

@@ -1,13 +1,13 @@
-/** Sessions of clients that open one, as all did before 2026-07-28: each has a connection of its own, and one client only. */
+/** HTTP sessions of protocol versions before 2026-07-28: each session has its own connection and one client. */
 import { randomUUID } from "node:crypto";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import type { McpCaller } from "./caller.ts";
-import { type Connection, connectionFor, type Served } from "./connection.ts";
-import { refused } from "./http-access.ts";
+import { type Connection, createConnection, type ServerConfig } from "./connection.ts";
+import { createRefusal } from "./http-access.ts";
 
-/** Sessions over HTTP. */
+/** HTTP sessions of all clients. */
 export interface Sessions {
-  /** Answer a request of a session, or one that opens it. */
+  /** Handles a request of a session, or an initialize request. */
   readonly serve: (request: Request, message: unknown, caller: McpCaller) => Promise<Response>;
   readonly count: () => number;
   readonly close: () => Promise<void>;
@@ -19,38 +19,39 @@ interface Session extends Connection {
   usedAt: number;
 }
 
-/** So many sessions there are at most, of all clients. */
-const mostSessions = 1_024;
+/** Maximum number of sessions of all clients. */
+const maxSessions = 1_024;
 
-/** Keep sessions. */
-export function httpSessions(served: Served): Sessions {
-  const { limits, world } = served;
+/** Creates the session store of a server. */
+export function createHttpSessions(config: ServerConfig): Sessions {
+  const { limits, world } = config;
   const sessions = new Map<string, Session>();
-  /** The clients of sessions that are being opened: many may come at the same moment. */
+  /** Client ids of sessions in creation: concurrent requests count against the limits. */
   const opening: string[] = [];
 
   async function serve(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
-    const known = id === null ? undefined : sessions.get(id);
-    // The session of another client is none.
-    if (id !== null && known?.caller !== caller.id) return refused(404, "Session not found");
-    if (known === undefined) return open(request, message, caller);
-    known.usedAt = world.clock.monotonic();
-    return known.transport.handleRequest(request, { parsedBody: message });
+    const session = id === null ? undefined : sessions.get(id);
+    // A session id of another client counts as unknown.
+    if (id !== null && session?.caller !== caller.id) return createRefusal(404, "Session not found");
+    if (session === undefined) return openSession(request, message, caller);
+    session.usedAt = world.clock.monotonic();
+    return session.transport.handleRequest(request, { parsedBody: message });
   }
 
-  async function open(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
-    if (!isOpening(message)) return refused(400, "Bad Request: Mcp-Session-Id header is required");
-    if (!(await makeRoom(caller))) return refused(503, "Too many sessions: end one, or come again later");
+  async function openSession(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
+    if (!isInitialize(message)) return createRefusal(400, "Bad Request: Mcp-Session-Id header is required");
+    if (!(await reserveSession(caller)))
+      return createRefusal(503, "Too many sessions: close a session, or retry later");
     try {
-      return await opened(request, message, caller);
+      return await createSession(request, message, caller);
     } finally {
       opening.splice(opening.indexOf(caller.id), 1);
     }
   }
 
-  async function opened(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
-    const connection = connectionFor(served, caller);
+  async function createSession(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
+    const connection = createConnection(config, caller);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => {
@@ -67,28 +68,30 @@ export function httpSessions(served: Served): Sessions {
   }
 
   /**
-   * Whether there is room for one more session of a client. What nobody has used for long goes; where a client has too many,
-   * its oldest without a call at work does, and whoever comes back to that opens another, as the protocol has it. What there
-   * is room for is counted as `opening`.
+   * Reserves a session of a client, counted in `opening`. Closes all idle sessions after the idle time. At the limit
+   * it closes the client's oldest session without a running call; a later request of that session gets 404 and opens
+   * a new session, per the protocol. Returns false at the limit without such a session.
    */
-  async function makeRoom(caller: McpCaller): Promise<boolean> {
+  async function reserveSession(caller: McpCaller): Promise<boolean> {
     const idleSince = world.clock.monotonic() - limits.sessionIdleMs;
-    const resting = [...sessions].filter(([, { calls }]) => calls() === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt);
-    for (const [id, session] of resting) if (session.usedAt <= idleSince) await end(id, session);
-    const own = [...[...sessions.values()].map((session) => session.caller), ...opening].filter(
+    const idleSessions = [...sessions]
+      .filter(([, { calls }]) => calls() === 0)
+      .sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    for (const [id, session] of idleSessions) if (session.usedAt <= idleSince) await closeSession(id, session);
+    const ownSessions = [...[...sessions.values()].map((session) => session.caller), ...opening].filter(
       (id) => id === caller.id,
     );
-    const isFull = own.length >= limits.sessions || sessions.size + opening.length >= mostSessions;
+    const isFull = ownSessions.length >= limits.sessions || sessions.size + opening.length >= maxSessions;
     const oldest = isFull
-      ? resting.find(([id, session]) => session.caller === caller.id && sessions.has(id))
+      ? idleSessions.find(([id, session]) => session.caller === caller.id && sessions.has(id))
       : undefined;
     if (isFull && oldest === undefined) return false;
     opening.push(caller.id);
-    if (oldest !== undefined) await end(...oldest);
+    if (oldest !== undefined) await closeSession(...oldest);
     return true;
   }
 
-  async function end(id: string, session: Session): Promise<void> {
+  async function closeSession(id: string, session: Session): Promise<void> {
     sessions.delete(id);
     await session.server.close();
   }
@@ -104,6 +107,6 @@ export function httpSessions(served: Served): Sessions {
   };
 }
 
-function isOpening(message: unknown): boolean {
+function isInitialize(message: unknown): boolean {
   return typeof message === "object" && message !== null && Reflect.get(message, "method") === "initialize";
 }

@@ -1,9 +1,9 @@
-/** Our tools, graphs and agents offered to any MCP host. */
+/** MCP server for tools, graphs and agents. */
 import {
   checkOptions,
+  listOptionNames,
   type Middleware,
   memoryStore,
-  optionNames,
   type SecretSource,
   StatewrightError,
   type Store,
@@ -12,66 +12,69 @@ import {
   type ToolRegistry,
   type World,
 } from "@statewright/core";
-import { forCaller, type PerCaller } from "./caller.ts";
-import type { Served } from "./connection.ts";
-import { graphCalls } from "./graph-calls.ts";
+import { type PerCaller, resolveForCaller } from "./caller.ts";
+import type { ServerConfig } from "./connection.ts";
+import { createGraphCalls } from "./graph-calls.ts";
 import {
-  listening,
+  createHttpHandler,
+  listenHttp,
   type McpHttpHandler,
   type McpHttpOptions,
   type McpListener,
   type McpListenOptions,
-  overHttp,
 } from "./http.ts";
-import { limitsOf, type McpLimits } from "./limits.ts";
+import { type McpLimits, resolveLimits } from "./limits.ts";
 import type { OfferedGraph } from "./offer-graph.ts";
-import { type McpResource, resourcesOf } from "./resources.ts";
-import { overStdio } from "./stdio.ts";
-import { type CallState, toolCalls } from "./tool-calls.ts";
+import { createResources, type McpResource } from "./resources.ts";
+import { createStdioServer } from "./stdio.ts";
+import { type CallState, createToolCalls } from "./tool-calls.ts";
 
 export type { McpCaller, PerCaller } from "./caller.ts";
 export type { McpHttpHandler, McpHttpOptions, McpListener, McpListenOptions } from "./http.ts";
 export type { McpAccess } from "./http-access.ts";
 export type { McpLimits } from "./limits.ts";
 // biome-ignore lint/performance/noBarrelFile: the entry of a subpath
-export { type HostMayAnswer, type OfferedGraph, type OfferGraphOptions, offerGraph } from "./offer-graph.ts";
+export { type HostAnswerPolicy, type OfferedGraph, type OfferGraphOptions, offerGraph } from "./offer-graph.ts";
 export type { McpResource } from "./resources.ts";
 export type { CallState } from "./tool-calls.ts";
 
-/** What `serveMcp` takes. */
+/** Options of {@link serveMcp}. */
 export type ServeMcpOptions<Context> = {
-  /** What hosts know the server by. */
+  /** Server name, shown by hosts. */
   readonly name: string;
   readonly version: string;
-  /** For the model of the host: when to use what is offered. */
+  /** Instructions for the host's model: when to use the tools of the server. */
   readonly instructions?: string;
-  /** A list, or a registry: what is changed in it counts from the next call on. */
+  /** List or registry of tools. A change of the registry takes effect at the next call. */
   readonly tools?: readonly Tool<CallState, Context>[] | ToolRegistry<CallState, Context>;
-  /** What `offerGraph` gives. */
+  /** Graphs from `offerGraph`. */
   readonly graphs?: readonly OfferedGraph[];
   readonly resources?: readonly McpResource[];
-  /** Around every call of `tools`; graphs and agents have their own. */
+  /** Middleware around every call of `tools`; graphs and agents have their own middleware. */
   readonly middleware?: readonly Middleware<Context>[];
   readonly secrets?: SecretSource;
-  /** Where threads are kept. Default: in memory, so that they end with the process. */
+  /** Store of threads. Default: in memory, lost at the end of the process. */
   readonly store?: Store;
   readonly limits?: Partial<McpLimits>;
   readonly world?: World;
 } & (unknown extends Context ? { readonly context?: PerCaller<unknown> } : { readonly context: PerCaller<Context> });
 
-/** A server: not yet reached by anybody. */
+/** MCP server without transports yet. */
 export interface McpServer {
-  /** Serve the program that started this one, over stdin and stdout, until it has gone and all runs are saved. Nothing else may write to stdout. */
+  /**
+   * Serves the parent process over stdin and stdout. Resolves after the parent's disconnect, when all runs are saved.
+   * No other code may write to stdout.
+   */
   stdio(): Promise<void>;
-  /** A handler of web requests, to be mounted in a server of yours. It wants a token. */
+  /** Creates a handler of web requests, to mount in another HTTP server. Needs a token. */
   http(options: McpHttpOptions): McpHttpHandler;
-  /** Listen over HTTP on this machine. Without a token given, one is made. */
+  /** Listens over HTTP on this machine. Generates a token if none is given. */
   listen(options: McpListenOptions): Promise<McpListener>;
-  /** Take no more calls, let every run come to the end of its superstep, and let go of all connections. */
+  /** Rejects new calls, drains every run at the end of its superstep, and closes all connections. */
   close(): Promise<void>;
 }
 
-const names = optionNames<ServeMcpOptions<unknown>>({
+const knownOptions = listOptionNames<ServeMcpOptions<unknown>>({
   name: true,
   version: true,
   instructions: true,
@@ -87,79 +90,81 @@ const names = optionNames<ServeMcpOptions<unknown>>({
 });
 
 /**
- * Offer tools, graphs and agents to MCP hosts. Throws `invalid_option` for what cannot be offered and for two tools of one
- * name, and what `toolRegistry` and `toolNode` throw.
+ * Serves tools, graphs and agents to MCP hosts. Throws `invalid_option` for an invalid option and for two tools with
+ * the same name, and the errors of `toolRegistry` and `toolNode`.
  */
 export function serveMcp<Context = unknown>(options: ServeMcpOptions<Context>): McpServer {
-  checkOptions("serveMcp", options, names);
+  checkOptions("serveMcp", options, knownOptions);
   const { name, version, instructions, tools = [], graphs = [], resources = [], middleware = [], secrets } = options;
   const { store = memoryStore(), world = systemWorld() } = options;
   const { context } = options as { readonly context?: PerCaller<unknown> };
-  const limits = limitsOf(options.limits);
-  const calls = toolCalls({
+  const limits = resolveLimits(options.limits);
+  const calls = createToolCalls({
     tools: tools as readonly Tool<CallState>[] | ToolRegistry<CallState>,
     middleware: middleware as readonly Middleware[],
-    contextFor: (caller) => forCaller(context, caller),
+    resolveContext: (caller) => resolveForCaller(context, caller),
     secrets,
     store,
     limits,
     world,
   });
-  const threads = graphCalls({ graphs, secrets, store, limits, world });
-  refuseDoubles([...threads.list(), ...calls.list()].map((tool) => tool.name));
+  const graphThreads = createGraphCalls({ graphs, secrets, store, limits, world });
+  checkUniqueNames([...graphThreads.list(), ...calls.list()].map((tool) => tool.name));
   let isClosed = false;
-  const served: Served = {
+  const config: ServerConfig = {
     name,
     version,
     instructions,
     tools: calls,
-    graphs: threads,
-    resources: resourcesOf(resources, store, limits),
+    graphs: graphThreads,
+    resources: createResources(resources, store, limits),
     limits,
     world,
-    atWork: new Map(),
-    inFlight: new Set(),
+    runningCalls: new Map(),
+    pendingCalls: new Set(),
     isClosed: () => isClosed,
   };
-  const open = new Set<{ readonly close: () => Promise<void> }>();
-  const opened = <Opened extends { readonly close: () => Promise<void> }>(each: Opened): Opened => {
+  const transports = new Set<{ readonly close: () => Promise<void> }>();
+  const trackTransport = <Transport extends { readonly close: () => Promise<void> }>(
+    transport: Transport,
+  ): Transport => {
     const close = async (): Promise<void> => {
-      open.delete(whole);
-      await each.close();
+      transports.delete(tracked);
+      await transport.close();
     };
-    const whole = { ...each, close };
-    open.add(whole);
-    return whole;
+    const tracked = { ...transport, close };
+    transports.add(tracked);
+    return tracked;
   };
-  /** Every call has ended, and none waits for people any more. */
-  const settled = async (): Promise<void> => {
-    await Promise.allSettled(served.inFlight);
+  /** Awaits the running tool calls, and ends the tool calls that wait for people. */
+  const finishCalls = async (): Promise<void> => {
+    await Promise.allSettled(config.pendingCalls);
     await calls.close();
   };
   return {
     stdio: async () => {
-      const wire = opened(overStdio(served));
-      await wire.gone;
-      open.delete(wire);
-      await threads.close();
-      await settled();
+      const stdio = trackTransport(createStdioServer(config));
+      await stdio.disconnected;
+      transports.delete(stdio);
+      await graphThreads.close();
+      await finishCalls();
     },
-    http: (given) => opened(overHttp(served, given)),
-    listen: async (given) => opened(await listening(served, given)),
+    http: (httpOptions) => trackTransport(createHttpHandler(config, httpOptions)),
+    listen: async (listenOptions) => trackTransport(await listenHttp(config, listenOptions)),
     close: async () => {
       isClosed = true;
-      await threads.close();
-      await Promise.all([...open].map((each) => each.close()));
-      await settled();
+      await graphThreads.close();
+      await Promise.all([...transports].map((each) => each.close()));
+      await finishCalls();
     },
   };
 }
 
-function refuseDoubles(all: readonly string[]): void {
-  const double = all.find((name, index) => all.indexOf(name) !== index);
-  if (double === undefined) return;
+function checkUniqueNames(names: readonly string[]): void {
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate === undefined) return;
   throw new StatewrightError("invalid_option", {
-    what: `serveMcp was given two tools with the name "${double}"`,
-    next: "Give one of them another name",
+    what: `serveMcp: duplicate tool name "${duplicate}"`,
+    next: "Rename one of the tools",
   });
 }

@@ -1,4 +1,4 @@
-/** Questions of runs as forms that a client can show to a person, and what the person filled in as answers. */
+/** Interrupts as forms of an MCP client, and form responses as answers. */
 import {
   type ElicitRequestFormParams,
   type InputRequest,
@@ -6,97 +6,100 @@ import {
   inputRequired,
   inputResponse,
 } from "@modelcontextprotocol/server";
-import { approval, jsonSchemaOf, type OpenInterrupt } from "@statewright/core";
+import { approval, type OpenInterrupt, toJsonSchema } from "@statewright/core";
 
 type Form = ElicitRequestFormParams["requestedSchema"];
 type Field = Form["properties"][string];
 
-const approvalSchema: string = JSON.stringify(jsonSchemaOf(approval));
+const approvalSchema: string = JSON.stringify(toJsonSchema(approval));
 
 /**
- * Whether a question is about a call that people are to confirm, about one that may have happened, or one of another server
- * to its user: no model answers it.
+ * Returns true for an interrupt that no model may answer: an approval of a tool call, a tool call in doubt, or an
+ * elicitation of another MCP server.
  */
-export function isForPeople({ key, schema }: OpenInterrupt): boolean {
+export function requiresPerson({ key, schema }: OpenInterrupt): boolean {
   return JSON.stringify(schema) === approvalSchema || /(?:^|\.)(?:in_doubt|elicit)$/.test(key);
 }
 
-/** Answers by the ids of questions, and the questions that nobody answered. */
-export interface Answered {
+/** Answers by interrupt id, and interrupts without an answer. */
+export interface FormAnswers {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly unanswered: readonly OpenInterrupt[];
 }
 
-/** The questions as a request to the client; nothing where one of them does not fit a form. `state` comes back with the answers. */
-export function askFor(
+/**
+ * Creates a form request for the interrupts; undefined if an interrupt does not fit a form. The client returns
+ * `state` with the answers.
+ */
+export function createFormRequest(
   owner: string,
-  questions: readonly OpenInterrupt[],
+  interrupts: readonly OpenInterrupt[],
   state: string,
 ): InputRequiredResult | undefined {
   const inputRequests: Record<string, InputRequest> = {};
-  for (const question of questions) {
-    const form = formOf(question);
+  for (const interrupt of interrupts) {
+    const form = toForm(interrupt);
     if (form === undefined) return undefined;
-    inputRequests[question.id] = inputRequired.elicit({
-      message: messageOf(owner, question),
+    inputRequests[interrupt.id] = inputRequired.elicit({
+      message: createMessage(owner, interrupt),
       requestedSchema: form.schema,
     });
   }
   return inputRequired({ inputRequests, requestState: state });
 }
 
-/** What people answered. A call that they declined to confirm has a no; any other question that they declined stays open. */
-export function answersIn(
-  questions: readonly OpenInterrupt[],
+/** Reads form responses. A declined approval becomes a denial; any other declined interrupt stays open. */
+export function readFormAnswers(
+  interrupts: readonly OpenInterrupt[],
   responses: Readonly<Record<string, unknown>> | undefined,
-): Answered {
+): FormAnswers {
   const answers: Record<string, unknown> = {};
   const unanswered: OpenInterrupt[] = [];
-  for (const question of questions) {
-    const response = inputResponse(responses, question.id);
-    const form = formOf(question);
+  for (const interrupt of interrupts) {
+    const response = inputResponse(responses, interrupt.id);
+    const form = toForm(interrupt);
     if (response.kind === "elicit" && response.action === "accept" && form !== undefined)
-      answers[question.id] = form.answer(response.content ?? {});
-    else if (response.kind === "elicit" && response.action === "decline" && isApproval(question))
-      answers[question.id] = { approved: false };
-    else unanswered.push(question);
+      answers[interrupt.id] = form.toAnswer(response.content ?? {});
+    else if (response.kind === "elicit" && response.action === "decline" && isApproval(interrupt))
+      answers[interrupt.id] = { approved: false };
+    else unanswered.push(interrupt);
   }
   return { answers, unanswered };
 }
 
-interface AskedForm {
+interface InterruptForm {
   readonly schema: Form;
-  readonly answer: (content: Readonly<Record<string, unknown>>) => unknown;
+  readonly toAnswer: (content: Readonly<Record<string, unknown>>) => unknown;
 }
 
 function isApproval({ schema }: OpenInterrupt): boolean {
   return JSON.stringify(schema) === approvalSchema;
 }
 
-function formOf(question: OpenInterrupt): AskedForm | undefined {
-  // Nobody can say yes to what is not shown whole.
-  if (isApproval(question))
-    return messageOf("", question).length > longestApproval
+function toForm(interrupt: OpenInterrupt): InterruptForm | undefined {
+  // An approval must show the complete tool call.
+  if (isApproval(interrupt))
+    return createMessage("", interrupt).length > maxApprovalLength
       ? undefined
-      : { schema: approvalForm, answer: readApproval };
-  const { schema } = question;
+      : { schema: approvalForm, toAnswer: readApproval };
+  const { schema } = interrupt;
   if (!isJsonObject(schema)) return undefined;
-  const alone = fieldOf(schema);
-  if (alone !== undefined)
+  const singleField = toField(schema);
+  if (singleField !== undefined)
     return {
-      schema: { type: "object", properties: { answer: alone }, required: ["answer"] },
-      answer: ({ answer }) => answer,
+      schema: { type: "object", properties: { answer: singleField }, required: ["answer"] },
+      toAnswer: ({ answer }) => answer,
     };
   const { type, properties, required } = schema;
   if (type !== "object" || !isJsonObject(properties)) return undefined;
   const fields: Record<string, Field> = {};
-  for (const [name, said] of Object.entries(properties)) {
-    const field = isJsonObject(said) ? fieldOf(said) : undefined;
+  for (const [name, property] of Object.entries(properties)) {
+    const field = isJsonObject(property) ? toField(property) : undefined;
     if (field === undefined) return undefined;
     fields[name] = field;
   }
-  const needed = Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
-  return { schema: { type: "object", properties: fields, required: needed }, answer: (content) => content };
+  const requiredNames = Array.isArray(required) ? required.filter((name) => typeof name === "string") : [];
+  return { schema: { type: "object", properties: fields, required: requiredNames }, toAnswer: (content) => content };
 }
 
 const approvalForm: Form = {
@@ -108,14 +111,14 @@ const approvalForm: Form = {
   required: ["approved"],
 };
 
-/** Anything but a clear yes is a no. */
+/** Any response except `approved: true` is a denial. */
 function readApproval({ approved, reason }: Readonly<Record<string, unknown>>): unknown {
   if (approved === true) return true;
   return { approved: false, ...(typeof reason === "string" && reason !== "" ? { reason } : {}) };
 }
 
-/** What of a schema of one value a form can say. */
-const words: Readonly<Record<string, readonly string[]>> = {
+/** JSON Schema keywords supported by form fields. */
+const fieldKeywords: Readonly<Record<string, readonly string[]>> = {
   string: ["type", "title", "description", "minLength", "maxLength", "format", "default", "enum"],
   number: ["type", "title", "description", "minimum", "maximum", "default"],
   integer: ["type", "title", "description", "minimum", "maximum", "default"],
@@ -124,26 +127,31 @@ const words: Readonly<Record<string, readonly string[]>> = {
 
 const formats: readonly unknown[] = ["email", "uri", "date", "date-time"];
 
-/** A schema of one plain value as a field; nothing for any other. What it drops, such as a pattern, is checked when the answer comes. */
-function fieldOf(schema: Readonly<Record<string, unknown>>): Field | undefined {
+/**
+ * Converts a schema of a primitive value to a form field; undefined for other schemas. Dropped keywords, such as a
+ * pattern, are validated with the answer.
+ */
+function toField(schema: Readonly<Record<string, unknown>>): Field | undefined {
   const { type, format } = schema;
-  const known = typeof type === "string" ? words[type] : undefined;
-  if (known === undefined || (type !== "string" && schema["enum"] !== undefined)) return undefined;
-  const said = known.filter((word) => schema[word] !== undefined && !(word === "format" && !formats.includes(format)));
-  return Object.fromEntries(said.map((word) => [word, schema[word]])) as Field;
+  const keywords = typeof type === "string" ? fieldKeywords[type] : undefined;
+  if (keywords === undefined || (type !== "string" && schema["enum"] !== undefined)) return undefined;
+  const usedKeywords = keywords.filter(
+    (word) => schema[word] !== undefined && !(word === "format" && !formats.includes(format)),
+  );
+  return Object.fromEntries(usedKeywords.map((word) => [word, schema[word]])) as Field;
 }
 
-function messageOf(owner: string, question: OpenInterrupt): string {
-  const { key, payload } = question;
-  if (isApproval(question) && isJsonObject(payload))
+function createMessage(owner: string, interrupt: OpenInterrupt): string {
+  const { key, payload } = interrupt;
+  if (isApproval(interrupt) && isJsonObject(payload))
     return `${String(payload["reason"])}: ${String(payload["tool"])} ${JSON.stringify(payload["args"])}`;
-  if (payload === undefined || payload === null) return shortened(`${owner} asks: ${key}`);
-  return shortened(`${owner} asks: ${key} ${typeof payload === "string" ? payload : JSON.stringify(payload)}`);
+  if (payload === undefined || payload === null) return truncateMessage(`${owner} asks: ${key}`);
+  return truncateMessage(`${owner} asks: ${key} ${typeof payload === "string" ? payload : JSON.stringify(payload)}`);
 }
 
-const longestApproval = 20_000;
+const maxApprovalLength = 20_000;
 
-function shortened(text: string): string {
+function truncateMessage(text: string): string {
   return text.length <= 4_000 ? text : `${text.slice(0, 4_000)} … (${text.length - 4_000} more characters)`;
 }
 

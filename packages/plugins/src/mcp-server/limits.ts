@@ -1,35 +1,44 @@
-/** What a server takes from its clients at most: bytes, depth, time and counts. */
-import { checkOptions, optionNames, StatewrightError } from "@statewright/core";
+/** Limits of a server for its clients: bytes, depth, time and counts. */
+import { checkOptions, listOptionNames, StatewrightError } from "@statewright/core";
 
-/** The limits of a server. */
+/** Limits of a server. */
 export interface McpLimits {
-  /** Bytes of one message, or of the body of one request. Default 2,097,152. */
+  /** Maximum bytes of one message or of one request body. Default 2,097,152. */
   readonly messageBytes: number;
-  /** How deep a message may be nested. Default 72: arguments of tools have 64 levels. */
+  /** Maximum nesting depth of a message. Default 72: tool arguments have at most 64 levels. */
   readonly messageLevels: number;
-  /** Values in the lists and objects of one message. Default 101,000: arguments of tools have 100,000. */
+  /**
+   * Maximum number of values in the lists and objects of one message. Default 101,000: tool arguments have at most
+   * 100,000.
+   */
   readonly messageParts: number;
-  /** Milliseconds in which a request over HTTP must have come whole. Default 30,000. */
+  /** Milliseconds to receive a complete HTTP request. Default 30,000. */
   readonly requestMs: number;
-  /** Calls that one client may have at work at the same time. Default 32. */
+  /** Maximum concurrent calls of one client. Default 32. */
   readonly calls: number;
-  /** Milliseconds that one call may take; people who are asked do not count. Default 3,600,000. */
+  /** Maximum milliseconds of one call, without the time that people need for answers. Default 3,600,000. */
   readonly callMs: number;
-  /** Milliseconds in which a person must have answered. Default 600,000. */
+  /** Maximum milliseconds for the answer of a person. Default 600,000. */
   readonly answerMs: number;
-  /** Calls of tools that may wait for people at the same time; of more, the oldest of the client with the most is given up. Default 256. */
+  /**
+   * Maximum tool calls that wait for people. Above this limit the oldest waiting call of the client with the most
+   * waiting calls is discarded. Default 256.
+   */
   readonly waiting: number;
-  /** Bytes of the data that one result may hold beside what is shown to a model. Default 1,048,576. */
+  /** Maximum bytes of structured data in one result, in addition to the content for the model. Default 1,048,576. */
   readonly resultBytes: number;
-  /** Bytes of one resource. Default 16,777,216. */
+  /** Maximum bytes of one resource. Default 16,777,216. */
   readonly resourceBytes: number;
-  /** Sessions that one client may have over HTTP; of more, the oldest without a call at work ends. Default 32. */
+  /**
+   * Maximum HTTP sessions of one client. Above this limit the oldest session without a running call is closed.
+   * Default 32.
+   */
   readonly sessions: number;
-  /** Milliseconds without a request after which a session ends when another one is opened. Default 1,800,000. */
+  /** Idle milliseconds of a session until it may be closed when another session opens. Default 1,800,000. */
   readonly sessionIdleMs: number;
 }
 
-const usual: McpLimits = {
+const defaultLimits: McpLimits = {
   messageBytes: 2 ** 21,
   messageLevels: 72,
   messageParts: 101_000,
@@ -44,7 +53,7 @@ const usual: McpLimits = {
   sessionIdleMs: 1_800_000,
 };
 
-const names = optionNames<McpLimits>({
+const knownLimits = listOptionNames<McpLimits>({
   messageBytes: true,
   messageLevels: true,
   messageParts: true,
@@ -59,24 +68,27 @@ const names = optionNames<McpLimits>({
   sessionIdleMs: true,
 });
 
-/** The limits with what was given in the place of the usual ones. Throws `invalid_option` for what is no whole number from 1. */
-export function limitsOf(given: Partial<McpLimits> = {}): McpLimits {
-  checkOptions("the limits of serveMcp", given, names);
-  const limits = { ...usual, ...given };
+/** Returns the limits with defaults. Throws `invalid_option` for a limit that is not an integer ≥ 1. */
+export function resolveLimits(overrides: Partial<McpLimits> = {}): McpLimits {
+  checkOptions("serveMcp limits", overrides, knownLimits);
+  const limits = { ...defaultLimits, ...overrides };
   for (const [name, limit] of Object.entries(limits)) {
     if (Number.isSafeInteger(limit) && limit >= 1) continue;
     throw new StatewrightError("invalid_option", {
-      what: `the limit ${name} of serveMcp is ${String(limit)}`,
-      next: "Give a whole number from 1",
+      what: `serveMcp: limit ${name} must be an integer ≥ 1, got ${String(limit)}`,
+      next: "Pass an integer ≥ 1",
     });
   }
   return limits;
 }
 
-/** Why a message is not taken, as the rest of a sentence about it; nothing for one that is within the limits. It walks no further than they reach. */
-export function unfitMessage(message: unknown, { messageLevels, messageParts }: McpLimits): string | undefined {
+/**
+ * Returns the problem of a message as the predicate of a sentence; undefined within the limits. Explores no further
+ * than the limits.
+ */
+export function findMessageProblem(message: unknown, { messageLevels, messageParts }: McpLimits): string | undefined {
   let partsLeft = messageParts;
-  const over = (value: unknown, level: number): string | undefined => {
+  const findProblem = (value: unknown, level: number): string | undefined => {
     if (typeof value !== "object" || value === null) return undefined;
     if (Object.hasOwn(value, "__proto__")) return 'has the key "__proto__"';
     if (level > messageLevels) return `is nested deeper than ${messageLevels} levels`;
@@ -84,10 +96,10 @@ export function unfitMessage(message: unknown, { messageLevels, messageParts }: 
     partsLeft -= parts.length;
     if (partsLeft < 0) return `has more than ${messageParts} parts`;
     for (const part of parts) {
-      const found = over(part, level + 1);
+      const found = findProblem(part, level + 1);
       if (found !== undefined) return found;
     }
     return undefined;
   };
-  return over(message, 1);
+  return findProblem(message, 1);
 }

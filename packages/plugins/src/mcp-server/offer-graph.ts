@@ -1,88 +1,93 @@
-/** Graphs and agents as they are offered to hosts: what they take, what is said of them, and who may answer what they ask. */
+/** Graphs and agents as MCP tools: arguments, description, and the interrupts that a host may answer. */
 import {
   type ArgsOf,
   checkOptions,
   type Graph,
   type GraphTypes,
   type JsonObject,
-  jsonSchemaOf,
+  listOptionNames,
   type Message,
-  modelToolOf,
-  optionNames,
   StatewrightError,
-  snakeCaseOf,
   type ToolInput,
   type ToolSafety,
   type ToolSpec,
+  toJsonSchema,
+  toModelTool,
   toolSpec,
+  toSnakeCase,
 } from "@statewright/core";
 import type { PerCaller } from "./caller.ts";
 
-/** Which questions of its runs a host may answer by a call, which is what its model does, and not by a form that a person fills in. */
-export type HostMayAnswer = "questions" | "all" | "none";
+/** Interrupts that the host's model may answer by a tool call, not by a form for a person. */
+export type HostAnswerPolicy = "questions" | "all" | "none";
 
-/** What `offerGraph` takes beside the graph. */
+/** Options of {@link offerGraph}. */
 export type OfferGraphOptions<Types extends GraphTypes, Input extends ToolInput> = {
-  /** For the model of the host: what it does, and when to call it. */
+  /** Description for the host's model: purpose of the graph, and when to call it. */
   readonly description: string;
-  /** Default: the graph's name, in small letters with underscores; at most 40 characters. */
+  /** Tool name. Default: the graph's name in snake case; at most 40 characters. */
   readonly name?: string;
   readonly label?: string;
   readonly safety?: Omit<ToolSafety, "access" | "redact" | "confirm" | "roots"> & {
     readonly access?: ToolSafety["access"];
   };
-  /** The arguments. Default: what the graph takes as its input; for an agent `{ message }`. */
+  /** Schema of the arguments. Default: the input of the graph; for an agent `{ message }`. */
   readonly input?: Input;
-  /** What the graph is given, made from the arguments; needed with an `input` that is not the graph's own. */
-  readonly given?: (args: ArgsOf<Input>) => Types["input"];
+  /** Converts the arguments to the graph's input. Required for an `input` that differs from the graph's input. */
+  readonly toInput?: (args: ArgsOf<Input>) => Types["input"];
   /**
-   * `questions`, the default: all but those about calls that a person is to confirm, or that may have happened. `all`: those
-   * too. `none`: people only, by forms or where this server runs.
+   * `questions`, the default: all interrupts except approvals of tool calls and tool calls in doubt. `all`: all
+   * interrupts. `none`: people only, by forms or at the host of this server.
    */
-  readonly hostMayAnswer?: HostMayAnswer;
+  readonly hostAnswers?: HostAnswerPolicy;
 } & (unknown extends Types["given"]
   ? { readonly context?: PerCaller<unknown> }
   : { readonly context: PerCaller<Types["given"]> });
 
-/** A graph that can be called from outside: what `offerGraph` gives. */
+/** Graph served to MCP hosts, created by `offerGraph`. */
 export interface OfferedGraph {
   readonly name: string;
   readonly graph: Graph;
   readonly spec: ToolSpec;
-  /** JSON Schema of its arguments, without `thread`. */
+  /** JSON Schema of the arguments, without `thread`. */
   readonly input: JsonObject;
-  /** What the graph is given for arguments. Throws `invalid_input`. */
-  readonly given: (args: Readonly<Record<string, unknown>>) => unknown;
+  /** Converts arguments to the graph's input. Throws `invalid_input`. */
+  readonly toInput: (args: Readonly<Record<string, unknown>>) => unknown;
   readonly context: PerCaller<unknown>;
-  readonly hostMayAnswer: HostMayAnswer;
+  readonly hostAnswers: HostAnswerPolicy;
 }
 
-const names = optionNames<OfferGraphOptions<GraphTypes, ToolInput>>({
+const knownOptions = listOptionNames<OfferGraphOptions<GraphTypes, ToolInput>>({
   description: true,
   name: true,
   label: true,
   safety: true,
   input: true,
-  given: true,
+  toInput: true,
   context: true,
-  hostMayAnswer: true,
+  hostAnswers: true,
 });
 
 /**
- * Offer a graph or an agent to hosts. Throws `invalid_option` for one whose input no JSON Schema can say, or that takes an
- * argument `thread`, and `invalid_tool` for a name or a description that no host can be shown.
+ * Offers a graph or an agent to MCP hosts. Throws `invalid_option` for an input without JSON Schema and for an
+ * argument named `thread`, and `invalid_tool` for an invalid name or description.
  */
 export function offerGraph<Types extends GraphTypes, Input extends ToolInput = ToolInput>(
   graph: Graph<Types>,
   options: OfferGraphOptions<Types, Input>,
 ): OfferedGraph {
-  checkOptions("offerGraph", options, names);
-  const { description, label, safety, hostMayAnswer = "questions" } = options;
-  const name = options.name ?? snakeCaseOf(graph.name);
-  if (name.length > 40) throw unfit(name, "has a name of more than 40 characters", "Give it a shorter one: name: …");
-  if (!["questions", "all", "none"].includes(hostMayAnswer))
-    throw unfit(name, "says hostMayAnswer and not who", 'Give "questions", "all" or "none"');
-  const input = options.input ?? inputOf(name, graph as Graph);
+  checkOptions("offerGraph", options, knownOptions);
+  const { description, label, safety, hostAnswers = "questions" } = options;
+  const name = options.name ?? toSnakeCase(graph.name);
+  if (name.length > 40)
+    throw createOfferError(name, "the name has more than 40 characters", "Pass a shorter name: name: …");
+  if (!["questions", "all", "none"].includes(hostAnswers))
+    throw createOfferError(
+      name,
+      `hostAnswers must be "questions", "all" or "none", got ${JSON.stringify(hostAnswers)}`,
+      'Use "questions", "all" or "none"',
+    );
+  const input = options.input ?? getInputSchema(name, graph as Graph);
   const spec = toolSpec({
     name,
     description,
@@ -90,72 +95,73 @@ export function offerGraph<Types extends GraphTypes, Input extends ToolInput = T
     ...(label === undefined ? {} : { label }),
     ...(safety === undefined ? {} : { safety }),
   });
-  const shown = modelToolOf(spec).inputSchema;
-  if (Object.hasOwn((shown["properties"] ?? {}) as object, "thread"))
-    throw unfit(
+  const inputSchema = toModelTool(spec).inputSchema;
+  if (Object.hasOwn((inputSchema["properties"] ?? {}) as object, "thread"))
+    throw createOfferError(
       name,
-      "takes an argument `thread`, by which hosts name threads",
-      "Give it another name by input and given",
+      "the argument name `thread` is reserved for thread names",
+      "Rename the argument by the options input and toInput",
     );
-  const given = options.given ?? (isTalking(graph) && options.input === undefined ? wordsOf(graph) : asTheyAre);
+  const toInput =
+    options.toInput ?? (isMessageGraph(graph) && options.input === undefined ? createMessageInput(graph) : returnArgs);
   return Object.freeze({
     name,
     graph: graph as Graph,
     spec,
-    input: shown,
-    given: (args: Readonly<Record<string, unknown>>) => given(readArgs(name, input, args) as never),
+    input: inputSchema,
+    toInput: (args: Readonly<Record<string, unknown>>) => toInput(parseArgs(name, input, args) as never),
     context: (options as { readonly context?: PerCaller<unknown> }).context,
-    hostMayAnswer,
+    hostAnswers,
   });
 }
 
-/** An agent: a graph that is spoken to. */
-interface Talking {
-  readonly inputOf: (message: string) => { readonly messages: readonly Message[] };
+/** Agent: a graph with message input. */
+interface MessageGraph {
+  readonly toInput: (message: string) => { readonly messages: readonly Message[] };
 }
 
-function isTalking(graph: object): graph is Talking {
+function isMessageGraph(graph: object): graph is MessageGraph {
   return "inputOf" in graph && typeof graph.inputOf === "function";
 }
 
-function wordsOf(agent: Talking): (args: { readonly message: string }) => unknown {
-  return ({ message }) => agent.inputOf(message);
+function createMessageInput(agent: MessageGraph): (args: { readonly message: string }) => unknown {
+  return ({ message }) => agent.toInput(message);
 }
 
-function asTheyAre(args: unknown): unknown {
+function returnArgs(args: unknown): unknown {
   return args;
 }
 
-/** What a graph takes: a message where it is an agent, the schema that it declares, or its channels. */
-function inputOf(name: string, graph: Graph): ToolInput {
-  if (isTalking(graph)) return messageInput;
+/** Returns the input schema of a graph: a message for an agent, the declared input schema, or the channels. */
+function getInputSchema(name: string, graph: Graph): ToolInput {
+  if (isMessageGraph(graph)) return messageInput;
   if (graph.input !== undefined) return graph.input;
   const properties: Record<string, JsonObject> = {};
   const required: string[] = [];
   for (const [channel, { kind, schema, initial }] of Object.entries(graph.state.channels)) {
     if (graph.private.has(channel) || kind === "messages" || kind === "untracked") continue;
-    const said = schema === undefined ? undefined : jsonSchemaOf(schema);
-    if (said === undefined || JSON.stringify(said).includes('"$ref"'))
-      throw unfit(
+    const itemSchema = schema === undefined ? undefined : toJsonSchema(schema);
+    if (itemSchema === undefined || JSON.stringify(itemSchema).includes('"$ref"'))
+      throw createOfferError(
         name,
-        `has a channel "${channel}" that its schema cannot say alone`,
-        "Say what it takes: input: z.object({ … })",
+        `channel "${channel}" has no self-contained JSON Schema`,
+        "Declare the input: input: z.object({ … })",
       );
     properties[channel] =
       kind === "list"
-        ? { type: "array", items: said }
+        ? { type: "array", items: itemSchema }
         : kind === "record"
-          ? { type: "object", additionalProperties: said }
-          : said;
+          ? { type: "object", additionalProperties: itemSchema }
+          : itemSchema;
     if (kind !== "ephemeral" && initial() === undefined) required.push(channel);
   }
   return {
     jsonSchema: { type: "object", properties, required, additionalProperties: false },
-    // What its channels take is checked when they are given. A conversation is not a host's to make up: calls stand in it.
+    // The run validates the values of the channels. Hosts cannot pass a messages channel, which contains tool calls.
     validate: (args) =>
       Object.keys(args as object)
         .filter((channel) => !Object.hasOwn(properties, channel))
-        .map((path) => ({ path, message: "is not taken" })),
+        .map((path) => ({ path, message: "is not an input of the graph" })),
   };
 }
 
@@ -163,7 +169,7 @@ const messageInput: ToolInput = {
   jsonSchema: {
     type: "object",
     properties: {
-      message: { type: "string", minLength: 1, description: "What to tell it, with everything that it needs." },
+      message: { type: "string", minLength: 1, description: "Message for the agent, with all necessary information." },
     },
     required: ["message"],
     additionalProperties: false,
@@ -176,26 +182,26 @@ const messageInput: ToolInput = {
   },
 };
 
-function readArgs(name: string, input: ToolInput, args: Readonly<Record<string, unknown>>): unknown {
+function parseArgs(name: string, input: ToolInput, args: Readonly<Record<string, unknown>>): unknown {
   if ("jsonSchema" in input) {
     const issues = input.validate(args);
     if (issues.length === 0) return args;
-    throw unfitArgs(name, issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
+    throw createArgsError(name, issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
   }
-  const read = input["~standard"].validate(args);
-  if (read instanceof Promise)
-    throw unfit(name, "has an input that answers later", "Use a schema that answers at once");
-  if (read.issues === undefined) return read.value;
-  throw unfitArgs(name, read.issues.map(({ message }) => message).join("; "));
+  const result = input["~standard"].validate(args);
+  if (result instanceof Promise)
+    throw createOfferError(name, "the input schema is asynchronous", "Use a synchronous schema");
+  if (result.issues === undefined) return result.value;
+  throw createArgsError(name, result.issues.map(({ message }) => message).join("; "));
 }
 
-function unfitArgs(name: string, why: string): StatewrightError {
+function createArgsError(name: string, reason: string): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `the arguments of "${name}" do not fit: ${why.slice(0, 2_000)}`,
-    next: "Give what its schema asks for",
+    what: `invalid arguments of "${name}": ${reason.slice(0, 2_000)}`,
+    next: "Pass arguments that match the schema",
   });
 }
 
-function unfit(name: string, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `"${name}" cannot be offered: it ${what}`, next });
+function createOfferError(name: string, what: string, next: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `offerGraph: cannot offer "${name}": ${what}`, next });
 }

@@ -1,23 +1,23 @@
-/** Progress: what a call says while it works, as notifications to the client that asked for them. */
+/** Progress of a call, as notifications to a client that requested them. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { RunEvent } from "@statewright/core";
 
-/** Tells the client of one call what is being done. */
+/** Progress notifications of one call. */
 export interface Progress {
-  /** A line; of those that come faster than they are sent, the newest. */
-  readonly tell: (line: string) => void;
-  /** Resolves when what was told is sent: nothing follows the result. */
-  readonly sent: () => Promise<void>;
+  /** Sends a line. Lines faster than the transport are dropped except the newest. */
+  readonly send: (line: string) => void;
+  /** Resolves when all lines are sent: no notification may follow the result. */
+  readonly flush: () => Promise<void>;
 }
 
-/** Progress for the request at hand; nothing where its client did not ask for any. */
-export function progressOf({ mcpReq }: ServerContext): Progress | undefined {
+/** Creates the progress of a request; undefined if the client requested none. */
+export function createProgress({ mcpReq }: ServerContext): Progress | undefined {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
   let next: string | undefined;
   let count = 0;
   let sending: Promise<void> | undefined;
-  const send = async (): Promise<void> => {
+  const drainLines = async (): Promise<void> => {
     while (next !== undefined) {
       const message = next;
       next = undefined;
@@ -27,22 +27,22 @@ export function progressOf({ mcpReq }: ServerContext): Progress | undefined {
     sending = undefined;
   };
   return {
-    tell: (line) => {
-      next = line.slice(0, longestLine);
-      sending ??= send().catch(clientHasGone);
+    send: (line) => {
+      next = line.slice(0, maxLineLength);
+      sending ??= drainLines().catch(ignoreDisconnect);
     },
-    sent: async () => sending,
+    flush: async () => sending,
   };
 }
 
-const longestLine = 2_000;
+const maxLineLength = 2_000;
 
-function clientHasGone(): void {
-  // The signal of its request tells; what it asked for ends by that.
+function ignoreDisconnect(): void {
+  // The signal of the request reports the disconnect and aborts the call.
 }
 
-/** What an event of a tool or a node says to people who wait; most say nothing. */
-export function lineOf(event: RunEvent): string | undefined {
+/** Returns the progress text of a tool or node event; undefined for most events. */
+export function getProgressText(event: RunEvent): string | undefined {
   switch (event.type) {
     case "tool.progress":
       return event.label === undefined ? event.text : `${event.label}: ${event.text}`;
@@ -58,8 +58,8 @@ export function lineOf(event: RunEvent): string | undefined {
   }
 }
 
-/** What an event of a graph says: what its nodes say, and that a superstep is done. */
-export function lineOfGraph(event: RunEvent): string | undefined {
-  if (event.type !== "step.committed") return lineOf(event);
+/** Returns the progress text of a graph event: progress of nodes, and finished supersteps. */
+export function getGraphProgressText(event: RunEvent): string | undefined {
+  if (event.type !== "step.committed") return getProgressText(event);
   return event.within !== undefined || event.nodes.length === 0 ? undefined : `${event.nodes.join(", ")} done`;
 }

@@ -1,31 +1,34 @@
-/** Resources: what the application offers to be read, and what calls have kept of large results. */
+/** Resources of an MCP server: resources of the application, and artifacts of tool calls. */
 import { type ReadResourceResult, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { type ArtifactRow, StatewrightError, type Store, toBase64 } from "@statewright/core";
-import { isThreadName, type McpCaller, storedThread } from "./caller.ts";
+import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
 import { artifactScheme } from "./content.ts";
 import type { McpLimits } from "./limits.ts";
 
-/** Something to be read. */
+/** Readable resource of the application. */
 export interface McpResource {
   readonly uri: string;
   readonly name: string;
   readonly description?: string;
   readonly mimeType?: string;
-  /** Text, or bytes. */
+  /** Returns text or bytes. */
   readonly read: (caller: McpCaller) => string | Uint8Array | Promise<string | Uint8Array>;
 }
 
-/** Reads what there is to read. */
+/** Lists and reads resources. */
 export interface Resources {
   readonly list: () => readonly Resource[];
-  /** Throws what the client reads as "not found", also for what another client's calls have kept. */
+  /** Throws `ResourceNotFoundError` for an unknown URI and for an artifact of another client. */
   readonly read: (uri: string, caller: McpCaller) => Promise<ReadResourceResult>;
 }
 
-/** Resources of a server. Throws `invalid_option` for one without an address or a name, and for two with one address. */
-export function resourcesOf(given: readonly McpResource[], store: Store, limits: McpLimits): Resources {
+/**
+ * Creates the resources of a server. Throws `invalid_option` for a resource without a name, an invalid URI or a
+ * duplicate URI.
+ */
+export function createResources(resources: readonly McpResource[], store: Store, limits: McpLimits): Resources {
   const byUri = new Map<string, McpResource>();
-  for (const resource of given) {
+  for (const resource of resources) {
     if (
       !URL.canParse(resource.uri) ||
       resource.name === "" ||
@@ -33,46 +36,46 @@ export function resourcesOf(given: readonly McpResource[], store: Store, limits:
       resource.uri.startsWith(artifactScheme)
     )
       throw new StatewrightError("invalid_option", {
-        what: `the resource ${JSON.stringify(resource.uri)} of serveMcp has no name, or an address that is none or is taken`,
-        next: "Give each an absolute address of its own and a name",
+        what: `serveMcp: resource ${JSON.stringify(resource.uri)} has no name, or an invalid or duplicate URI`,
+        next: "Use a name and a unique absolute URI for each resource",
       });
     byUri.set(resource.uri, resource);
   }
 
-  async function artifact(uri: string, caller: McpCaller): Promise<ReadResourceResult> {
+  async function readArtifact(uri: string, caller: McpCaller): Promise<ReadResourceResult> {
     const [tool = "", thread, handle = "", ...more] = uri.slice(artifactScheme.length).split("/");
     if (!/^[a-z0-9_]{1,64}$/.test(tool) || !isThreadName(thread) || !/^[0-9a-f]{16}$/.test(handle) || more.length > 0)
       throw new ResourceNotFoundError(uri);
-    const stored = storedThread(caller, tool, thread);
-    const [row] = await store.artifacts.list(stored, { key: handle });
-    // What a tool keeps whole in spite of its redaction is for the application alone.
+    const threadId = createThreadId(caller, tool, thread);
+    const [row] = await store.artifacts.list(threadId, { key: handle });
+    // An artifact stored without redaction is for the application only.
     if (row === undefined || row.redaction === "skipped") throw new ResourceNotFoundError(uri);
-    const body = await store.artifacts.read(stored, row.key, { offset: 0, limit: limits.resourceBytes + 1 });
+    const body = await store.artifacts.read(threadId, row.key, { offset: 0, limit: limits.resourceBytes + 1 });
     if (body === undefined) throw new ResourceNotFoundError(uri);
-    return contents(uri, body, row);
+    return toContents(uri, body, row);
   }
 
-  function contents(
+  function toContents(
     uri: string,
     body: string | Uint8Array,
-    about: Partial<Pick<ArtifactRow, "mimeType" | "text">>,
+    metadata: Partial<Pick<ArtifactRow, "mimeType" | "text">>,
   ): ReadResourceResult {
     const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-    if (bytes > limits.resourceBytes) throw new Error(`The resource is larger than ${limits.resourceBytes} bytes.`);
-    const { mimeType } = about;
-    const place = { uri, ...(mimeType === undefined ? {} : { mimeType }) };
-    if (typeof body === "string") return { contents: [{ ...place, text: body }] };
-    if (about.text === true) return { contents: [{ ...place, text: new TextDecoder().decode(body) }] };
-    return { contents: [{ ...place, blob: toBase64(body) }] };
+    if (bytes > limits.resourceBytes) throw new Error(`The resource exceeds ${limits.resourceBytes} bytes.`);
+    const { mimeType } = metadata;
+    const common = { uri, ...(mimeType === undefined ? {} : { mimeType }) };
+    if (typeof body === "string") return { contents: [{ ...common, text: body }] };
+    if (metadata.text === true) return { contents: [{ ...common, text: new TextDecoder().decode(body) }] };
+    return { contents: [{ ...common, blob: toBase64(body) }] };
   }
 
   return {
-    list: () => given.map(({ read: _read, ...about }) => about),
+    list: () => resources.map(({ read: _read, ...about }) => about),
     read: async (uri, caller) => {
-      if (uri.startsWith(artifactScheme)) return artifact(uri, caller);
+      if (uri.startsWith(artifactScheme)) return readArtifact(uri, caller);
       const resource = byUri.get(uri);
       if (resource === undefined) throw new ResourceNotFoundError(uri);
-      return contents(
+      return toContents(
         uri,
         await resource.read(caller),
         resource.mimeType === undefined ? {} : { mimeType: resource.mimeType },

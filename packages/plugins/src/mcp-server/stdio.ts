@@ -1,56 +1,61 @@
-/** Over stdin and stdout: one client, the program that started this one. */
+/** Stdio transport with a single client: the parent process. */
 import type { Transport } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
-import { connectionFor, type Served } from "./connection.ts";
-import { type McpLimits, unfitMessage } from "./limits.ts";
+import { createConnection, type ServerConfig } from "./connection.ts";
+import { findMessageProblem, type McpLimits } from "./limits.ts";
 
-/** A server at work over stdio. */
+/** Running stdio server. */
 export interface StdioServer {
-  /** Resolves when the client has gone. */
-  readonly gone: Promise<void>;
+  /** Resolves on the disconnect of the client. */
+  readonly disconnected: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** The client at the other end of stdin and stdout. */
-const local: { readonly id: string } = Object.freeze({ id: "local" });
+/** Caller of the stdio transport. */
+const localCaller: { readonly id: string } = Object.freeze({ id: "local" });
 
-/** Serve the program at the other end of stdin and stdout. */
-export function overStdio(served: Served): StdioServer {
-  const wire = new StdioServerTransport(undefined, undefined, { maxBufferSize: served.limits.messageBytes });
-  let leave: () => void = () => undefined;
-  const gone = new Promise<void>((resolve) => {
-    leave = resolve;
+/** Serves the parent process over stdin and stdout. */
+export function createStdioServer(config: ServerConfig): StdioServer {
+  const transport = new StdioServerTransport(undefined, undefined, { maxBufferSize: config.limits.messageBytes });
+  let resolveDisconnect: () => void = () => undefined;
+  const disconnected = new Promise<void>((resolve) => {
+    resolveDisconnect = resolve;
   });
-  const report = (error: Error): void => served.world.log("warn", "a message over stdio was not taken", { error });
-  const handle = serveStdio(() => connectionFor(served, local).server, {
-    transport: bounded(wire, served.limits, report, leave),
+  const report = (error: Error): void => config.world.log("warn", "a stdio message was rejected", { error });
+  const handle = serveStdio(() => createConnection(config, localCaller).server, {
+    transport: limitMessages(transport, config.limits, report, resolveDisconnect),
     onerror: report,
   });
-  return { gone, close: () => handle.close() };
+  return { disconnected, close: () => handle.close() };
 }
 
-/** The same transport; messages beyond the limits are not handed on, and a request among them is told so. */
-function bounded(wire: Transport, limits: McpLimits, report: (error: Error) => void, onGone: () => void): Transport {
+/** Wraps a transport with message limits. Drops a message beyond the limits, and answers a request with an error. */
+function limitMessages(
+  inner: Transport,
+  limits: McpLimits,
+  report: (error: Error) => void,
+  onDisconnect: () => void,
+): Transport {
   const outer: Transport = {
     start: async () => {
-      wire.onmessage = (message, extra) => {
-        const unfit = unfitMessage(message, limits);
-        if (unfit === undefined) return outer.onmessage?.(message, extra);
-        report(new Error(`a message ${unfit}`));
+      inner.onmessage = (message, extra) => {
+        const problem = findMessageProblem(message, limits);
+        if (problem === undefined) return outer.onmessage?.(message, extra);
+        report(new Error(`a message ${problem}`));
         const id = "id" in message && "method" in message ? message.id : undefined;
         if (id === undefined) return;
-        const error = { code: -32600, message: `Not taken: the message ${unfit}.` };
-        wire.send({ jsonrpc: "2.0", id, error }).catch(report);
+        const error = { code: -32600, message: `Invalid request: the message ${problem}.` };
+        inner.send({ jsonrpc: "2.0", id, error }).catch(report);
       };
-      wire.onerror = (error) => outer.onerror?.(error);
-      wire.onclose = () => {
+      inner.onerror = (error) => outer.onerror?.(error);
+      inner.onclose = () => {
         outer.onclose?.();
-        onGone();
+        onDisconnect();
       };
-      await wire.start();
+      await inner.start();
     },
-    send: (message, options) => wire.send(message, options),
-    close: () => wire.close(),
+    send: (message, options) => inner.send(message, options),
+    close: () => inner.close(),
   };
   return outer;
 }

@@ -1,6 +1,6 @@
 /**
- * Tools as MCP calls: each call is a run of a graph of one tool node, so that arguments, hidden values, middleware, limits,
- * retries and redaction are what they are under a model. Its thread is removed when the call has its answer.
+ * Tools as MCP tool calls. Each call runs a graph with one tool node, so that argument validation, injected values,
+ * middleware, limits, retries and redaction equal a call by a model. The thread is deleted after the answer.
  */
 import { randomUUID } from "node:crypto";
 import type { CallToolResult, InputRequiredResult, Tool as McpTool } from "@modelcontextprotocol/server";
@@ -40,92 +40,96 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { annotationsOf } from "./annotations.ts";
-import { type CallRequest, tellProgress } from "./call-request.ts";
-import { isThreadName, type McpCaller, storedThread } from "./caller.ts";
-import { artifactUri, failure, mcpBlocks, outputSchemaOf, structured } from "./content.ts";
-import { answersIn, askFor } from "./interrupt-forms.ts";
+import { toAnnotations } from "./annotations.ts";
+import { type CallRequest, forwardProgress } from "./call-request.ts";
+import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
+import { artifactUri, createErrorResult, toMcpBlocks, toOutputSchema, toStructuredContent } from "./content.ts";
+import { createFormRequest, readFormAnswers } from "./interrupt-forms.ts";
 import type { McpLimits } from "./limits.ts";
-import { lineOf } from "./progress.ts";
+import { getProgressText } from "./progress.ts";
 
-/** The state that tools see which are called from outside: the message that holds their call. */
+/** State of tools called by MCP clients: the message with the tool call. */
 export interface CallState {
   readonly messages: readonly Message[];
 }
 
-/** What calls of tools need. */
+/** Options of {@link createToolCalls}. */
 export interface ToolCallOptions {
   readonly tools: readonly Tool<CallState>[] | ToolRegistry<CallState>;
   readonly middleware: readonly Middleware[];
-  readonly contextFor: (caller: McpCaller) => unknown;
+  readonly resolveContext: (caller: McpCaller) => unknown;
   readonly secrets: SecretSource | undefined;
   readonly store: Store;
   readonly limits: McpLimits;
   readonly world: World;
 }
 
-/** Calls of tools from outside. */
+/** Tool calls of MCP clients. */
 export interface ToolCalls {
   readonly list: () => readonly McpTool[];
   readonly has: (name: string) => boolean;
   readonly call: (name: string, args: unknown, request: CallRequest) => Promise<CallToolResult | InputRequiredResult>;
-  /** Give up the calls that wait for people. */
+  /** Deletes the threads of tool calls that wait for people. */
   readonly close: () => Promise<void>;
 }
 
-/** Make tools callable from outside. Throws what `toolRegistry`, `toolNode` and `defineGraph` throw. */
-export function toolCalls(options: ToolCallOptions): ToolCalls {
-  const { store, limits, world, secrets, contextFor } = options;
+/** Creates the tool calls of a server. Throws the errors of `toolRegistry`, `toolNode` and `defineGraph`. */
+export function createToolCalls(options: ToolCallOptions): ToolCalls {
+  const { store, limits, world, secrets, resolveContext } = options;
   const registry = isRegistry(options.tools) ? options.tools : toolRegistry(options.tools);
-  const graph = graphOf(registry, options.middleware);
-  /** Threads of calls that wait for people, oldest first, and whose they are. */
+  const graph = createToolGraph(registry, options.middleware);
+  /** Client ids by thread of the tool calls that wait for people, oldest first. */
   const waiting = new Map<string, string>();
 
-  async function begin(
+  async function startCall(
     name: string,
     args: unknown,
     request: CallRequest,
   ): Promise<CallToolResult | InputRequiredResult> {
     const id = randomUUID();
-    const thread = storedThread(request.caller, name, id);
-    const asks: Message = {
+    const thread = createThreadId(request.caller, name, id);
+    const callMessage: Message = {
       role: "assistant",
       id: "asks",
       finish: "calls",
       content: [{ type: "call", id: "call_1", name, args: args as JsonObject }],
       offered: [name],
     };
-    return follow({ name, id, thread, request }, (signal) =>
+    return followRun({ name, id, thread, request }, (signal) =>
       run(graph, {
-        ...usual(request),
+        ...createRunOptions(request),
         thread,
         signal,
-        input: { messages: [asks] },
+        input: { messages: [callMessage] },
         metadata: { mcp: request.caller.id, tool: name },
       }),
     );
   }
 
-  /** Go on with a call about which people were asked. Its arguments are those that they were shown. */
-  async function goOn(name: string, id: string, request: CallRequest): Promise<CallToolResult | InputRequiredResult> {
-    if (!isThreadName(id)) return failure(notWaiting(name));
-    const thread = storedThread(request.caller, name, id);
-    const asked = await openQuestions(thread);
-    if (asked === undefined) return failure(notWaiting(name));
+  /** Continues a tool call after a form request, with the arguments shown in the form. */
+  async function continueCall(
+    name: string,
+    id: string,
+    request: CallRequest,
+  ): Promise<CallToolResult | InputRequiredResult> {
+    if (!isThreadName(id)) return createErrorResult(describeNotWaiting(name));
+    const thread = createThreadId(request.caller, name, id);
+    const interrupts = await listOpenInterrupts(thread);
+    if (interrupts === undefined) return createErrorResult(describeNotWaiting(name));
     waiting.delete(thread);
-    const { answers, unanswered } = answersIn(asked, request.responses);
+    const { answers, unanswered } = readFormAnswers(interrupts, request.responses);
     if (unanswered.length > 0) {
-      await forget(thread);
-      return failure(`"${name}" was not run: nobody answered what it asks.`);
+      await deleteCallThread(thread);
+      return createErrorResult(`"${name}" was not run: its form has no answer.`);
     }
-    return follow({ name, id, thread, request }, (signal) =>
-      resume(graph, { ...usual(request), thread, signal, answers, by: request.caller.id }),
+    return followRun({ name, id, thread, request }, (signal) =>
+      resume(graph, { ...createRunOptions(request), thread, signal, answers, by: request.caller.id }),
     );
   }
 
-  function usual(request: CallRequest) {
+  function createRunOptions(request: CallRequest) {
     const { caller, progress } = request;
-    const context = contextFor(caller);
+    const context = resolveContext(caller);
     return {
       store,
       context,
@@ -135,7 +139,7 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
     };
   }
 
-  async function openQuestions(thread: string): Promise<readonly OpenInterrupt[] | undefined> {
+  async function listOpenInterrupts(thread: string): Promise<readonly OpenInterrupt[] | undefined> {
     try {
       const { status, interrupts } = await getState(graph, { store, thread });
       return status === "waiting" ? interrupts : undefined;
@@ -145,131 +149,138 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
     }
   }
 
-  async function follow(
-    call: AtWork,
+  async function followRun(
+    call: RunningCall,
     start: (signal: AbortSignal) => RunHandle<object>,
   ): Promise<CallToolResult | InputRequiredResult> {
     const { name, request, thread } = call;
-    const limit = new AbortController();
-    const stopTimer = world.schedule.after(limits.callMs, () => limit.abort(new Error("the call took too long")));
-    let given: ToolResult | undefined;
-    let keep = false;
+    const timeout = new AbortController();
+    const stopTimer = world.schedule.after(limits.callMs, () => timeout.abort(new Error("the call timed out")));
+    let toolResult: ToolResult | undefined;
+    let keepThread = false;
     try {
-      const handle = start(AbortSignal.any([request.signal, limit.signal]));
+      const handle = start(AbortSignal.any([request.signal, timeout.signal]));
       const stopListening = handle.on((event) => {
         if ((event.type === "tool.completed" || event.type === "tool.failed") && event.within === undefined)
-          given = event.result;
+          toolResult = event.result;
       });
-      const stopTelling = tellProgress(handle, request, lineOf);
-      const ended = await handle.result.finally(() => {
+      const stopProgress = forwardProgress(handle, request, getProgressText);
+      const runResult = await handle.result.finally(() => {
         stopListening();
-        stopTelling();
+        stopProgress();
       });
-      if (ended.status === "waiting") {
-        const asks = request.canAsk ? askFor(name, ended.interrupts, call.id) : undefined;
-        if (asks === undefined) return failure(cannotAsk(name, request.canAsk));
-        keep = true;
-        await hold(thread, request.caller);
-        return asks;
+      if (runResult.status === "waiting") {
+        const formRequest = request.canAsk ? createFormRequest(name, runResult.interrupts, call.id) : undefined;
+        if (formRequest === undefined) return createErrorResult(describeMissingForm(name, request.canAsk));
+        keepThread = true;
+        await addWaiting(thread, request.caller);
+        return formRequest;
       }
-      if (limit.signal.aborted) return failure(tooLong(name, limits.callMs));
-      if (given === undefined) return failure(unfinished(name, ended));
+      if (timeout.signal.aborted) return createErrorResult(describeTimeout(name, limits.callMs));
+      if (toolResult === undefined) return createErrorResult(describeUnfinished(name, runResult));
     } catch (error) {
-      // A tool whose failures fail the run has given its answer all the same.
-      if (given === undefined) {
-        world.log("error", `a call of the tool "${name}" could not be made`, { error });
-        return failure(`"${name}" could not be run. The log of the server says why.`);
+      // A tool error that fails the run still has a tool result.
+      if (toolResult === undefined) {
+        world.log("error", `tool call "${name}" could not run`, { error });
+        return createErrorResult(`"${name}" could not run. The server log contains the reason.`);
       }
     } finally {
       stopTimer();
-      keep ||= (given?.artifacts?.length ?? 0) > 0;
-      if (!keep) await forget(thread);
+      keepThread ||= (toolResult?.artifacts?.length ?? 0) > 0;
+      if (!keepThread) await deleteCallThread(thread);
     }
-    return mcpResult(registry.get(name), given, call);
+    return toMcpResult(registry.get(name), toolResult, call);
   }
 
-  /** Remember that a call waits. Where too many do, the oldest of the client with the most is given up: nobody crowds others out. */
-  async function hold(thread: string, caller: McpCaller): Promise<void> {
+  /**
+   * Adds a waiting tool call. Above the limit it deletes the oldest call of the client with the most waiting calls,
+   * so that a client cannot displace the calls of other clients.
+   */
+  async function addWaiting(thread: string, caller: McpCaller): Promise<void> {
     waiting.set(thread, caller.id);
     while (waiting.size > limits.waiting) {
-      const oldest = oldestOfMost(waiting);
+      const oldest = findEvictedThread(waiting);
       waiting.delete(oldest);
-      await forget(oldest);
+      await deleteCallThread(oldest);
     }
   }
 
-  async function forget(thread: string): Promise<void> {
+  async function deleteCallThread(thread: string): Promise<void> {
     try {
       await deleteThread(store, thread);
     } catch (error) {
-      // One that was cancelled before it began has left nothing.
+      // A call cancelled before its start has no thread.
       if (!isStatewrightError(error, "unknown_thread"))
-        world.log("warn", "the thread of a call stays", { thread, error });
+        world.log("warn", "could not delete the thread of a tool call", { thread, error });
     }
   }
 
-  function mcpResult(tool: Tool<CallState> | undefined, result: ToolResult, { name, id }: AtWork): CallToolResult {
-    const addressOf = (handle: string): string => artifactUri(name, id, handle);
-    const content = result.content.flatMap((block: ContentBlock) => mcpBlocks(block, addressOf));
+  function toMcpResult(
+    tool: Tool<CallState> | undefined,
+    result: ToolResult,
+    { name, id }: RunningCall,
+  ): CallToolResult {
+    const getUri = (handle: string): string => artifactUri(name, id, handle);
+    const content = result.content.flatMap((block: ContentBlock) => toMcpBlocks(block, getUri));
     if (result.isError) return { content, isError: true };
-    const value = structured(result.value, limits.resultBytes);
-    if (value === undefined && outputSchemaOf(tool?.spec.output) !== undefined)
-      return failure(`"${name}" gave more data than this server hands out. Ask for less.`);
+    const value = toStructuredContent(result.value, limits.resultBytes);
+    if (value === undefined && toOutputSchema(tool?.spec.output) !== undefined)
+      return createErrorResult(`The result of "${name}" exceeds the size limit of this server. Request less data.`);
     return { content, ...(value === undefined ? {} : { structuredContent: value }) };
   }
 
   return {
-    list: () => [...registry.tools().values()].map((tool) => mcpToolOf(tool)),
+    list: () => [...registry.tools().values()].map((tool) => toMcpTool(tool)),
     has: (name) => registry.get(name) !== undefined,
     call: (name, args, request) =>
-      request.state === undefined ? begin(name, args, request) : goOn(name, request.state, request),
+      request.state === undefined ? startCall(name, args, request) : continueCall(name, request.state, request),
     close: async () => {
-      for (const thread of waiting.keys()) await forget(thread);
+      for (const thread of waiting.keys()) await deleteCallThread(thread);
       waiting.clear();
     },
   };
 }
 
-/** The first thread of the client that has the most. */
-function oldestOfMost(waiting: ReadonlyMap<string, string>): string {
+/** Returns the oldest thread of the client with the most waiting calls. */
+function findEvictedThread(waiting: ReadonlyMap<string, string>): string {
   const threads = new Map<string, string[]>();
   for (const [thread, caller] of waiting) threads.set(caller, [...(threads.get(caller) ?? []), thread]);
-  const [most = []] = [...threads.values()].sort((a, b) => b.length - a.length);
-  return most[0] ?? "";
+  const [longest = []] = [...threads.values()].sort((a, b) => b.length - a.length);
+  return longest[0] ?? "";
 }
 
-interface AtWork {
+interface RunningCall {
   readonly name: string;
   readonly id: string;
   readonly thread: string;
   readonly request: CallRequest;
 }
 
-/** A tool as clients are shown it: what a model sees of it, and what it says of itself. */
-function mcpToolOf(tool: Tool<CallState>): McpTool {
+/** Converts a tool to an MCP tool: the model's view of the tool, plus annotations. */
+function toMcpTool(tool: Tool<CallState>): McpTool {
   const { name, label, description, input } = describeTool(tool);
-  const outputSchema = outputSchemaOf(tool.spec.output);
+  const outputSchema = toOutputSchema(tool.spec.output);
   return {
     name,
     title: label,
     description,
     inputSchema: input as McpTool["inputSchema"],
     ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as NonNullable<McpTool["outputSchema"]> }),
-    annotations: annotationsOf(tool.spec),
+    annotations: toAnnotations(tool.spec),
   };
 }
 
-function graphOf(registry: ToolRegistry<CallState>, given: readonly Middleware[]): Graph {
-  const middleware = given.some(asksPeople) ? given : [...given, confirms];
+function createToolGraph(registry: ToolRegistry<CallState>, userMiddleware: readonly Middleware[]): Graph {
+  const middleware = userMiddleware.some(hasInterrupts) ? userMiddleware : [...userMiddleware, confirmMiddleware];
   const channels: StateShape = Object.assign({}, ...middleware.map((each) => each.channels));
-  const questions: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
-  const clients = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
+  const interrupts: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
+  const clientTools = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
   return defineGraph({
     name: "mcp-tool-call",
     state: defineState({ ...channels, messages: messages() }),
     interrupts: {
-      ...questions,
-      ...Object.fromEntries(clients.map(({ spec }) => [spec.name, clientAnswer(spec)])),
+      ...interrupts,
+      ...Object.fromEntries(clientTools.map(({ spec }) => [spec.name, clientAnswer(spec)])),
       approve: approval,
     },
   })
@@ -277,13 +288,16 @@ function graphOf(registry: ToolRegistry<CallState>, given: readonly Middleware[]
     .edges({ [START]: "tools", tools: END }) as Graph;
 }
 
-/** Whether middleware says that it asks people about calls. One that says nothing may only look at them. */
-function asksPeople({ beforeTool, asks = [] }: Middleware): boolean {
+/**
+ * Returns true for middleware that declares interrupts of tool calls. Middleware without interrupts may only observe
+ * calls.
+ */
+function hasInterrupts({ beforeTool, asks = [] }: Middleware): boolean {
   return beforeTool !== undefined && asks.length > 0;
 }
 
-/** Where no middleware asks, tools that want a person's yes get one or are not run. */
-const confirms: Middleware = defineMiddleware({
+/** Asks for approval of tools with `confirm: "always"` if no other middleware does. */
+const confirmMiddleware: Middleware = defineMiddleware({
   name: "confirmsForMcp",
   required: true,
   asks: ["approve"],
@@ -291,21 +305,19 @@ const confirms: Middleware = defineMiddleware({
     tool.safety.confirm === "always" ? interruptFor(call, `${tool.label} needs a yes`) : undefined,
 });
 
-function cannotAsk(name: string, canAsk: boolean): string {
-  const why = canAsk
-    ? "what it asks cannot be shown in a form"
-    : "this client cannot ask one: it does not support elicitation";
-  return `"${name}" was not run: a person must be asked first, and ${why}.`;
+function describeMissingForm(name: string, canAsk: boolean): string {
+  const reason = canAsk ? "its interrupt does not fit a form" : "this client does not support elicitation";
+  return `"${name}" was not run: it needs the answer of a person, and ${reason}.`;
 }
 
-function notWaiting(name: string): string {
-  return `No call of "${name}" waits for this answer. Call it again.`;
+function describeNotWaiting(name: string): string {
+  return `No call of "${name}" waits for this answer. Call the tool again.`;
 }
 
-function tooLong(name: string, callMs: number): string {
-  return `"${name}" took longer than ${callMs} ms and was cancelled.`;
+function describeTimeout(name: string, callMs: number): string {
+  return `"${name}" was cancelled after ${callMs} ms.`;
 }
 
-function unfinished(name: string, { status }: Pick<RunResult<unknown>, "status">): string {
-  return status === "cancelled" ? "Cancelled" : `"${name}" has no answer: its call is ${status}.`;
+function describeUnfinished(name: string, { status }: Pick<RunResult<unknown>, "status">): string {
+  return status === "cancelled" ? "Cancelled" : `"${name}" has no result: its run is ${status}.`;
 }

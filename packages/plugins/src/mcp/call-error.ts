@@ -1,107 +1,125 @@
-/** Why a call of a server failed, as a model reads it, and who acts next. */
+/** Conversion of a failed MCP call to a tool error, with a message for the model and a disposition. */
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { type EffectClass, isToolError, ToolError, type ToolErrorOptions } from "@statewright/core";
 import { isHostError } from "@statewright/host";
 import { isUnauthorized, type Refusal } from "./http-refusal.ts";
-import { lostCode } from "./http-transport.ts";
+import { responseLostCode } from "./http-transport.ts";
 
-/** How much of a server's words stands in an error. */
-const mostSaid = 2_000;
+/** Maximum length of server text in an error. */
+const maxQuotedLength = 2_000;
 
-/** A text, cut where it is long. */
-export function cutShort(text: string): string {
-  return text.length > mostSaid ? `${text.slice(0, mostSaid)}…` : text;
+/** Truncates a long text. */
+export function truncateText(text: string): string {
+  return text.length > maxQuotedLength ? `${text.slice(0, maxQuotedLength)}…` : text;
 }
 
-/** Whether a server has forgotten its session: it has not looked at the call. Many say so with 400 in place of 404. */
-export function isSessionGone(error: unknown): boolean {
+/**
+ * Returns true for an expired session: the server did not process the call. Many servers use status 400 instead of
+ * 404.
+ */
+export function isSessionExpired(error: unknown): boolean {
   if (!(error instanceof SdkHttpError)) return false;
   return error.status === 404 || (error.status === 400 && /session/i.test(error.message));
 }
 
-/** What is known beside the failure itself. */
+/** Context of a failed call. */
 export interface CallFailure {
   readonly server: string;
   readonly effect: EffectClass;
-  /** How the server ended, where it has. */
-  readonly ended: string | undefined;
-  /** What it says by the status of its answer, for people. */
+  /** End reason of the server; undefined while it is running. */
+  readonly endReason: string | undefined;
+  /** HTTP refusal of the server, as a message for people. */
   readonly refusal: Refusal | undefined;
 }
 
-/** The failure of a call as a tool error. People read more of a refusal than a model, which can do nothing about it. */
-export function callError(error: unknown, { server, effect, ended, refusal }: CallFailure): unknown {
+/**
+ * Converts the failure of a call to a tool error. The user message contains more of a refusal than the model message,
+ * because a model cannot fix it.
+ */
+export function toCallError(error: unknown, { server, effect, endReason, refusal }: CallFailure): unknown {
   if (isToolError(error)) return error;
-  if (isHostError(error)) return hostError(error, server, effect);
+  if (isHostError(error)) return fromHostError(error, server, effect);
   if (error instanceof SdkHttpError) {
     const { status = 0 } = error;
     if (status === 401 || status === 403)
       return new ToolError(
         "denied",
-        `The MCP server "${server}" refuses the call: it wants another authorization.`,
-        forPeople(refusal),
+        `MCP server "${server}" denied the call: it requires other credentials.`,
+        createUserMessage(refusal),
       );
     return status >= 400 && status < 500
-      ? ToolError.failed(`The MCP server "${server}" answered with the status ${status}.`, forPeople(refusal))
-      : lost(server, effect, `it answered with the status ${status}`);
+      ? ToolError.failed(`MCP server "${server}" responded with status ${status}.`, createUserMessage(refusal))
+      : createLostError(server, effect, `the server responded with status ${status}`);
   }
-  if (error instanceof ProtocolError) return protocolError(error, server, effect);
+  if (error instanceof ProtocolError) return fromProtocolError(error, server, effect);
   if (error instanceof SdkError) {
     if (error.code === SdkErrorCode.InvalidResult)
-      return new ToolError("invalid_output", `The MCP server "${server}" gave a result that is none: ${said(error)}`);
-    if (error.code === SdkErrorCode.ConnectionClosed) return lost(server, effect, ended ?? "the connection was closed");
+      return new ToolError(
+        "invalid_output",
+        `MCP server "${server}" returned an invalid result: ${getErrorText(error)}`,
+      );
+    if (error.code === SdkErrorCode.ConnectionClosed)
+      return createLostError(server, effect, endReason ?? "the connection closed");
   }
   if (isUnauthorized(error))
-    return new ToolError("denied", `The MCP server "${server}" wants a person to log in again.`, forPeople(refusal));
-  return ended === undefined
-    ? ToolError.failed(`The MCP server "${server}" could not do it: ${said(error)}`, { cause: error })
-    : lost(server, effect, ended);
+    return new ToolError(
+      "denied",
+      `MCP server "${server}" requires a new login by a person.`,
+      createUserMessage(refusal),
+    );
+  return endReason === undefined
+    ? ToolError.failed(`MCP server "${server}" failed: ${getErrorText(error)}`, { cause: error })
+    : createLostError(server, effect, endReason);
 }
 
-function forPeople(refusal: Refusal | undefined): ToolErrorOptions {
+function createUserMessage(refusal: Refusal | undefined): ToolErrorOptions {
   if (refusal === undefined) return {};
   const { what, next } = refusal;
   return { userMessage: `${what.charAt(0).toUpperCase()}${what.slice(1)}. ${next}.` };
 }
 
-function protocolError(error: ProtocolError, server: string, effect: EffectClass): ToolError {
+function fromProtocolError(error: ProtocolError, server: string, effect: EffectClass): ToolError {
   switch (error.code) {
-    case lostCode:
-      return lost(server, effect, error.message);
+    case responseLostCode:
+      return createLostError(server, effect, error.message);
     case -32_602:
-      return ToolError.invalidArgs(`The MCP server "${server}" refuses the arguments: ${said(error)}`);
+      return ToolError.invalidArgs(`MCP server "${server}" rejected the arguments: ${getErrorText(error)}`);
     case -32_601:
-      return ToolError.notFound(`The MCP server "${server}" does not know the call: ${said(error)}`);
+      return ToolError.notFound(`MCP server "${server}" does not support the call: ${getErrorText(error)}`);
     case -32_700:
-      return new ToolError("invalid_output", `The MCP server "${server}" gave an answer that is none.`);
+      return new ToolError("invalid_output", `MCP server "${server}" returned an invalid response.`);
     default:
-      return ToolError.failed(`The MCP server "${server}" could not do it: ${said(error)}`);
+      return ToolError.failed(`MCP server "${server}" failed: ${getErrorText(error)}`);
   }
 }
 
-const notReached: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EHOSTUNREACH", "ENETUNREACH"]);
+const unreachableCodes: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EHOSTUNREACH", "ENETUNREACH"]);
 
-function hostError(
+function fromHostError(
   error: { readonly code: string; readonly message: string; readonly systemCode?: string | undefined },
   server: string,
   effect: EffectClass,
 ): ToolError {
-  const isUnsent = error.code === "denied" || error.code === "not_found" || notReached.has(error.systemCode ?? "");
+  const isUnsent =
+    error.code === "denied" || error.code === "not_found" || unreachableCodes.has(error.systemCode ?? "");
   return isUnsent
-    ? ToolError.unavailable(`The MCP server "${server}" could not be asked: ${error.message}`)
-    : lost(server, effect, error.message.replace(/\.$/, ""));
+    ? ToolError.unavailable(`MCP server "${server}" is not reachable: ${error.message}`)
+    : createLostError(server, effect, error.message.replace(/\.$/, ""));
 }
 
-/** The server, or the way to it, ended in the call: what may be repeated may be tried again, anything else is not known. */
-function lost(server: string, effect: EffectClass, how: string): ToolError {
-  const what = `The MCP server "${server}" was lost during the call: ${how}.`;
+/**
+ * Error for a server or connection lost during the call: retryable for a repeatable effect, otherwise of unknown
+ * outcome.
+ */
+function createLostError(server: string, effect: EffectClass, reason: string): ToolError {
+  const what = `MCP server "${server}" was lost during the call: ${reason}.`;
   return effect === "once"
-    ? new ToolError("unknown_outcome", `${what} Whether the call did something is not known.`)
+    ? new ToolError("unknown_outcome", `${what} The outcome of the call is unknown.`)
     : new ToolError("crashed", what, { disposition: "retry" });
 }
 
-function said(error: unknown): string {
+function getErrorText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  // The client writes the code in front of what the server said.
-  return cutShort(text.replace(/^MCP error -?\d+: /, ""));
+  // The SDK adds the code in front of the server's message.
+  return truncateText(text.replace(/^MCP error -?\d+: /, ""));
 }

@@ -1,13 +1,13 @@
-/** A server of the Model Context Protocol as a source of tools, resources and prompts. */
+/** MCP client: a server of the Model Context Protocol as a source of tools, resources and prompts. */
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import {
   checkOptions,
+  escapeControlChars,
   isModel,
   isStatewrightError,
-  optionNames,
-  printable,
+  listOptionNames,
   StatewrightError,
   systemWorld,
   type Tool,
@@ -19,133 +19,155 @@ import {
   type World,
 } from "@statewright/core";
 import { expand } from "../expand.ts";
-import { type Keeper, keeper, type MayStart } from "../supervisor.ts";
-import { callError, isSessionGone } from "./call-error.ts";
-import { askingTool } from "./eliciting-tool.ts";
-import { type Ask, type McpPrompts, type McpResources, promptsOf, requestFailed, resourcesOf } from "./mcp-lists.ts";
-import { outputOfResult } from "./mcp-result.ts";
+import { createSupervisor, type StartCheck, type Supervisor } from "../supervisor.ts";
+import { isSessionExpired, toCallError } from "./call-error.ts";
+import { createElicitingTool } from "./eliciting-tool.ts";
 import {
+  createPrompts,
+  createRequestError,
+  createResources,
+  type McpPrompts,
+  type McpResources,
+  type RequestRunner,
+} from "./mcp-lists.ts";
+import { toToolOutput } from "./mcp-result.ts";
+import {
+  findRefusal,
   type McpCall,
   type McpOutcome,
   type McpSession,
   notSent,
   openSession,
-  refusalOf,
-  type SessionStart,
-  unlessAborted,
+  rejectOnAbort,
+  type SessionOptions,
 } from "./mcp-session.ts";
 import {
+  checkToolNames,
+  createMcpTools,
   type McpTool,
   type McpToolOptions,
   type RefusedMcpTool,
-  refuseUnknown,
-  type ToolMaking,
-  toolsOfDefinitions,
+  type ToolSettings,
 } from "./mcp-tools.ts";
-import { changeOf, changeText, type McpChange, type McpPins } from "./pins.ts";
+import { comparePins, formatChange, type McpChange, type McpPins } from "./pins.ts";
 import type { McpSampling } from "./sampling.ts";
 
-/** What is said of a server, wherever it runs. */
+/** Options of an MCP server, independent of its transport. */
 export interface McpCommonOptions extends McpToolOptions {
-  /** What people and messages call it, and what stands before the names of its tools where `prefix` says so. */
+  /** Name of the server in messages, and optional prefix of its tool names. */
   readonly name: string;
-  /** Put its name before the names of its tools, or this text. Default false. */
+  /** Prefix of the tool names: the server's name (`true`) or this text. Default false. */
   readonly prefix?: boolean | string;
-  /** The only tools that are taken, by the server's names. Default: all. */
+  /** Names of the tools to use, as named by the server. Default: all. */
   readonly only?: readonly string[];
-  /** What is known of single tools, by the server's names. It stands above all that is said of all tools, and above hints. */
+  /**
+   * Options of single tools, by the server's tool names. These options override the options for all tools and the
+   * hints.
+   */
   readonly tools?: Readonly<Record<string, McpToolOptions>>;
-  /** Believe what the server says of its tools' safety, where nothing else is said. Default false: hints only make a tool look worse. */
+  /**
+   * Trusts the safety hints of the server for unspecified options. Default false: hints can only make a tool less
+   * safe.
+   */
   readonly trustHints?: boolean;
-  /** Questions of the server to people: `ask` them, durably, or `refuse` (default). */
+  /** Elicitations of the server: `ask` creates durable interrupts, `refuse` (default) declines them. */
   readonly elicitation?: "ask" | "refuse";
-  /** Let it ask a model. Refused by default. */
+  /** Lets the server request model calls. Refused by default. */
   readonly sampling?: McpSampling;
-  /** Folders that it is told of. Nothing holds it to them. */
+  /** Roots advertised to the server; not enforced. */
   readonly roots?: readonly string[];
-  /** The definitions that were taken before, from `pins`: others are a change. */
+  /** Digests of accepted definitions, from `pins`. Any other definition is a change. */
   readonly pins?: McpPins;
-  /** Decide about tools that are new, gone or changed: true takes them. Without it they wait for `accept()`. */
+  /**
+   * Decides about new, removed or changed tools; true accepts the change. Without this callback a change waits for
+   * `accept()`.
+   */
   readonly onChange?: (change: McpChange) => boolean | Promise<boolean>;
-  /** Greet as all servers know it (default), or look first whether it speaks the revision of 2026. */
+  /** Handshake: the `initialize` of all servers (default), or a detection of the 2026 revision first. */
   readonly protocol?: "initialize" | "auto";
-  /** How long it may take to greet and to list its tools. Default 30,000 ms. */
+  /** Maximum milliseconds for the handshake and the list of tools. Default 30,000. */
   readonly startTimeoutMs?: number;
-  /** After it ended: connect with the next call (default), or let its calls fail. */
+  /** After the end of the server: reconnect at the next call (default), or fail all calls. */
   readonly restart?: "lazy" | "never";
-  /** How often it is connected anew without having answered a call in between. Default 3. */
+  /** Maximum reconnects without an answered call in between. Default 3. */
   readonly maxRestarts?: number;
-  /** How long one message may be, in characters. Default 16,777,216. */
+  /** Maximum characters of one message. Default 16,777,216. */
   readonly maxMessageLength?: number;
-  /** Clock, timers and log; the real ones by default, with a silent log. */
+  /** Clock, timers and log. Default: the system's, with a silent log. */
   readonly world?: World;
 }
 
-/** A server that is a child process. */
+/** MCP server as a child process. */
 export interface McpProcessOptions extends McpCommonOptions {
-  /** The program, found on PATH, or a path to it; no shell reads it. */
+  /** Program on PATH, or its path; started without a shell. */
   readonly command: string;
-  /** Its arguments; `${NAME}` stands for a variable of our environment. */
+  /** Arguments; `${NAME}` expands to an environment variable. */
   readonly args?: readonly string[];
-  /** Variables given to it; `${NAME}` as in `args`. */
+  /** Additional environment variables; `${NAME}` expands as in `args`. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Which of our variables it gets: the usual ones alone (`false`, default), these too, or all (`true`). */
+  /** Inherited environment variables: the usual ones only (`false`, default), these in addition, or all (`true`). */
   readonly inheritEnv?: boolean | readonly string[];
   readonly cwd?: string;
-  /** Each line that it writes to stderr. Default: the log. */
+  /** Receives each line of stderr. Default: the log. */
   readonly onStderr?: (line: string) => void;
 }
 
-/** A server at an address, by Streamable HTTP. */
+/** MCP server at a URL, over Streamable HTTP. */
 export interface McpAddressOptions extends McpCommonOptions {
   readonly url: string | URL;
-  /** Sent with every request; `${NAME}` stands for a variable of our environment. */
+  /** Headers of every request; `${NAME}` expands to an environment variable. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Let it be on a private network: any, or these addresses. An address or `localhost` in `url` is named by itself. */
+  /**
+   * Allows private networks: any (`true`) or these addresses. An IP address or `localhost` in `url` is always
+   * allowed.
+   */
   readonly allowPrivate?: boolean | readonly string[];
-  /** Tokens: `{ token: async () => … }`, or an OAuth client of the official SDK. */
+  /** Credentials: `{ token: async () => … }`, or an OAuth client of the official SDK. */
   readonly authProvider?: AuthProvider | OAuthClientProvider;
-  /** After the provider has sent a person to log in: the code, or the parameters, that came back with them. */
+  /** Returns the authorization code or the callback parameters after the provider's redirect to a login. */
   readonly authorizationCode?: () => Promise<string | URLSearchParams>;
 }
 
-/** A server, by its process or its address. */
+/** MCP server as a process or at a URL. */
 export type McpOptions = McpProcessOptions | McpAddressOptions;
 
-/** A server that was connected. */
+/** Connected MCP server. */
 export interface McpServer extends AsyncDisposable {
   readonly name: string;
-  /** What it calls itself. */
+  /** Name and version reported by the server. */
   readonly info: { readonly name: string; readonly version: string } | undefined;
-  /** How it wants to be used, in its own words. They are in no prompt by themselves. */
+  /** Instructions of the server. Not added to any prompt automatically. */
   readonly instructions: string | undefined;
-  /** Its tools, as they were taken last. */
+  /** Tools of the last accepted definitions. */
   readonly tools: readonly Tool[];
-  /** Tools that cannot be used, and why. */
+  /** Unusable tools, with the reason. */
   readonly refused: readonly RefusedMcpTool[];
   readonly resources: McpResources;
   readonly prompts: McpPrompts;
-  /** The digests of the definitions that were taken: keep them, and give them back as `pins`. */
+  /** Digests of the accepted definitions. Store them, and pass them as `pins` at the next connect. */
   readonly pins: McpPins;
-  /** What the server says of its tools now, where that is not what was taken. */
-  readonly change: McpChange | undefined;
-  /** The process that answers now, if it is one. */
+  /** Pending change of the definitions; undefined without a difference from the accepted definitions. */
+  readonly pendingChange: McpChange | undefined;
+  /** Process id of the active server process, if any. */
   readonly pid: number | undefined;
-  /** Whether it was ended by `close`. */
+  /** True after `close`. */
   readonly isClosed: boolean;
-  /** Take the tools as the server describes them now. */
+  /** Accepts the current definitions of the server. */
   accept(): void;
-  /** Keep its tools in a registry: those that are taken later come in, those that are gone leave. Gives what ends it. */
-  registerIn(registry: ToolRegistry): () => void;
-  /** End it and connect anew: whatever tools it describes then are taken. */
+  /**
+   * Keeps a registry in sync with the accepted tools: adds new tools and removes deleted ones. Returns a function
+   * that ends the sync.
+   */
+  syncRegistry(registry: ToolRegistry): () => void;
+  /** Closes the connection and reconnects. Accepts the definitions of the new connection. */
   restart(): Promise<void>;
-  /** End it. */
+  /** Closes the connection. */
   close(): Promise<void>;
 }
 
 type AllOptions = McpCommonOptions & Partial<Omit<McpProcessOptions & McpAddressOptions, keyof McpCommonOptions>>;
 
-const names = optionNames<Required<AllOptions>>({
+const knownOptions = listOptionNames<Required<AllOptions>>({
   name: true,
   prefix: true,
   only: true,
@@ -183,7 +205,7 @@ const names = optionNames<Required<AllOptions>>({
   execution: true,
 });
 
-const toolNames = optionNames<McpToolOptions>({
+const knownToolOptions = listOptionNames<McpToolOptions>({
   effect: true,
   safety: true,
   retry: true,
@@ -202,353 +224,375 @@ const defaults = {
 } as const;
 
 /**
- * Connect to a server, once for all calls. Throws `mcp_failed` when it cannot be reached or does not greet, with no process
- * left; `invalid_option` for a variable that is not set or a tool that it does not have; `invalid_tool` for two tools of one
- * name.
+ * Connects to an MCP server, once for all calls. Throws `mcp_failed` if the server is not reachable or the handshake
+ * fails, after ending its process; `invalid_option` for an unset variable or an unknown tool; `invalid_tool` for
+ * duplicate tool names.
  */
-export function connectMcp(given: McpOptions): Promise<McpServer> {
-  return connectMcpAs(given, undefined);
+export function connectMcp(options: McpOptions): Promise<McpServer> {
+  return connectCheckedMcp(options, undefined);
 }
 
-/** The same; `mayStart` is asked before it is connected anew by itself. */
-export async function connectMcpAs(given: McpOptions, mayStart: MayStart): Promise<McpServer> {
-  const options: AllOptions = given;
-  const { name, timeoutMs, world } = check(options);
+/** Connects to an MCP server with a trust check before each automatic reconnect. */
+export async function connectCheckedMcp(mcpOptions: McpOptions, canStart: StartCheck): Promise<McpServer> {
+  const options: AllOptions = mcpOptions;
+  const { name, timeoutMs, world } = checkConnectOptions(options);
   const { restart = "lazy", maxRestarts = defaults.maxRestarts } = options;
-  const asks = options.elicitation === "ask";
-  /** Whether the server says that its tools are others since they were listed. */
+  const canElicit = options.elicitation === "ask";
+  /** True after a tool list change notification, until the next list. */
   let isDirty = false;
   let onToolsChanged = (): void => {
     isDirty = true;
   };
-  const start = startOf(options, world, () => onToolsChanged());
+  const start = createSessionOptions(options, world, () => onToolsChanged());
   const first = await openSession(start);
-  const kept: Keeper<McpSession> = keeper(first, {
+  const supervisor: Supervisor<McpSession> = createSupervisor(first, {
     name: `MCP server "${name}"`,
     verb: "connected",
     restart,
     maxRestarts,
-    mayStart,
-    startAnew: async (before) => {
-      await before.stop();
+    canStart,
+    startNext: async (previous) => {
+      await previous.stop();
       return openSession(start);
     },
-    begun: compare,
+    onStarted: compareDefinitions,
   });
-  let made: { readonly tools: readonly Tool[]; readonly refused: readonly RefusedMcpTool[] };
-  let pins: McpPins = ofInterest(first);
-  let change: McpChange | undefined;
-  const followers = new Set<() => void>();
+  let accepted: { readonly tools: readonly Tool[]; readonly refused: readonly RefusedMcpTool[] };
+  let pins: McpPins = selectPins(first);
+  let pendingChange: McpChange | undefined;
+  const syncs = new Set<() => void>();
 
   const { prefix = false } = options;
-  const making: ToolMaking = {
+  const toolSettings: ToolSettings = {
     server: name,
     prefix: prefix === true ? name : prefix === false ? "" : prefix,
     only: options.only,
     trustHints: options.trustHints === true,
-    all: { ...toolPartsOf(options), timeoutMs },
-    single: options.tools ?? {},
+    common: { ...pickToolOptions(options), timeoutMs },
+    byName: options.tools ?? {},
   };
 
-  /** See what the server says of its tools now, and have it decided. */
-  async function compare(with_: McpSession): Promise<void> {
-    const seen = with_.pins;
-    change = changeOf(pins, ofInterest(with_));
-    if (change === undefined) return;
-    world.log("warn", `the MCP server "${name}" describes other tools than before`, { ...change });
-    const isTaken = await decided(change);
-    // A yes is for what it was said to: what the server has described since is asked about by itself.
-    if (isTaken && kept.last === with_ && changeOf(seen, with_.pins) === undefined) take(with_);
+  /**
+   * Compares the server's current definitions with the accepted ones, and lets `onChange` decide about a difference.
+   */
+  async function compareDefinitions(session: McpSession): Promise<void> {
+    const seenPins = session.pins;
+    pendingChange = comparePins(pins, selectPins(session));
+    if (pendingChange === undefined) return;
+    world.log("warn", `the tools of MCP server "${name}" changed`, { ...pendingChange });
+    const isAccepted = await decideChange(pendingChange);
+    // An approval covers only the checked definitions: later definitions need another decision.
+    if (isAccepted && supervisor.latest === session && comparePins(seenPins, session.pins) === undefined)
+      acceptDefinitions(session);
   }
 
-  async function decided(of: McpChange): Promise<boolean> {
+  async function decideChange(candidate: McpChange): Promise<boolean> {
     try {
-      return (await options.onChange?.(of)) === true;
+      return (await options.onChange?.(candidate)) === true;
     } catch (error) {
-      world.log("error", `what decides about tools of the MCP server "${name}" failed`, { error: String(error) });
+      world.log("error", `onChange of MCP server "${name}" failed`, { error: String(error) });
       return false;
     }
   }
 
-  /** The pins of the tools that may be taken. */
-  function ofInterest({ pins: all }: McpSession): McpPins {
+  /** Selects the pins of the tools in `only`. */
+  function selectPins({ pins: all }: McpSession): McpPins {
     const { only } = options;
     if (only === undefined) return all;
     return Object.fromEntries(Object.entries(all).filter(([tool]) => only.includes(tool)));
   }
 
-  /** From now on the tools are as the server describes them. */
-  function take(from: McpSession): void {
-    made = toolsFrom(from);
-    pins = ofInterest(from);
-    change = undefined;
-    for (const follow of followers) {
+  /** Accepts the definitions of a session. */
+  function acceptDefinitions(session: McpSession): void {
+    accepted = createTools(session);
+    pins = selectPins(session);
+    pendingChange = undefined;
+    for (const sync of syncs) {
       try {
-        follow();
+        sync();
       } catch (error) {
-        world.log("error", `a registry does not take the tools of the MCP server "${name}"`, { error: String(error) });
+        world.log("error", `a registry rejected the tools of MCP server "${name}"`, { error: String(error) });
       }
     }
   }
 
-  function toolsFrom({ definitions }: McpSession): typeof made {
-    const { tools, refused } = toolsOfDefinitions(definitions, making);
-    for (const { name: tool, why } of refused)
-      world.log("warn", `a tool of the MCP server "${name}" cannot be used`, { tool, why });
-    return { tools: tools.map((tool) => (asks ? askingToolOf(tool) : plainToolOf(tool))), refused };
+  function createTools({ definitions }: McpSession): typeof accepted {
+    const { tools, refused } = createMcpTools(definitions, toolSettings);
+    for (const { name: tool, reason } of refused)
+      world.log("warn", `unusable tool of MCP server "${name}"`, { tool, why: reason });
+    return { tools: tools.map((tool) => (canElicit ? toElicitingTool(tool) : toPlainTool(tool))), refused };
   }
 
-  function plainToolOf(tool: McpTool): Tool {
+  function toPlainTool(tool: McpTool): Tool {
     return Object.freeze({
       spec: toolSpec(tool.parts),
       call: async (_state: unknown, { signal, update }: ToolRuntime, { args }: ToolCall) => {
         const outcome = await call(tool, {
           args: args as McpCall["args"],
           signal,
-          onProgress: update === undefined ? undefined : (said) => update(progressOf(said)),
+          onProgress: update === undefined ? undefined : (report) => update(toProgressUpdate(report)),
         });
-        if (outcome.kind === "done") return outputOf(tool, outcome);
-        throw ToolError.failed(`The MCP server "${name}" asks a person, and nobody can be asked.`);
+        if (outcome.kind === "done") return toOutput(tool, outcome);
+        throw ToolError.failed(`MCP server "${name}" requested an elicitation, which is not enabled.`);
       },
     });
   }
 
-  function askingToolOf(tool: McpTool): Tool {
-    return askingTool(
+  function toElicitingTool(tool: McpTool): Tool {
+    return createElicitingTool(
       name,
       tool,
-      async (args, answered, round, { signal, progress }) => {
-        const onProgress: McpCall["onProgress"] = (said) => progress(progressOf(said).content);
-        const outcome = await call(tool, { args, answered, round, signal, onProgress });
-        // A result that its schema refuses is a failure of this call, not of what is made of it later.
-        if (outcome.kind === "done" && tool.check !== undefined) outputOf(tool, outcome);
+      async (args, answers, round, { signal, progress }) => {
+        const onProgress: McpCall["onProgress"] = (report) => progress(toProgressUpdate(report).content);
+        const outcome = await call(tool, { args, answers, round, signal, onProgress });
+        // Validate the result here, so that an invalid result fails this call and not a later read of the stored
+        // result.
+        if (outcome.kind === "done" && tool.check !== undefined) toOutput(tool, outcome);
         return outcome;
       },
-      (outcome) => outputOf(tool, outcome),
+      (outcome) => toOutput(tool, outcome),
     );
   }
 
-  function outputOf(tool: McpTool, { result, usage }: Extract<McpOutcome, { kind: "done" }>) {
-    const output = outputOfResult(result, tool.definition.name, tool.check);
+  function toOutput(tool: McpTool, { result, usage }: Extract<McpOutcome, { kind: "done" }>) {
+    const output = toToolOutput(result, tool.definition.name, tool.check);
     return usage === undefined ? output : { ...output, usage };
   }
 
-  /** Make a call of a tool as it was taken. */
+  /** Calls a tool by its accepted definition. */
   async function call(tool: McpTool, given: Omit<McpCall, "definition">): Promise<McpOutcome> {
     const { definition, pin, parts } = tool;
     let isAgain = false;
     for (;;) {
-      const at = await unlessAborted(given.signal, kept.ready());
-      if (at.pins[definition.name] !== pin) throw ToolError.failed(otherText(name, definition.name));
+      const at = await rejectOnAbort(given.signal, supervisor.ensureActive());
+      if (at.pins[definition.name] !== pin) throw ToolError.failed(describeChangedTool(name, definition.name));
       try {
         const outcome = await at.call({ ...given, definition });
-        kept.answered();
+        supervisor.resetRestarts();
         return outcome;
       } catch (error) {
         if (given.signal.aborted) throw given.signal.reason;
         if (error === notSent) continue;
-        if (!isAgain && isSessionGone(error)) {
+        if (!isAgain && isSessionExpired(error)) {
           isAgain = true;
           await at.stop();
           continue;
         }
-        throw callError(error, {
+        throw toCallError(error, {
           server: name,
           effect: parts.effect ?? "once",
-          ended: at.ended(),
-          refusal: refusalOf(start, error),
+          endReason: at.getEndReason(),
+          refusal: findRefusal(start, error),
         });
       }
     }
   }
 
-  const ask: Ask = async (what, signal, work) => {
+  const runRequest: RequestRunner = async (action, signal, work) => {
     const stop = new AbortController();
     const onAbort = (): void => stop.abort(signal?.reason);
     if (signal?.aborted === true) onAbort();
     signal?.addEventListener("abort", onAbort, { once: true });
-    const stopTimer = world.schedule.after(timeoutMs, () =>
-      stop.abort(new Error(`it took longer than ${timeoutMs} ms`)),
-    );
-    let at: McpSession | undefined;
+    const stopTimer = world.schedule.after(timeoutMs, () => stop.abort(new Error(`timed out after ${timeoutMs} ms`)));
+    let session: McpSession | undefined;
     try {
-      at = await kept.ready();
-      return await at.ask((client) => work(client, stop.signal));
+      session = await supervisor.ensureActive();
+      return await session.runRequest((client) => work(client, stop.signal));
     } catch (error) {
       if (signal?.aborted === true) throw signal.reason;
       if (isStatewrightError(error)) throw error;
-      const why = stop.signal.aborted ? stop.signal.reason : (at?.ended() ?? error);
-      throw requestFailed(name, what, why, refusalOf(start, why));
+      const reason = stop.signal.aborted ? stop.signal.reason : (session?.getEndReason() ?? error);
+      throw createRequestError(name, action, reason, findRefusal(start, reason));
     } finally {
       stopTimer();
       signal?.removeEventListener("abort", onAbort);
     }
   };
 
-  /** A server that says so again and again is listed once at a time. */
+  /** Lists tools one at a time, because a server may send change notifications in rapid succession. */
   let isListing = false;
-  /** While the first definitions are decided about no others come in their place. */
-  let hasBegun = false;
+  /** False during the decision about the first definitions: the decision must not see later definitions. */
+  let isReady = false;
   onToolsChanged = (): void => {
     isDirty = true;
-    if (isListing || !hasBegun) return;
+    if (isListing || !isReady) return;
     isListing = true;
-    void relist();
+    void relistTools();
   };
-  async function relist(): Promise<void> {
-    while (isDirty && !kept.isClosed) {
+  async function relistTools(): Promise<void> {
+    while (isDirty && !supervisor.isClosed) {
       isDirty = false;
-      const at = kept.last;
+      const session = supervisor.latest;
       try {
-        await at.refresh();
-        await compare(at);
+        await session.refreshTools();
+        await compareDefinitions(session);
       } catch (error) {
-        world.log("warn", `the tools of the MCP server "${name}" could not be listed anew`, { error: String(error) });
+        world.log("warn", `could not list the tools of MCP server "${name}" again`, { error: String(error) });
       }
-      if (isDirty) await new Promise<void>((go) => void world.schedule.after(relistPauseMs, go));
+      if (isDirty) await new Promise<void>((done) => void world.schedule.after(relistPauseMs, done));
     }
     isListing = false;
   }
 
   try {
-    const known = options.pins === undefined ? undefined : changeOf(options.pins, pins);
-    if (known !== undefined && !(await decided(known))) throw otherThanPinned(name, known);
-    refuseUnknown(making, first.definitions);
-    made = toolsFrom(first);
-    hasBegun = true;
+    const pinChange = options.pins === undefined ? undefined : comparePins(options.pins, pins);
+    if (pinChange !== undefined && !(await decideChange(pinChange))) throw createPinError(name, pinChange);
+    checkToolNames(toolSettings, first.definitions);
+    accepted = createTools(first);
+    isReady = true;
     if (isDirty) onToolsChanged();
   } catch (error) {
-    await kept.close();
+    await supervisor.close();
     throw error;
   }
 
   return {
     name,
     get info() {
-      return kept.last.client.getServerVersion();
+      return supervisor.latest.client.getServerVersion();
     },
     get instructions() {
-      return kept.last.client.getInstructions();
+      return supervisor.latest.client.getInstructions();
     },
     get tools() {
-      return made.tools;
+      return accepted.tools;
     },
     get refused() {
-      return made.refused;
+      return accepted.refused;
     },
-    resources: resourcesOf(ask),
-    prompts: promptsOf(ask),
+    resources: createResources(runRequest),
+    prompts: createPrompts(runRequest),
     get pins() {
       return pins;
     },
-    get change() {
-      return change;
+    get pendingChange() {
+      return pendingChange;
     },
     get pid() {
-      return kept.atWork?.pid;
+      return supervisor.active?.pid;
     },
     get isClosed() {
-      return kept.isClosed;
+      return supervisor.isClosed;
     },
     accept: () => {
-      if (change !== undefined) take(kept.last);
+      if (pendingChange !== undefined) acceptDefinitions(supervisor.latest);
     },
-    registerIn: (registry) => {
-      let own: readonly Tool[] = [];
-      const follow = (): void => {
-        const next = made.tools;
-        for (const { spec } of own)
+    syncRegistry: (registry) => {
+      let registered: readonly Tool[] = [];
+      const sync = (): void => {
+        const next = accepted.tools;
+        for (const { spec } of registered)
           if (!next.some((tool) => tool.spec.name === spec.name)) registry.unregister(spec.name);
         for (const tool of next) {
-          const isOwn = own.some(({ spec }) => spec.name === tool.spec.name);
-          if (isOwn) registry.replace(tool);
+          const isRegistered = registered.some(({ spec }) => spec.name === tool.spec.name);
+          if (isRegistered) registry.replace(tool);
           else registry.register(tool);
         }
-        own = next;
+        registered = next;
       };
-      follow();
-      followers.add(follow);
+      sync();
+      syncs.add(sync);
       return () => {
-        followers.delete(follow);
-        for (const { spec } of own) registry.unregister(spec.name);
-        own = [];
+        syncs.delete(sync);
+        for (const { spec } of registered) registry.unregister(spec.name);
+        registered = [];
       };
     },
     restart: () =>
-      kept.restart(async () => {
+      supervisor.restart(async () => {
         const next = await openSession(start);
         try {
-          take(next);
+          acceptDefinitions(next);
         } catch (error) {
           await next.stop();
           throw error;
         }
         return next;
       }),
-    close: kept.close,
-    [Symbol.asyncDispose]: kept.close,
+    close: supervisor.close,
+    [Symbol.asyncDispose]: supervisor.close,
   };
 }
 
-/** How long a server's tools are not listed again. */
+/** Minimum milliseconds between two lists of a server's tools. */
 const relistPauseMs = 100;
 
-/** How long a request of ours may wait for its answer to begin beyond the time that calls have. */
+/** Extra milliseconds of an HTTP request for its first response byte, beyond the timeout of a call. */
 const answerGraceMs = 30_000;
 
-function check(options: AllOptions): { readonly name: string; readonly timeoutMs: number; readonly world: World } {
-  checkOptions("connectMcp", options, names);
+function checkConnectOptions(options: AllOptions): {
+  readonly name: string;
+  readonly timeoutMs: number;
+  readonly world: World;
+} {
+  checkOptions("connectMcp", options, knownOptions);
   const { name, command, url, elicitation, protocol, restart, sampling, timeoutMs = defaults.timeoutMs } = options;
   if (typeof name !== "string" || !/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/.test(name))
-    throw unfit("a server", "name", name, "a letter, then up to 63 letters, digits, dots, hyphens and underscores");
-  const owner = `the MCP server "${name}"`;
-  if ((command === undefined) === (url === undefined))
-    throw unfit(owner, command === undefined ? "command" : "url", command ?? url, "a command or a url, one of them");
-  const stray = (command === undefined ? ofProcess : ofAddress).find((option) => options[option] !== undefined);
-  if (stray !== undefined)
-    throw unfit(
-      owner,
-      stray,
-      options[stray],
-      `it only to a server with a ${command === undefined ? "command" : "url"}`,
+    throw createOptionError(
+      "a server",
+      "name",
+      name,
+      "a letter, then up to 63 letters, digits, dots, hyphens and underscores",
     );
-  oneOf(owner, "elicitation", elicitation, ["ask", "refuse"]);
-  oneOf(owner, "protocol", protocol, ["initialize", "auto"]);
-  oneOf(owner, "restart", restart, ["lazy", "never"]);
-  for (const [tool, said] of Object.entries(options.tools ?? {}))
-    checkOptions(`the tool "${tool}" of ${owner}`, said, toolNames);
-  if (sampling !== undefined && !isModel(sampling.model)) throw unfit(owner, "sampling", sampling, "{ model }");
+  const owner = `MCP server "${name}"`;
+  if ((command === undefined) === (url === undefined))
+    throw createOptionError(owner, command === undefined ? "command" : "url", command ?? url, "either command or url");
+  const misplaced = (command === undefined ? processOnlyOptions : addressOnlyOptions).find(
+    (option) => options[option] !== undefined,
+  );
+  if (misplaced !== undefined)
+    throw createOptionError(
+      owner,
+      misplaced,
+      options[misplaced],
+      `it only for a server with a ${command === undefined ? "command" : "url"}`,
+    );
+  checkOneOf(owner, "elicitation", elicitation, ["ask", "refuse"]);
+  checkOneOf(owner, "protocol", protocol, ["initialize", "auto"]);
+  checkOneOf(owner, "restart", restart, ["lazy", "never"]);
+  for (const [tool, toolOptions] of Object.entries(options.tools ?? {}))
+    checkOptions(`tool "${tool}" of ${owner}`, toolOptions, knownToolOptions);
+  if (sampling !== undefined && !isModel(sampling.model))
+    throw createOptionError(owner, "sampling", sampling, "{ model }");
   return { name, timeoutMs, world: options.world ?? systemWorld() };
 }
 
-const ofProcess = ["args", "env", "inheritEnv", "cwd", "onStderr"] as const;
-const ofAddress = ["headers", "allowPrivate", "authProvider", "authorizationCode"] as const;
+const processOnlyOptions = ["args", "env", "inheritEnv", "cwd", "onStderr"] as const;
+const addressOnlyOptions = ["headers", "allowPrivate", "authProvider", "authorizationCode"] as const;
 
-function oneOf(owner: string, option: string, given: unknown, wanted: readonly string[]): void {
-  if (given === undefined || wanted.includes(String(given))) return;
-  throw unfit(owner, option, given, wanted.map((word) => `"${word}"`).join(" or "));
+function checkOneOf(owner: string, option: string, value: unknown, expected: readonly string[]): void {
+  if (value === undefined || expected.includes(String(value))) return;
+  throw createOptionError(owner, option, value, expected.map((word) => `"${word}"`).join(" or "));
 }
 
-function unfit(owner: string, option: string, given: unknown, wanted: string): StatewrightError {
+function createOptionError(owner: string, option: string, value: unknown, expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `${option} of ${owner} is ${JSON.stringify(given)}`,
-    next: `Give ${wanted}`,
+    what: `connectMcp: invalid option ${option} of ${owner}: ${JSON.stringify(value)}`,
+    next: `Give ${expected}`,
   });
 }
 
-function toolPartsOf({ effect, safety, retry, graceMs, onError, limits, execution }: McpToolOptions): McpToolOptions {
+function pickToolOptions({
+  effect,
+  safety,
+  retry,
+  graceMs,
+  onError,
+  limits,
+  execution,
+}: McpToolOptions): McpToolOptions {
   return { effect, safety, retry, graceMs, onError, limits, execution };
 }
 
-function startOf(options: AllOptions, world: World, onToolsChanged: () => void): SessionStart {
+function createSessionOptions(options: AllOptions, world: World, onToolsChanged: () => void): SessionOptions {
   const { name, roots, elicitation, timeoutMs = defaults.timeoutMs } = options;
-  const longestMs = Math.max(timeoutMs, ...Object.values(options.tools ?? {}).map((tool) => tool.timeoutMs ?? 0));
+  const maxTimeoutMs = Math.max(timeoutMs, ...Object.values(options.tools ?? {}).map((tool) => tool.timeoutMs ?? 0));
   return {
     name,
-    transport: transportOf(options, world, () => longestMs + answerGraceMs),
+    transport: createTransportOptions(options, world, () => maxTimeoutMs + answerGraceMs),
     authorizationCode: options.authorizationCode,
     protocol: options.protocol ?? "initialize",
-    asks: elicitation === "ask",
+    canElicit: elicitation === "ask",
     sampling: options.sampling,
     roots: roots?.map((folder) => ({ uri: pathToFileURL(resolve(folder)).href, name: basename(resolve(folder)) })),
     startTimeoutMs: options.startTimeoutMs ?? defaults.startTimeoutMs,
@@ -558,37 +602,42 @@ function startOf(options: AllOptions, world: World, onToolsChanged: () => void):
   };
 }
 
-function transportOf(options: AllOptions, world: World, timeoutMs: () => number): SessionStart["transport"] {
+function createTransportOptions(
+  options: AllOptions,
+  world: World,
+  timeoutMs: () => number,
+): SessionOptions["transport"] {
   const { name, command, url, inheritEnv = false } = options;
-  const place = `the MCP server "${name}"`;
+  const location = `MCP server "${name}"`;
   const environment = globalThis.process.env;
-  const expanded = (given: Readonly<Record<string, string>> = {}): Record<string, string> =>
-    Object.fromEntries(Object.entries(given).map(([key, value]) => [key, expand(value, environment, place)]));
+  const expandAll = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
+    Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, expand(value, environment, location)]));
   if (command !== undefined)
     return {
       kind: "stdio",
       command,
-      args: (options.args ?? []).map((arg) => expand(arg, environment, place)),
-      env: expanded(options.env),
+      args: (options.args ?? []).map((arg) => expand(arg, environment, location)),
+      env: expandAll(options.env),
       inherit: inheritEnv === true ? "all" : inheritEnv === false ? [] : inheritEnv,
       cwd: options.cwd,
-      onStderr: options.onStderr ?? ((line) => world.log("info", printable(`${name}: ${line}`), { server: name })),
+      onStderr:
+        options.onStderr ?? ((line) => world.log("info", escapeControlChars(`${name}: ${line}`), { server: name })),
     };
   const address = URL.parse(String(url));
   if (address === null || !/^https?:$/.test(address.protocol))
-    throw unfit(place, "url", String(url), "a whole URL of http or https");
+    throw createOptionError(location, "url", String(url), "an absolute http or https URL");
   return {
     kind: "http",
     url: address,
-    headers: expanded(options.headers),
+    headers: expandAll(options.headers),
     allowPrivate: options.allowPrivate ?? false,
     authProvider: options.authProvider,
     timeoutMs,
   };
 }
 
-/** Progress as an update: a line for people, and the numbers. */
-function progressOf({
+/** Converts progress to an update: a text for people, and the numbers. */
+function toProgressUpdate({
   progress,
   total,
   message,
@@ -604,14 +653,14 @@ function progressOf({
   return { content: message ?? Object.values(numbers).join("/"), details: numbers };
 }
 
-function otherText(server: string, tool: string): string {
-  return `The tool "${tool}" of the MCP server "${server}" is not what it was when it was taken. Somebody has to accept the change first.`;
+function describeChangedTool(server: string, tool: string): string {
+  return `Tool "${tool}" of MCP server "${server}" changed since its acceptance. A person must accept the change first.`;
 }
 
-function otherThanPinned(name: string, change: McpChange): StatewrightError {
+function createPinError(name: string, change: McpChange): StatewrightError {
   return new StatewrightError("mcp_failed", {
-    what: `the MCP server "${name}" offers other tools than those that were pinned: ${changeText(change)}`,
-    next: "Look at them, then keep new pins, or decide with onChange",
+    what: `the tools of MCP server "${name}" differ from the pins: ${formatChange(change)}`,
+    next: "Review the tools, then store new pins, or decide in onChange",
     details: change,
   });
 }

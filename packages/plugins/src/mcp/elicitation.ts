@@ -1,34 +1,34 @@
-/** Questions of a server to a person, and their answers. */
+/** Elicitations of an MCP server, and answers of people. */
 import { createHash } from "node:crypto";
 import type { ElicitRequest, ElicitResult } from "@modelcontextprotocol/client";
 import { type JsonObject, StatewrightError } from "@statewright/core";
 import { ajvValidator } from "../json-schema.ts";
 import { isObject } from "../protocol.ts";
 
-/** What a server wants to know of a person. */
-export interface McpQuestion {
-  /** The same for the same question. */
+/** Elicitation: a request of a server for input by a person. */
+export interface McpElicitation {
+  /** Digest; equal for equal elicitations. */
   readonly key: string;
   readonly message: string;
-  /** JSON Schema of the content of a yes: an object of texts, numbers, flags and choices. */
+  /** JSON Schema of accepted content: an object of strings, numbers, booleans and choices. */
   readonly requestedSchema: JsonObject;
 }
 
-/** What a person answers: the content that was asked for, a no, or no decision. */
+/** Answer of a person: the requested content, a refusal, or a cancel. */
 export type McpAnswer =
   | { readonly action: "accept"; readonly content: Readonly<Record<string, string | number | boolean | string[]>> }
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
-/** A question that was answered. */
-export interface AnsweredQuestion {
+/** Answered elicitation. */
+export interface AnsweredElicitation {
   readonly key: string;
   readonly answer: McpAnswer;
 }
 
-/** The question of a request. Throws for one that is no form: nobody is led to an address. */
-export function questionOf({ params }: ElicitRequest): McpQuestion {
-  if (params.mode === "url" || !("requestedSchema" in params)) throw new Error("Only forms can be asked.");
+/** Converts an elicitation request. Throws for URL mode: people are never sent to an address. */
+export function toElicitation({ params }: ElicitRequest): McpElicitation {
+  if (params.mode === "url" || !("requestedSchema" in params)) throw new Error("Only form elicitations are supported.");
   const { message } = params;
   const requestedSchema = JSON.parse(JSON.stringify(params.requestedSchema)) as JsonObject;
   const key = createHash("sha256")
@@ -38,16 +38,16 @@ export function questionOf({ params }: ElicitRequest): McpQuestion {
   return { key, message, requestedSchema };
 }
 
-/** What is wrong with an answer, in a sentence; nothing where it fits the question. */
-export function problemOf(answer: McpAnswer, { requestedSchema }: McpQuestion): string | undefined {
+/** Returns the problem of an answer as text; undefined for a valid answer. */
+export function findAnswerProblem(answer: McpAnswer, { requestedSchema }: McpElicitation): string | undefined {
   if (answer.action !== "accept") return undefined;
   let issues: ReturnType<ReturnType<typeof ajvValidator>>;
   try {
     issues = ajvValidator(requestedSchema)(answer.content);
   } catch (cause) {
     throw new StatewrightError("invalid_tool", {
-      what: "a question of an MCP server has a schema that cannot be used",
-      next: "Mend the server",
+      what: "an elicitation of an MCP server has an invalid schema",
+      next: "Fix the server",
       cause,
     });
   }
@@ -55,24 +55,24 @@ export function problemOf(answer: McpAnswer, { requestedSchema }: McpQuestion): 
   return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
 }
 
-/** The answer as the server gets it. */
-export function resultOfAnswer(answer: McpAnswer): ElicitResult {
+/** Converts an answer to the result for the server. */
+export function toElicitResult(answer: McpAnswer): ElicitResult {
   if (answer.action !== "accept") return { action: answer.action };
   return { action: "accept", content: { ...answer.content } };
 }
 
-/** An answer by its form; what is wrong with it otherwise. */
-export function readAnswer(given: unknown): McpAnswer | string {
-  const wanted = 'expected { action: "accept", content }, { action: "decline" } or { action: "cancel" }';
-  if (!isObject(given)) return wanted;
-  const { action, content, ...rest } = given;
-  if (Object.keys(rest).length > 0) return wanted;
+/** Parses an answer. Returns the problem as a string for an invalid answer. */
+export function parseAnswer(input: unknown): McpAnswer | string {
+  const expected = 'expected { action: "accept", content }, { action: "decline" } or { action: "cancel" }';
+  if (!isObject(input)) return expected;
+  const { action, content, ...rest } = input;
+  if (Object.keys(rest).length > 0) return expected;
   if ((action === "decline" || action === "cancel") && content === undefined) return { action };
-  if (action !== "accept" || !isObject(content)) return wanted;
-  const isFit = Object.values(content).every(
+  if (action !== "accept" || !isObject(content)) return expected;
+  const isValid = Object.values(content).every(
     (value) =>
       ["string", "number", "boolean"].includes(typeof value) ||
       (Array.isArray(value) && value.every((item) => typeof item === "string")),
   );
-  return isFit ? { action, content: content as Extract<McpAnswer, { action: "accept" }>["content"] } : wanted;
+  return isValid ? { action, content: content as Extract<McpAnswer, { action: "accept" }>["content"] } : expected;
 }

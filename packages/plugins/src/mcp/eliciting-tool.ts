@@ -1,6 +1,7 @@
 /**
- * A tool whose server may ask a person in the middle of a call: its calls run a small graph, so that the question and the
- * answer are saved. A call that was asked about is made again with what is known; the server asks the same and is answered.
+ * Tool of a server that may elicit input from a person during a call. Its calls run a small graph, so that
+ * elicitation and answer are stored. After an answer the call runs again; the server repeats the elicitation and
+ * receives the stored answer.
  */
 import {
   defineGraph,
@@ -17,22 +18,28 @@ import {
   type ToolOutput,
   toolSpec,
 } from "@statewright/core";
-import { type AnsweredQuestion, type McpAnswer, type McpQuestion, problemOf, readAnswer } from "./elicitation.ts";
+import {
+  type AnsweredElicitation,
+  findAnswerProblem,
+  type McpAnswer,
+  type McpElicitation,
+  parseAnswer,
+} from "./elicitation.ts";
 import type { McpOutcome, McpRound } from "./mcp-session.ts";
 import type { McpTool } from "./mcp-tools.ts";
 
-/** Makes one call: to its end, or to the questions that it has. */
-export type MakeAskingCall = (
+/** Runs one call until its result or its elicitations. */
+export type McpToolCaller = (
   args: Readonly<Record<string, unknown>>,
-  answered: readonly AnsweredQuestion[],
+  answers: readonly AnsweredElicitation[],
   round: McpRound | undefined,
   runtime: { readonly signal: AbortSignal; readonly progress: (text: string) => void },
 ) => Promise<McpOutcome>;
 
-/** The key of a question: `tool.elicit` in the answers of the graph that calls the tool. */
+/** Interrupt key: `tool.elicit` in the answers of the calling graph. */
 const elicitKey = "elicit";
 
-/** What is saved of a call: that it is to be made, how it ended, or what it waits for. */
+/** Stored state of a call: open, with a result, with elicitations, or failed. */
 type SavedCall =
   | { readonly kind: "open"; readonly round: McpRound | undefined }
   | McpOutcome
@@ -43,79 +50,83 @@ type SavedFailure = Pick<ToolError, "kind" | "message" | "disposition"> & { read
 interface SavedState {
   readonly args: Readonly<Record<string, unknown>>;
   readonly call: SavedCall;
-  readonly answered: readonly AnsweredQuestion[];
+  readonly answers: readonly AnsweredElicitation[];
 }
 
-/** How often a person is asked again whose answer does not fit. */
-const mostTries = 8;
+/** Maximum number of attempts of a person to give a valid answer. */
+const maxAttempts = 8;
 
-/** The tool for a definition. What is said of its calls goes for those that are made anew with answers, too. */
-export function askingTool(
+/** Creates the tool of a definition. Its effect also applies to repeated calls with answers. */
+export function createElicitingTool(
   server: string,
   { definition, parts }: McpTool,
-  make: MakeAskingCall,
-  outputOf: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput,
+  callServer: McpToolCaller,
+  toOutput: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput,
 ): Tool {
   const { name, description, input, effect = "once" } = parts;
-  const tool = graphTool(graphOf(server, definition.name, effect, make), {
+  const tool = graphTool(createCallGraph(server, definition.name, effect, callServer), {
     name,
     description,
     input,
     given: (args) => ({ args }),
     answer: (state) => {
       const call = state.call as SavedCall;
-      if (call.kind === "done") return outputOf(call);
-      throw new ToolError("unknown_outcome", "A person has confirmed that this happened. Its result is not known.");
+      if (call.kind === "done") return toOutput(call);
+      throw new ToolError("unknown_outcome", "A person confirmed that the call happened. Its result is unknown.");
     },
   });
   return { ...tool, spec: toolSpec(parts) };
 }
 
-function graphOf(server: string, tool: string, effect: EffectClass, make: MakeAskingCall) {
+function createCallGraph(server: string, tool: string, effect: EffectClass, callServer: McpToolCaller) {
   const state = defineState({
-    args: plain(() => ({})),
-    call: plain((): SavedCall => ({ kind: "open", round: undefined })),
-    answered: plain((): readonly AnsweredQuestion[] => []),
+    args: createPlainChannel(() => ({})),
+    call: createPlainChannel((): SavedCall => ({ kind: "open", round: undefined })),
+    answers: createPlainChannel((): readonly AnsweredElicitation[] => []),
   });
-  /** Failures that this process has told. What was only saved may have been the last: it is told before anything is made again. */
-  const told = new WeakSet<SavedCall>();
+  /**
+   * Failures reported by this process. A failure loaded from a checkpoint may not be reported yet: it is reported
+   * before a repeated call.
+   */
+  const reportedFailures = new WeakSet<SavedCall>();
   return defineGraph({ name: `mcp_${server}`, state, interrupts: { [elicitKey]: answerSchema } })
     .nodes({
       call: {
-        // The start of a call that may happen once is saved: one that a crash cut short is asked about, and not repeated.
+        // With the effect `once` the start of the call is stored: after a crash the call is in doubt and does not
+        // repeat.
         effect,
         run: async (saved, { signal, progress }) => {
-          const { args, answered, call } = saved as SavedState;
+          const { args, answers, call } = saved as SavedState;
           const round = call.kind === "open" ? call.round : undefined;
           try {
-            return { call: await make(args, answered, round, { signal, progress }) };
+            return { call: await callServer(args, answers, round, { signal, progress }) };
           } catch (error) {
             if (signal.aborted || !isToolError(error)) throw error;
-            return { call: { kind: "failed", error: savedFailure(error), round } satisfies SavedCall };
+            return { call: { kind: "failed", error: toSavedFailure(error), round } satisfies SavedCall };
           }
         },
       },
-      // It fails the attempt. Another one, where the tool has a retry, begins here and lets the call be made again.
+      // Fails the attempt. A retry of the tool starts at this node and then repeats the call.
       tell: (saved) => {
         const { call } = saved as SavedState;
         if (call.kind !== "failed") return {};
-        if (told.has(call)) return { call: { kind: "open", round: call.round } satisfies SavedCall };
-        told.add(call);
+        if (reportedFailures.has(call)) return { call: { kind: "open", round: call.round } satisfies SavedCall };
+        reportedFailures.add(call);
         const { kind, message, ...options } = call.error;
         throw new ToolError(kind, message, options);
       },
       ask: async (saved, { interrupt }) => {
-        const { call, answered } = saved as SavedState;
+        const { call, answers } = saved as SavedState;
         if (call.kind !== "asks") return {};
-        const found: AnsweredQuestion[] = [];
-        for (const question of call.questions) {
-          const answer = await untilFit(question, async (payload) => {
-            const given: unknown = await interrupt(elicitKey, { payload: { server, tool, ...payload } });
-            return given as McpAnswer;
+        const newAnswers: AnsweredElicitation[] = [];
+        for (const elicitation of call.elicitations) {
+          const answer = await askUntilValid(elicitation, async (payload) => {
+            const input: unknown = await interrupt(elicitKey, { payload: { server, tool, ...payload } });
+            return input as McpAnswer;
           });
-          found.push({ key: question.key, answer });
+          newAnswers.push({ key: elicitation.key, answer });
         }
-        return { answered: [...answered, ...found], call: { kind: "open", round: call.round } satisfies SavedCall };
+        return { answers: [...answers, ...newAnswers], call: { kind: "open", round: call.round } satisfies SavedCall };
       },
     })
     .edges({
@@ -130,24 +141,24 @@ function graphOf(server: string, tool: string, effect: EffectClass, make: MakeAs
     });
 }
 
-function savedFailure({ kind, modelMessage: message, disposition, retryAfterMs }: ToolError): SavedFailure {
+function toSavedFailure({ kind, modelMessage: message, disposition, retryAfterMs }: ToolError): SavedFailure {
   return { kind, message, disposition, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
 }
 
-/** Ask, and ask again with what was wrong, until an answer fits the question. */
-async function untilFit(
-  question: McpQuestion,
+/** Repeats the interrupt, with the problem of the last answer, until an answer is valid. */
+async function askUntilValid(
+  elicitation: McpElicitation,
   ask: (payload: {
     readonly message: string;
-    readonly requestedSchema: McpQuestion["requestedSchema"];
+    readonly requestedSchema: McpElicitation["requestedSchema"];
   }) => Promise<McpAnswer>,
 ): Promise<McpAnswer> {
-  const { message, requestedSchema } = question;
+  const { message, requestedSchema } = elicitation;
   let problem: string | undefined;
-  for (let tries = 1; tries <= mostTries; tries++) {
-    const again = problem === undefined ? {} : { problem, tries };
-    const answer = await ask({ message, requestedSchema, ...again });
-    problem = problemOf(answer, question);
+  for (let tries = 1; tries <= maxAttempts; tries++) {
+    const retryInfo = problem === undefined ? {} : { problem, tries };
+    const answer = await ask({ message, requestedSchema, ...retryInfo });
+    problem = findAnswerProblem(answer, elicitation);
     if (problem === undefined) return answer;
   }
   return { action: "cancel" };
@@ -157,20 +168,20 @@ const answerSchema: Schema<McpAnswer> = {
   "~standard": {
     version: 1,
     vendor: "statewright",
-    validate: (given) => {
-      const answer = readAnswer(given);
+    validate: (input) => {
+      const answer = parseAnswer(input);
       return typeof answer === "string" ? { issues: [{ message: answer }] } : { value: answer };
     },
   },
 };
 
-/** A channel of plain data that only this file writes. */
-function plain(first: () => unknown): Schema<unknown, unknown> {
+/** Channel of plain data, written by this file only. */
+function createPlainChannel(createInitial: () => unknown): Schema<unknown, unknown> {
   return {
     "~standard": {
       version: 1,
       vendor: "statewright",
-      validate: (given) => ({ value: given === undefined ? first() : given }),
+      validate: (value) => ({ value: value === undefined ? createInitial() : value }),
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What a server at an address says by the status of its answer, for people: what happened, where, and what to do next. */
+/** HTTP refusals of an MCP server as messages for people, with the address and the fix. */
 import {
   type AuthProvider,
   type OAuthClientProvider,
@@ -7,129 +7,132 @@ import {
   SdkHttpError,
 } from "@modelcontextprotocol/client";
 
-/** A refusal in words, as the parts of an error. */
+/** Refusal as the `what` and `next` of an error. */
 export interface Refusal {
   readonly what: string;
   readonly next: string;
 }
 
-/** Who was asked, and with what. */
-export interface Visit {
+/** Target and credentials of a request. */
+export interface HttpTarget {
   readonly server: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly authProvider: AuthProvider | OAuthClientProvider | undefined;
-  /** Whether something waits until a person has logged in. */
-  readonly waitsForPerson: boolean;
+  /** True if the options contain `authorizationCode`, which awaits a login by a person. */
+  readonly awaitsLogin: boolean;
 }
 
-/** How much of what a server says stands in an error. */
-const mostSaid = 200;
+/** Maximum length of server text in an error. */
+const maxQuotedLength = 200;
 
-/** An address as it is shown: what stands in its query may be a secret. */
-export function addressOf({ origin, pathname }: URL): string {
+/** Formats an address without its query, which may contain a secret. */
+export function formatAddress({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }
 
-/** Whether the SDK says that nobody is logged in. */
+/** Returns true for the SDK's error of a missing login. */
 export function isUnauthorized(error: unknown): boolean {
   return error instanceof Error && error.name === "UnauthorizedError";
 }
 
-/** What a status means; undefined for what is no answer of HTTP. */
-export function httpRefusal(error: unknown, visit: Visit): Refusal | undefined {
-  const { server, url } = visit;
-  const address = addressOf(url);
-  const it = `the MCP server "${server}" at ${address}`;
-  if (isUnauthorized(error)) return unauthorized(it, visit);
-  if (visit.authProvider !== undefined && error instanceof Error && /client registration/i.test(error.message))
+/** Describes the refusal of an HTTP status; undefined for other errors. */
+export function describeRefusal(error: unknown, target: HttpTarget): Refusal | undefined {
+  const { server, url } = target;
+  const address = formatAddress(url);
+  const subject = `the MCP server "${server}" at ${address}`;
+  if (isUnauthorized(error)) return describeUnauthorized(subject, target);
+  if (target.authProvider !== undefined && error instanceof Error && /client registration/i.test(error.message))
     return {
-      what: `${it} wants a login, and whoever logs people in for it takes no client that is not registered there`,
-      next: "Register one, and give it as clientInformation of the authProvider",
+      what: `${subject} requires a login, and its authorization server does not register new clients`,
+      next: "Register a client, and pass it as clientInformation of the authProvider",
     };
-  if (error instanceof SdkHttpError) return refusalBy(error, it, visit);
+  if (error instanceof SdkHttpError) return describeStatus(error, subject, target);
   if (error instanceof SdkError && error.code === SdkErrorCode.ClientHttpUnexpectedContent)
     return {
-      what: `the MCP server "${server}" is not at ${address}: what answers there speaks another language (${error.message})`,
-      next: lookAtPath,
+      what: `${address} does not serve MCP server "${server}": the response is not MCP (${error.message})`,
+      next: urlHint,
     };
   return undefined;
 }
 
-const lookAtPath = "Look at its url: the path counts, and is often /mcp";
+const urlHint = "Fix the url: its path matters, and is often /mcp";
 
-function refusalBy(error: SdkHttpError, it: string, visit: Visit): Refusal {
+function describeStatus(error: SdkHttpError, subject: string, target: HttpTarget): Refusal {
   const { status = 0 } = error;
   switch (status) {
     case 401:
-      return unauthorized(it, visit);
+      return describeUnauthorized(subject, target);
     case 403:
       return {
-        what: `${it} does not allow it ${kindOf(visit) === "none" ? "without credentials" : "with these credentials"} (403)`,
-        next: `Give credentials that are allowed to: ${howToGive}`,
+        what: `${subject} denied the request ${getCredentialKind(target) === "none" ? "without credentials" : "with these credentials"} (403)`,
+        next: `Use credentials with access: ${credentialHint}`,
       };
     case 404:
-      return { what: `${it.replace('" at ', '" is not at ')} (404)`, next: lookAtPath };
+      return { what: `${subject.replace('" at ', '" is not at ')} (404)`, next: urlHint };
     case 405:
       return {
-        what: `${it} does not take requests of Streamable HTTP (405)`,
-        next: `${lookAtPath}; a server that speaks the older HTTP+SSE alone cannot be connected`,
+        what: `${subject} does not support Streamable HTTP (405)`,
+        next: `${urlHint}; a server with only the older HTTP+SSE transport is not supported`,
       };
     case 429:
-      return { what: `${it} has too many requests (429)`, next: "Try later" };
+      return { what: `${subject} received too many requests (429)`, next: "Try later" };
     default:
       if (status >= 300 && status < 400)
         return {
-          what: `${it} answers with a redirect that is not followed (${status})`,
-          next: "See where it leads, and give that as url if it is the server's",
+          what: `${subject} responded with a redirect, which is not followed (${status})`,
+          next: "Check the target of the redirect, and use it as url if it belongs to the server",
         };
       return status >= 500
-        ? { what: `${it} failed (${status})${wordsOf(error)}`, next: "Try later, or look at its log" }
+        ? {
+            what: `${subject} failed (${status})${quoteServerText(error)}`,
+            next: "Retry later, or check the log of the server",
+          }
         : {
-            what: `${it} refuses it (${status})${wordsOf(error)}`,
-            next: 'Look at its url; a server of a later revision needs protocol: "auto"',
+            what: `${subject} rejected the request (${status})${quoteServerText(error)}`,
+            next: 'Fix the url; a server of a later protocol revision needs protocol: "auto"',
           };
   }
 }
 
-const howToGive = "authProvider: { token: async () => … }, or the header that it wants in headers";
+const credentialHint = "authProvider: { token: async () => … }, or a header in headers";
 
-function unauthorized(it: string, visit: Visit): Refusal {
-  const look = "See whether they have expired, and are for this address";
-  switch (kindOf(visit)) {
+function describeUnauthorized(subject: string, target: HttpTarget): Refusal {
+  const checkHint = "Check the expiry and the audience of the credentials";
+  switch (getCredentialKind(target)) {
     case "none":
-      return { what: `${it} wants credentials (401)`, next: `Give ${howToGive}` };
+      return { what: `${subject} requires credentials (401)`, next: `Give ${credentialHint}` };
     case "headers":
-      return { what: `${it} does not accept the credentials in headers (401)`, next: look };
+      return { what: `${subject} rejected the credentials in headers (401)`, next: checkHint };
     case "token":
-      return { what: `${it} does not accept the credentials of authProvider (401)`, next: look };
+      return { what: `${subject} rejected the credentials of authProvider (401)`, next: checkHint };
     case "person":
-      return visit.waitsForPerson
-        ? { what: `${it} does not accept the login (401)`, next: "Let the person log in again" }
+      return target.awaitsLogin
+        ? { what: `${subject} rejected the login (401)`, next: "Log in again" }
         : {
-            what: `${it} wants a person to log in (401)`,
-            next: "Give authorizationCode, which waits for them and gives the code that they come back with",
+            what: `${subject} requires a login by a person (401)`,
+            next: "Pass authorizationCode, which awaits the login and returns the authorization code",
           };
   }
 }
 
-/** What a request was given to be let in by. */
-function kindOf({ headers, authProvider }: Visit): "none" | "headers" | "token" | "person" {
+/** Returns the kind of credentials of a request. */
+function getCredentialKind({ headers, authProvider }: HttpTarget): "none" | "headers" | "token" | "person" {
   if (authProvider === undefined)
     return Object.keys(headers).some((name) => /auth|token|key|secret|cookie/i.test(name)) ? "headers" : "none";
   return "redirectUrl" in authProvider && authProvider.redirectUrl !== undefined ? "person" : "token";
 }
 
-/** What the server says beside the status, where that is no page for a browser. */
-function wordsOf({ data }: SdkHttpError): string {
+/** Quotes the error text of a response, unless it is an HTML page. */
+function quoteServerText({ data }: SdkHttpError): string {
   const { text } = data as { readonly text?: unknown };
-  const said = typeof text === "string" ? textIn(text).trim().replace(/\s+/g, " ") : "";
-  if (said === "" || said.startsWith("<")) return "";
-  return `: ${said.length > mostSaid ? `${said.slice(0, mostSaid)}…` : said.replace(/\.$/, "")}`;
+  const quoted = typeof text === "string" ? extractMessage(text).trim().replace(/\s+/g, " ") : "";
+  if (quoted === "" || quoted.startsWith("<")) return "";
+  return `: ${quoted.length > maxQuotedLength ? `${quoted.slice(0, maxQuotedLength)}…` : quoted.replace(/\.$/, "")}`;
 }
 
-/** The message of an error in JSON, or the text as it is. */
-function textIn(body: string): string {
+/** Extracts the message of a JSON error; otherwise returns the text unchanged. */
+function extractMessage(body: string): string {
   try {
     const { error, message } = JSON.parse(body) as { readonly error?: unknown; readonly message?: unknown };
     const inner = typeof error === "object" && error !== null && "message" in error ? error.message : error;

@@ -1,4 +1,7 @@
-/** The Streamable HTTP transport: the official one behind a guarded fetch, with an end for every request. */
+/**
+ * Streamable HTTP transport: the SDK's transport with a guarded fetch; every request ends with a response or an
+ * error.
+ */
 import {
   type AuthProvider,
   isJSONRPCErrorResponse,
@@ -11,11 +14,11 @@ import {
   type TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import type { World } from "@statewright/core";
-import { guardedFetch } from "./guarded-fetch.ts";
-import type { OwnedTransport } from "./stdio-transport.ts";
+import { createGuardedFetch } from "./guarded-fetch.ts";
+import type { ServerTransport } from "./stdio-transport.ts";
 
-/** Where a server is, and how much it may say. */
-export interface HttpStart {
+/** Options of the HTTP transport: address, credentials and limits. */
+export interface HttpTransportOptions {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly allowPrivate: boolean | readonly string[];
@@ -25,23 +28,29 @@ export interface HttpStart {
   readonly world: World;
 }
 
-/** A transport that a person can be logged in for. */
-export interface HttpTransport extends OwnedTransport {
-  /** Take the code that a person came back with. */
-  readonly finishAuth: (given: string | URLSearchParams) => Promise<void>;
+/** Transport with login support. */
+export interface HttpTransport extends ServerTransport {
+  /** Finishes a login with the authorization code. */
+  readonly finishAuth: (code: string | URLSearchParams) => Promise<void>;
 }
 
-/** The code of the error that stands for an answer which will not come any more. */
-export const lostCode = -32_098;
+/** Code of the error response for a request that can receive no response any more. */
+export const responseLostCode = -32_098;
 
-/** How long the end of a session may take to be said. */
+/** Maximum milliseconds to terminate a session. */
 const closeGraceMs = 2_000;
 
-/** The transport of a server at an address. */
-export function httpTransport({ url, headers, authProvider, world, ...rest }: HttpStart): HttpTransport {
+/** Creates the transport of a server at a URL. */
+export function createHttpTransport({
+  url,
+  headers,
+  authProvider,
+  world,
+  ...rest
+}: HttpTransportOptions): HttpTransport {
   const inner = new StreamableHTTPClientTransport(url, {
     ...(authProvider === undefined ? {} : { authProvider }),
-    fetch: guardedFetch({
+    fetch: createGuardedFetch({
       url,
       headers,
       allowPrivate: rest.allowPrivate,
@@ -51,20 +60,24 @@ export function httpTransport({ url, headers, authProvider, world, ...rest }: Ht
     }),
     reconnectionScheduler: (reconnect, delay) => world.schedule.after(delay, reconnect),
   });
-  /** Requests without an answer. */
-  const open = new Map<RequestId, AbortController>();
-  let end: string | undefined;
+  /** Requests without a response. */
+  const pendingRequests = new Map<RequestId, AbortController>();
+  let endReason: string | undefined;
 
-  const die = (how: string): void => {
-    if (end !== undefined) return;
-    end = how;
-    for (const stop of open.values()) stop.abort();
-    open.clear();
+  const endTransport = (reason: string): void => {
+    if (endReason !== undefined) return;
+    endReason = reason;
+    for (const stop of pendingRequests.values()) stop.abort();
+    pendingRequests.clear();
     transport.onclose?.();
   };
-  const lost = (id: RequestId): void => {
-    if (!open.delete(id)) return;
-    transport.onmessage?.({ jsonrpc: "2.0", id, error: { code: lostCode, message: "its answer ended too early" } });
+  const failRequest = (id: RequestId): void => {
+    if (!pendingRequests.delete(id)) return;
+    transport.onmessage?.({
+      jsonrpc: "2.0",
+      id,
+      error: { code: responseLostCode, message: "the response ended too early" },
+    });
   };
 
   const transport: HttpTransport = {
@@ -73,58 +86,62 @@ export function httpTransport({ url, headers, authProvider, world, ...rest }: Ht
     get sessionId() {
       return inner.sessionId;
     },
-    ended: () => end,
+    getEndReason: () => endReason,
     holdOpen: () => undefined,
     start: () => inner.start(),
-    finishAuth: (given) => (typeof given === "string" ? inner.finishAuth(given) : inner.finishAuth(given)),
+    finishAuth: (code) => (typeof code === "string" ? inner.finishAuth(code) : inner.finishAuth(code)),
     send: async (message, options) => {
       if (isJSONRPCRequest(message)) {
         const stop = new AbortController();
-        open.set(message.id, stop);
+        pendingRequests.set(message.id, stop);
         const outer = options?.requestSignal;
         const requestSignal = outer === undefined ? stop.signal : AbortSignal.any([outer, stop.signal]);
         try {
-          await inner.send(message, { ...given(options), requestSignal, onRequestStreamEnd: () => lost(message.id) });
+          await inner.send(message, {
+            ...omitUndefined(options),
+            requestSignal,
+            onRequestStreamEnd: () => failRequest(message.id),
+          });
         } catch (error) {
-          open.delete(message.id);
+          pendingRequests.delete(message.id);
           throw error;
         }
         return;
       }
       try {
-        await inner.send(message, given(options));
+        await inner.send(message, omitUndefined(options));
       } finally {
-        // Nobody waits for its answer, whether the server has heard that or not.
+        // The response of a cancelled request is not needed, even if the notification failed.
         if (isJSONRPCNotification(message) && message.method === "notifications/cancelled") {
           const id = message.params?.["requestId"] as RequestId;
-          open.get(id)?.abort();
-          open.delete(id);
+          pendingRequests.get(id)?.abort();
+          pendingRequests.delete(id);
         }
       }
     },
     setProtocolVersion: (version) => inner.setProtocolVersion(version),
     close: async () => {
-      if (end !== undefined) return;
+      if (endReason !== undefined) return;
       let stopTimer: (() => void) | undefined;
-      const enough = new Promise<void>((resolve) => {
+      const timeout = new Promise<void>((resolve) => {
         stopTimer = world.schedule.after(closeGraceMs, resolve);
       });
-      // A server may keep its session: nothing depends on it.
-      await Promise.race([Promise.allSettled([inner.terminateSession()]), enough]);
+      // The termination is optional: a session left on the server is harmless.
+      await Promise.race([Promise.allSettled([inner.terminateSession()]), timeout]);
       stopTimer?.();
       await inner.close();
-      die("it was closed");
+      endTransport("the client closed the connection");
     },
     stop: async () => {
       await inner.close();
-      die("it was closed");
+      endTransport("the client closed the connection");
     },
   };
-  inner.onclose = () => die("the connection was closed");
+  inner.onclose = () => endTransport("the connection closed");
   inner.onerror = (error) => transport.onerror?.(error);
   inner.onmessage = (message) => {
     if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
-      if (message.id !== undefined) open.delete(message.id);
+      if (message.id !== undefined) pendingRequests.delete(message.id);
     }
     transport.onmessage?.(message);
   };
@@ -133,7 +150,7 @@ export function httpTransport({ url, headers, authProvider, world, ...rest }: Ht
 
 type SendOptions = NonNullable<Parameters<StreamableHTTPClientTransport["send"]>[1]>;
 
-/** Options without what is undefined. */
-function given(options: TransportSendOptions = {}): SendOptions {
+/** Returns the options without undefined values. */
+function omitUndefined(options: TransportSendOptions = {}): SendOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

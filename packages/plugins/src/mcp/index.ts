@@ -1,4 +1,4 @@
-/** Statewright plugins, the client of the Model Context Protocol: tools, resources and prompts of any server. */
+/** Statewright plugins, MCP client: tools, resources and prompts of any MCP server. */
 // biome-ignore lint/performance/noBarrelFile: the entry of a package
 export {
   connectMcp,
@@ -8,7 +8,7 @@ export {
   type McpProcessOptions,
   type McpServer,
 } from "./connect-mcp.ts";
-export type { McpAnswer, McpQuestion } from "./elicitation.ts";
+export type { McpAnswer, McpElicitation } from "./elicitation.ts";
 export type {
   McpPrompt,
   McpPrompts,

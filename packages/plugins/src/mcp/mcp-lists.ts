@@ -1,12 +1,12 @@
-/** Resources and prompts of a server, as plain data. */
+/** Resources and prompts of an MCP server, as plain data. */
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
 import { type Message, StatewrightError } from "@statewright/core";
 import type { Refusal } from "./http-refusal.ts";
-import { contentOfBlocks } from "./mcp-result.ts";
-import { allPages, unlimitedMs } from "./mcp-session.ts";
+import { toContent } from "./mcp-result.ts";
+import { listAllPages, unlimitedMs } from "./mcp-session.ts";
 
-/** A resource that can be read. */
+/** Readable resource. */
 export interface McpResource {
   readonly uri: string;
   readonly name: string;
@@ -16,7 +16,7 @@ export interface McpResource {
   readonly size?: number;
 }
 
-/** A family of resources: an address with places to fill in, by RFC 6570. */
+/** Resource template: a URI with placeholders, per RFC 6570. */
 export interface McpResourceTemplate {
   readonly uriTemplate: string;
   readonly name: string;
@@ -25,21 +25,21 @@ export interface McpResourceTemplate {
   readonly mimeType?: string;
 }
 
-/** One part of a resource: its text, or its bytes. */
+/** Part of a resource: text or bytes. */
 export type McpResourceContents = { readonly uri: string; readonly mimeType?: string } & (
   | { readonly text: string }
   | { readonly bytes: Uint8Array }
 );
 
-/** What a server has to read. */
+/** Resources of an MCP server. */
 export interface McpResources {
   list(options?: McpRequestOptions): Promise<readonly McpResource[]>;
-  templates(options?: McpRequestOptions): Promise<readonly McpResourceTemplate[]>;
-  /** Throws `mcp_failed` for one that there is not. */
+  listTemplates(options?: McpRequestOptions): Promise<readonly McpResourceTemplate[]>;
+  /** Throws `mcp_failed` for an unknown resource. */
   read(uri: string, options?: McpRequestOptions): Promise<readonly McpResourceContents[]>;
 }
 
-/** A prompt that a server offers. */
+/** Prompt of an MCP server. */
 export interface McpPrompt {
   readonly name: string;
   readonly title?: string;
@@ -47,10 +47,10 @@ export interface McpPrompt {
   readonly arguments: readonly { readonly name: string; readonly description?: string; readonly required: boolean }[];
 }
 
-/** The prompts of a server. */
+/** Prompts of an MCP server. */
 export interface McpPrompts {
   list(options?: McpRequestOptions): Promise<readonly McpPrompt[]>;
-  /** Its messages, for the input of an agent. Throws `mcp_failed` for one that there is not. */
+  /** Returns the messages of a prompt, for the input of an agent. Throws `mcp_failed` for an unknown prompt. */
   get(
     name: string,
     args?: Readonly<Record<string, string>>,
@@ -58,47 +58,56 @@ export interface McpPrompts {
   ): Promise<{ readonly description?: string; readonly messages: readonly Message[] }>;
 }
 
-/** What a request may be given. */
+/** Options of a request. */
 export interface McpRequestOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Does something with the client of the connection, within the time that requests have. */
-export type Ask = <Value>(
-  what: string,
+/** Runs a request with the client of the active connection, within the request timeout. */
+export type RequestRunner = <Value>(
+  action: string,
   signal: AbortSignal | undefined,
   work: (client: Client, signal: AbortSignal) => Promise<Value>,
 ) => Promise<Value>;
 
-/** The resources behind a connection. */
-export function resourcesOf(ask: Ask): McpResources {
+/** Creates the resources of a connection. */
+export function createResources(runRequest: RequestRunner): McpResources {
   return {
     list: ({ signal } = {}) =>
-      ask("list resources", signal, async (client, within) => {
+      runRequest("list resources", signal, async (client, requestSignal) => {
         if (client.getServerCapabilities()?.resources === undefined) return [];
-        const all = await allPages("resources", async (params) => {
-          const { resources, nextCursor } = await client.request({ method: "resources/list", params }, limited(within));
+        const all = await listAllPages("resources", async (params) => {
+          const { resources, nextCursor } = await client.request(
+            { method: "resources/list", params },
+            createRequestOptions(requestSignal),
+          );
           return { entries: resources, nextCursor };
         });
         return all.map(({ uri, name, title, description, mimeType, size }) =>
-          defined({ uri, name, title, description, mimeType, size }),
+          omitUndefined({ uri, name, title, description, mimeType, size }),
         );
       }),
-    templates: ({ signal } = {}) =>
-      ask("list resource templates", signal, async (client, within) => {
+    listTemplates: ({ signal } = {}) =>
+      runRequest("list resource templates", signal, async (client, requestSignal) => {
         if (client.getServerCapabilities()?.resources === undefined) return [];
-        const all = await allPages("resource templates", async (params) => {
+        const all = await listAllPages("resource templates", async (params) => {
           const method = "resources/templates/list";
-          const { resourceTemplates, nextCursor } = await client.request({ method, params }, limited(within));
+          const { resourceTemplates, nextCursor } = await client.request(
+            { method, params },
+            createRequestOptions(requestSignal),
+          );
           return { entries: resourceTemplates, nextCursor };
         });
         return all.map(({ uriTemplate, name, title, description, mimeType }) =>
-          defined({ uriTemplate, name, title, description, mimeType }),
+          omitUndefined({ uriTemplate, name, title, description, mimeType }),
         );
       }),
     read: (uri, { signal } = {}) =>
-      ask(`read ${uri}`, signal, async (client, within) => {
-        const { contents } = await client.request({ method: "resources/read", params: { uri } }, limited(within));
+      runRequest(`read ${uri}`, signal, async (client, requestSignal) => {
+        const { contents } = await client.request(
+          { method: "resources/read", params: { uri } },
+          createRequestOptions(requestSignal),
+        );
         return contents.map((part): McpResourceContents => {
           const type = part.mimeType === undefined ? {} : { mimeType: part.mimeType };
           return "text" in part
@@ -109,78 +118,86 @@ export function resourcesOf(ask: Ask): McpResources {
   };
 }
 
-/** The prompts behind a connection. */
-export function promptsOf(ask: Ask): McpPrompts {
+/** Creates the prompts of a connection. */
+export function createPrompts(runRequest: RequestRunner): McpPrompts {
   return {
     list: ({ signal } = {}) =>
-      ask("list prompts", signal, async (client, within) => {
+      runRequest("list prompts", signal, async (client, requestSignal) => {
         if (client.getServerCapabilities()?.prompts === undefined) return [];
-        const all = await allPages("prompts", async (params) => {
-          const { prompts, nextCursor } = await client.request({ method: "prompts/list", params }, limited(within));
+        const all = await listAllPages("prompts", async (params) => {
+          const { prompts, nextCursor } = await client.request(
+            { method: "prompts/list", params },
+            createRequestOptions(requestSignal),
+          );
           return { entries: prompts, nextCursor };
         });
         return all.map(({ name, title, description, arguments: args = [] }) => ({
-          ...defined({ name, title, description }),
+          ...omitUndefined({ name, title, description }),
           arguments: args.map((arg) => ({
-            ...defined({ name: arg.name, description: arg.description }),
+            ...omitUndefined({ name: arg.name, description: arg.description }),
             required: arg.required ?? false,
           })),
         }));
       }),
     get: (name, args = {}, { signal } = {}) =>
-      ask(`get the prompt "${name}"`, signal, async (client, within) => {
+      runRequest(`get prompt "${name}"`, signal, async (client, requestSignal) => {
         const params = { name, arguments: { ...args } };
-        const { description, messages } = await client.request({ method: "prompts/get", params }, limited(within));
+        const { description, messages } = await client.request(
+          { method: "prompts/get", params },
+          createRequestOptions(requestSignal),
+        );
         return {
-          ...defined({ description }),
-          messages: messages.map(({ role, content }, index) => messageOf(name, role, content, index)),
+          ...omitUndefined({ description }),
+          messages: messages.map(({ role, content }, index) => toMessage(name, role, content, index)),
         };
       }),
   };
 }
 
-type Block = Parameters<typeof contentOfBlocks>[0][number];
+type Block = Parameters<typeof toContent>[0][number];
 
-function messageOf(prompt: string, role: "user" | "assistant", block: Block, index: number): Message {
-  const { content, artifacts } = contentOfBlocks([block]);
+function toMessage(prompt: string, role: "user" | "assistant", block: Block, index: number): Message {
+  const { content, artifacts } = toContent([block]);
   const files = artifacts.map(({ name, mimeType, body }) => ({
     type: "file" as const,
     name,
     mimeType,
     data: Buffer.from(body).toString("base64"),
   }));
-  const said = JSON.stringify([prompt, index, role, block]);
-  const id = `prompt_${createHash("sha256").update(said).digest("hex").slice(0, 16)}`;
+  const identity = JSON.stringify([prompt, index, role, block]);
+  const id = `prompt_${createHash("sha256").update(identity).digest("hex").slice(0, 16)}`;
   const parts = content.flatMap((part) => (part.type === "text" || part.type === "image" ? [part] : []));
   if (role === "user") return { role, id, content: [...parts, ...files] };
   const texts = parts.flatMap((part) => (part.type === "text" ? [part] : []));
   return { role, id, finish: "stop", content: [...texts, ...files] };
 }
 
-function limited(signal: AbortSignal): { readonly signal: AbortSignal; readonly timeout: number } {
+function createRequestOptions(signal: AbortSignal): { readonly signal: AbortSignal; readonly timeout: number } {
   return { signal, timeout: unlimitedMs };
 }
 
-type Defined<Given> = { [Key in keyof Given as undefined extends Given[Key] ? never : Key]: Given[Key] } & {
-  [Key in keyof Given as undefined extends Given[Key] ? Key : never]?: Exclude<Given[Key], undefined>;
+type WithoutUndefined<Value> = { [Key in keyof Value as undefined extends Value[Key] ? never : Key]: Value[Key] } & {
+  [Key in keyof Value as undefined extends Value[Key] ? Key : never]?: Exclude<Value[Key], undefined>;
 };
 
-/** An object without what is undefined. */
-function defined<Given extends object>(given: Given): Defined<Given> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<Given>;
+/** Returns the object without undefined values. */
+function omitUndefined<Value extends object>(object: Value): WithoutUndefined<Value> {
+  return Object.fromEntries(
+    Object.entries(object).filter(([, value]) => value !== undefined),
+  ) as WithoutUndefined<Value>;
 }
 
-/** A request that failed, as an error of ours. */
-export function requestFailed(
+/** Creates the error of a failed request. */
+export function createRequestError(
   server: string,
-  what: string,
+  action: string,
   cause: unknown,
   refusal: Refusal | undefined,
 ): StatewrightError {
-  const why = refusal?.what ?? (cause instanceof Error ? cause.message : String(cause)).slice(0, 500);
+  const reason = refusal?.what ?? (cause instanceof Error ? cause.message : String(cause)).slice(0, 500);
   return new StatewrightError("mcp_failed", {
-    what: `the MCP server "${server}" could not ${what}: ${why.replace(/\.$/, "")}`,
-    next: refusal?.next ?? "List what it offers, or look at its log",
+    what: `MCP server "${server}" could not ${action}: ${reason.replace(/\.$/, "")}`,
+    next: refusal?.next ?? "List the resources and prompts of the server, or check its log",
     cause,
   });
 }

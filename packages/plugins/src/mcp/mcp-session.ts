@@ -1,4 +1,4 @@
-/** One life of a connection to a server: it is opened, lists its tools, answers calls, and ends. */
+/** MCP session: one connection to a server, from the handshake and the list of tools to the end of the connection. */
 import {
   type CallToolResult,
   Client,
@@ -12,186 +12,189 @@ import {
   type Tool as McpToolDefinition,
   type Progress,
 } from "@modelcontextprotocol/client";
-import { printable, StatewrightError, type Usage, type World } from "@statewright/core";
+import { escapeControlChars, StatewrightError, type Usage, type World } from "@statewright/core";
 import { isHostError } from "@statewright/host";
-import { cutShort } from "./call-error.ts";
-import { type AnsweredQuestion, type McpQuestion, questionOf, resultOfAnswer } from "./elicitation.ts";
-import { addressOf, httpRefusal, isUnauthorized, type Refusal } from "./http-refusal.ts";
-import { type HttpTransport, httpTransport } from "./http-transport.ts";
-import { type McpPins, pinsOf } from "./pins.ts";
+import { truncateText } from "./call-error.ts";
+import { type AnsweredElicitation, type McpElicitation, toElicitation, toElicitResult } from "./elicitation.ts";
+import { describeRefusal, formatAddress, isUnauthorized, type Refusal } from "./http-refusal.ts";
+import { createHttpTransport, type HttpTransport } from "./http-transport.ts";
+import { createPins, type McpPins } from "./pins.ts";
 import { type McpSampling, sample } from "./sampling.ts";
-import { type OwnedTransport, stdioTransport } from "./stdio-transport.ts";
+import { createStdioTransport, type ServerTransport } from "./stdio-transport.ts";
 
-/** What opens a connection. */
-export interface SessionStart {
+/** Options of a session. */
+export interface SessionOptions {
   readonly name: string;
   readonly transport:
-    | ({ readonly kind: "stdio" } & Omit<Parameters<typeof stdioTransport>[0], "world" | "maxMessageLength">)
-    | ({ readonly kind: "http" } & Omit<Parameters<typeof httpTransport>[0], "world" | "maxMessageLength">);
-  /** A person logs in, where the server wants that: what came back in the address. */
+    | ({ readonly kind: "stdio" } & Omit<Parameters<typeof createStdioTransport>[0], "world" | "maxMessageLength">)
+    | ({ readonly kind: "http" } & Omit<Parameters<typeof createHttpTransport>[0], "world" | "maxMessageLength">);
+  /** Returns the authorization code or callback parameters after a login by a person. */
   readonly authorizationCode: (() => Promise<string | URLSearchParams>) | undefined;
   readonly protocol: "initialize" | "auto";
-  readonly asks: boolean;
+  readonly canElicit: boolean;
   readonly sampling: McpSampling | undefined;
   readonly roots: readonly { readonly uri: string; readonly name: string }[] | undefined;
   readonly startTimeoutMs: number;
   readonly maxMessageLength: number;
   readonly world: World;
-  /** The server says that its tools are others now. */
+  /** Called on a tool list change notification of the server. */
   readonly onToolsChanged: () => void;
 }
 
-/** A call on its way to the server. */
+/** Tool call to an MCP server. */
 export interface McpCall {
   readonly definition: McpToolDefinition;
   readonly args: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
   readonly onProgress: ((progress: Progress) => void) | undefined;
-  /** What people have answered; absent where nobody can be asked. */
-  readonly answered?: readonly AnsweredQuestion[] | undefined;
-  /** Where a call goes on that was answered by questions. */
+  /** Answers of people to elicitations; undefined if elicitation is not enabled. */
+  readonly answers?: readonly AnsweredElicitation[] | undefined;
+  /** Round to continue, for a call answered with elicitations. */
   readonly round?: McpRound | undefined;
 }
 
-/** What a server gave with its questions, and wants back with the answers. */
+/** State of a call between elicitations and answers, returned to the server with the answers. */
 export interface McpRound {
   readonly requestState?: string | undefined;
-  /** Keys of its questions, by its names of them. */
+  /** Elicitation keys by request id of the server. */
   readonly ids: Readonly<Record<string, string>>;
-  /** What it was answered already without a person. */
+  /** Responses already given without a person. */
   readonly responses: InputResponses;
 }
 
-/** How a call ended for now. */
+/** Outcome of a call: a result, or elicitations. */
 export type McpOutcome =
   | { readonly kind: "done"; readonly result: CallToolResult; readonly usage: Usage | undefined }
-  | { readonly kind: "asks"; readonly questions: readonly McpQuestion[]; readonly round: McpRound | undefined };
+  | { readonly kind: "asks"; readonly elicitations: readonly McpElicitation[]; readonly round: McpRound | undefined };
 
-/** A connection at work. */
+/** Open session. */
 export interface McpSession {
   readonly client: Client;
   readonly pid: number | undefined;
   readonly definitions: readonly McpToolDefinition[];
-  /** Of what the server says now. */
+  /** Pins of the current definitions. */
   readonly pins: McpPins;
-  /** How it ended; undefined while it has not. */
-  readonly ended: () => string | undefined;
+  /** Returns the end reason; undefined while the session is open. */
+  readonly getEndReason: () => string | undefined;
   readonly isAlive: () => boolean;
-  /** Rejects with {@link notSent} where it has ended before it was this call's turn. */
+  /** Calls a tool. Rejects with {@link notSent} if the session ended before the call was sent. */
   readonly call: (call: McpCall) => Promise<McpOutcome>;
-  /** Do something with the client; our process stays alive meanwhile. */
-  readonly ask: <Value>(work: (client: Client) => Promise<Value>) => Promise<Value>;
-  /** List the tools anew. */
-  readonly refresh: () => Promise<void>;
+  /** Runs a request with the client and keeps the process alive until its end. */
+  readonly runRequest: <Value>(work: (client: Client) => Promise<Value>) => Promise<Value>;
+  /** Lists the tools again. */
+  readonly refreshTools: () => Promise<void>;
   readonly close: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-/** The connection has ended, and nothing of the call was sent: another one is needed. */
+/** Error value for a session that ended before a call was sent: the call needs a new session. */
 export const notSent: unique symbol = Symbol("not sent");
 
-/** The SDK's own limit of time: ours come from the signals of calls. */
+/** Timeout passed to the SDK, in effect unlimited: timeouts come from the signals of calls. */
 export const unlimitedMs: number = 2 ** 31 - 1;
 
-/** How many pages and entries a list may have. */
-const mostPages = 64;
-const mostEntries = 2_000;
+/** Maximum pages and entries of a list. */
+const maxPages = 64;
+const maxEntries = 2_000;
 
-/** How much a list may hold, in characters of JSON. */
-const mostListed = 2 ** 23;
+/** Maximum length of a list, in characters of JSON. */
+const maxListLength = 2 ** 23;
 
-/** How often a server may ask back within one call. */
-const mostRounds = 16;
+/** Maximum requests of a server back to the client within one call. */
+const maxRounds = 16;
 
-/** Open a connection. Throws `mcp_failed`, and nothing of it is left then. */
-export async function openSession(start: SessionStart): Promise<McpSession> {
-  const { world, startTimeoutMs } = start;
+/** Opens a session. Throws `mcp_failed`, after stopping all transports. */
+export async function openSession(options: SessionOptions): Promise<McpSession> {
+  const { world, startTimeoutMs } = options;
   const stop = new AbortController();
   let stopTimer = (): void => undefined;
   const startTimer = (): void => {
     stopTimer = world.schedule.after(startTimeoutMs, () =>
-      stop.abort(new Error(`it did not greet within ${startTimeoutMs} ms`)),
+      stop.abort(new Error(`the handshake timed out after ${startTimeoutMs} ms`)),
     );
   };
-  /** A person takes the time that it takes. */
-  const person = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+  /** Runs `work` without the start timeout, because a login by a person has no time limit. */
+  const runWithoutTimeout = async <Value>(work: () => Promise<Value>): Promise<Value> => {
     stopTimer();
     const value = await work();
     startTimer();
     return value;
   };
   startTimer();
-  const opened: OwnedTransport[] = [];
+  const transports: ServerTransport[] = [];
   try {
-    const { client, transport, calls } = await unlessAborted(stop.signal, greeted(start, stop.signal, opened, person));
-    const session = await unlessAborted(stop.signal, lifeOf(start, client, transport, calls));
+    const { client, transport, calls } = await rejectOnAbort(
+      stop.signal,
+      connectClient(options, stop.signal, transports, runWithoutTimeout),
+    );
+    const session = await rejectOnAbort(stop.signal, createSession(options, client, transport, calls));
     stopTimer();
     return session;
   } catch (cause) {
     stopTimer();
-    // How a process ended says more than that its pipe was closed.
-    const how = start.transport.kind === "stdio" ? opened.at(-1)?.ended() : undefined;
-    await Promise.all(opened.map((transport) => transport.stop()));
-    throw failed(start, stop.signal.aborted ? stop.signal.reason : cause, how);
+    // The end reason of the process is more precise than the error of a closed pipe.
+    const endReason = options.transport.kind === "stdio" ? transports.at(-1)?.getEndReason() : undefined;
+    await Promise.all(transports.map((transport) => transport.stop()));
+    throw createConnectError(options, stop.signal.aborted ? stop.signal.reason : cause, endReason);
   }
 }
 
-interface Greeted {
+interface ConnectedClient {
   readonly client: Client;
-  readonly transport: OwnedTransport;
-  readonly calls: CallsAtWork;
+  readonly transport: ServerTransport;
+  readonly calls: ActiveCalls;
 }
 
-/** Connect, and log a person in where the server wants that. */
-async function greeted(
-  start: SessionStart,
+/** Connects the client, with a login by a person if required. */
+async function connectClient(
+  options: SessionOptions,
   signal: AbortSignal,
-  opened: OwnedTransport[],
-  person: <Value>(work: () => Promise<Value>) => Promise<Value>,
-): Promise<Greeted> {
+  transports: ServerTransport[],
+  runWithoutTimeout: <Value>(work: () => Promise<Value>) => Promise<Value>,
+): Promise<ConnectedClient> {
   for (let isLoggedIn = false; ; isLoggedIn = true) {
-    const transport = transportOf(start);
-    opened.push(transport);
-    const calls: CallsAtWork = { open: new Set(), sampled: 0 };
-    const client = clientOf(start, calls);
+    const transport = createTransport(options);
+    transports.push(transport);
+    const calls: ActiveCalls = { active: new Set(), samplingCount: 0 };
+    const client = createClient(options, calls);
     try {
       await client.connect(transport, { signal, timeout: unlimitedMs });
       return { client, transport, calls };
     } catch (error) {
-      const { authorizationCode } = start;
+      const { authorizationCode } = options;
       if (isLoggedIn || authorizationCode === undefined || !isUnauthorized(error) || !("finishAuth" in transport))
         throw error;
-      await (transport as HttpTransport).finishAuth(await person(authorizationCode));
+      await (transport as HttpTransport).finishAuth(await runWithoutTimeout(authorizationCode));
       await transport.stop();
     }
   }
 }
 
-function transportOf({ transport, maxMessageLength, world }: SessionStart): OwnedTransport {
+function createTransport({ transport, maxMessageLength, world }: SessionOptions): ServerTransport {
   const shared = { maxMessageLength, world };
   return transport.kind === "stdio"
-    ? stdioTransport({ ...transport, ...shared })
-    : httpTransport({ ...transport, ...shared });
+    ? createStdioTransport({ ...transport, ...shared })
+    : createHttpTransport({ ...transport, ...shared });
 }
 
-/** What the server's requests back to us are about. */
-interface CallsAtWork {
-  readonly open: Set<CallAtWork>;
-  sampled: number;
+/** Running calls, for requests of the server to the client. */
+interface ActiveCalls {
+  readonly active: Set<ActiveCall>;
+  samplingCount: number;
 }
 
-interface CallAtWork {
-  readonly answered: readonly AnsweredQuestion[] | undefined;
-  /** How often a question was asked in this call. */
-  readonly seen: Map<string, number>;
-  readonly asks: (question: McpQuestion) => void;
+interface ActiveCall {
+  readonly answers: readonly AnsweredElicitation[] | undefined;
+  /** Number of elicitations by key in this call. */
+  readonly seenCounts: Map<string, number>;
+  readonly onElicitation: (question: McpElicitation) => void;
   usage: Usage | undefined;
 }
 
-function clientOf(start: SessionStart, calls: CallsAtWork): Client {
-  const { name, world, asks, sampling, roots, protocol, onToolsChanged } = start;
+function createClient(options: SessionOptions, calls: ActiveCalls): Client {
+  const { name, world, canElicit, sampling, roots, protocol, onToolsChanged } = options;
   const capabilities: ClientCapabilities = {
-    ...(asks ? { elicitation: { form: {} } } : {}),
+    ...(canElicit ? { elicitation: { form: {} } } : {}),
     ...(sampling === undefined ? {} : { sampling: {} }),
     ...(roots === undefined ? {} : { roots: {} }),
   };
@@ -199,7 +202,8 @@ function clientOf(start: SessionStart, calls: CallsAtWork): Client {
     { name: "statewright", version: "0.1.0" },
     {
       capabilities,
-      // Results are checked by the definition that was taken, and by a validator that patterns cannot hold up.
+      // Skip the SDK's validation: results are validated by the accepted definition, with a validator of linear
+      // patterns.
       jsonSchemaValidator: {
         getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
       },
@@ -208,95 +212,104 @@ function clientOf(start: SessionStart, calls: CallsAtWork): Client {
       ...(protocol === "auto" ? { versionNegotiation: { mode: "auto", probe: { timeoutMs: 5_000 } } } : {}),
     },
   );
-  client.onerror = (error) => world.log("debug", printable(`the MCP server "${name}": ${cutShort(error.message)}`));
+  client.onerror = (error) =>
+    world.log("debug", escapeControlChars(`MCP server "${name}": ${truncateText(error.message)}`));
   client.setNotificationHandler("notifications/message", ({ params }) => {
     const { level, logger, data } = params;
-    world.log(levelOf(level), printable(`the MCP server "${name}" says: ${cutShort(textOfLog(data))}`), { logger });
+    world.log(
+      toLogLevel(level),
+      escapeControlChars(`log of MCP server "${name}": ${truncateText(formatLogData(data))}`),
+      { logger },
+    );
   });
-  if (asks)
+  if (canElicit)
     client.setRequestHandler("elicitation/create", (request): ElicitResult => {
-      const [call] = calls.open;
-      if (call?.answered === undefined || calls.open.size !== 1) return { action: "decline" };
-      return answerOrAsk(call, questionOf(request));
+      const [call] = calls.active;
+      if (call?.answers === undefined || calls.active.size !== 1) return { action: "decline" };
+      return answerElicitation(call, toElicitation(request));
     });
   if (sampling !== undefined)
     client.setRequestHandler("sampling/createMessage", (request, { mcpReq }) =>
-      sampled(sampling, calls, request, mcpReq.signal),
+      runSampling(sampling, calls, request, mcpReq.signal),
     );
-  if (roots !== undefined) client.setRequestHandler("roots/list", (): ListRootsResult => rootsResult(roots));
+  if (roots !== undefined) client.setRequestHandler("roots/list", (): ListRootsResult => createRootsResult(roots));
   return client;
 }
 
-function rootsResult(roots: NonNullable<SessionStart["roots"]>): ListRootsResult {
+function createRootsResult(roots: NonNullable<SessionOptions["roots"]>): ListRootsResult {
   return { roots: roots.map((root) => ({ ...root })) };
 }
 
-/** What was answered before, in order; a question that is new ends the call, which is made again with the answer. */
-function answerOrAsk(call: CallAtWork, question: McpQuestion): ElicitResult {
-  const seen = call.seen.get(question.key) ?? 0;
-  call.seen.set(question.key, seen + 1);
-  const known = call.answered?.filter(({ key }) => key === question.key)[seen];
-  if (known !== undefined) return resultOfAnswer(known.answer);
-  call.asks(question);
-  throw new Error("Nobody has answered yet. The call is cancelled, and made again when somebody has.");
+/**
+ * Returns the stored answer, in the order of equal elicitations. A new elicitation ends the call; the call is
+ * repeated with the answer.
+ */
+function answerElicitation(call: ActiveCall, elicitation: McpElicitation): ElicitResult {
+  const seen = call.seenCounts.get(elicitation.key) ?? 0;
+  call.seenCounts.set(elicitation.key, seen + 1);
+  const stored = call.answers?.filter(({ key }) => key === elicitation.key)[seen];
+  if (stored !== undefined) return toElicitResult(stored.answer);
+  call.onElicitation(elicitation);
+  throw new Error("No answer yet. The call is cancelled, and repeated after an answer.");
 }
 
-async function sampled(
+async function runSampling(
   sampling: McpSampling,
-  calls: CallsAtWork,
+  calls: ActiveCalls,
   request: Parameters<typeof sample>[1],
   signal: AbortSignal,
 ): Promise<CreateMessageResult> {
-  if (calls.open.size === 0) throw new Error("Sampling is allowed in calls only.");
-  if (calls.sampled >= (sampling.maxRequests ?? 20)) throw new Error("No more sampling requests are allowed.");
-  calls.sampled += 1;
+  if (calls.active.size === 0) throw new Error("Sampling is allowed during tool calls only.");
+  if (calls.samplingCount >= (sampling.maxRequests ?? 20))
+    throw new Error("The limit of sampling requests is reached.");
+  calls.samplingCount += 1;
   const { result, usage } = await sample(sampling, request, signal);
-  const [only] = calls.open;
-  if (only !== undefined && calls.open.size === 1 && usage !== undefined) only.usage = sumOf(only.usage, usage);
+  const [call] = calls.active;
+  if (call !== undefined && calls.active.size === 1 && usage !== undefined) call.usage = addUsage(call.usage, usage);
   return result;
 }
 
-function sumOf(a: Usage | undefined, b: Usage): Usage {
+function addUsage(a: Usage | undefined, b: Usage): Usage {
   if (a === undefined) return b;
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof Usage>;
   return Object.fromEntries([...keys].map((key) => [key, (a[key] ?? 0) + (b[key] ?? 0)]));
 }
 
-async function lifeOf(
-  start: SessionStart,
+async function createSession(
+  options: SessionOptions,
   client: Client,
-  transport: OwnedTransport,
-  calls: CallsAtWork,
+  transport: ServerTransport,
+  calls: ActiveCalls,
 ): Promise<McpSession> {
-  let inFlight = 0;
+  let pendingRequests = 0;
   transport.holdOpen(false);
-  const ask = async <Value>(work: (client: Client) => Promise<Value>): Promise<Value> => {
-    inFlight += 1;
+  const runRequest = async <Value>(work: (client: Client) => Promise<Value>): Promise<Value> => {
+    pendingRequests += 1;
     transport.holdOpen(true);
     try {
       return await work(client);
     } finally {
-      inFlight -= 1;
-      transport.holdOpen(inFlight > 0);
+      pendingRequests -= 1;
+      transport.holdOpen(pendingRequests > 0);
     }
   };
-  /** Whose a question is can be told only where one call is at work. */
-  let turn: Promise<unknown> = Promise.resolve();
-  const inTurn = async <Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> => {
-    const before = turn;
-    let over: () => void = () => undefined;
-    turn = new Promise<void>((resolve) => {
-      over = resolve;
-    }).then(() => before);
+  /** Run calls one after the other: an elicitation can be assigned to its call only with a single running call. */
+  let lastCall: Promise<unknown> = Promise.resolve();
+  const runInOrder = async <Value>(signal: AbortSignal, work: () => Promise<Value>): Promise<Value> => {
+    const previous = lastCall;
+    let resolveTurn: () => void = () => undefined;
+    lastCall = new Promise<void>((resolve) => {
+      resolveTurn = resolve;
+    }).then(() => previous);
     try {
-      await unlessAborted(signal, before);
+      await rejectOnAbort(signal, previous);
       return await work();
     } finally {
-      over();
+      resolveTurn();
     }
   };
-  let definitions = await ask(listTools);
-  let pins = pinsOf(definitions);
+  let definitions = await runRequest(listTools);
+  let pins = createPins(definitions);
   return {
     client,
     get pid() {
@@ -308,20 +321,20 @@ async function lifeOf(
     get pins() {
       return pins;
     },
-    ended: transport.ended,
-    isAlive: () => transport.ended() === undefined,
-    ask,
-    call: (given) => {
-      const make = async () => {
-        if (transport.ended() !== undefined) throw notSent;
-        return ask(() => callTool(start, client, calls, given));
+    getEndReason: transport.getEndReason,
+    isAlive: () => transport.getEndReason() === undefined,
+    runRequest,
+    call: (request) => {
+      const sendCall = async () => {
+        if (transport.getEndReason() !== undefined) throw notSent;
+        return runRequest(() => callTool(options, client, calls, request));
       };
-      const isAmbiguous = start.asks && client.getProtocolEra() !== "modern";
-      return isAmbiguous ? inTurn(given.signal, make) : make();
+      const isAmbiguous = options.canElicit && client.getProtocolEra() !== "modern";
+      return isAmbiguous ? runInOrder(request.signal, sendCall) : sendCall();
     },
-    refresh: async () => {
-      definitions = await ask(listTools);
-      pins = pinsOf(definitions);
+    refreshTools: async () => {
+      definitions = await runRequest(listTools);
+      pins = createPins(definitions);
     },
     close: async () => {
       await client.close();
@@ -333,63 +346,63 @@ async function lifeOf(
 
 async function listTools(client: Client): Promise<readonly McpToolDefinition[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
-  return allPages("tools", async (params) => {
+  return listAllPages("tools", async (params) => {
     const { tools, nextCursor } = await client.request({ method: "tools/list", params }, { timeout: unlimitedMs });
     return { entries: tools, nextCursor };
   });
 }
 
-/** All pages of a list, as far as a list may go. */
-export async function allPages<Entry>(
-  what: string,
-  page: (params: { cursor?: string }) => Promise<{
+/** Lists all pages of a list, within the limits. */
+export async function listAllPages<Entry>(
+  listName: string,
+  loadPage: (params: { cursor?: string }) => Promise<{
     readonly entries: readonly Entry[];
     readonly nextCursor: string | undefined;
   }>,
 ): Promise<readonly Entry[]> {
-  const all: Entry[] = [];
+  const collected: Entry[] = [];
   let size = 0;
   let cursor: string | undefined;
-  for (let count = 0; count < mostPages; count++) {
-    const { entries, nextCursor } = await page(cursor === undefined ? {} : { cursor });
-    all.push(...entries);
+  for (let count = 0; count < maxPages; count++) {
+    const { entries, nextCursor } = await loadPage(cursor === undefined ? {} : { cursor });
+    collected.push(...entries);
     size += JSON.stringify(entries).length;
-    if (size > mostListed) throw new Error(`its list of ${what} has more than ${mostListed} characters`);
-    if (all.length > mostEntries) throw new Error(`its list of ${what} has more than ${mostEntries} entries`);
-    if (nextCursor === undefined) return all;
-    if (nextCursor === cursor) throw new Error(`its list of ${what} goes in a circle`);
+    if (size > maxListLength) throw new Error(`the list of ${listName} exceeds ${maxListLength} characters`);
+    if (collected.length > maxEntries) throw new Error(`the list of ${listName} exceeds ${maxEntries} entries`);
+    if (nextCursor === undefined) return collected;
+    if (nextCursor === cursor) throw new Error(`the list of ${listName} repeats the same cursor`);
     cursor = nextCursor;
   }
-  throw new Error(`its list of ${what} has more than ${mostPages} pages`);
+  throw new Error(`the list of ${listName} exceeds ${maxPages} pages`);
 }
 
 async function callTool(
-  start: SessionStart,
+  options: SessionOptions,
   client: Client,
-  calls: CallsAtWork,
-  { definition, args, signal, onProgress, answered, round }: McpCall,
+  calls: ActiveCalls,
+  { definition, args, signal, onProgress, answers, round }: McpCall,
 ): Promise<McpOutcome> {
   const stop = new AbortController();
-  // Why a call is given up is not the server's business.
-  const onAbort = (): void => stop.abort("The call was given up.");
+  // Do not reveal the abort reason to the server.
+  const onAbort = (): void => stop.abort("The call was aborted.");
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
-  const questions: McpQuestion[] = [];
-  const call: CallAtWork = {
-    answered,
-    seen: new Map(),
-    asks: (question) => {
-      questions.push(question);
-      stop.abort("A person has to answer first.");
+  const elicitations: McpElicitation[] = [];
+  const call: ActiveCall = {
+    answers,
+    seenCounts: new Map(),
+    onElicitation: (elicitation) => {
+      elicitations.push(elicitation);
+      stop.abort("A person must answer first.");
     },
     usage: undefined,
   };
-  calls.open.add(call);
+  calls.active.add(call);
   try {
-    let back: Back = answersBack(answered, round);
-    for (let count = 0; count < mostRounds; count++) {
-      const given: unknown = await client.callTool(
-        { name: definition.name, arguments: { ...args }, ...back },
+    let continuation: ContinuationParams = createContinuation(answers, round);
+    for (let count = 0; count < maxRounds; count++) {
+      const response: unknown = await client.callTool(
+        { name: definition.name, arguments: { ...args }, ...continuation },
         {
           signal: stop.signal,
           timeout: unlimitedMs,
@@ -398,74 +411,78 @@ async function callTool(
           ...(onProgress === undefined ? {} : { onprogress: onProgress }),
         },
       );
-      if (!isInputRequiredResult(given)) return { kind: "done", result: given as CallToolResult, usage: call.usage };
-      const { inputRequests = {}, requestState } = given;
-      const next = await answersTo(start, calls, inputRequests, signal);
-      if (next.questions.length > 0) {
-        if (answered === undefined) throw new Error("it asks a person, and nobody can be asked");
-        const { questions: open, ids, responses } = next;
-        return { kind: "asks", questions: open, round: { ids, responses, requestState } };
+      if (!isInputRequiredResult(response))
+        return { kind: "done", result: response as CallToolResult, usage: call.usage };
+      const { inputRequests = {}, requestState } = response;
+      const handled = await answerRequests(options, calls, inputRequests, signal);
+      if (handled.questions.length > 0) {
+        if (answers === undefined) throw new Error("the server requested an elicitation, which is not enabled");
+        const { questions: open, ids, responses } = handled;
+        return { kind: "asks", elicitations: open, round: { ids, responses, requestState } };
       }
-      back = { inputResponses: next.responses, ...(requestState === undefined ? {} : { requestState }) };
+      continuation = { inputResponses: handled.responses, ...(requestState === undefined ? {} : { requestState }) };
     }
-    throw new Error(`it asked back more than ${mostRounds} times in one call`);
+    throw new Error(`the server sent more than ${maxRounds} rounds of requests in one call`);
   } catch (error) {
-    if (questions.length > 0 && !signal.aborted) return { kind: "asks", questions, round: undefined };
+    if (elicitations.length > 0 && !signal.aborted) return { kind: "asks", elicitations, round: undefined };
     throw error;
   } finally {
-    calls.open.delete(call);
+    calls.active.delete(call);
     signal.removeEventListener("abort", onAbort);
   }
 }
 
-interface Back {
+interface ContinuationParams {
   readonly inputResponses?: InputResponses;
   readonly requestState?: string;
 }
 
-/** What goes back to a server that has answered a call with questions. */
-function answersBack(answered: readonly AnsweredQuestion[] = [], round: McpRound | undefined): Back {
+/** Creates the parameters to continue a call with answers. */
+function createContinuation(
+  answers: readonly AnsweredElicitation[] = [],
+  round: McpRound | undefined,
+): ContinuationParams {
   if (round === undefined) return {};
   const { ids, requestState } = round;
-  const people = Object.entries(ids).flatMap(([id, key]) => {
-    const known = answered.findLast((each) => each.key === key);
-    return known === undefined ? [] : [[id, resultOfAnswer(known.answer)] as const];
+  const personResponses = Object.entries(ids).flatMap(([id, key]) => {
+    const stored = answers.findLast((each) => each.key === key);
+    return stored === undefined ? [] : [[id, toElicitResult(stored.answer)] as const];
   });
   return {
-    inputResponses: { ...round.responses, ...Object.fromEntries(people) },
+    inputResponses: { ...round.responses, ...Object.fromEntries(personResponses) },
     ...(requestState === undefined ? {} : { requestState }),
   };
 }
 
-/** What a server asks back with, answered as far as no person is needed. */
-async function answersTo(
-  { sampling, roots }: SessionStart,
-  calls: CallsAtWork,
+/** Answers the requests of a server that need no person. Returns the elicitations unanswered. */
+async function answerRequests(
+  { sampling, roots }: SessionOptions,
+  calls: ActiveCalls,
   requests: InputRequests,
   signal: AbortSignal,
 ): Promise<{
   readonly responses: InputResponses;
-  readonly questions: readonly McpQuestion[];
+  readonly questions: readonly McpElicitation[];
   readonly ids: Readonly<Record<string, string>>;
 }> {
   const responses: InputResponses = {};
-  const questions: McpQuestion[] = [];
+  const questions: McpElicitation[] = [];
   const ids: Record<string, string> = {};
   for (const [id, request] of Object.entries(requests)) {
     if (request.method === "elicitation/create") {
-      const question = questionOf(request);
+      const question = toElicitation(request);
       questions.push(question);
       ids[id] = question.key;
-    } else if (request.method === "roots/list" && roots !== undefined) responses[id] = rootsResult(roots);
+    } else if (request.method === "roots/list" && roots !== undefined) responses[id] = createRootsResult(roots);
     else if (request.method === "sampling/createMessage" && sampling !== undefined)
-      responses[id] = await sampled(sampling, calls, request, signal);
-    else throw new Error(`it asks for ${request.method}, which it is not given`);
+      responses[id] = await runSampling(sampling, calls, request, signal);
+    else throw new Error(`the server requested ${request.method}, which is not enabled`);
   }
   return { responses, questions, ids };
 }
 
-/** What a promise gives, unless the signal fires before. */
-export function unlessAborted<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
+/** Awaits a promise; rejects if the signal aborts first. */
+export function rejectOnAbort<Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) onAbort();
@@ -474,43 +491,47 @@ export function unlessAborted<Value>(signal: AbortSignal, work: Promise<Value>):
   });
 }
 
-function levelOf(level: string): "debug" | "info" | "warn" | "error" {
+function toLogLevel(level: string): "debug" | "info" | "warn" | "error" {
   if (level === "debug") return "debug";
   if (level === "info" || level === "notice") return "info";
   return level === "warning" ? "warn" : "error";
 }
 
-function textOfLog(data: unknown): string {
+function formatLogData(data: unknown): string {
   return typeof data === "string" ? data : JSON.stringify(data);
 }
 
-function failed(start: SessionStart, cause: unknown, ended: string | undefined): StatewrightError {
-  const { name, transport } = start;
-  const refusal = refusalOf(start, cause);
+function createConnectError(options: SessionOptions, cause: unknown, endReason: string | undefined): StatewrightError {
+  const { name, transport } = options;
+  const refusal = findRefusal(options, cause);
   if (refusal !== undefined) {
     const { what, next } = refusal;
     return new StatewrightError("mcp_failed", { what, next, cause });
   }
-  const why = ended ?? (cause instanceof Error ? cause.message : String(cause));
-  const at = transport.kind === "http" ? ` at ${addressOf(transport.url)}` : "";
+  const reason = endReason ?? (cause instanceof Error ? cause.message : String(cause));
+  const location = transport.kind === "http" ? ` at ${formatAddress(transport.url)}` : "";
   return new StatewrightError("mcp_failed", {
-    what: `the MCP server "${name}"${at} could not be reached: ${cutShort(why).replace(/\.$/, "")}`,
-    next: nextAfter(transport.kind, cause),
+    what: `MCP server "${name}"${location} is not reachable: ${truncateText(reason).replace(/\.$/, "")}`,
+    next: suggestFix(transport.kind, cause),
     cause,
   });
 }
 
-function nextAfter(kind: "stdio" | "http", cause: unknown): string {
+function suggestFix(kind: "stdio" | "http", cause: unknown): string {
   if (isHostError(cause))
     return cause.code === "denied"
-      ? "Give a public address, or name the private one in allowPrivate"
-      : `See whether it is started, and look at its ${kind === "stdio" ? "command" : "url"}`;
-  const look = kind === "stdio" ? "Start it by hand, and look at what it writes" : "Look at its url and at its log";
-  return `${look}; a server of a later revision needs protocol: "auto"`;
+      ? "Use a public address, or add the private address to allowPrivate"
+      : `Check that the server is running, and check its ${kind === "stdio" ? "command" : "url"}`;
+  const checkHint =
+    kind === "stdio" ? "Start the server by hand and check its output" : "Check the url and the log of the server";
+  return `${checkHint}; a server of a later protocol revision needs protocol: "auto"`;
 }
 
-/** What a server at an address says by its status; undefined for anything else, and for a process. */
-export function refusalOf({ name, transport, authorizationCode }: SessionStart, error: unknown): Refusal | undefined {
+/** Describes the HTTP refusal of a server at a URL; undefined for other errors and for a process. */
+export function findRefusal(
+  { name, transport, authorizationCode }: SessionOptions,
+  error: unknown,
+): Refusal | undefined {
   if (transport.kind !== "http") return undefined;
-  return httpRefusal(error, { ...transport, server: name, waitsForPerson: authorizationCode !== undefined });
+  return describeRefusal(error, { ...transport, server: name, awaitsLogin: authorizationCode !== undefined });
 }

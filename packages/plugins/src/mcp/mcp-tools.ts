@@ -1,105 +1,105 @@
-/** Tools as a server defines them, as ours: named in snake_case, with the safety that the user and the hints leave. */
+/** Conversion of MCP tool definitions to tools: names in snake_case, and safety from the options and the hints. */
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
 import {
   isStatewrightError,
   type JsonSchemaInput,
   StatewrightError,
-  snakeCaseOf,
   type ToolSafety,
   type ToolSpecParts,
+  toSnakeCase,
 } from "@statewright/core";
 import { ajvValidator, jsonSchema } from "../json-schema.ts";
 import { isObject } from "../protocol.ts";
-import { pinOf } from "./pins.ts";
+import { createPin } from "./pins.ts";
 
-/** What is said of calls: of all tools of a server, or of one. */
+/** Options of all tools of a server, or of one tool. */
 export type McpToolOptions = Pick<
   ToolSpecParts,
   "effect" | "safety" | "retry" | "timeoutMs" | "graceMs" | "onError" | "limits" | "execution"
 >;
 
-/** How tools are made of definitions. */
-export interface ToolMaking {
+/** Settings for the conversion of definitions. */
+export interface ToolSettings {
   readonly server: string;
-  /** Stands before every name. */
+  /** Prefix of every name. */
   readonly prefix: string;
-  /** The only tools that are taken, by the server's names; all when absent. */
+  /** Names of the tools to use, as named by the server; undefined for all. */
   readonly only: readonly string[] | undefined;
   readonly trustHints: boolean;
-  readonly all: McpToolOptions;
-  readonly single: Readonly<Record<string, McpToolOptions>>;
+  readonly common: McpToolOptions;
+  readonly byName: Readonly<Record<string, McpToolOptions>>;
 }
 
-/** A tool of a server, ready to be called. */
+/** Converted tool of an MCP server. */
 export interface McpTool {
   readonly definition: McpToolDefinition;
-  /** The digest of the definition. */
+  /** Digest of the definition. */
   readonly pin: string;
   readonly parts: ToolSpecParts & { readonly input: JsonSchemaInput };
-  /** What is wrong with a structured result; absent where the server declares no schema. */
+  /** Validates a structured result; undefined without an output schema. */
   readonly check: ReturnType<typeof ajvValidator> | undefined;
 }
 
-/** A tool that cannot be taken, and why. */
+/** Unusable tool, with the reason. */
 export interface RefusedMcpTool {
   readonly name: string;
-  readonly why: string;
+  readonly reason: string;
 }
 
-/** How large one definition may be, as JSON, and how deep. */
-const mostOfDefinition = 262_144;
-const deepestDefinition = 64;
+/** Maximum length of a definition as JSON, and maximum nesting depth. */
+const maxDefinitionLength = 262_144;
+const maxDefinitionDepth = 64;
 
 /**
- * The tools of a server. One whose definition cannot be used is left out and named; two that would have one name are an
- * `invalid_tool` error.
+ * Creates the tools of a server. Returns unusable definitions in `refused`. Throws `invalid_tool` for two tools with
+ * the same name.
  */
-export function toolsOfDefinitions(
+export function createMcpTools(
   definitions: readonly McpToolDefinition[],
-  making: ToolMaking,
+  settings: ToolSettings,
 ): { readonly tools: readonly McpTool[]; readonly refused: readonly RefusedMcpTool[] } {
-  const { only } = making;
+  const { only } = settings;
   const tools: McpTool[] = [];
   const refused: RefusedMcpTool[] = [];
-  const taken = new Map<string, string>();
+  const originalNames = new Map<string, string>();
   for (const definition of definitions) {
     if (only !== undefined && !only.includes(definition.name)) continue;
-    const tool = toolOf(definition, making);
+    const tool = createMcpTool(definition, settings);
     if (typeof tool === "string") {
-      refused.push({ name: definition.name, why: tool });
+      refused.push({ name: definition.name, reason: tool });
       continue;
     }
-    const other = taken.get(tool.parts.name);
-    if (other !== undefined) throw collision(making.server, tool.parts.name, other, definition.name);
-    taken.set(tool.parts.name, definition.name);
+    const other = originalNames.get(tool.parts.name);
+    if (other !== undefined) throw createCollisionError(settings.server, tool.parts.name, other, definition.name);
+    originalNames.set(tool.parts.name, definition.name);
     tools.push(tool);
   }
   return { tools, refused };
 }
 
-function toolOf(definition: McpToolDefinition, making: ToolMaking): McpTool | string {
+function createMcpTool(definition: McpToolDefinition, settings: ToolSettings): McpTool | string {
   const { name: originalName, title, annotations = {}, description, inputSchema, outputSchema, execution } = definition;
-  if (execution?.taskSupport === "required") return "it can only be run as a task, which is not known here";
+  if (execution?.taskSupport === "required") return "task execution, which the tool requires, is not supported";
   const size = JSON.stringify(definition).length;
-  if (size > mostOfDefinition) return `its definition has ${size} characters, more than ${mostOfDefinition}`;
-  if (isDeeper(definition, deepestDefinition))
-    return `its definition is nested deeper than ${deepestDefinition} levels`;
+  if (size > maxDefinitionLength) return `the definition has ${size} characters, the maximum is ${maxDefinitionLength}`;
+  if (isDeeper(definition, maxDefinitionDepth))
+    return `the definition is nested deeper than ${maxDefinitionDepth} levels`;
   const label = title ?? annotations.title;
   try {
-    const { effect, safety, ...usual } = { ...making.all, ...making.single[originalName] };
-    const name = snakeCaseOf(making.prefix === "" ? originalName : `${making.prefix}_${originalName}`);
+    const { effect, safety, ...otherParts } = { ...settings.common, ...settings.byName[originalName] };
+    const name = toSnakeCase(settings.prefix === "" ? originalName : `${settings.prefix}_${originalName}`);
     return {
       definition,
-      pin: pinOf(definition),
+      pin: createPin(definition),
       parts: {
-        ...usual,
+        ...otherParts,
         name,
         ...(name === originalName ? {} : { originalName }),
         ...(label === undefined || label === "" ? {} : { label }),
         description: description ?? label ?? originalName,
         input: jsonSchema(inputSchema),
-        effect: effectOf(definition, making, effect),
-        safety: safetyOf(definition, making, safety),
+        effect: resolveEffect(definition, settings, effect),
+        safety: resolveSafety(definition, settings, safety),
       },
       check: outputSchema === undefined ? undefined : ajvValidator(outputSchema as Parameters<typeof ajvValidator>[0]),
     };
@@ -111,20 +111,23 @@ function toolOf(definition: McpToolDefinition, making: ToolMaking): McpTool | st
 
 type Hints = NonNullable<McpToolDefinition["annotations"]>;
 
-/** What a server says of itself may make a tool look worse than the user said, and better only where the user trusts it. */
-function safetyOf(
+/**
+ * Resolves the safety: hints of the server can make a tool less safe than the options, and safer only with
+ * `trustHints`.
+ */
+function resolveSafety(
   { name, annotations = {} }: McpToolDefinition,
-  { trustHints, single }: ToolMaking,
-  said: ToolSpecParts["safety"],
+  { trustHints, byName }: ToolSettings,
+  configured: ToolSpecParts["safety"],
 ): ToolSafety {
-  const own = single[name]?.safety;
-  const hinted = accessHinted(annotations, trustHints);
-  const access = own?.access ?? stricter(said?.access, hinted);
-  return { network: !(trustHints && annotations.openWorldHint === false), ...said, ...own, access };
+  const override = byName[name]?.safety;
+  const hinted = getHintedAccess(annotations, trustHints);
+  const access = override?.access ?? selectStricter(configured?.access, hinted);
+  return { network: !(trustHints && annotations.openWorldHint === false), ...configured, ...override, access };
 }
 
-/** The standard takes a tool that says nothing for one that may destroy. */
-function accessHinted({ readOnlyHint, destructiveHint }: Hints, trustHints: boolean): Access {
+/** Per the MCP standard a tool without hints is destructive. */
+function getHintedAccess({ readOnlyHint, destructiveHint }: Hints, trustHints: boolean): Access {
   if (!trustHints) return destructiveHint === true && readOnlyHint !== true ? "destructive" : undefined;
   if (readOnlyHint === true) return "read";
   return destructiveHint === false ? "write" : "destructive";
@@ -134,20 +137,20 @@ type Access = ToolSafety["access"] | undefined;
 
 const strictness = ["read", "write", "destructive"];
 
-function stricter(said: Access, hinted: Access): ToolSafety["access"] {
-  if (said === undefined || said === "unclassified") return hinted ?? "destructive";
-  return hinted !== undefined && strictness.indexOf(hinted) > strictness.indexOf(said) ? hinted : said;
+function selectStricter(configured: Access, hinted: Access): ToolSafety["access"] {
+  if (configured === undefined || configured === "unclassified") return hinted ?? "destructive";
+  return hinted !== undefined && strictness.indexOf(hinted) > strictness.indexOf(configured) ? hinted : configured;
 }
 
-function effectOf(
+function resolveEffect(
   { name, annotations = {} }: McpToolDefinition,
-  { trustHints, single }: ToolMaking,
-  said: ToolSpecParts["effect"],
+  { trustHints, byName }: ToolSettings,
+  configured: ToolSpecParts["effect"],
 ): NonNullable<ToolSpecParts["effect"]> {
   const { readOnlyHint, idempotentHint } = annotations;
-  const own = single[name]?.effect;
-  if (own !== undefined) return own;
-  if (said !== undefined) return idempotentHint === false && readOnlyHint !== true ? "once" : said;
+  const override = byName[name]?.effect;
+  if (override !== undefined) return override;
+  if (configured !== undefined) return idempotentHint === false && readOnlyHint !== true ? "once" : configured;
   return trustHints && (readOnlyHint === true || idempotentHint === true) ? "idempotent" : "once";
 }
 
@@ -157,25 +160,28 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1));
 }
 
-/** Throws `invalid_option` for what is said of tools that the server does not have. */
-export function refuseUnknown(
-  { server, only = [], single }: ToolMaking,
+/** Throws `invalid_option` for options of tools that the server does not have. */
+export function checkToolNames(
+  { server, only = [], byName }: ToolSettings,
   definitions: readonly McpToolDefinition[],
 ): void {
-  const named = [...only, ...Object.keys(single)];
+  const named = [...only, ...Object.keys(byName)];
   const known = definitions.map(({ name }) => name);
   const unknown = named.filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
   throw new StatewrightError("invalid_option", {
-    what: `the MCP server "${server}" has no tool ${unknown.map((name) => `"${name}"`).join(", ")}`,
-    next: known.length === 0 ? "It offers none" : `Its tools are ${known.map((name) => `"${name}"`).join(", ")}`,
+    what: `MCP server "${server}" has no tool ${unknown.map((name) => `"${name}"`).join(", ")}`,
+    next:
+      known.length === 0
+        ? "Remove the tool names: the server has no tools"
+        : `Use the tools ${known.map((name) => `"${name}"`).join(", ")}`,
   });
 }
 
-function collision(server: string, name: string, one: string, other: string): StatewrightError {
+function createCollisionError(server: string, name: string, firstName: string, secondName: string): StatewrightError {
   return new StatewrightError("invalid_tool", {
-    what: `two tools of the MCP server "${server}" would be named "${name}": "${one}" and "${other}"`,
-    next: "Take only one of them: only: [name, …]",
+    what: `two tools of MCP server "${server}" have the name "${name}": "${firstName}" and "${secondName}"`,
+    next: "Use only one of them: only: [name, …]",
     place: { tool: name },
   });
 }

@@ -1,39 +1,46 @@
-/** Definitions of tools are pinned by their digests: what a server says of a tool later is compared with what it said first. */
+/** Pins: digests of tool definitions, to detect later changes of a definition. */
 import { createHash } from "node:crypto";
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
 import { isObject } from "../protocol.ts";
 
-/** SHA-256 of the definitions that were taken, in hexadecimal, by the server's names of the tools. */
+/** SHA-256 of the accepted definitions in hexadecimal, by tool name of the server. */
 export type McpPins = Readonly<Record<string, string>>;
 
-/** What a server says of its tools now, against what was taken: by the server's names. */
+/** Differences between current and accepted definitions, by tool name of the server. */
 export interface McpChange {
   readonly added: readonly string[];
   readonly removed: readonly string[];
   readonly changed: readonly string[];
 }
 
-/** The pins of definitions. */
-export function pinsOf(definitions: readonly McpToolDefinition[]): McpPins {
-  return Object.freeze(Object.fromEntries(definitions.map((definition) => [definition.name, pinOf(definition)])));
+/** Creates the pins of definitions. */
+export function createPins(definitions: readonly McpToolDefinition[]): McpPins {
+  return Object.freeze(Object.fromEntries(definitions.map((definition) => [definition.name, createPin(definition)])));
 }
 
-/** The pin of one. What a model reads of a tool counts, and what the server says of its safety. */
-export function pinOf({ name, title, description, inputSchema, outputSchema, annotations }: McpToolDefinition): string {
-  const said = JSON.stringify({ name, title, description, inputSchema, outputSchema, annotations }, sorted);
-  return createHash("sha256").update(said).digest("hex");
+/** Creates the pin of a definition, from all fields visible to a model and from the safety hints. */
+export function createPin({
+  name,
+  title,
+  description,
+  inputSchema,
+  outputSchema,
+  annotations,
+}: McpToolDefinition): string {
+  const canonical = JSON.stringify({ name, title, description, inputSchema, outputSchema, annotations }, sortKeys);
+  return createHash("sha256").update(canonical).digest("hex");
 }
 
-/** What differs; undefined where nothing does. */
-export function changeOf(before: McpPins, after: McpPins): McpChange | undefined {
+/** Compares pins; undefined without a difference. */
+export function comparePins(before: McpPins, after: McpPins): McpChange | undefined {
   const added = Object.keys(after).filter((name) => !Object.hasOwn(before, name));
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
   const changed = Object.keys(after).filter((name) => Object.hasOwn(before, name) && before[name] !== after[name]);
   return added.length + removed.length + changed.length === 0 ? undefined : { added, removed, changed };
 }
 
-/** A change in words. */
-export function changeText({ added, removed, changed }: McpChange): string {
+/** Formats a change as text. */
+export function formatChange({ added, removed, changed }: McpChange): string {
   return [
     ["new", added],
     ["gone", removed],
@@ -43,8 +50,8 @@ export function changeText({ added, removed, changed }: McpChange): string {
     .join("; ");
 }
 
-/** Keys in one order, so that the order in which a server writes them says nothing. */
-function sorted(_key: string, value: unknown): unknown {
+/** JSON replacer with sorted keys, so that the pin is independent of their order. */
+function sortKeys(_key: string, value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

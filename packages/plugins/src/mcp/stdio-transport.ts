@@ -1,12 +1,14 @@
-/** The stdio transport of a server that is a child process: one JSON-RPC message a line, in a group that dies with us. */
+/**
+ * Stdio transport of a child process: one JSON-RPC message per line, in a process group that ends with this process.
+ */
 import { deserializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import type { World } from "@statewright/core";
 import { type RunningProcess, startProcess } from "@statewright/host";
-import { lineReader } from "../line-reader.ts";
+import { createLineReader } from "../line-reader.ts";
 import { isObject } from "../protocol.ts";
 
-/** What starts the process of a server, with every variable in place. */
-export interface ChildStart {
+/** Options of the server process, with expanded variables. */
+export interface StdioTransportOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -17,81 +19,86 @@ export interface ChildStart {
   readonly world: World;
 }
 
-/** A transport with the life of its other end. */
-export interface OwnedTransport extends Transport {
+/** Transport with the lifetime of its server. */
+export interface ServerTransport extends Transport {
   readonly pid: number | undefined;
-  /** How it ended; undefined while it has not. */
-  readonly ended: () => string | undefined;
-  /** Whether our process stays alive for it. */
+  /** Returns the end reason; undefined while the server is running. */
+  readonly getEndReason: () => string | undefined;
+  /** Sets whether the server keeps this process alive. */
   readonly holdOpen: (isHeld: boolean) => void;
-  /** End it now. */
+  /** Ends the server immediately. */
   readonly stop: () => Promise<void>;
 }
 
-/** How long a server may take to end by itself once its input is closed. */
+/** Milliseconds for a server to exit after the end of its input. */
 const closeGraceMs = 2_000;
 
-/** The transport of a child process, which is started when the client connects. */
-export function stdioTransport(start: ChildStart): OwnedTransport {
-  const { command, world } = start;
+/** Creates the transport of a child process, which starts on connect. */
+export function createStdioTransport(options: StdioTransportOptions): ServerTransport {
+  const { command, world } = options;
   let running: RunningProcess | undefined;
-  let end: string | undefined;
+  let endReason: string | undefined;
   let isClosing = false;
-  /** One message at a time: the client takes in news of a call a little later than its answer, and drops what comes then. */
-  let told: Promise<unknown> = Promise.resolve();
-  const tell = (work: () => void): void => {
-    told = told.then(work);
+  /**
+   * Delivers one message at a time: the client processes the notifications of a call slightly after its response, and
+   * drops notifications that arrive in between.
+   */
+  let deliveries: Promise<unknown> = Promise.resolve();
+  const deliver = (work: () => void): void => {
+    deliveries = deliveries.then(work);
   };
 
-  const die = (how: string): void => {
-    if (end !== undefined) return;
-    end = how;
-    tell(() => transport.onclose?.());
+  const endTransport = (reason: string): void => {
+    if (endReason !== undefined) return;
+    endReason = reason;
+    deliver(() => transport.onclose?.());
   };
-  const read = (line: string): void => {
+  const handleLine = (line: string): void => {
     if (line.trim() === "") return;
-    const message = messageOf(line);
+    const message = parseMessage(line);
     if (message === undefined)
-      world.log("warn", `the MCP server "${command}" wrote a line that is no message`, { line: line.slice(0, 200) });
-    else tell(() => transport.onmessage?.(message));
+      world.log("warn", `MCP server "${command}" wrote an invalid message`, { line: line.slice(0, 200) });
+    else deliver(() => transport.onmessage?.(message));
   };
-  const stdout = lineReader(start.maxMessageLength, read, (length) => {
-    die(`it wrote a line that is longer than ${start.maxMessageLength} characters (${length} so far)`);
+  const stdout = createLineReader(options.maxMessageLength, handleLine, (length) => {
+    endTransport(`the server wrote a line longer than ${options.maxMessageLength} characters (${length} so far)`);
     void running?.stop();
   });
-  const stderr = lineReader(start.maxMessageLength, start.onStderr, () => undefined);
+  const stderr = createLineReader(options.maxMessageLength, options.onStderr, () => undefined);
 
-  const transport: OwnedTransport & { stderr: null } = {
-    // By this and the pid the client tells a child process from a connection.
+  const transport: ServerTransport & { stderr: null } = {
+    // The SDK client recognizes a child process by `stderr` and `pid`.
     stderr: null,
     get pid() {
-      return end === undefined ? running?.group.id : undefined;
+      return endReason === undefined ? running?.group.id : undefined;
     },
-    ended: () => end,
+    getEndReason: () => endReason,
     holdOpen: (isHeld) => {
-      if (!isClosing && end === undefined) running?.holdOpen(isHeld);
+      if (!isClosing && endReason === undefined) running?.holdOpen(isHeld);
     },
     start: async () => {
-      running = await startProcess(command, start.args, {
-        env: start.env,
-        inherit: start.inherit,
-        ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
+      running = await startProcess(command, options.args, {
+        env: options.env,
+        inherit: options.inherit,
+        ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
         keepInputOpen: true,
         maxBytes: 4_096,
         world,
         onOutput: (chunk, stream) => (stream === "stdout" ? stdout : stderr).add(chunk),
       });
       void running.result.then(
-        ({ exitCode, stderr: said }) => die(`it ended with exit code ${exitCode}${tail(said)}`),
-        () => die("it was ended, since what took its output failed"),
+        ({ exitCode, stderr: stderrText }) =>
+          endTransport(`the server exited with code ${exitCode}${formatTail(stderrText)}`),
+        () => endTransport("the server was stopped, because reading its output failed"),
       );
     },
     send: async (message) => {
-      if (running === undefined || end !== undefined) throw new Error(end ?? "it was not started");
+      if (running === undefined || endReason !== undefined) throw new Error(endReason ?? "the server was not started");
       try {
         await running.write(`${JSON.stringify(message)}\n`);
       } catch (error) {
-        // It takes nothing more, so it has ended, or is ended: how, is told to all that wait, also for this message.
+        // A failed write means an ended process, or stops it: the end reason then reaches all waiting requests,
+        // including this one.
         await Promise.allSettled([running.stop()]);
         throw error;
       }
@@ -100,10 +107,10 @@ export function stdioTransport(start: ChildStart): OwnedTransport {
       if (running === undefined || isClosing) return;
       isClosing = true;
       running.holdOpen(true);
-      const child = running;
-      const stopTimer = world.schedule.after(closeGraceMs, () => void child.stop());
-      child.endInput();
-      await Promise.allSettled([child.result]);
+      const closing = running;
+      const stopTimer = world.schedule.after(closeGraceMs, () => void closing.stop());
+      closing.endInput();
+      await Promise.allSettled([closing.result]);
       stopTimer();
     },
     stop: async () => {
@@ -113,30 +120,30 @@ export function stdioTransport(start: ChildStart): OwnedTransport {
   return transport;
 }
 
-/** A line as a message. What answers a request and is no message by the letter is an error for who asked. */
-function messageOf(line: string): JSONRPCMessage | undefined {
+/** Parses a line as a message. A malformed response with a request id becomes an error response for the caller. */
+function parseMessage(line: string): JSONRPCMessage | undefined {
   try {
     return deserializeMessage(line);
   } catch {
-    const id = idOf(line);
+    const id = findResponseId(line);
     return id === undefined
       ? undefined
-      : { jsonrpc: "2.0", id, error: { code: -32_700, message: "The answer is no message of JSON-RPC 2.0." } };
+      : { jsonrpc: "2.0", id, error: { code: -32_700, message: "The response is not a valid JSON-RPC 2.0 message." } };
   }
 }
 
-function idOf(line: string): string | number | undefined {
+function findResponseId(line: string): string | number | undefined {
   try {
-    const given: unknown = JSON.parse(line);
-    if (!isObject(given) || "method" in given) return undefined;
-    const { id } = given;
+    const parsed: unknown = JSON.parse(line);
+    if (!isObject(parsed) || "method" in parsed) return undefined;
+    const { id } = parsed;
     return typeof id === "string" || typeof id === "number" ? id : undefined;
   } catch {
     return undefined;
   }
 }
 
-function tail(stderr: string): string {
+function formatTail(stderr: string): string {
   const text = stderr.trim();
   return text === "" ? "" : `: ${text.slice(-500)}`;
 }

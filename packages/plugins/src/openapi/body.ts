@@ -1,33 +1,33 @@
-/** Bodies of requests: which kind an operation takes, what the model gives for it, and the bytes that are sent. */
+/** Request bodies: the body kind of an operation, its schema for the model, and the encoded bytes. */
 import { createHash } from "node:crypto";
 import { type Json, ToolError, type ToolRuntime } from "@statewright/core";
 import { isObject } from "../protocol.ts";
-import { type Document, followed, mapOf, type Part, textAt, unfitPart } from "./document.ts";
-import { encoded, inPairs, textOf } from "./parameter-style.ts";
+import { createPartError, type Document, getText, type Part, resolveRefs, toMap } from "./document.ts";
+import { encodePairs, percentEncode, toText } from "./parameter-style.ts";
 import type { ParameterStyle } from "./parameters.ts";
 import type { SchemaReader } from "./schema.ts";
 
-/** How a body is written. */
+/** Encoding of a body. */
 export type BodyKind = "json" | "form" | "multipart" | "text" | "binary";
 
-/** The body that an operation takes. */
+/** Body of an operation. */
 export interface Body {
   readonly kind: BodyKind;
   readonly mimeType: string;
   readonly required: boolean;
   readonly schema: Json;
-  /** How single members of a form are written, where the document says it. */
+  /** Encoding object of single form members. */
   readonly encoding: Part;
 }
 
-/** A body as it is sent. */
-export interface SentBody {
+/** Encoded body. */
+export interface EncodedBody {
   readonly type: string;
   readonly bytes: string | Uint8Array;
 }
 
-/** Kinds in the order in which one is chosen, where an operation takes several. */
-const kinds: readonly (readonly [BodyKind, RegExp])[] = [
+/** Body kinds by preference, for an operation with several media types. */
+const bodyKinds: readonly (readonly [BodyKind, RegExp])[] = [
   ["json", /^application\/json$|\+json$|^\*\/\*$|^application\/\*$/],
   ["form", /^application\/x-www-form-urlencoded$/],
   ["multipart", /^multipart\/form-data$/],
@@ -35,80 +35,93 @@ const kinds: readonly (readonly [BodyKind, RegExp])[] = [
   ["binary", /^/],
 ];
 
-/** What the model gives for a file. */
+/** Schema of a file argument. */
 const fileSchema: Json = {
   type: "object",
-  description: "A file: give one of text, base64 and artifact.",
+  description: "File with exactly one of text, base64 and artifact.",
   properties: {
-    name: { type: "string", description: "What the file is called" },
-    mimeType: { type: "string", description: "Its media type, such as image/png" },
-    text: { type: "string", description: "What it holds, as text" },
-    base64: { type: "string", description: "What it holds, as bytes in Base64" },
-    artifact: { type: "string", description: "The handle of an artifact of this conversation that it is" },
+    name: { type: "string", description: "File name" },
+    mimeType: { type: "string", description: "Media type, such as image/png" },
+    text: { type: "string", description: "Content as text" },
+    base64: { type: "string", description: "Content as bytes in Base64" },
+    artifact: { type: "string", description: "Handle of an artifact of this conversation" },
   },
   additionalProperties: false,
 };
 
-/** The body of an operation, if it takes one. */
-export function bodyOf(document: Document, given: unknown, schemas: SchemaReader, where: string): Body | undefined {
-  if (given === undefined) return undefined;
-  const at = `the body of ${where}`;
-  const part = followed(document, given, at);
-  const types = Object.entries(mapOf(part["content"])).map(([type, media]) => [bareType(type), mapOf(media)] as const);
-  for (const [kind, pattern] of kinds) {
+/** Parses the body of an operation; undefined for an operation without a body. */
+export function parseBody(
+  document: Document,
+  value: unknown,
+  schemas: SchemaReader,
+  operationName: string,
+): Body | undefined {
+  if (value === undefined) return undefined;
+  const location = `the body of ${operationName}`;
+  const part = resolveRefs(document, value, location);
+  const types = Object.entries(toMap(part["content"])).map(
+    ([type, media]) => [getMediaType(type), toMap(media)] as const,
+  );
+  for (const [kind, pattern] of bodyKinds) {
     const [type, media] = types.find(([name]) => pattern.test(name)) ?? [];
     if (type === undefined || media === undefined) continue;
     return {
       kind,
       mimeType: type.includes("*") ? (kind === "json" ? "application/json" : "application/octet-stream") : type,
       required: part["required"] === true,
-      schema: described(schemaOf(document, kind, type, media["schema"], schemas, at), textAt(part, "description")),
-      encoding: mapOf(media["encoding"]),
+      schema: addDescription(
+        createBodySchema(document, kind, type, media["schema"], schemas, location),
+        getText(part, "description"),
+      ),
+      encoding: toMap(media["encoding"]),
     };
   }
-  throw unfitPart(document, at, "names no media type");
+  throw createPartError(document, location, "has no media type");
 }
 
-/** What the model gives as the bytes that are sent. */
-export async function sentBody(
+/** Encodes the body argument. */
+export async function encodeBody(
   { kind, mimeType, encoding }: Body,
   value: unknown,
   runtime: Pick<ToolRuntime, "artifacts">,
-): Promise<SentBody> {
+): Promise<EncodedBody> {
   if (kind === "json") return { type: mimeType, bytes: JSON.stringify(value) };
-  if (kind === "text") return { type: `${mimeType}; charset=utf-8`, bytes: textOf(value) };
-  if (kind === "form") return { type: mimeType, bytes: formText(value, encoding) };
-  if (kind === "multipart") return multipart(value, encoding, runtime);
-  const file = await fileOf(value, runtime);
+  if (kind === "text") return { type: `${mimeType}; charset=utf-8`, bytes: toText(value) };
+  if (kind === "form") return { type: mimeType, bytes: encodeForm(value, encoding) };
+  if (kind === "multipart") return encodeMultipart(value, encoding, runtime);
+  const file = await loadFile(value, runtime);
   return { type: mimeType === "application/octet-stream" ? (file.mimeType ?? mimeType) : mimeType, bytes: file.bytes };
 }
 
-function schemaOf(
+function createBodySchema(
   document: Document,
   kind: BodyKind,
   type: string,
-  given: unknown,
+  value: unknown,
   schemas: SchemaReader,
-  at: string,
+  location: string,
 ): Json {
   if (kind === "binary") return { ...(fileSchema as object) };
   if (kind === "text" && !type.startsWith("text/"))
-    return { type: "string", description: `The whole body, in the form of ${type}` };
-  if (kind === "text") return schemas.read(given ?? { type: "string" }, at);
-  if (kind === "json" || given === undefined) return schemas.read(given ?? {}, at);
-  const schema = followed(document, given, at);
+    return { type: "string", description: `The whole body in the format ${type}` };
+  if (kind === "text") return schemas.read(value ?? { type: "string" }, location);
+  if (kind === "json" || value === undefined) return schemas.read(value ?? {}, location);
+  const schema = resolveRefs(document, value, location);
   const properties = schema["properties"];
-  if (kind === "form" || !isObject(properties)) return schemas.read(given, at);
-  const filed = Object.entries(properties).map(([name, property]) => [name, withFiles(document, property, at)]);
-  return schemas.read({ ...schema, properties: Object.fromEntries(filed) }, at);
+  if (kind === "form" || !isObject(properties)) return schemas.read(value, location);
+  const entries = Object.entries(properties).map(([name, property]) => [
+    name,
+    replaceBinarySchema(document, property, location),
+  ]);
+  return schemas.read({ ...schema, properties: Object.fromEntries(entries) }, location);
 }
 
-/** A property of a form that is bytes is given as a file. */
-function withFiles(document: Document, property: unknown, at: string): unknown {
+/** Replaces the schema of a binary form property by the file schema. */
+function replaceBinarySchema(document: Document, property: unknown, location: string): unknown {
   if (!isObject(property)) return property;
-  const { type, items, ...rest } = followed(document, property, at);
-  if (isBytes({ type, ...rest })) return described({ ...(fileSchema as object) }, textAt(rest, "description"));
-  if (!isObject(items) || !isBytes(followed(document, items, at))) return property;
+  const { type, items, ...rest } = resolveRefs(document, property, location);
+  if (isBytes({ type, ...rest })) return addDescription({ ...(fileSchema as object) }, getText(rest, "description"));
+  if (!isObject(items) || !isBytes(resolveRefs(document, items, location))) return property;
   return { ...rest, type, items: fileSchema };
 }
 
@@ -118,45 +131,49 @@ function isBytes({ type, format, contentMediaType, contentEncoding }: Part): boo
   return contentMediaType !== undefined && contentEncoding === undefined && (type === undefined || isText);
 }
 
-function described(schema: Json, description: string | undefined): Json {
+function addDescription(schema: Json, description: string | undefined): Json {
   if (!isObject(schema) || description === undefined) return schema;
   if (schema["description"] !== undefined && schema["description"] !== (fileSchema as Part)["description"])
     return schema as Json;
   return Object.assign(schema, { description }) as Json;
 }
 
-/** Members of a form: where the document gives no style, lists are repeated and what has parts is JSON. */
-function formText(value: unknown, encoding: Part): string {
-  const pairs = Object.entries(mapOf(value)).flatMap(([name, member]) => {
-    const { style, explode, allowReserved } = mapOf(encoding[name]);
+/** Encodes form members. Without a style in the document, lists are repeated members and objects are JSON. */
+function encodeForm(value: unknown, encoding: Part): string {
+  const pairs = Object.entries(toMap(value)).flatMap(([name, member]) => {
+    const { style, explode, allowReserved } = toMap(encoding[name]);
     const isStyled = typeof style === "string" || typeof explode === "boolean";
-    if (!isStyled && isObject(member)) return [`${encoded(name)}=${encoded(JSON.stringify(member))}`];
-    const how = { name, style: (typeof style === "string" ? style : "form") as ParameterStyle };
-    const isExploded = typeof explode === "boolean" ? explode : how.style === "form";
-    return inPairs({ ...how, explode: isExploded, allowReserved: allowReserved === true }, member);
+    if (!isStyled && isObject(member)) return [`${percentEncode(name)}=${percentEncode(JSON.stringify(member))}`];
+    const styleOptions = { name, style: (typeof style === "string" ? style : "form") as ParameterStyle };
+    const isExploded = typeof explode === "boolean" ? explode : styleOptions.style === "form";
+    return encodePairs({ ...styleOptions, explode: isExploded, allowReserved: allowReserved === true }, member);
   });
-  // In a form a space is a plus.
+  // Forms encode a space as a plus.
   return pairs.join("&").replaceAll("%20", "+");
 }
 
-async function multipart(value: unknown, encoding: Part, runtime: Pick<ToolRuntime, "artifacts">): Promise<SentBody> {
+async function encodeMultipart(
+  value: unknown,
+  encoding: Part,
+  runtime: Pick<ToolRuntime, "artifacts">,
+): Promise<EncodedBody> {
   const parts: { readonly head: string; readonly bytes: Uint8Array }[] = [];
-  for (const [name, member] of Object.entries(mapOf(value))) {
-    const said = textAt(mapOf(encoding[name]), "contentType");
-    const type = said === undefined || /[,*\r\n]/.test(said) ? undefined : said;
+  for (const [name, member] of Object.entries(toMap(value))) {
+    const declaredType = getText(toMap(encoding[name]), "contentType");
+    const type = declaredType === undefined || /[,*\r\n]/.test(declaredType) ? undefined : declaredType;
     for (const item of Array.isArray(member) ? member : [member]) {
-      const file = isFile(item) ? await fileOf(item, runtime) : undefined;
+      const file = isFile(item) ? await loadFile(item, runtime) : undefined;
       const partType = type ?? file?.mimeType ?? (file !== undefined ? "application/octet-stream" : undefined);
-      const plain = isObject(item) || Array.isArray(item) ? (partType ?? "application/json") : partType;
-      const fileName = file === undefined ? "" : `; filename="${inQuotes(file.name)}"`;
-      const head = `Content-Disposition: form-data; name="${inQuotes(name)}"${fileName}`;
-      const bytes = file?.bytes ?? Buffer.from(textOf(item));
-      parts.push({ head: plain === undefined ? head : `${head}\r\nContent-Type: ${plain}`, bytes });
+      const contentType = isObject(item) || Array.isArray(item) ? (partType ?? "application/json") : partType;
+      const fileName = file === undefined ? "" : `; filename="${escapeQuoted(file.name)}"`;
+      const head = `Content-Disposition: form-data; name="${escapeQuoted(name)}"${fileName}`;
+      const bytes = file?.bytes ?? Buffer.from(toText(item));
+      parts.push({ head: contentType === undefined ? head : `${head}\r\nContent-Type: ${contentType}`, bytes });
     }
   }
   const hash = createHash("sha256");
   for (const { head, bytes } of parts) hash.update(head).update(bytes);
-  // Of all that it holds: nobody can write a part that ends itself.
+  // Boundary from a hash of all parts: no part can contain the boundary.
   const boundary = `statewright-${hash.digest("hex")}`;
   const pieces = parts.flatMap(({ head, bytes }) => [
     Buffer.from(`--${boundary}\r\n${head}\r\n\r\n`),
@@ -175,16 +192,16 @@ function isFile(value: unknown): boolean {
   return Object.keys(value).every((key) => known.includes(key)) && fileMembers.some((key) => key in value);
 }
 
-async function fileOf(
+async function loadFile(
   value: unknown,
   { artifacts }: Pick<ToolRuntime, "artifacts">,
 ): Promise<{ readonly bytes: Uint8Array; readonly name: string; readonly mimeType: string | undefined }> {
-  const { name = "file", mimeType, text, base64, artifact } = mapOf(value);
-  const given = [text, base64, artifact].filter((each) => typeof each === "string");
-  if (given.length !== 1) throw ToolError.invalidArgs("A file is given by one of text, base64 and artifact.");
+  const { name = "file", mimeType, text, base64, artifact } = toMap(value);
+  const sources = [text, base64, artifact].filter((each) => typeof each === "string");
+  if (sources.length !== 1) throw ToolError.invalidArgs("A file needs exactly one of text, base64 and artifact.");
   const type = typeof mimeType === "string" ? mimeType : undefined;
   if (type !== undefined && !/^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?$/.test(type))
-    throw ToolError.invalidArgs("The mimeType of a file is no media type such as image/png.");
+    throw ToolError.invalidArgs("The mimeType of a file must be a media type such as image/png.");
   const bytes =
     typeof text === "string"
       ? Buffer.from(text)
@@ -194,11 +211,11 @@ async function fileOf(
   return { bytes, name: String(name), mimeType: type };
 }
 
-/** A name in quotes, as browsers write it. */
-function inQuotes(name: string): string {
+/** Escapes a name in quotes, as browsers do. */
+function escapeQuoted(name: string): string {
   return name.replaceAll("\r", "%0D").replaceAll("\n", "%0A").replaceAll('"', "%22");
 }
 
-function bareType(type: string): string {
+function getMediaType(type: string): string {
   return (type.split(";")[0] ?? "").trim().toLowerCase();
 }

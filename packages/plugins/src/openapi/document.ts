@@ -1,4 +1,4 @@
-/** An OpenAPI document: where it is read from, and how its references are followed. None of them leads out of it. */
+/** OpenAPI documents: reading, and resolution of references within the document. */
 import { createHash } from "node:crypto";
 import { basename, dirname, resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
@@ -6,139 +6,162 @@ import { type FetchOptions, fetchUrl, workspace } from "@statewright/host";
 import { parse } from "yaml";
 import { isObject } from "../protocol.ts";
 
-/** A part of a document. */
+/** Object of a document. */
 export type Part = Readonly<Record<string, unknown>>;
 
-/** A document that was read. */
+/** Parsed document. */
 export interface Document {
   readonly root: Part;
-  /** Where it came from, for people. */
-  readonly from: string;
-  /** The address that it came from, where it did. */
+  /** Source of the document, for messages. */
+  readonly source: string;
+  /** URL of the document, if it was fetched. */
   readonly url: URL | undefined;
-  /** SHA-256 of what it says, in hexadecimal. */
+  /** SHA-256 of the document in hexadecimal. */
   readonly digest: string;
 }
 
-const longest = 2 ** 25;
-const deepestRef = 32;
+const maxDocumentBytes = 2 ** 25;
+const maxRefDepth = 32;
 
-/** Read a document from an object, a URL of http or https, or a file in JSON or YAML. Throws `invalid_option`. */
-export async function readDocument(source: string | URL | object, way: FetchOptions): Promise<Document> {
-  if (typeof source !== "string" && !(source instanceof URL)) return documentOf(source, "the document", undefined);
+/** Reads a document from an object, an http or https URL, or a file in JSON or YAML. Throws `invalid_option`. */
+export async function readDocument(source: string | URL | object, fetchOptions: FetchOptions): Promise<Document> {
+  if (typeof source !== "string" && !(source instanceof URL)) return createDocument(source, "the document", undefined);
   const text = String(source);
-  if (!/^https?:/i.test(text)) return documentOf(parsed(text, await fileText(text)), text, undefined);
-  const { status, body, truncated, url } = await fetchUrl(text, { ...way, maxBytes: longest }).catch(unread(text));
-  if (status !== 200) throw unfit(text, `was answered with ${status}`, "Give the address of the document itself");
-  if (truncated) throw unfit(text, "is longer than 32 MiB", "Give a file, or the document itself");
-  return documentOf(parsed(text, new TextDecoder().decode(body)), text, new URL(url));
+  if (!/^https?:/i.test(text)) return createDocument(parseText(text, await readFileText(text)), text, undefined);
+  const { status, body, truncated, url } = await fetchUrl(text, { ...fetchOptions, maxBytes: maxDocumentBytes }).catch(
+    createReadErrorHandler(text),
+  );
+  if (status !== 200)
+    throw createDocumentError(text, `could not be fetched: status ${status}`, "Use the URL of the document itself");
+  if (truncated) throw createDocumentError(text, "exceeds 32 MiB", "Pass a file, or the document as an object");
+  return createDocument(parseText(text, new TextDecoder().decode(body)), text, new URL(url));
 }
 
-/** What a part is once its references are followed. Throws `invalid_tool` for one that leads nowhere or out of the document. */
-export function followed(document: Document, given: unknown, place: string): Part {
-  let part = given;
-  for (let count = 0; count < deepestRef; count++) {
-    if (!isObject(part)) throw unfitPart(document, place, "is no object");
+/**
+ * Resolves the references of a part. Throws `invalid_tool` for a missing target, a target outside the document, and a
+ * circular reference.
+ */
+export function resolveRefs(document: Document, value: unknown, location: string): Part {
+  let part = value;
+  for (let count = 0; count < maxRefDepth; count++) {
+    if (!isObject(part)) throw createPartError(document, location, "is not an object");
     if (typeof part["$ref"] !== "string") return part;
-    part = partAt(document, part["$ref"], place);
+    part = findPart(document, part["$ref"], location);
   }
-  throw unfitPart(document, place, "refers to itself");
+  throw createPartError(document, location, "has a circular reference");
 }
 
-/** The part that a reference names. */
-export function partAt(document: Document, ref: string, place: string): unknown {
+/** Finds the target of a reference. Throws `invalid_tool` for a missing target and a target outside the document. */
+export function findPart(document: Document, ref: string, location: string): unknown {
   if (!ref.startsWith("#"))
-    throw unfitPart(document, place, `refers to ${quoted(ref)}, which is outside of the document and is not read`);
+    throw createPartError(
+      document,
+      location,
+      `refers to ${quoteText(ref)} outside the document, which is not supported`,
+    );
   let part: unknown = document.root;
-  for (const step of ref === "#" ? [] : ref.slice(2).split("/").map(stepOf)) {
-    const inside = Array.isArray(part) || isObject(part) ? (part as Part) : {};
-    part = ref.startsWith("#/") && Object.hasOwn(inside, step) ? inside[step] : undefined;
+  for (const segment of ref === "#" ? [] : ref.slice(2).split("/").map(decodeSegment)) {
+    const container = Array.isArray(part) || isObject(part) ? (part as Part) : {};
+    part = ref.startsWith("#/") && Object.hasOwn(container, segment) ? container[segment] : undefined;
   }
-  if (part === undefined) throw unfitPart(document, place, `refers to ${quoted(ref)}, which is not there`);
+  if (part === undefined)
+    throw createPartError(document, location, `refers to ${quoteText(ref)}, which does not exist`);
   return part;
 }
 
-/** A map of a document, which may be left out. */
-export function mapOf(given: unknown): Part {
-  return isObject(given) ? given : {};
+/** Returns an optional map of a document; empty if missing. */
+export function toMap(value: unknown): Part {
+  return isObject(value) ? value : {};
 }
 
-/** A list of a document, which may be left out. */
-export function listOf(given: unknown): readonly unknown[] {
-  return Array.isArray(given) ? given : [];
+/** Returns an optional list of a document; empty if missing. */
+export function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
-/** A text of a document, which may be left out. */
-export function textAt(part: Part, key: string): string | undefined {
-  const given = part[key];
-  return typeof given === "string" && given !== "" ? given : undefined;
+/** Returns an optional text of a document; undefined if missing or empty. */
+export function getText(part: Part, key: string): string | undefined {
+  const value = part[key];
+  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** What of a document cannot become a tool. */
-export function unfitPart({ from }: Document, place: string, what: string): StatewrightError {
+/** Creates the error for a part that cannot become a tool. */
+export function createPartError({ source }: Document, location: string, what: string): StatewrightError {
   return new StatewrightError("invalid_tool", {
-    what: `${place} of ${from} ${what}`,
-    next: 'Mend the document or bundle it into one file, leave the operation out, or give unfit: "skip"',
+    what: `${location} of ${source} ${what}`,
+    next: 'Fix the document, bundle it into one file, exclude the operation, or set onUnsupported: "skip"',
   });
 }
 
-function documentOf(given: unknown, from: string, url: URL | undefined): Document {
+function createDocument(value: unknown, source: string, url: URL | undefined): Document {
   let text: string;
   try {
-    text = JSON.stringify(given);
+    text = JSON.stringify(value);
   } catch (cause) {
-    throw unfit(from, `is no data: ${cause instanceof Error ? cause.message : String(cause)}`, "Give plain JSON");
+    throw createDocumentError(
+      source,
+      `is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`,
+      "Pass plain JSON",
+    );
   }
-  // A copy: what the caller does with its own does not change the tools, and an alias of YAML is no circle.
+  // Copy the document: later changes by the caller must not change the tools, and YAML aliases must not form cycles.
   const root: unknown = text === undefined ? undefined : JSON.parse(text);
   const version = isObject(root) ? root["openapi"] : undefined;
   if (!isObject(root) || typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) {
-    const said = isObject(root) ? (version ?? root["swagger"]) : undefined;
-    const is = said === undefined ? "is no OpenAPI document" : `is of the version ${quoted(String(said))}`;
-    throw unfit(from, is, "Give a document of OpenAPI 3.0 or 3.1; others can be converted to it");
+    const declaredVersion = isObject(root) ? (version ?? root["swagger"]) : undefined;
+    const problem =
+      declaredVersion === undefined
+        ? "is not an OpenAPI document"
+        : `has version ${quoteText(String(declaredVersion))}`;
+    throw createDocumentError(source, problem, "Use OpenAPI 3.0 or 3.1; convert documents of other versions");
   }
   const digest = createHash("sha256").update(text).digest("hex");
-  return { root, from, url, digest };
+  return { root, source, url, digest };
 }
 
-async function fileText(path: string): Promise<string> {
+async function readFileText(path: string): Promise<string> {
   const read = await workspace(dirname(resolve(path)))
-    .read(basename(path), { maxBytes: longest })
-    .catch(unread(path));
+    .read(basename(path), { maxBytes: maxDocumentBytes })
+    .catch(createReadErrorHandler(path));
   if (read.kind === "text" && !read.truncated) return read.text;
-  throw unfit(path, "is no text of up to 32 MiB", "Give a file in JSON or YAML");
+  throw createDocumentError(path, "is not a text of at most 32 MiB", "Use a file in JSON or YAML");
 }
 
-function unread(from: string): (cause: unknown) => never {
+function createReadErrorHandler(source: string): (cause: unknown) => never {
   return (cause) => {
-    const why = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
-    throw unfit(from, `cannot be read: ${why}`, "Give its path or its address, or the document itself", cause);
+    const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
+    throw createDocumentError(
+      source,
+      `could not be read: ${reason}`,
+      "Pass the path or the URL of the document, or the document as an object",
+      cause,
+    );
   };
 }
 
-function parsed(from: string, text: string): unknown {
+function parseText(source: string, text: string): unknown {
   try {
     return /^\s*\{/.test(text) ? JSON.parse(text) : parse(text);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw unfit(from, `is neither JSON nor YAML: ${why}`, "Mend what it names");
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw createDocumentError(source, `is neither JSON nor YAML: ${reason}`, "Fix the named error");
   }
 }
 
-function stepOf(step: string): string {
-  let decoded = step;
+function decodeSegment(segment: string): string {
+  let decoded = segment;
   try {
-    decoded = decodeURIComponent(step);
+    decoded = decodeURIComponent(segment);
   } catch {
-    // It holds a sign of percent as it is.
+    // The segment contains a literal percent sign.
   }
   return decoded.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-function unfit(from: string, what: string, next: string, cause?: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `the OpenAPI document ${from} ${what}`, next, cause });
+function createDocumentError(source: string, what: string, next: string, cause?: unknown): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `OpenAPI document ${source} ${what}`, next, cause });
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.slice(0, 200));
 }

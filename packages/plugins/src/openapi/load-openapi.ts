@@ -1,45 +1,45 @@
-/** Tools from an OpenAPI document: each operation that is wanted becomes one, and asks its server when it is called. */
+/** Tools from an OpenAPI document: each selected operation becomes a tool that sends an HTTP request. */
 import {
   checkOptions,
   isStatewrightError,
-  optionNames,
+  listOptionNames,
   StatewrightError,
-  snakeCaseOf,
   type Tool,
   type ToolCall,
   type ToolRuntime,
   type ToolSpecParts,
   toolSpec,
+  toSnakeCase,
   type World,
 } from "@statewright/core";
 import { type FetchOptions, fetchUrl } from "@statewright/host";
 import { jsonSchema } from "../json-schema.ts";
 import { type Document, readDocument } from "./document.ts";
 import {
-  type FoundOperation,
-  nameOf,
-  natureOf,
+  createRequestPlan,
+  type DocumentOperation,
+  formatOperation,
+  getMethodDefaults,
+  listOperations,
   type OpenApiOperation,
   type OperationFilter,
-  operationsOf,
-  planOf,
   type RequestPlan,
 } from "./operation.ts";
-import { requestOf } from "./request.ts";
-import { type Asked, failure, outputOf } from "./response.ts";
+import { createRequest } from "./request.ts";
+import { type RequestContext, toOutput, toRequestError } from "./response.ts";
 import {
   checkAuth,
+  getInjectionKinds,
   type InjectedSecrets,
-  injectedSecrets,
-  injectionKinds,
   type OpenApiAuth,
-  openCredentials,
+  resolveCredentials,
+  resolveSecrets,
 } from "./security.ts";
 
 export type { OpenApiOperation, OperationFilter } from "./operation.ts";
 export type { OpenApiAuth } from "./security.ts";
 
-/** What may be said otherwise of one tool than its operation says. */
+/** Overrides of single tools. */
 export type OpenApiToolParts = Partial<
   Pick<
     ToolSpecParts,
@@ -56,53 +56,55 @@ export type OpenApiToolParts = Partial<
   >
 >;
 
-/** What `loadOpenApi` takes besides the document. */
+/** Options of {@link loadOpenApi}. */
 export interface OpenApiOptions extends Pick<FetchOptions, "allowPrivate" | "allowHosts" | "maxBytes" | "resolve"> {
-  /** Which operations become tools; all by default. */
+  /** Filter of the operations. Default: all. */
   readonly operations?: OperationFilter;
-  /** Where they are asked; the first server of the document by default. */
+  /** Base URL of requests. Default: the first server of the document. */
   readonly baseUrl?: string;
   /**
-   * The names of secrets by security scheme, looked up in the secrets of the run when a call is made; `false` asks without.
-   * An operation that wants a scheme which is not given is refused.
+   * Secret names by security scheme, resolved from the secrets of the run at each call; `false` sends no credentials.
+   * An operation with a required scheme that is missing here is not supported.
    */
   readonly auth?: Readonly<Record<string, OpenApiAuth>> | false;
-  /** Names of tools; the `operationId` in snake_case by default. */
+  /** Tool names. Default: the `operationId` in snake_case. */
   readonly names?: (operation: OpenApiOperation) => string | undefined;
-  /** Said before every name, as in `github_list_issues`. */
+  /** Prefix of every name, as in `github_list_issues`. */
   readonly prefix?: string;
-  /** Headers of every request; none of them is a secret. */
+  /** Headers of every request, without secrets. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Send the key of the call with POST and PATCH, as `Idempotency-Key` or in the header that is named. It says that the server
-   * does a call with the same key once: these tools are `idempotent` then.
+   * Sends the idempotency key of the call with POST and PATCH, as `Idempotency-Key` or in the given header. Set this
+   * option only if the server processes a key once: the effect of these tools is then `idempotent`.
    */
   readonly idempotencyKey?: boolean | string;
-  /** How many redirects are followed; none by default. */
+  /** Maximum redirects. Default 0. */
   readonly maxRedirects?: number;
-  /** Milliseconds for one attempt; 30,000 by default. */
+  /** Timeout of one attempt in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
-  /** What is otherwise for single tools. */
+  /** Returns the overrides of a single tool. */
   readonly tool?: (operation: OpenApiOperation) => OpenApiToolParts | undefined;
-  /** What becomes of an operation that cannot become a tool: loading fails (default), or it is left out and told of. */
-  readonly unfit?: "refuse" | "skip";
-  /** The `digest` that the document must have: one that has changed is refused. */
+  /**
+   * Handling of an operation that cannot become a tool: throw (`refuse`, default), or list it in `skipped` (`skip`).
+   */
+  readonly onUnsupported?: "refuse" | "skip";
+  /** Expected `digest` of the document. A different digest throws `invalid_option`. */
   readonly pin?: string;
   readonly world?: World;
 }
 
-/** The tools of a document. */
+/** Tools of a document. */
 export interface OpenApiTools {
   readonly tools: readonly Tool[];
-  /** The operations of the tools, in the order of the tools. */
+  /** Operations of the tools, in the same order. */
   readonly operations: readonly OpenApiOperation[];
-  /** Operations that were left out, and why. */
-  readonly skipped: readonly { readonly operation: OpenApiOperation; readonly why: string }[];
-  /** SHA-256 of the document, to pin it. */
+  /** Skipped operations, with the reason. */
+  readonly skipped: readonly { readonly operation: OpenApiOperation; readonly reason: string }[];
+  /** SHA-256 of the document, for `pin`. */
   readonly digest: string;
 }
 
-const names = optionNames<OpenApiOptions>({
+const knownOptions = listOptionNames<OpenApiOptions>({
   operations: true,
   baseUrl: true,
   auth: true,
@@ -113,7 +115,7 @@ const names = optionNames<OpenApiOptions>({
   maxRedirects: true,
   timeoutMs: true,
   tool: true,
-  unfit: true,
+  onUnsupported: true,
   pin: true,
   allowPrivate: true,
   allowHosts: true,
@@ -123,84 +125,87 @@ const names = optionNames<OpenApiOptions>({
 });
 
 /**
- * Make tools of a document of OpenAPI 3.0 or 3.1: an object, the path of a file, or a URL. Throws `invalid_option` for a
- * document that cannot be read, and `invalid_tool` for an operation that cannot become a tool or two with one name.
+ * Creates tools from an OpenAPI 3.0 or 3.1 document: an object, a file path, or a URL. Throws `invalid_option` for an
+ * unreadable document, and `invalid_tool` for an unsupported operation or two tools with the same name.
  */
 export async function loadOpenApi(source: string | URL | object, options: OpenApiOptions = {}): Promise<OpenApiTools> {
-  checkOptions("loadOpenApi", options, names);
-  checkOptions("the operations of loadOpenApi", options.operations ?? {}, ["ids", "tags", "methods", "where"]);
-  const { allowPrivate, allowHosts, resolve, world, unfit = "refuse" } = options;
-  const document = await readDocument(source, given({ allowPrivate, allowHosts, resolve, world }));
-  if (options.pin !== undefined && options.pin !== document.digest) throw changed(document);
+  checkOptions("loadOpenApi", options, knownOptions);
+  checkOptions("loadOpenApi operations", options.operations ?? {}, ["ids", "tags", "methods", "where"]);
+  const { allowPrivate, allowHosts, resolve, world, onUnsupported = "refuse" } = options;
+  const document = await readDocument(source, omitUndefined({ allowPrivate, allowHosts, resolve, world }));
+  if (options.pin !== undefined && options.pin !== document.digest) throw createPinError(document);
   checkAuth(document, options.auth ?? {});
-  const made: { readonly tool: Tool; readonly found: FoundOperation }[] = [];
-  const skipped: { operation: OpenApiOperation; why: string }[] = [];
-  for (const found of operationsOf(document, options.operations ?? {})) {
+  const created: { readonly tool: Tool; readonly found: DocumentOperation }[] = [];
+  const skipped: { operation: OpenApiOperation; reason: string }[] = [];
+  for (const found of listOperations(document, options.operations ?? {})) {
     try {
-      made.push({ tool: toolOf(document, found, options), found });
+      created.push({ tool: createTool(document, found, options), found });
     } catch (error) {
-      const why = named(error, found);
-      if (unfit !== "skip" || !isStatewrightError(why) || why.code !== "invalid_tool") throw why;
-      skipped.push({ operation: found.operation, why: why.message });
+      const why = addOperationName(error, found);
+      if (onUnsupported !== "skip" || !isStatewrightError(why) || why.code !== "invalid_tool") throw why;
+      skipped.push({ operation: found.operation, reason: why.message });
     }
   }
   const byName = new Map<string, OpenApiOperation>();
-  for (const { tool, found } of made) {
+  for (const { tool, found } of created) {
     const other = byName.get(tool.spec.name);
-    if (other !== undefined) throw doubled(tool.spec.name, other, found.operation, document);
+    if (other !== undefined) throw createDuplicateError(tool.spec.name, other, found.operation, document);
     byName.set(tool.spec.name, found.operation);
   }
   return {
-    tools: made.map(({ tool }) => tool),
-    operations: made.map(({ found }) => found.operation),
+    tools: created.map(({ tool }) => tool),
+    operations: created.map(({ found }) => found.operation),
     skipped,
     digest: document.digest,
   };
 }
 
-function toolOf(document: Document, found: FoundOperation, options: OpenApiOptions): Tool {
+function createTool(document: Document, found: DocumentOperation, options: OpenApiOptions): Tool {
   const { operation } = found;
   const { id, method, path } = operation;
   const { auth = {}, baseUrl, idempotencyKey = false, prefix, maxRedirects = 0 } = options;
-  const takesKey = idempotencyKey !== false && (method === "POST" || method === "PATCH");
-  const keyHeader = takesKey ? (typeof idempotencyKey === "string" ? idempotencyKey : "idempotency-key") : undefined;
+  const sendsKey = idempotencyKey !== false && (method === "POST" || method === "PATCH");
+  const keyHeader = sendsKey ? (typeof idempotencyKey === "string" ? idempotencyKey : "idempotency-key") : undefined;
   const ownHeaders = [...Object.keys(options.headers ?? {}), ...(keyHeader === undefined ? [] : [keyHeader])];
-  const plan = planOf(document, found, { baseUrl, auth, ownHeaders });
-  checkHome(document, plan, baseUrl, operation);
-  const nature = natureOf(method);
+  const plan = createRequestPlan(document, found, { baseUrl, auth, ownHeaders });
+  checkSecretDestination(document, plan, baseUrl, operation);
+  const methodDefaults = getMethodDefaults(method);
   const originalName = id ?? `${method.toLowerCase()} ${path}`;
-  const name = snakeCaseOf([prefix, options.names?.(operation) ?? originalName].filter(Boolean).join("_"));
-  const own = options.tool?.(operation) ?? {};
+  const name = toSnakeCase([prefix, options.names?.(operation) ?? originalName].filter(Boolean).join("_"));
+  const overrides = options.tool?.(operation) ?? {};
   const hosts = options.allowHosts ?? [plan.base.hostname.replace(/^\[(.*)\]$/, "$1")];
-  const effect = own.effect ?? (takesKey ? "idempotent" : nature.effect);
-  const timeoutMs = own.timeoutMs ?? options.timeoutMs ?? 30_000;
+  const effect = overrides.effect ?? (sendsKey ? "idempotent" : methodDefaults.effect);
+  const timeoutMs = overrides.timeoutMs ?? options.timeoutMs ?? 30_000;
   const spec = toolSpec({
     retry: { attempts: 3, on: ["unavailable"] },
-    ...own,
+    ...overrides,
     name,
     ...(name === originalName ? {} : { originalName }),
-    description: own.description ?? descriptionOf(operation),
+    description: overrides.description ?? createDescription(operation),
     input: jsonSchema(plan.input),
-    inject: injectionKinds(plan.credentials),
+    inject: getInjectionKinds(plan.credentials),
     effect,
-    safety: { access: nature.access, network: hosts, filesystem: "none", ...own.safety },
+    safety: { access: methodDefaults.access, network: hosts, filesystem: "none", ...overrides.safety },
     timeoutMs,
   });
   const call = async (_state: unknown, runtime: ToolRuntime, { args }: ToolCall): Promise<unknown> => {
-    const credentials = openCredentials(plan.credentials, (runtime.injected ?? {}) as InjectedSecrets);
-    const asked: Asked = { name: nameOf(operation), effect, credentials, now: runtime.clock.now() };
-    const { url, headers, body } = await requestOf(plan, args, runtime, {
+    const credentials = resolveCredentials(plan.credentials, (runtime.injected ?? {}) as InjectedSecrets);
+    const context: RequestContext = { name: formatOperation(operation), effect, credentials, now: runtime.clock.now() };
+    const { url, headers, body } = await createRequest(plan, args, runtime, {
       path,
       credentials,
       headers: options.headers ?? {},
       keyHeader,
     });
     const { allowPrivate, maxBytes, resolve, world } = options;
-    const way = { allowPrivate, maxBytes, resolve, world, body, method, headers, maxRedirects, timeoutMs };
+    const fetchOptions = { allowPrivate, maxBytes, resolve, world, body, method, headers, maxRedirects, timeoutMs };
     try {
-      return outputOf(await fetchUrl(url, { ...given(way), allowHosts: hosts, signal: runtime.signal }), asked);
+      return toOutput(
+        await fetchUrl(url, { ...omitUndefined(fetchOptions), allowHosts: hosts, signal: runtime.signal }),
+        context,
+      );
     } catch (error) {
-      throw failure(error, asked, maxRedirects > 0);
+      throw toRequestError(error, context, maxRedirects > 0);
     }
   };
   return Object.freeze({
@@ -209,13 +214,16 @@ function toolOf(document: Document, found: FoundOperation, options: OpenApiOptio
     ...(plan.credentials.length === 0
       ? {}
       : {
-          resolve: (source: Parameters<NonNullable<Tool["resolve"]>>[0]) => injectedSecrets(plan.credentials, source),
+          resolve: (source: Parameters<NonNullable<Tool["resolve"]>>[0]) => resolveSecrets(plan.credentials, source),
         }),
   });
 }
 
-/** A secret goes where the caller says, or where the document itself came from: not where a document from elsewhere leads. */
-function checkHome(
+/**
+ * Throws `invalid_option` if a secret would go to an origin other than the document's or the given `baseUrl`: a
+ * foreign document must not choose the destination of a secret.
+ */
+function checkSecretDestination(
   document: Document,
   plan: RequestPlan,
   baseUrl: string | undefined,
@@ -224,45 +232,50 @@ function checkHome(
   if (baseUrl !== undefined || plan.credentials.length === 0 || document.url === undefined) return;
   if (document.url.origin === plan.base.origin) return;
   throw new StatewrightError("invalid_option", {
-    what: `${nameOf(operation)} of ${document.from} would send a secret to ${plan.base.origin}, where the document did not come from`,
-    next: "Give baseUrl, so that secrets go where you say",
+    what: `${formatOperation(operation)} of ${document.source} would send a secret to ${plan.base.origin}, which is not the origin of the document`,
+    next: "Set baseUrl to the destination of the secrets",
   });
 }
 
-function descriptionOf({ summary, description, deprecated, method, path }: OpenApiOperation): string {
-  const said = [...new Set([summary, description].filter((text) => text !== undefined))].join("\n\n");
-  const text = said === "" ? `${method} ${path}` : said;
+function createDescription({ summary, description, deprecated, method, path }: OpenApiOperation): string {
+  const joined = [...new Set([summary, description].filter((text) => text !== undefined))].join("\n\n");
+  const text = joined === "" ? `${method} ${path}` : joined;
   return deprecated ? `Deprecated. ${text}` : text;
 }
 
-function doubled(name: string, one: OpenApiOperation, other: OpenApiOperation, { from }: Document): StatewrightError {
+function createDuplicateError(
+  name: string,
+  first: OpenApiOperation,
+  second: OpenApiOperation,
+  { source }: Document,
+): StatewrightError {
   return new StatewrightError("invalid_tool", {
-    what: `two operations of ${from} would be named "${name}": ${nameOf(one)} and ${nameOf(other)}`,
-    next: "Give names: (operation) => … with a name of its own for one of them, or leave one out",
+    what: `two operations of ${source} have the tool name "${name}": ${formatOperation(first)} and ${formatOperation(second)}`,
+    next: "Rename one of them by names: (operation) => …, or exclude it",
     place: { tool: name },
   });
 }
 
-/** What is wrong with a tool says which operation it would have been. */
-function named(error: unknown, { operation }: FoundOperation): unknown {
+/** Adds the operation to an `invalid_tool` error. */
+function addOperationName(error: unknown, { operation }: DocumentOperation): unknown {
   if (!isStatewrightError(error) || error.code !== "invalid_tool" || error.message.includes(operation.path))
     return error;
   return new StatewrightError("invalid_tool", {
-    what: `${nameOf(operation)} cannot become a tool: ${error.message}`,
-    next: 'Mend the document, leave the operation out, or give unfit: "skip"',
+    what: `${formatOperation(operation)} cannot become a tool: ${error.message}`,
+    next: 'Fix the document, exclude the operation, or set onUnsupported: "skip"',
     cause: error,
   });
 }
 
-function changed({ from, digest }: Document): StatewrightError {
+function createPinError({ source, digest }: Document): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the OpenAPI document ${from} is not the one that was pinned: its digest is ${digest}`,
-    next: "Read what has changed, then pin this one",
+    what: `OpenAPI document ${source} does not match the pin: its digest is ${digest}`,
+    next: "Review the changes, then update the pin",
   });
 }
 
-/** Options without those that are undefined. */
-function given<Options extends object>(
+/** Returns the options without undefined values. */
+function omitUndefined<Options extends object>(
   options: Options,
 ): { [Name in keyof Options]: Exclude<Options[Name], undefined> } {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {

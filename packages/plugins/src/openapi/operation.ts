@@ -1,20 +1,20 @@
-/** The operations of a document: which there are, and what each of them takes. */
+/** Operations of a document, and the request plan of each operation. */
 import type { EffectClass, JsonObject } from "@statewright/core";
 import { StatewrightError } from "@statewright/core";
 import { isObject } from "../protocol.ts";
-import { type Body, bodyOf } from "./body.ts";
-import { type Document, followed, listOf, mapOf, type Part, textAt, unfitPart } from "./document.ts";
-import { type Parameter, parametersOf } from "./parameters.ts";
-import { schemaReader } from "./schema.ts";
-import { type Credential, credentialsOf, isCredential, type OpenApiAuth } from "./security.ts";
+import { type Body, parseBody } from "./body.ts";
+import { createPartError, type Document, getText, type Part, resolveRefs, toList, toMap } from "./document.ts";
+import { listParameters, type Parameter } from "./parameters.ts";
+import { createSchemaReader } from "./schema.ts";
+import { type Credential, isCredential, listCredentials, type OpenApiAuth } from "./security.ts";
 
-/** What a document says of an operation. */
+/** Operation of a document. */
 export interface OpenApiOperation {
-  /** Its `operationId`; absent where the document gives none. */
+  /** The `operationId`, if any. */
   readonly id: string | undefined;
-  /** In capitals. */
+  /** HTTP method in upper case. */
   readonly method: string;
-  /** As it stands in the document, such as `/pets/{id}`. */
+  /** Path template of the document, such as `/pets/{id}`. */
   readonly path: string;
   readonly tags: readonly string[];
   readonly summary: string | undefined;
@@ -22,23 +22,23 @@ export interface OpenApiOperation {
   readonly deprecated: boolean;
 }
 
-/** An operation where it stands in its document. */
-export interface FoundOperation {
+/** Operation with its parts of the document. */
+export interface DocumentOperation {
   readonly operation: OpenApiOperation;
   readonly part: Part;
   readonly pathPart: Part;
 }
 
-/** Which operations become tools: those to which all that is given applies. */
+/** Filter of operations: an operation must match all given criteria. */
 export interface OperationFilter {
   readonly ids?: readonly string[];
   readonly tags?: readonly string[];
-  /** In capitals or small letters. */
+  /** HTTP methods in upper or lower case. */
   readonly methods?: readonly string[];
   readonly where?: (operation: OpenApiOperation) => boolean;
 }
 
-/** How a call becomes a request. */
+/** Plan to convert a tool call to a request. */
 export interface RequestPlan {
   readonly base: URL;
   readonly parameters: readonly Parameter[];
@@ -49,8 +49,8 @@ export interface RequestPlan {
 
 const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/** What is known of an operation by its method. */
-export function natureOf(method: string): {
+/** Returns the default effect and access of a method. */
+export function getMethodDefaults(method: string): {
   readonly effect: EffectClass;
   readonly access: "read" | "write" | "destructive";
 } {
@@ -59,19 +59,19 @@ export function natureOf(method: string): {
   return { effect: method === "PUT" ? "idempotent" : "once", access: "write" };
 }
 
-/** How people find an operation in its document. */
-export function nameOf({ id, method, path }: OpenApiOperation): string {
+/** Formats an operation for messages. */
+export function formatOperation({ id, method, path }: OpenApiOperation): string {
   return `${method} ${path}${id === undefined ? "" : ` (${id})`}`;
 }
 
-/** The operations that a filter leaves. Throws `invalid_option` for an id or a tag that no operation has. */
-export function operationsOf(document: Document, filter: OperationFilter): readonly FoundOperation[] {
-  const all = Object.entries(mapOf(document.root["paths"])).flatMap(([path, given]) => {
+/** Lists the operations of a filter. Throws `invalid_option` for an unknown id or tag. */
+export function listOperations(document: Document, filter: OperationFilter): readonly DocumentOperation[] {
+  const all = Object.entries(toMap(document.root["paths"])).flatMap(([path, pathItem]) => {
     if (!path.startsWith("/")) return [];
-    const pathPart = followed(document, given, `the path ${path}`);
-    return methods.flatMap((method): readonly FoundOperation[] => {
+    const pathPart = resolveRefs(document, pathItem, `the path ${path}`);
+    return methods.flatMap((method): readonly DocumentOperation[] => {
       const part = pathPart[method];
-      return isObject(part) ? [{ operation: operationOf(part, method.toUpperCase(), path), part, pathPart }] : [];
+      return isObject(part) ? [{ operation: toOperation(part, method.toUpperCase(), path), part, pathPart }] : [];
     });
   });
   const { ids, tags, where } = filter;
@@ -81,49 +81,49 @@ export function operationsOf(document: Document, filter: OperationFilter): reado
     all.flatMap(({ operation: { id } }) => (id === undefined ? [] : [id])),
   );
   checkKnown("tag", tags, [...new Set(all.flatMap(({ operation }) => operation.tags))]);
-  const wanted = filter.methods?.map((method) => method.toUpperCase());
+  const wantedMethods = filter.methods?.map((method) => method.toUpperCase());
   return all.filter(
     ({ operation }) =>
       (ids === undefined || (operation.id !== undefined && ids.includes(operation.id))) &&
       (tags === undefined || operation.tags.some((tag) => tags.includes(tag))) &&
-      (wanted === undefined || wanted.includes(operation.method)) &&
+      (wantedMethods === undefined || wantedMethods.includes(operation.method)) &&
       (where === undefined || where(operation)),
   );
 }
 
-/** What it takes to ask an operation. Throws `invalid_tool` for a part that cannot be read. */
-export function planOf(
+/** Creates the request plan of an operation. Throws `invalid_tool` for an invalid part. */
+export function createRequestPlan(
   document: Document,
-  { operation, part, pathPart }: FoundOperation,
+  { operation, part, pathPart }: DocumentOperation,
   options: {
     readonly baseUrl: string | undefined;
     readonly auth: Readonly<Record<string, OpenApiAuth>> | false;
-    /** Headers that are sent anyway: none of them is the model's to give. */
+    /** Headers set by the options; not arguments of the model. */
     readonly ownHeaders: readonly string[];
   },
 ): RequestPlan {
-  const where = nameOf(operation);
-  const schemas = schemaReader(document, where);
+  const operationName = formatOperation(operation);
+  const schemas = createSchemaReader(document, operationName);
   const ownHeaders = new Set(options.ownHeaders.map((name) => name.toLowerCase()));
-  const credentials = credentialsOf(document, part["security"], options.auth, where);
-  const parameters = parametersOf(
+  const credentials = listCredentials(document, part["security"], options.auth, operationName);
+  const parameters = listParameters(
     document,
     [pathPart["parameters"], part["parameters"]],
     schemas,
-    where,
-    (place, name) =>
-      isCredential(credentials, place, name) || (place === "header" && ownHeaders.has(name.toLowerCase())),
+    operationName,
+    (location, name) =>
+      isCredential(credentials, location, name) || (location === "header" && ownHeaders.has(name.toLowerCase())),
   );
-  const body = bodyOf(document, part["requestBody"], schemas, where);
-  checkPath(document, operation, parameters, where);
+  const body = parseBody(document, part["requestBody"], schemas, operationName);
+  checkPath(document, operation, parameters, operationName);
   const properties = parameters.map(({ argument, schema }) => [argument, schema] as const);
   const required = parameters.filter((parameter) => parameter.required).map(({ argument }) => argument);
-  const input = schemas.object(
+  const input = schemas.toObjectSchema(
     Object.fromEntries(body === undefined ? properties : [...properties, ["body", body.schema]]),
     body?.required === true ? [...required, "body"] : required,
   );
   return {
-    base: baseOf(document, [part, pathPart, document.root], options.baseUrl, where),
+    base: resolveBaseUrl(document, [part, pathPart, document.root], options.baseUrl, operationName),
     parameters,
     body,
     credentials,
@@ -131,58 +131,66 @@ export function planOf(
   };
 }
 
-function operationOf(part: Part, method: string, path: string): OpenApiOperation {
+function toOperation(part: Part, method: string, path: string): OpenApiOperation {
   return Object.freeze({
-    id: textAt(part, "operationId"),
+    id: getText(part, "operationId"),
     method,
     path,
-    tags: Object.freeze(listOf(part["tags"]).filter((tag) => typeof tag === "string")),
-    summary: textAt(part, "summary"),
-    description: textAt(part, "description"),
+    tags: Object.freeze(toList(part["tags"]).filter((tag) => typeof tag === "string")),
+    summary: getText(part, "summary"),
+    description: getText(part, "description"),
     deprecated: part["deprecated"] === true,
   });
 }
 
-/** A part of a path that nothing fills in would be asked for as it stands. */
+/** Throws `invalid_tool` for a path placeholder without a parameter, which would be sent literally. */
 function checkPath(
   document: Document,
   { path }: OpenApiOperation,
   parameters: readonly Parameter[],
-  where: string,
+  operationName: string,
 ): void {
   for (const [, name = ""] of path.matchAll(/\{([^{}]*)\}/g)) {
     if (parameters.some((parameter) => parameter.place === "path" && parameter.name === name)) continue;
-    throw unfitPart(document, where, `has {${name}} in its path and no parameter for it`);
+    throw createPartError(document, operationName, `has {${name}} in its path, but no such parameter`);
   }
 }
 
-/** Where an operation is asked: where the caller says, or the first server that stands next to it. */
-function baseOf(document: Document, parts: readonly Part[], baseUrl: string | undefined, where: string): URL {
-  const [server] = parts.flatMap((part) => listOf(part["servers"]).slice(0, 1)).filter(isObject);
-  const text = baseUrl ?? (server === undefined ? undefined : serverText(server));
+/** Resolves the base URL: the option, or the first server nearest to the operation. */
+function resolveBaseUrl(
+  document: Document,
+  parts: readonly Part[],
+  baseUrl: string | undefined,
+  operationName: string,
+): URL {
+  const [server] = parts.flatMap((part) => toList(part["servers"]).slice(0, 1)).filter(isObject);
+  const text = baseUrl ?? (server === undefined ? undefined : expandServerUrl(server));
   const base = text === undefined ? null : URL.parse(text, document.url?.href);
   const isWeb = base !== null && (base.protocol === "http:" || base.protocol === "https:");
   if (isWeb && base.username === "" && base.password === "") return base;
   throw new StatewrightError("invalid_option", {
-    what: `there is no address of http or https at which ${where} of ${document.from} could be asked`,
-    next: "Give baseUrl, without a name and a password in it",
+    what: `${operationName} of ${document.source} has no http or https server URL`,
+    next: "Set baseUrl, without user name and password",
   });
 }
 
-function serverText(server: Part): string | undefined {
-  const variables = mapOf(server["variables"]);
-  return textAt(server, "url")?.replace(/\{([^{}]*)\}/g, (whole, name: string) => {
-    const preset = mapOf(variables[name])["default"];
-    return typeof preset === "string" ? preset : whole;
+function expandServerUrl(server: Part): string | undefined {
+  const variables = toMap(server["variables"]);
+  return getText(server, "url")?.replace(/\{([^{}]*)\}/g, (placeholder, name: string) => {
+    const preset = toMap(variables[name])["default"];
+    return typeof preset === "string" ? preset : placeholder;
   });
 }
 
-function checkKnown(what: string, given: readonly string[] | undefined, known: readonly string[]): void {
-  const stray = given?.find((name) => !known.includes(name));
-  if (stray === undefined) return;
+function checkKnown(what: string, wanted: readonly string[] | undefined, known: readonly string[]): void {
+  const unknownName = wanted?.find((name) => !known.includes(name));
+  if (unknownName === undefined) return;
   const shown = known.slice(0, 50).join(", ");
   throw new StatewrightError("invalid_option", {
-    what: `the document has no ${what} "${stray}"`,
-    next: known.length === 0 ? `It names no ${what}` : `There are ${shown}${known.length > 50 ? ", and more" : ""}`,
+    what: `the document has no ${what} "${unknownName}"`,
+    next:
+      known.length === 0
+        ? `Remove the filter: the document has no ${what}`
+        : `Use one of ${shown}${known.length > 50 ? ", and more" : ""}`,
   });
 }

@@ -1,13 +1,13 @@
-/** Parameters of an operation: what the model gives under which name, and where and how it is sent. */
+/** Parameters of an operation: argument name for the model, location in the request, and serialization. */
 import type { Json } from "@statewright/core";
 import { isObject } from "../protocol.ts";
-import { type Document, followed, listOf, mapOf, type Part, textAt, unfitPart } from "./document.ts";
+import { createPartError, type Document, getText, type Part, resolveRefs, toList, toMap } from "./document.ts";
 import type { SchemaReader } from "./schema.ts";
 
-/** Where a parameter is sent. */
-export type ParameterPlace = "path" | "query" | "header" | "cookie";
+/** Location of a parameter in the request. */
+export type ParameterLocation = "path" | "query" | "header" | "cookie";
 
-/** How a value becomes text. */
+/** Serialization style of a value. */
 export type ParameterStyle =
   | "simple"
   | "label"
@@ -18,12 +18,12 @@ export type ParameterStyle =
   | "deepObject"
   | "json";
 
-/** One parameter. */
+/** Parameter of an operation. */
 export interface Parameter {
-  readonly place: ParameterPlace;
-  /** Its name in the request. */
+  readonly place: ParameterLocation;
+  /** Name in the request. */
   readonly name: string;
-  /** Its name among the arguments. */
+  /** Name of the argument. */
   readonly argument: string;
   readonly style: ParameterStyle;
   readonly explode: boolean;
@@ -32,52 +32,61 @@ export interface Parameter {
   readonly schema: Json;
 }
 
-const styles: Readonly<Record<ParameterPlace, readonly ParameterStyle[]>> = {
+const styles: Readonly<Record<ParameterLocation, readonly ParameterStyle[]>> = {
   path: ["simple", "label", "matrix"],
   query: ["form", "spaceDelimited", "pipeDelimited", "deepObject"],
   header: ["simple"],
   cookie: ["form"],
 };
 
-/** Headers that are of the request itself, or say who asks: none of them is the model's to set. */
-const ownHeaders =
+/** Headers of the HTTP request or of the caller's identity: never arguments of the model. */
+const requestHeaders =
   /^(?:accept|authorization|content-.*|cookie|connection|expect|forwarded|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|via|x-forwarded-.*)$/i;
 
-/** The parameters of an operation and of its path, under names that do not collide. `isTaken` tells which are sent anyway. */
-export function parametersOf(
+/**
+ * Lists the parameters of an operation and of its path, with unique argument names. `isTaken` returns true for a
+ * parameter sent anyway.
+ */
+export function listParameters(
   document: Document,
   lists: readonly unknown[],
   schemas: SchemaReader,
-  where: string,
-  isTaken: (place: ParameterPlace, name: string) => boolean,
+  operationName: string,
+  isReserved: (place: ParameterLocation, name: string) => boolean,
 ): readonly Parameter[] {
-  const found = new Map<string, Omit<Parameter, "argument">>();
-  for (const given of lists.flatMap(listOf)) {
-    const parameter = parameterOf(document, followed(document, given, where), schemas, where);
+  const byLocation = new Map<string, Omit<Parameter, "argument">>();
+  for (const value of lists.flatMap(toList)) {
+    const parameter = toParameter(document, resolveRefs(document, value, operationName), schemas, operationName);
     const { place, name } = parameter;
-    if (place === "header" && ownHeaders.test(name)) continue;
-    // What an operation says goes before what its path says, which was read first.
-    if (!isTaken(place, name)) found.set(`${place} ${name}`, parameter);
+    if (place === "header" && requestHeaders.test(name)) continue;
+    // Parameters of the operation override parameters of the path, which come first in `lists`.
+    if (!isReserved(place, name)) byLocation.set(`${place} ${name}`, parameter);
   }
-  return named([...found.values()]);
+  return nameArguments([...byLocation.values()]);
 }
 
-function parameterOf(
+function toParameter(
   document: Document,
   part: Part,
   schemas: SchemaReader,
-  where: string,
+  operationName: string,
 ): Omit<Parameter, "argument"> {
   const { in: place, name } = part;
-  if (typeof name !== "string" || name === "") throw unfitPart(document, where, "has a parameter without a name");
-  const at = `the parameter "${name}" of ${where}`;
-  if (!isPlace(place)) throw unfitPart(document, at, "is sent nowhere that is known");
-  const content = Object.entries(mapOf(part["content"]))[0]?.[1];
+  if (typeof name !== "string" || name === "")
+    throw createPartError(document, operationName, "has a parameter without a name");
+  const location = `the parameter "${name}" of ${operationName}`;
+  if (!isParameterLocation(place)) throw createPartError(document, location, "has an unknown location");
+  const content = Object.entries(toMap(part["content"]))[0]?.[1];
   const isJson = content !== undefined;
   const style = isJson ? "json" : (part["style"] ?? styles[place][0]);
   const isKnown = isJson || styles[place].some((known) => known === style);
-  if (!isKnown) throw unfitPart(document, at, `has the style ${JSON.stringify(style)}, which is not of the ${place}`);
-  const said = schemas.read((isJson ? mapOf(content)["schema"] : part["schema"]) ?? {}, at);
+  if (!isKnown)
+    throw createPartError(
+      document,
+      location,
+      `has the style ${JSON.stringify(style)}, which is invalid in the ${place}`,
+    );
+  const valueSchema = schemas.read((isJson ? toMap(content)["schema"] : part["schema"]) ?? {}, location);
   return {
     place,
     name,
@@ -85,14 +94,14 @@ function parameterOf(
     explode: typeof part["explode"] === "boolean" ? part["explode"] : style === "form",
     allowReserved: part["allowReserved"] === true,
     required: place === "path" || part["required"] === true,
-    schema: withNotes(said, part),
+    schema: addNotes(valueSchema, part),
   };
 }
 
-/** What is said of the parameter stands in its schema: it is all that the model sees. */
-function withNotes(schema: Json, part: Part): Json {
+/** Adds description and deprecation of the parameter to its schema: the model sees only the schema. */
+function addNotes(schema: Json, part: Part): Json {
   if (!isObject(schema)) return schema;
-  const description = schema["description"] === undefined ? textAt(part, "description") : undefined;
+  const description = schema["description"] === undefined ? getText(part, "description") : undefined;
   const isDeprecated = part["deprecated"] === true;
   if (description === undefined && !isDeprecated) return schema as Json;
   return Object.assign(schema, {
@@ -101,31 +110,32 @@ function withNotes(schema: Json, part: Part): Json {
   }) as Json;
 }
 
-/** `body` is the body's, and the others are refused in arguments of any tool. */
-const unfitNames: ReadonlySet<string> = new Set(["body", "constructor", "prototype"]);
+/** `body` is the argument of the body; tools reject the other names in arguments. */
+const reservedNames: ReadonlySet<string> = new Set(["body", "constructor", "prototype"]);
 
 /**
- * Arguments are named like their parameters. Names that stand in several places say which: `path_id` and `query_id`; what is
- * no plain name becomes one; and where names are the same then, the later ones have a number.
+ * Creates unique argument names. A name in several locations gets its location as a prefix, such as `path_id` and
+ * `query_id`; other characters become `_`; remaining duplicates get a number.
  */
-function named(parameters: readonly Omit<Parameter, "argument">[]): readonly Parameter[] {
-  const taken = new Set(["body"]);
+function nameArguments(parameters: readonly Omit<Parameter, "argument">[]): readonly Parameter[] {
+  const usedNames = new Set(["body"]);
   return parameters.map((parameter) => {
     const { place, name } = parameter;
-    const isShared = unfitNames.has(name) || parameters.some((other) => other.name === name && other.place !== place);
-    const wanted = plainName(isShared ? `${place}_${name}` : name);
+    const isShared =
+      reservedNames.has(name) || parameters.some((other) => other.name === name && other.place !== place);
+    const wanted = toPlainName(isShared ? `${place}_${name}` : name);
     let argument = wanted;
-    for (let count = 2; taken.has(argument); count++) argument = `${wanted}_${count}`;
-    taken.add(argument);
+    for (let count = 2; usedNames.has(argument); count++) argument = `${wanted}_${count}`;
+    usedNames.add(argument);
     return { ...parameter, argument };
   });
 }
 
-function plainName(name: string): string {
+function toPlainName(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_-]+/g, "_").replace(/^_+|_+$/g, "");
   return plain === "" ? "value" : plain.slice(0, 60);
 }
 
-function isPlace(given: unknown): given is ParameterPlace {
-  return given === "path" || given === "query" || given === "header" || given === "cookie";
+function isParameterLocation(value: unknown): value is ParameterLocation {
+  return value === "path" || value === "query" || value === "header" || value === "cookie";
 }

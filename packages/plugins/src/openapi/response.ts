@@ -1,38 +1,38 @@
-/** What a server answers, as a result that the model reads: bounded, and without the secrets that were sent. */
+/** Conversion of HTTP responses to tool output: bounded, with the sent secrets redacted. */
 import { type EffectClass, type Json, ToolError, type ToolOutput } from "@statewright/core";
 import { type FetchResult, isHostError } from "@statewright/host";
-import { wellFormed } from "./parameter-style.ts";
-import { type OpenCredential, withoutSecrets } from "./security.ts";
+import { toWellFormed } from "./parameter-style.ts";
+import { type ResolvedCredential, redactSecrets } from "./security.ts";
 
-/** What is known of a call when its answer comes. */
-export interface Asked {
-  /** The operation, as people and models read it. */
+/** Context of a request, for its response. */
+export interface RequestContext {
+  /** Operation name for people and models. */
   readonly name: string;
   readonly effect: EffectClass;
-  readonly credentials: readonly OpenCredential[];
+  readonly credentials: readonly ResolvedCredential[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-const longestError = 4_000;
-/** What of the headers tells a reader where to go on. */
-const toldHeaders = ["location", "link", "etag", "x-request-id", "retry-after"];
+const maxErrorLength = 4_000;
+/** Response headers included in the details. */
+const detailHeaders = ["location", "link", "etag", "x-request-id", "retry-after"];
 
-/** The result of an answer; a status of 300 and more is thrown as the error that it is. */
-export function outputOf(answer: FetchResult, asked: Asked): ToolOutput {
-  const { status, headers, body, truncated } = answer;
+/** Converts a response to tool output. Throws a tool error for a status ≥ 300. */
+export function toOutput(response: FetchResult, context: RequestContext): ToolOutput {
+  const { status, headers, body, truncated } = response;
   const type = (headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
-  if (status >= 300) throw refusal(answer, type, asked);
-  const clean = (text: string): string => withoutSecrets(text, asked.credentials);
-  const told = toldHeaders.flatMap((name) =>
-    headers[name] === undefined ? [] : [[name, clean(headers[name])] as const],
+  if (status >= 300) throw toResponseError(response, type, context);
+  const redact = (text: string): string => redactSecrets(text, context.credentials);
+  const headerEntries = detailHeaders.flatMap((name) =>
+    headers[name] === undefined ? [] : [[name, redact(headers[name])] as const],
   );
-  const details = { status, headers: Object.fromEntries(told) };
+  const details = { status, headers: Object.fromEntries(headerEntries) };
   const location = details.headers["location"];
   if (body.length === 0)
-    return { content: `[${status}, without content${location === undefined ? "" : `: ${location}`}]`, details };
+    return { content: `[${status}, no content${location === undefined ? "" : `: ${location}`}]`, details };
   if (!isText(type)) {
-    if (truncated) throw ToolError.failed(`${asked.name} answered with more than ${body.length} bytes of ${type}.`);
+    if (truncated) throw ToolError.failed(`The response of ${context.name} exceeds ${body.length} bytes of ${type}.`);
     const mimeType = type === "" ? "application/octet-stream" : type;
     return {
       content: `[${status}: ${mimeType}, ${body.length} bytes]`,
@@ -40,46 +40,59 @@ export function outputOf(answer: FetchResult, asked: Asked): ToolOutput {
       details,
     };
   }
-  const text = clean(new TextDecoder().decode(body));
-  if (truncated) return { content: `${text}\n[There is more: only ${body.length} bytes were read.]`, details };
-  const value = /[/+]json$/.test(type) ? parsed(text) : undefined;
+  const text = redact(new TextDecoder().decode(body));
+  if (truncated) return { content: `${text}\n[truncated after ${body.length} bytes]`, details };
+  const value = /[/+]json$/.test(type) ? parseJson(text) : undefined;
   return { content: text, details, ...(value === undefined ? {} : { value }) };
 }
 
-/** The error of a request that had no answer. */
-export function failure(thrown: unknown, { name, effect }: Asked, mayRedirect: boolean): unknown {
+/** Converts the error of a request without a response to a tool error. */
+export function toRequestError(thrown: unknown, { name, effect }: RequestContext, followsRedirects: boolean): unknown {
   if (!isHostError(thrown)) return thrown;
   const { code, message, systemCode = "" } = thrown;
   const cause = { cause: thrown };
   if (code === "cancelled") return ToolError.cancelled();
   if (code === "denied") return new ToolError("denied", message, cause);
   if (code === "timeout") return new ToolError("timeout", message, cause);
-  if (code === "too_large" && !mayRedirect)
-    return new ToolError("denied", `${name} was sent to another address, which is not allowed.`, cause);
+  if (code === "too_large" && !followsRedirects)
+    return new ToolError("denied", `${name} was redirected to another address, which is not allowed.`, cause);
   if (code === "too_large") return ToolError.failed(message, cause);
-  // Nothing was sent, or asking again does no harm.
-  if (code === "not_found" || unsent.has(systemCode) || effect !== "once") return ToolError.unavailable(message, cause);
+  // Either the request was not sent, or the operation may repeat.
+  if (code === "not_found" || unsentCodes.has(systemCode) || effect !== "once")
+    return ToolError.unavailable(message, cause);
   return new ToolError(
     "unknown_outcome",
-    `${name} was sent and not answered: nobody knows whether it was done. Find out before you try again.`,
+    `${name} was sent, but no response arrived. Its outcome is unknown. Check the outcome before a retry.`,
     cause,
   );
 }
 
-const unsent = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EMFILE", "ENFILE", "ENOTFOUND", "EAI_AGAIN"]);
+const unsentCodes = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EMFILE",
+  "ENFILE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
 
-function refusal({ status, headers, body, truncated }: FetchResult, type: string, asked: Asked): ToolError {
-  const { name, effect, credentials, now } = asked;
-  const said = isText(type) ? withoutSecrets(new TextDecoder().decode(body), credentials).trim() : "";
-  const isCut = truncated || said.length > longestError;
-  const shown = said.length > longestError ? wellFormed(said.slice(0, longestError)) : said;
-  const message = `${name} was answered with ${status}${shown === "" ? "." : `: ${shown}${isCut ? " [cut]" : ""}`}`;
+function toResponseError(
+  { status, headers, body, truncated }: FetchResult,
+  type: string,
+  context: RequestContext,
+): ToolError {
+  const { name, effect, credentials, now } = context;
+  const bodyText = isText(type) ? redactSecrets(new TextDecoder().decode(body), credentials).trim() : "";
+  const isTruncated = truncated || bodyText.length > maxErrorLength;
+  const shown = bodyText.length > maxErrorLength ? toWellFormed(bodyText.slice(0, maxErrorLength)) : bodyText;
+  const message = `${name} failed with status ${status}${shown === "" ? "." : `: ${shown}${isTruncated ? " [truncated]" : ""}`}`;
   const details = { status };
-  const retryAfterMs = retryAfter(headers["retry-after"], now);
+  const retryAfterMs = parseRetryAfter(headers["retry-after"], now);
   const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
-  // A server that says when to come back has done nothing; one that has just failed may have.
-  const isIdle = status === 429 || (status === 503 && retryAfterMs !== undefined);
-  if (isIdle || (effect !== "once" && [408, 502, 503, 504].includes(status)))
+  // A server that names a retry time did not process the request; a server with another 5xx status may have.
+  const isUnprocessed = status === 429 || (status === 503 && retryAfterMs !== undefined);
+  if (isUnprocessed || (effect !== "once" && [408, 502, 503, 504].includes(status)))
     return ToolError.unavailable(message, { details, ...wait });
   if ([408, 502, 503, 504].includes(status)) return new ToolError("unknown_outcome", message, { details });
   if (status === 404 || status === 410) return ToolError.notFound(message, { details });
@@ -88,19 +101,19 @@ function refusal({ status, headers, body, truncated }: FetchResult, type: string
   return ToolError.failed(message, { details });
 }
 
-/** What `Retry-After` says, in milliseconds: it gives seconds or a date. */
-function retryAfter(given: string | undefined, now: number): number | undefined {
-  if (given === undefined) return undefined;
-  if (/^\d{1,9}$/.test(given)) return Number(given) * 1_000;
-  const at = Date.parse(given);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+/** Parses `Retry-After`, in seconds or as a date, to milliseconds. */
+function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000;
+  const dateMs = Date.parse(header);
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - now);
 }
 
 function isText(type: string): boolean {
   return /^text\/|[/+](?:json|xml|javascript|yaml)$|^application\/(?:x-ndjson|x-www-form-urlencoded)$|^$/.test(type);
 }
 
-function parsed(text: string): Json | undefined {
+function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
   } catch {

@@ -1,20 +1,20 @@
 /**
- * Schemas of a document as JSON Schema 2020-12. What OpenAPI 3.0 says in its own way is said in that of JSON Schema; a schema
- * that is referred to once stands where it is used, one that is used more often or contains itself stands under `$defs`.
+ * Conversion of OpenAPI schemas to JSON Schema 2020-12. Keywords of OpenAPI 3.0 are converted. A schema referenced
+ * once is inlined; a schema referenced several times or recursively goes under `$defs`.
  */
 import type { Json, JsonObject } from "@statewright/core";
 import { isObject } from "../protocol.ts";
-import { type Document, followed, listOf, type Part, partAt, unfitPart } from "./document.ts";
+import { createPartError, type Document, findPart, type Part, resolveRefs, toList } from "./document.ts";
 
-/** Reads the schemas of one operation, which share their definitions. */
+/** Reader for the schemas of one operation, with shared definitions. */
 export interface SchemaReader {
-  /** A schema as it stands in the document, made ready; its references are filled in by `object`. */
+  /** Converts a schema of the document; `object` inlines its references. */
   readonly read: (schema: unknown, place: string) => Json;
-  /** The schema of an object with these members, and with the definitions of all that was read. */
-  readonly object: (properties: Readonly<Record<string, Json>>, required: readonly string[]) => JsonObject;
+  /** Creates an object schema with these properties, and with the definitions of all schemas read. */
+  readonly toObjectSchema: (properties: Readonly<Record<string, Json>>, required: readonly string[]) => JsonObject;
 }
 
-const single = new Set([
+const schemaKeywords = new Set([
   "not",
   "if",
   "then",
@@ -27,160 +27,169 @@ const single = new Set([
   "unevaluatedProperties",
   "contentSchema",
 ]);
-const lists = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
-const maps = new Set(["properties", "patternProperties", "dependentSchemas"]);
-/** Words of OpenAPI that no model has a use for, and those that would move where references begin. */
-const dropped = new Set(["xml", "externalDocs", "discriminator", "$schema", "$id", "$anchor"]);
-/** What may stand beside a reference without narrowing what it refers to. */
-const notes = new Set(["description", "title", "deprecated", "default", "examples"]);
+const schemaListKeywords = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
+const schemaMapKeywords = new Set(["properties", "patternProperties", "dependentSchemas"]);
+/** OpenAPI keywords without meaning for a model, and keywords that would change the base of references. */
+const droppedKeywords = new Set(["xml", "externalDocs", "discriminator", "$schema", "$id", "$anchor"]);
+/** Annotations: siblings of a `$ref` that do not narrow the referenced schema. */
+const annotationKeywords = new Set(["description", "title", "deprecated", "default", "examples"]);
 
-const deepest = 100;
+const maxDepth = 100;
 
-/** How deep a schema may be once what it refers to stands in it. */
-const deepestPlaced = 500;
+/** Maximum depth of a schema after inlining. */
+const maxInlinedDepth = 500;
 
-/** A schema that is referred to. */
+/** Referenced schema. */
 interface Definition {
   readonly name: string;
   uses: number;
-  /** Whether it can stand in the place of a reference. */
-  isMovable: boolean;
+  /** True if the definition can replace its reference. */
+  isInlinable: boolean;
   schema: Json;
 }
 
-/** A reader for one operation, `where` being its name. */
-export function schemaReader(document: Document, where: string): SchemaReader {
+/** Creates a reader for one operation with the name `where`. */
+export function createSchemaReader(document: Document, operationName: string): SchemaReader {
   const byRef = new Map<string, Definition>();
-  const taken = new Set<string>();
-  const pending: { readonly definition: Definition; readonly ref: string; readonly place: string }[] = [];
-  /** The references that were read, each an object of its own: data that looks like one is none. */
+  const usedNames = new Set<string>();
+  const pending: { readonly definition: Definition; readonly ref: string; readonly location: string }[] = [];
+  /** Reference objects by identity: a data object with a `$ref` key is not a reference. */
   const references = new Map<object, Definition>();
 
-  const refer = (ref: string, beside: JsonObject, place: string): Json => {
+  const createReference = (ref: string, siblings: JsonObject, location: string): Json => {
     let definition = byRef.get(ref);
     if (definition === undefined) {
-      definition = { name: freeName(ref, taken), uses: 0, isMovable: true, schema: true };
+      definition = { name: createFreeName(ref, usedNames), uses: 0, isInlinable: true, schema: true };
       byRef.set(ref, definition);
-      pending.push({ definition, ref, place });
+      pending.push({ definition, ref, location });
     }
     definition.uses += 1;
-    definition.isMovable &&= definition.uses === 1 && Object.keys(beside).every((word) => notes.has(word));
-    const reference = { $ref: `#/$defs/${definition.name}`, ...beside };
+    definition.isInlinable &&=
+      definition.uses === 1 && Object.keys(siblings).every((word) => annotationKeywords.has(word));
+    const reference = { $ref: `#/$defs/${definition.name}`, ...siblings };
     references.set(reference, definition);
     return reference;
   };
 
-  const read = (schema: unknown, place: string, depth: number): Json => {
+  const read = (schema: unknown, location: string, depth: number): Json => {
     if (typeof schema === "boolean") return schema;
-    if (!isObject(schema)) throw unfitPart(document, place, "has a schema that is none");
-    if (depth > deepest) throw unfitPart(document, place, `has a schema of more than ${deepest} levels`);
-    const within = (inner: unknown): Json => read(inner, place, depth + 1);
-    const { $ref, ...rest } = withoutReadOnly(document, upgraded(schema), place);
-    const parts = Object.entries(rest).flatMap(([word, said]): readonly (readonly [string, Json])[] => {
-      if (dropped.has(word) || word.startsWith("x-")) return [];
-      if (single.has(word)) return [[word, Array.isArray(said) ? said.map(within) : within(said)]];
-      if (lists.has(word)) return [[word, listOf(said).map(within)]];
-      if (maps.has(word) && isObject(said))
-        return [[word, Object.fromEntries(Object.entries(said).map(([name, inner]) => [name, within(inner)]))]];
-      return [[word, said as Json]];
+    if (!isObject(schema)) throw createPartError(document, location, "has an invalid schema");
+    if (depth > maxDepth) throw createPartError(document, location, `has a schema deeper than ${maxDepth} levels`);
+    const readInner = (inner: unknown): Json => read(inner, location, depth + 1);
+    const { $ref, ...rest } = removeReadOnly(document, upgradeSchema(schema), location);
+    const parts = Object.entries(rest).flatMap(([keyword, value]): readonly (readonly [string, Json])[] => {
+      if (droppedKeywords.has(keyword) || keyword.startsWith("x-")) return [];
+      if (schemaKeywords.has(keyword))
+        return [[keyword, Array.isArray(value) ? value.map(readInner) : readInner(value)]];
+      if (schemaListKeywords.has(keyword)) return [[keyword, toList(value).map(readInner)]];
+      if (schemaMapKeywords.has(keyword) && isObject(value))
+        return [[keyword, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, readInner(inner)]))]];
+      return [[keyword, value as Json]];
     });
     const said: JsonObject = Object.fromEntries(parts);
-    return typeof $ref === "string" ? refer($ref, said, place) : said;
+    return typeof $ref === "string" ? createReference($ref, said, location) : said;
   };
 
   const readDefinitions = (): void => {
     for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
-      const { definition, ref, place } = next;
-      definition.schema = read(partAt(document, ref, place), place, 0);
-      definition.isMovable &&= isObject(definition.schema);
+      const { definition, ref, location } = next;
+      definition.schema = read(findPart(document, ref, location), location, 0);
+      definition.isInlinable &&= isObject(definition.schema);
     }
   };
 
-  /** With what is referred to once in its place. No such definition contains itself: it would be referred to twice. */
-  const placed = (schema: Json, depth: number): Json => {
-    if (depth > deepestPlaced) throw unfitPart(document, where, `has a schema of more than ${deepestPlaced} levels`);
-    if (Array.isArray(schema)) return schema.map((each) => placed(each, depth + 1));
+  /**
+   * Inlines the schemas referenced once. Terminates: a recursive definition is referenced at least twice, and not
+   * inlined.
+   */
+  const inlineRefs = (schema: Json, depth: number): Json => {
+    if (depth > maxInlinedDepth)
+      throw createPartError(document, operationName, `has a schema deeper than ${maxInlinedDepth} levels`);
+    if (Array.isArray(schema)) return schema.map((each) => inlineRefs(each, depth + 1));
     if (!isObject(schema)) return schema;
     const definition = references.get(schema);
-    if (definition?.isMovable === true) {
-      const { $ref: _ref, ...beside } = schema as JsonObject;
-      const target = placed(definition.schema, depth + 1);
-      return Object.keys(beside).length === 0 ? target : { ...(target as JsonObject), ...beside };
+    if (definition?.isInlinable === true) {
+      const { $ref: _ref, ...siblings } = schema as JsonObject;
+      const target = inlineRefs(definition.schema, depth + 1);
+      return Object.keys(siblings).length === 0 ? target : { ...(target as JsonObject), ...siblings };
     }
-    return placedIn(schema as JsonObject, depth);
+    return inlineMembers(schema as JsonObject, depth);
   };
-  const placedIn = (schemas: JsonObject, depth = 0): JsonObject =>
-    Object.fromEntries(Object.entries(schemas).map(([word, said]) => [word, placed(said, depth + 1)]));
+  const inlineMembers = (schemas: JsonObject, depth = 0): JsonObject =>
+    Object.fromEntries(Object.entries(schemas).map(([word, member]) => [word, inlineRefs(member, depth + 1)]));
 
   return {
     read: (schema, place) => read(schema, place, 0),
-    object: (properties, required) => {
+    toObjectSchema: (properties, required) => {
       readDefinitions();
-      const named = [...byRef.values()].filter(({ isMovable }) => !isMovable);
+      const shared = [...byRef.values()].filter(({ isInlinable }) => !isInlinable);
       return {
         type: "object",
-        properties: placedIn(properties),
+        properties: inlineMembers(properties),
         ...(required.length === 0 ? {} : { required }),
         additionalProperties: false,
-        ...(named.length === 0
+        ...(shared.length === 0
           ? {}
-          : { $defs: placedIn(Object.fromEntries(named.map(({ name, schema }) => [name, schema]))) }),
+          : { $defs: inlineMembers(Object.fromEntries(shared.map(({ name, schema }) => [name, schema]))) }),
       };
     },
   };
 }
 
-/** What the server alone sets is not sent, and not asked for. */
-function withoutReadOnly(document: Document, schema: Part, place: string): Part {
+/** Removes read-only properties, which only the server sets. */
+function removeReadOnly(document: Document, schema: Part, location: string): Part {
   const { properties, required } = schema;
   if (!isObject(properties)) return schema;
   const isReadOnly = (property: unknown): boolean => {
     if (!isObject(property)) return false;
     if (property["readOnly"] === true) return true;
-    return typeof property["$ref"] === "string" && followed(document, property, place)["readOnly"] === true;
+    return typeof property["$ref"] === "string" && resolveRefs(document, property, location)["readOnly"] === true;
   };
-  const gone = new Set(Object.keys(properties).filter((name) => isReadOnly(properties[name])));
-  if (gone.size === 0) return schema;
+  const readOnlyNames = new Set(Object.keys(properties).filter((name) => isReadOnly(properties[name])));
+  if (readOnlyNames.size === 0) return schema;
   return {
     ...schema,
-    properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !gone.has(name))),
-    ...(Array.isArray(required) ? { required: required.filter((name) => !gone.has(name)) } : {}),
+    properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !readOnlyNames.has(name))),
+    ...(Array.isArray(required) ? { required: required.filter((name) => !readOnlyNames.has(name)) } : {}),
   };
 }
 
-/** One level of a schema of OpenAPI 3.0 in the words of JSON Schema. Documents of 3.1 hold such words too, by mistake. */
-function upgraded(schema: Part): Part {
+/**
+ * Converts one level of an OpenAPI 3.0 schema to JSON Schema. Also applied to 3.1 documents, which often contain 3.0
+ * keywords by mistake.
+ */
+function upgradeSchema(schema: Part): Part {
   const { nullable, example, exclusiveMinimum, exclusiveMaximum, ...rest } = schema;
-  const bounded = {
+  const converted = {
     ...rest,
-    ...bound("minimum", "exclusiveMinimum", rest["minimum"], exclusiveMinimum),
-    ...bound("maximum", "exclusiveMaximum", rest["maximum"], exclusiveMaximum),
+    ...convertBound("minimum", "exclusiveMinimum", rest["minimum"], exclusiveMinimum),
+    ...convertBound("maximum", "exclusiveMaximum", rest["maximum"], exclusiveMaximum),
     ...(example === undefined || rest["examples"] !== undefined ? {} : { examples: [example] }),
     ...(rest["format"] === "byte" ? { contentEncoding: "base64" } : {}),
   };
-  const plain = Object.fromEntries(Object.entries(bounded).filter(([, said]) => said !== undefined));
-  return nullable === true ? orNull(plain) : plain;
+  const withoutUndefined = Object.fromEntries(Object.entries(converted).filter(([, value]) => value !== undefined));
+  return nullable === true ? allowNull(withoutUndefined) : withoutUndefined;
 }
 
-/** In 3.0 a bound is made exclusive by a flag beside it. */
-function bound(plain: string, exclusive: string, limit: unknown, flag: unknown): Part {
+/** Converts a 3.0 bound with an exclusive flag. */
+function convertBound(plain: string, exclusive: string, limit: unknown, flag: unknown): Part {
   if (flag === undefined || flag === false) return {};
   return flag === true ? { [plain]: undefined, [exclusive]: limit } : { [exclusive]: flag };
 }
 
-function orNull(schema: Part): Part {
+function allowNull(schema: Part): Part {
   const { type, description, title, default: preset, ...rest } = schema;
   if (type !== undefined) return { ...schema, type: [...(Array.isArray(type) ? type : [type]), "null"] };
   if (!["$ref", "allOf", "anyOf", "oneOf"].some((word) => word in rest)) return schema;
-  const said = Object.entries({ title, description, default: preset }).filter(([, each]) => each !== undefined);
-  return { ...Object.fromEntries(said), anyOf: [rest, { type: "null" }] };
+  const annotations = Object.entries({ title, description, default: preset }).filter(([, each]) => each !== undefined);
+  return { ...Object.fromEntries(annotations), anyOf: [rest, { type: "null" }] };
 }
 
-/** The last word of a reference; with a number where another reference ends in the same one. */
-function freeName(ref: string, taken: Set<string>): string {
+/** Creates a unique definition name from the last segment of a reference, with a number if needed. */
+function createFreeName(ref: string, usedNames: Set<string>): string {
   const word = (ref.split("/").at(-1) ?? "").replace(/[^A-Za-z0-9_-]+/g, "_") || "schema";
   let name = word;
-  for (let count = 2; taken.has(name); count++) name = `${word}_${count}`;
-  taken.add(name);
+  for (let count = 2; usedNames.has(name); count++) name = `${word}_${count}`;
+  usedNames.add(name);
   return name;
 }

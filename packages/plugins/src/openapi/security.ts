@@ -1,4 +1,4 @@
-/** Security schemes: which secrets an operation needs, and where they are put in a request. */
+/** Security schemes: the secrets of an operation, and their location in a request. */
 import {
   type InjectionKind,
   type InjectionSource,
@@ -7,181 +7,206 @@ import {
   secret,
 } from "@statewright/core";
 import { isObject } from "../protocol.ts";
-import { type Document, followed, listOf, mapOf, textAt } from "./document.ts";
-import { encoded, wellFormed } from "./parameter-style.ts";
-import type { ParameterPlace } from "./parameters.ts";
+import { type Document, getText, resolveRefs, toList, toMap } from "./document.ts";
+import { percentEncode, toWellFormed } from "./parameter-style.ts";
+import type { ParameterLocation } from "./parameters.ts";
 
 /**
- * The secrets of a scheme by their names: one, such as a key or a token, or a user's name and password. Both are looked up in
- * the secrets of the run when a call is made, so a source that fetches a fresh token is asked each time.
+ * Secret names of a scheme: one name of a key or a token, or the names of user name and password. Resolved from the
+ * secrets of the run at each call, so a source can return a fresh token each time.
  */
-export type OpenApiAuth = string | { readonly username: string; readonly password: string } | OwnScheme;
+export type OpenApiAuth = string | { readonly username: string; readonly password: string } | CustomScheme;
 
-/** A scheme that the document lacks: it goes with every operation. */
-export interface OwnScheme {
-  /** The name of the secret. */
+/** Custom scheme, missing in the document: sent with every operation. */
+export interface CustomScheme {
+  /** Name of the secret. */
   readonly secret: string;
   readonly in: "query" | "cookie" | "header";
-  /** Of the header, the parameter or the cookie. */
+  /** Name of the header, the query parameter or the cookie. */
   readonly name: string;
-  /** What stands before the secret, such as `Bearer `. */
+  /** Prefix of the secret, such as `Bearer `. */
   readonly prefix?: string;
 }
 
-/** One scheme that an operation is asked with. */
+/** Security scheme of an operation. */
 export interface Credential {
   readonly scheme: string;
-  /** The names of its secrets: one, or a user's name and password. */
+  /** Names of its secrets: one, or user name and password. */
   readonly secrets: readonly string[];
   readonly put: { readonly in: "query" | "cookie" | "header"; readonly name: string; readonly prefix: string };
 }
 
-/** A credential in the hands of a call. */
-export interface OpenCredential {
+/** Credential with resolved secrets, for one call. */
+export interface ResolvedCredential {
   readonly put: Credential["put"];
   readonly text: string;
-  /** All that must not be shown. */
+  /** Texts to redact in responses. */
   readonly secrets: readonly string[];
 }
 
-/** Names of injections begin so, as no argument does. */
-const prefix = "auth.";
+/** Prefix of injection names; no argument name contains a dot. */
+const injectionPrefix = "auth.";
 
 /**
- * The credentials of an operation: those of the caller's own schemes, and of the first of its alternatives whose schemes are
- * all given. Throws `invalid_option` for an operation that wants what was not given.
+ * Lists the credentials of an operation: all custom schemes, and the first alternative of the document with all
+ * schemes in `auth`. Throws `invalid_option` if a required scheme is missing.
  */
-export function credentialsOf(
+export function listCredentials(
   document: Document,
   operation: unknown,
   auth: Readonly<Record<string, OpenApiAuth>> | false,
-  where: string,
+  operationName: string,
 ): readonly Credential[] {
   if (auth === false) return [];
-  const given = Object.entries(auth).map(([scheme, each]) => credential(document, scheme, each));
-  const own = given.filter(({ isOwn }) => isOwn);
-  const alternatives = listOf(operation ?? document.root["security"]).map((wanted) => Object.keys(mapOf(wanted)));
+  const available = Object.entries(auth).map(([scheme, each]) => createCredential(document, scheme, each));
+  const custom = available.filter(({ isCustom }) => isCustom);
+  const alternatives = toList(operation ?? document.root["security"]).map((wanted) => Object.keys(toMap(wanted)));
   const chosen = alternatives.find(
-    (wanted) => wanted.length > 0 && wanted.every((scheme) => given.some((each) => each.scheme === scheme)),
+    (wanted) => wanted.length > 0 && wanted.every((scheme) => available.some((each) => each.scheme === scheme)),
   );
-  if (chosen !== undefined) return given.filter(({ scheme, isOwn }) => isOwn || chosen.includes(scheme));
-  if (own.length > 0 || alternatives.length === 0 || alternatives.some((wanted) => wanted.length === 0)) return own;
+  if (chosen !== undefined) return available.filter(({ scheme, isCustom }) => isCustom || chosen.includes(scheme));
+  if (custom.length > 0 || alternatives.length === 0 || alternatives.some((wanted) => wanted.length === 0))
+    return custom;
   const wanted = alternatives.map((schemes) => schemes.join(" and ")).join(", or ");
-  throw unfit(
-    `${where} wants the security scheme ${wanted}, which is not given`,
-    `Give auth: { ${alternatives[0]?.[0]}: "NAME_OF_A_SECRET" }, or auth: false to ask without`,
+  throw createOptionError(
+    `${operationName} requires the security scheme ${wanted}`,
+    `Pass auth: { ${alternatives[0]?.[0]}: "NAME_OF_A_SECRET" }, or auth: false to send no credentials`,
   );
 }
 
-/** Refuse schemes that the document does not have: one that is misspelt would never be sent. */
+/** Throws `invalid_option` for an unknown scheme: a misspelt name would never be sent. */
 export function checkAuth(document: Document, auth: Readonly<Record<string, OpenApiAuth>> | false): void {
-  for (const [scheme, given] of Object.entries(auth === false ? {} : auth)) credential(document, scheme, given);
+  for (const [scheme, schemeAuth] of Object.entries(auth === false ? {} : auth))
+    createCredential(document, scheme, schemeAuth);
 }
 
-/** What a tool with these credentials injects, by name. */
-export function injectionKinds(credentials: readonly Credential[]): Readonly<Record<string, InjectionKind>> {
-  return Object.fromEntries(credentials.map(({ scheme }) => [prefix + scheme, "secret"]));
+/** Returns the injections of a tool with these credentials, by name. */
+export function getInjectionKinds(credentials: readonly Credential[]): Readonly<Record<string, InjectionKind>> {
+  return Object.fromEntries(credentials.map(({ scheme }) => [injectionPrefix + scheme, "secret"]));
 }
 
-/** Secrets as a call is given them, by the names of {@link injectionKinds}: printed, they show nothing. */
+/** Secrets of a call, by the names of {@link getInjectionKinds}. Printing a secret shows no text. */
 export type InjectedSecrets = Readonly<Record<string, readonly SecretValue[]>>;
 
-/** Look the secrets up, when a call is made. */
-export async function injectedSecrets(
+/** Resolves the secrets of a call. */
+export async function resolveSecrets(
   credentials: readonly Credential[],
   source: InjectionSource,
 ): Promise<InjectedSecrets> {
-  const found: [string, readonly SecretValue[]][] = [];
+  const resolved: [string, readonly SecretValue[]][] = [];
   for (const { scheme, secrets } of credentials) {
     const values: SecretValue[] = [];
     for (const name of secrets) values.push(await secret(name).resolve(source));
-    found.push([prefix + scheme, values]);
+    resolved.push([injectionPrefix + scheme, values]);
   }
-  return Object.fromEntries(found);
+  return Object.fromEntries(resolved);
 }
 
-/** The credentials with their secrets. */
-export function openCredentials(
+/** Combines credentials with their secrets. */
+export function resolveCredentials(
   credentials: readonly Credential[],
   injected: InjectedSecrets,
-): readonly OpenCredential[] {
+): readonly ResolvedCredential[] {
   return credentials.map(({ scheme, put }) => {
-    const texts = (injected[prefix + scheme] ?? []).map((value) => value.reveal());
+    const texts = (injected[injectionPrefix + scheme] ?? []).map((value) => value.reveal());
     if (texts.length === 1) return { put, text: put.prefix + texts.join(""), secrets: texts };
     const pair = Buffer.from(texts.join(":")).toString("base64");
     return { put, text: put.prefix + pair, secrets: [pair, ...texts.slice(1)] };
   });
 }
 
-/** Text without the secrets, in whatever way an answer may hold them. */
-export function withoutSecrets(text: string, credentials: readonly OpenCredential[]): string {
-  let clean = text;
+/** Redacts the secrets in a text, in every encoding that a response may contain. */
+export function redactSecrets(text: string, credentials: readonly ResolvedCredential[]): string {
+  let redacted = text;
   const forms = credentials
     .flatMap(({ secrets }) => secrets)
-    .flatMap((each) => [each, JSON.stringify(each).slice(1, -1), encoded(each), encodeURIComponent(wellFormed(each))])
+    .flatMap((each) => [
+      each,
+      JSON.stringify(each).slice(1, -1),
+      percentEncode(each),
+      encodeURIComponent(toWellFormed(each)),
+    ])
     .filter((form) => form.length >= 4)
-    .sort((one, other) => other.length - one.length);
-  for (const form of forms) clean = clean.replaceAll(form, "[secret]");
-  return clean;
+    .sort((first, second) => second.length - first.length);
+  for (const form of forms) redacted = redacted.replaceAll(form, "[secret]");
+  return redacted;
 }
 
-/** Whether a parameter is where a credential is put: it is not the model's to give. */
-export function isCredential(credentials: readonly Credential[], place: ParameterPlace, name: string): boolean {
-  const same = (one: string): boolean => (place === "header" ? one.toLowerCase() === name.toLowerCase() : one === name);
-  return credentials.some(({ put }) => put.in === place && same(put.name));
+/** Returns true if the parameter is a credential, which the model must not set. */
+export function isCredential(credentials: readonly Credential[], place: ParameterLocation, name: string): boolean {
+  const isSameName = (other: string): boolean =>
+    place === "header" ? other.toLowerCase() === name.toLowerCase() : other === name;
+  return credentials.some(({ put }) => put.in === place && isSameName(put.name));
 }
 
-function credential(document: Document, scheme: string, auth: OpenApiAuth): Credential & { readonly isOwn: boolean } {
-  const schemes = mapOf(mapOf(document.root["components"])["securitySchemes"]);
-  if (isOwnScheme(auth)) return ownCredential(scheme, auth);
+function createCredential(
+  document: Document,
+  scheme: string,
+  auth: OpenApiAuth,
+): Credential & { readonly isCustom: boolean } {
+  const schemes = toMap(toMap(document.root["components"])["securitySchemes"]);
+  if (isCustomScheme(auth)) return createCustomCredential(scheme, auth);
   if (!Object.hasOwn(schemes, scheme)) {
     const known = Object.keys(schemes).join(", ") || "none";
-    throw unfit(
+    throw createOptionError(
       `the document has no security scheme "${scheme}"`,
-      `Its schemes are: ${known}. Give one of your own as { secret, in, name }`,
+      `Use one of the schemes ${known}, or a custom scheme { secret, in, name }`,
     );
   }
-  const said = followed(document, schemes[scheme], `the security scheme "${scheme}"`);
-  const kind = `${said["type"]} ${String(said["scheme"] ?? "").toLowerCase()}`.trim();
-  const made = (put: Credential["put"], ...secrets: readonly string[]) => ({ scheme, secrets, put, isOwn: false });
+  const schemePart = resolveRefs(document, schemes[scheme], `the security scheme "${scheme}"`);
+  const kind = `${schemePart["type"]} ${String(schemePart["scheme"] ?? "").toLowerCase()}`.trim();
+  const build = (put: Credential["put"], ...secrets: readonly string[]) => ({ scheme, secrets, put, isCustom: false });
   if (kind === "http basic") {
-    if (isObject(auth) && areNames(auth["username"], auth["password"]))
-      return made(
+    if (isObject(auth) && areNonEmptyTexts(auth["username"], auth["password"]))
+      return build(
         { in: "header", name: "authorization", prefix: "Basic " },
         `${auth["username"]}`,
         `${auth["password"]}`,
       );
-    throw unfit(`"${scheme}" is a name and a password`, "Give { username, password }, the names of two secrets");
+    throw createOptionError(
+      `security scheme "${scheme}" needs a user name and a password`,
+      "Pass { username, password } with the names of two secrets",
+    );
   }
   if (typeof auth !== "string" || auth === "")
-    throw unfit(`the auth of "${scheme}" names no secret`, `Give { ${scheme}: "NAME_OF_A_SECRET" }`);
-  if (kind === "http bearer" || said["type"] === "oauth2" || said["type"] === "openIdConnect")
-    return made({ in: "header", name: "authorization", prefix: "Bearer " }, auth);
-  const name = textAt(said, "name");
-  const at = said["in"];
-  if (said["type"] === "apiKey" && name !== undefined && isPlace(at)) return made({ in: at, name, prefix: "" }, auth);
-  throw unfit(`"${scheme}" is of the kind ${kind}, which is not known`, "Leave it out, or ask with another scheme");
+    throw createOptionError(
+      `auth of "${scheme}" must be the name of a secret`,
+      `Give { ${scheme}: "NAME_OF_A_SECRET" }`,
+    );
+  if (kind === "http bearer" || schemePart["type"] === "oauth2" || schemePart["type"] === "openIdConnect")
+    return build({ in: "header", name: "authorization", prefix: "Bearer " }, auth);
+  const name = getText(schemePart, "name");
+  const location = schemePart["in"];
+  if (schemePart["type"] === "apiKey" && name !== undefined && isCredentialLocation(location))
+    return build({ in: location, name, prefix: "" }, auth);
+  throw createOptionError(
+    `security scheme "${scheme}" has the unsupported type ${kind}`,
+    "Remove it from auth, or use another scheme",
+  );
 }
 
-function ownCredential(scheme: string, auth: OwnScheme): Credential & { readonly isOwn: boolean } {
-  const { secret: name, in: place, name: at, prefix: before = "" } = auth;
-  if (areNames(name, at, `${before}.`) && isPlace(place))
-    return { scheme, secrets: [name], put: { in: place, name: at, prefix: before }, isOwn: true };
-  throw unfit(`the auth of "${scheme}" is no scheme`, 'Give { secret: "NAME", in: "header", name: "authorization" }');
+function createCustomCredential(scheme: string, auth: CustomScheme): Credential & { readonly isCustom: boolean } {
+  const { secret: name, in: place, name: target, prefix: secretPrefix = "" } = auth;
+  if (areNonEmptyTexts(name, target, `${secretPrefix}.`) && isCredentialLocation(place))
+    return { scheme, secrets: [name], put: { in: place, name: target, prefix: secretPrefix }, isCustom: true };
+  throw createOptionError(
+    `auth of "${scheme}" is not a valid scheme`,
+    'Give { secret: "NAME", in: "header", name: "authorization" }',
+  );
 }
 
-function isOwnScheme(auth: OpenApiAuth): auth is OwnScheme {
+function isCustomScheme(auth: OpenApiAuth): auth is CustomScheme {
   return isObject(auth) && "secret" in auth;
 }
 
-function areNames(...given: readonly unknown[]): boolean {
-  return given.every((name) => typeof name === "string" && name !== "");
+function areNonEmptyTexts(...values: readonly unknown[]): boolean {
+  return values.every((name) => typeof name === "string" && name !== "");
 }
 
-function isPlace(given: unknown): given is "query" | "cookie" | "header" {
-  return given === "query" || given === "cookie" || given === "header";
+function isCredentialLocation(value: unknown): value is "query" | "cookie" | "header" {
+  return value === "query" || value === "cookie" || value === "header";
 }
 
-function unfit(what: string, next: string): StatewrightError {
+function createOptionError(what: string, next: string): StatewrightError {
   return new StatewrightError("invalid_option", { what, next });
 }

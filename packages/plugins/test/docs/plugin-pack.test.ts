@@ -5,7 +5,7 @@ import { afterAll, describe, test } from "vitest";
 
 const program = join(import.meta.dirname, "../fixtures/plugin.mjs");
 
-describe("a plugin of your own", async () => {
+describe("custom plugins", async () => {
   const plugin = await loadPlugin({ command: "node", args: [program] });
   afterAll(() => plugin.close());
   const pack = (): ToolPack => ({

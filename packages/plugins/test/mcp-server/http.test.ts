@@ -14,7 +14,7 @@ const patient = { timeout: 60_000 };
 
 const token = "a token that is long enough".replaceAll(" ", "-");
 
-test("R6 a server over HTTP binds to loopback, checks Host and Origin, wants a token, takes JSON only, and no page reads it", async () => {
+test("an HTTP MCP server binds to loopback, checks Host and Origin, requires a token and JSON, and is not readable by web pages [R6]", async () => {
   const ran: string[] = [];
   const note = defineTool({
     name: "note",
@@ -159,7 +159,7 @@ function reach(address: string, port: number): Promise<void> {
   });
 }
 
-test("a body that does not come, sessions and calls beyond their number are refused; an older session without a call gives way", async () => {
+test("a stalled body, excess sessions and excess calls are refused, and an older idle session is evicted", async () => {
   const open: (() => void)[] = [];
   const wait = defineTool({
     name: "wait",
@@ -201,10 +201,10 @@ test("a body that does not come, sessions and calls beyond their number are refu
   expect(await waits).toMatchObject({ content: [{ text: "Over" }] });
 });
 
-test("R7 connections with a session share nothing: no run, progress, question, answer or session of another client is seen", () =>
+test("connections with a session share no run, progress, interrupt, answer or session with other clients [R7]", () =>
   shareNothing("2025"));
 
-test("R7 connections without a session share nothing: no run, progress, question or answer of another client is seen", () =>
+test("connections without a session share no run, progress, interrupt or answer with other clients [R7]", () =>
   shareNothing("2026"));
 
 async function shareNothing(generation: Generation): Promise<void> {
@@ -340,7 +340,7 @@ async function shareNothing(generation: Generation): Promise<void> {
   expect((await ann.call("trip_continue", { thread: "t" })).isError).not.toBe(true);
 }
 
-test("a client that has many questions open crowds out its own, and none of another client", async () => {
+test("a client with many open interrupts evicts its own and none of another client", async () => {
   const ran: string[] = [];
   const send = defineTool({
     name: "send",

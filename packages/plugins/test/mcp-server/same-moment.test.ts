@@ -52,7 +52,7 @@ function server(limits = {}) {
   return { send, letGo };
 }
 
-test("of two calls that begin one thread, the second can go on with what the first has at work", async () => {
+test("of two concurrent calls that start one thread, the second can continue the active run of the first", async () => {
   const { send, letGo } = server();
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -74,7 +74,7 @@ test("of two calls that begin one thread, the second can go on with what the fir
   expect((await joined).text).toContain('"status":"done"');
 });
 
-test("a client that opens many sessions at the same moment has as many as it may have", async () => {
+test("a client that opens many sessions at once stays within its session limit", async () => {
   const { send } = server({ sessions: 2 });
   const clientInfo = { name: "raw", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };

@@ -99,7 +99,7 @@ const nightShift = defineMiddleware({
   beforeTool: ({ call }) => (refund.is(call) && call.args.cents > 10_000 ? deny("Too much for one night") : undefined),
 });
 
-describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
+describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => {
   const store = memoryStore();
   const mcp = serveMcp({
     name: "shop",
@@ -126,7 +126,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
   });
   const call = (name: string, args: Record<string, unknown>, by = client) => by.callTool({ name, arguments: args });
 
-  test("sees what a model would see, and the hints that follow from what tools say of themselves", async () => {
+  test("an MCP client lists tools like a model sees them, with hints derived from their declarations", async () => {
     const { tools } = await client.listTools();
     const seen = new Map(tools.map((tool) => [tool.name, tool]));
     expect(JSON.stringify(tools)).not.toMatch(/customer|PAY_KEY|inject/);
@@ -145,7 +145,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     expect(seen.get("broken")?.annotations).toEqual({ title: "Broken" });
   });
 
-  test("gets results as they are under a model: hidden values injected, secrets blotted out, data beside the text", async () => {
+  test("an MCP client gets results with hidden values injected, secrets redacted, and data next to the text", async () => {
     paid.length = 0;
     const told: (string | undefined)[] = [];
     const result = await client.callTool(
@@ -166,7 +166,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     ]);
   });
 
-  test("reads what a model would read of a call that is not run or fails", async () => {
+  test("an MCP client gets the error text that a model would get for a refused or failed call", async () => {
     const text = async (name: string, args: Record<string, unknown>) => {
       const { content, isError } = await call(name, args);
       expect(isError).toBe(true);
@@ -183,7 +183,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     await expect(call("nothing", {})).rejects.toThrow(/Unknown tool/);
   });
 
-  test("has the calls that a person must confirm confirmed by one, with the arguments that were shown", async () => {
+  test("a call that requires confirmation is elicited from the user with the arguments shown", async () => {
     paid.length = 0;
     const asked: string[] = [];
     const answers = [{ approved: true }, { approved: false, reason: "it is full" }, undefined];
@@ -207,7 +207,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     await host.close();
   });
 
-  test("finds the whole of a large result as a resource, and leaves nothing else behind", async () => {
+  test("an MCP client reads a large result as a resource, and nothing else remains", async () => {
     const { content } = await call("logs", {});
     const link = content.find((block) => block.type === "resource_link") as { uri: string; size: number };
     expect(link.size).toBe(5_000);
@@ -219,7 +219,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     expect(threads.map(({ id }) => id.split(".").slice(0, 3).join("."))).toEqual(["mcp.local.logs"]);
   });
 
-  test("reads the resources that are offered, and no other", async () => {
+  test("an MCP client reads the offered resources and no others", async () => {
     const { resources } = await client.listResources();
     expect(resources).toEqual([
       { uri: "shop://opening", name: "opening", mimeType: "text/plain" },
@@ -231,7 +231,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     await expect(read("file:///etc/passwd")).rejects.toThrow(/not found/i);
   });
 
-  test("cancels a call: the tool's signal fires", async () => {
+  test("an MCP client cancels a call, and the signal of the tool fires", async () => {
     stopped.length = 0;
     const enough = new AbortController();
     const called = client.callTool(
@@ -243,7 +243,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
   });
 });
 
-test("middleware that only looks at calls takes the question about a call that a person must confirm from nobody", async () => {
+test("logging middleware does not suppress the confirmation of an MCP tool call", async () => {
   paid.length = 0;
   const seen: string[] = [];
   const mcp = serveMcp({

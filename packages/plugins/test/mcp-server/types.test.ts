@@ -15,7 +15,7 @@ const shop = defineGraph({ name: "shop", state: Cart, context: Shop })
   .nodes({ look: () => ({}) })
   .edges({ [START]: "look", look: END });
 
-test("a tool or a graph that lacks its context, and a tool that reads a state, do not compile", () => {
+test("an MCP tool or graph without its context, and an MCP tool that reads state, do not compile", () => {
   serveMcp({ ...about, tools: [bare] });
   serveMcp({ ...about, tools: [bare, forShop], context: { customer: "ann" } });
   serveMcp({ ...about, tools: toolRegistry([forShop]), context: ({ id }) => ({ customer: id }) });
@@ -30,7 +30,7 @@ test("a tool or a graph that lacks its context, and a tool that reads a state, d
   offerGraph(shop, { description: "Shop." });
 });
 
-test("what no host could be shown is refused", () => {
+test("serveMcp refuses tools and graphs that a host could not use", () => {
   const refused = (what: () => unknown) => expect(what).toThrow(expect.objectContaining({ code: "invalid_option" }));
   const taken = defineGraph({ name: "taken", state: defineState({ thread: z.string() }) })
     .nodes({ look: () => ({}) })
@@ -46,7 +46,7 @@ test("what no host could be shown is refused", () => {
           description: "Take.",
           name: "bare",
           input: z.object({ text: z.string() }),
-          given: ({ text }) => ({ thread: text }),
+          toInput: ({ text }) => ({ thread: text }),
         }),
       ],
     }),

@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type Message,
   memoryStore,
   messages,
@@ -14,7 +15,6 @@ import {
   run,
   START,
   type Tool,
-  textOf,
   toolNode,
 } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
@@ -37,7 +37,7 @@ const asks: Message = {
 
 function answerIn(state: { readonly messages: readonly Message[] }): string {
   const answer = state.messages.find(({ role }) => role === "tool");
-  return answer === undefined ? "" : textOf(answer);
+  return answer === undefined ? "" : getMessageText(answer);
 }
 
 endServers();
@@ -54,7 +54,7 @@ function idOf(ended: Ended): string {
   return openIn(ended)[0]?.id ?? "";
 }
 
-test("a question waits for a person; another process makes the call anew, and the server that asks the same is answered", async () => {
+test("an elicitation waits as an interrupt, and another process repeats the call and answers the same elicitation", async () => {
   const store = memoryStore();
   const first = recording();
   const before = await serve("usual", { file: first, elicitation: "ask", only: ["book"] });
@@ -99,7 +99,7 @@ test("a question waits for a person; another process makes the call anew, and th
   expect(sentTo(second).filter(({ method }) => method === "tools/call")).toHaveLength(1);
 });
 
-test("a person may decline, and what fails in the call is an error that the model reads", async () => {
+test("a declined elicitation and a failure inside the call are errors that the model reads", async () => {
   const store = memoryStore();
   const { tools } = await serve("usual", { elicitation: "ask", only: ["book", "broken"] });
   const graph = desk(tools);
@@ -111,13 +111,13 @@ test("a person may decline, and what fails in the call is an error that the mode
   expect(answerIn(failed.state)).toContain("refuses the arguments: a must be b");
 });
 
-test("a server that was not told that it may ask gets no answer of a person's", async () => {
+test("an MCP server without elicitation permission gets no answer", async () => {
   const { tools } = await serve("usual", { only: ["book"] });
   const done = await run(desk(tools), { input: { messages: [asks] } }).result;
   expect(answerIn(done.state)).toBe("booked by undefined");
 });
 
-test("what is declared or hinted of a tool that may ask goes for its calls: effect, retry, grace, and what a schema refuses", async () => {
+test("declared or hinted options of an eliciting MCP tool apply to its calls: effect, retry, grace and schema refusals", async () => {
   const file = recording();
   const retry = { attempts: 2, initialMs: 1 };
   const die = { effect: "idempotent", retry, graceMs: 7, timeoutMs: 9_000 } as const;
@@ -134,8 +134,8 @@ test("what is declared or hinted of a tool that may ask goes for its calls: effe
     { strategy: "sequential" },
   );
   const [again, wrong] = await live.answers();
-  expect(textOf(again ?? asks)).toBe("lives again");
-  expect(textOf(wrong ?? asks)).toContain("celsius: must be number");
+  expect(getMessageText(again ?? asks)).toBe("lives again");
+  expect(getMessageText(wrong ?? asks)).toContain("celsius: must be number");
   expect(live.events.flatMap((event) => (event.type === "tool.retried" ? [event.error] : []))).toEqual([
     expect.stringContaining("ended with exit code 3"),
     expect.stringContaining("does not fit its output schema"),
@@ -150,16 +150,16 @@ test("what is declared or hinted of a tool that may ask goes for its calls: effe
   expect([effects.get("die"), effects.get("book")]).toEqual(["idempotent", "once"]);
 });
 
-test("what may happen once is not made again after it was lost, however many attempts there are", async () => {
+test("a lost once call of an MCP tool is not repeated, whatever its retry option", async () => {
   const file = recording();
   const retry = { attempts: 3, initialMs: 1, on: ["unavailable"] } as const;
   const { tools } = await serve("usual", { elicitation: "ask", file, retry });
   const [lost] = await answers(tools, [{ name: "die", args: {} }]);
-  expect(textOf(lost ?? asks)).toContain("Whether the call did something is not known.");
+  expect(getMessageText(lost ?? asks)).toContain("Whether the call did something is not known.");
   expect(sentTo(file).filter(({ method }) => method === "tools/call")).toHaveLength(1);
 });
 
-test("attempts, crashes and doubt: what was not sent is tried again, what was sent is asked about, and nothing is sent twice", async () => {
+test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent twice", async () => {
   const file = recording();
   const program = `${recording()}.mjs`;
   const fixture = join(import.meta.dirname, "../fixtures/mcp.mjs");
@@ -205,7 +205,7 @@ test("attempts, crashes and doubt: what was not sent is tried again, what was se
 });
 
 test.each(["initialize", "auto"] as const)(
-  "the official server asks by its revision (%s): what it gave to be given back comes back, also from another process",
+  "an elicitation of the official server by revision (%s) gets its request state back, also from another process",
   async (protocol) => {
     const store = memoryStore();
     const file = recording();
@@ -228,7 +228,7 @@ test.each(["initialize", "auto"] as const)(
     const after = await connect({ ...options, elicitation: "ask" });
     const answers = { [idOf(waiting)]: { action: "accept", content: { seats: 4 } } };
     const { state } = await resume(desk(after.tools), { store, thread: "t", answers }).result;
-    const said = state.messages.flatMap((message) => (message.role === "tool" ? [textOf(message)] : []));
+    const said = state.messages.flatMap((message) => (message.role === "tool" ? [getMessageText(message)] : []));
     expect(said).toEqual(["4 seats for Ann", "3"]);
     const states = readFileSync(file, "utf8").trim().split("\n");
     expect(states.at(-1)).toBe("kept");

@@ -1,6 +1,6 @@
 /** MCP servers that die while calls wait: each call ends at once with what happened, and nothing of it stays. */
 import { join } from "node:path";
-import { systemWorld, textOf } from "@statewright/core";
+import { getMessageText, systemWorld } from "@statewright/core";
 import { expect, test } from "vitest";
 import { openSession } from "../../src/mcp/mcp-session.ts";
 import { begin, say } from "../support/calls.ts";
@@ -22,7 +22,7 @@ function callsIn(file: string): readonly unknown[] {
   );
 }
 
-test("a process that is killed in the middle of calls ends all of them at once, and no table keeps one", async () => {
+test("a killed MCP server process ends all its active calls at once and leaves no table entry", async () => {
   const file = recording();
   const session = await openSession({
     name: "hand",
@@ -37,7 +37,7 @@ test("a process that is killed in the middle of calls ends all of them at once, 
     },
     authorizationCode: undefined,
     protocol: "initialize",
-    asks: false,
+    canElicit: false,
     sampling: undefined,
     roots: undefined,
     startTimeoutMs: 30_000,
@@ -55,12 +55,12 @@ test("a process that is killed in the middle of calls ends all of them at once, 
   expect(tablesOf(session.client)).not.toEqual(before);
   process.kill(session.pid ?? 0, "SIGKILL");
   expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-  expect(session.ended()).toBe("it ended with exit code 137");
+  expect(session.getEndReason()).toBe("it ended with exit code 137");
   expect(tablesOf(session.client)).toEqual(before);
   await session.close();
 });
 
-test("calls at work learn how their server died; one that waited for its turn was never sent, and is answered by the next process", async () => {
+test("active calls report the exit of their MCP server, and a waiting unsent call runs in the next process", async () => {
   const file = recording();
   const server = await serve("usual", { elicitation: "ask", file });
   const live = begin(server.tools, [
@@ -70,14 +70,14 @@ test("calls at work learn how their server died; one that waited for its turn wa
   await expect.poll(() => callsIn(file)).toEqual(["hold"]);
   process.kill(server.pid ?? 0, "SIGKILL");
   const [lost, next] = await live.answers();
-  expect(lost === undefined ? "" : textOf(lost)).toBe(
+  expect(lost === undefined ? "" : getMessageText(lost)).toBe(
     'The MCP server "hand" was lost during the call: it ended with exit code 137. Whether the call did something is not known.',
   );
-  expect(next === undefined ? "" : textOf(next)).toMatch(/^mine /);
+  expect(next === undefined ? "" : getMessageText(next)).toMatch(/^mine /);
   expect(callsIn(file)).toEqual(["hold", "echo"]);
 });
 
-test("what is asked of a server that was killed a moment ago says how it ended, whether or not its pipe still took it", async () => {
+test("a request to an MCP server killed a moment ago reports its exit, whether or not the pipe accepted the request", async () => {
   const server = await serve();
   const kill = (): boolean => process.kill(server.pid ?? 0, "SIGKILL");
   const how = "it ended with exit code 137";

@@ -2,9 +2,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { OAuthClientProvider } from "@modelcontextprotocol/client";
-import { systemWorld, textOf } from "@statewright/core";
+import { getMessageText, systemWorld } from "@statewright/core";
 import { afterEach, expect, test } from "vitest";
-import { guardedFetch } from "../../src/mcp/guarded-fetch.ts";
+import { createGuardedFetch } from "../../src/mcp/guarded-fetch.ts";
 import { answers, begin, say } from "../support/calls.ts";
 import { connect, endServers, variable } from "../support/mcp.ts";
 
@@ -95,7 +95,7 @@ function reply(
   return response.end(body === undefined ? undefined : JSON.stringify(body));
 }
 
-test("answers at once and by stream, with the headers of the user and the session, which is ended at the end", async () => {
+test("an HTTP MCP server answers directly and by stream, with user and session headers, and the session is deleted at the end", async () => {
   process.env["MCP_TEST_KEY"] = "k1";
   const { url, asked } = await site(() => false);
   const server = await connect({ name: "web", url, headers: { "x-key": variable("MCP_TEST_KEY") } });
@@ -112,7 +112,7 @@ test("answers at once and by stream, with the headers of the user and the sessio
 });
 
 test.each([404, 400])(
-  "a session that the server has forgotten (%i) is opened anew, and the call is made once",
+  "a session forgotten by the server (%i) is reopened, and the call is made once",
   async (status) => {
     let forgotten = "";
     const { url, asked } = await site(({ headers, message }, response) => {
@@ -129,7 +129,7 @@ test.each([404, 400])(
   },
 );
 
-test("a stream that breaks off, a status of failure, an answer that is too large: the call is not left hanging", async () => {
+test("an MCP call fails without hanging after a broken stream, an error status or an oversized answer", async () => {
   const { url } = await site(({ message }, response) => {
     if (message.method !== "tools/call" || message.params?.["name"] !== "echo") return false;
     const { say: said } = message.params["arguments"] as { readonly say: string };
@@ -144,7 +144,7 @@ test("a stream that breaks off, a status of failure, an answer that is too large
     { args: { say: "403" } },
     { args: { say: "large" } },
   ]);
-  const texts = [broken, failed, denied, large].map((answer) => (answer === undefined ? "" : textOf(answer)));
+  const texts = [broken, failed, denied, large].map((answer) => (answer === undefined ? "" : getMessageText(answer)));
   expect(texts).toEqual([
     expect.stringMatching(/lost during the call.*Whether the call did something is not known/),
     expect.stringMatching(/the status 500.*not known/),
@@ -173,7 +173,7 @@ test.each([
   ],
   [200, "<html>Welcome</html>", {}, "what answers there speaks another language"],
 ] as const)(
-  "a server that answers %i %j says where, what happened, and what to do: %j",
+  "an MCP server that answers %i %j fails with the location, the cause and the fix: %j",
   async (status, body, given, said) => {
     const { url } = await site((_asked, response) => {
       response.writeHead(status, { "content-type": "text/html" }).end(body);
@@ -188,7 +188,7 @@ test.each([
   },
 );
 
-test("an address where nothing listens says so, and who is to be looked at", async () => {
+test("an unreachable MCP address fails with the address and the place to check", async () => {
   await expect(connect({ name: "web", url: "http://127.0.0.1:1/mcp" })).rejects.toMatchObject({
     code: "mcp_failed",
     message: expect.stringMatching(
@@ -197,7 +197,7 @@ test("an address where nothing listens says so, and who is to be looked at", asy
   });
 });
 
-test("credentials that end while it is used: a model reads that the call was refused, people read where and what to do", async () => {
+test("an MCP call with expired credentials is refused to the model, and the tool.failed event has location and fix", async () => {
   const { url } = await site(({ message: { method } }, response) => {
     const isRefused = method === "tools/call" || method === "resources/read";
     if (isRefused) reply(response, 401);
@@ -206,7 +206,7 @@ test("credentials that end while it is used: a model reads that the call was ref
   const server = await connect({ name: "web", url, headers: { authorization: "Bearer old" } });
   const live = begin(server.tools, [{ args: {} }]);
   const [answer] = await live.answers();
-  expect(answer === undefined ? "" : textOf(answer)).toBe(
+  expect(answer === undefined ? "" : getMessageText(answer)).toBe(
     'The MCP server "web" refuses the call: it wants another authorization.',
   );
   expect(live.events.find((event) => event.type === "tool.failed")).toMatchObject({
@@ -223,11 +223,11 @@ test("credentials that end while it is used: a model reads that the call was ref
   });
 });
 
-test("R9 a private address that nobody has named is not asked, nor where a redirect leads to", async () => {
+test("a private address that is not named is not contacted, directly or by redirect [R9]", async () => {
   const inside = await site(() => false);
   const world = systemWorld();
   const shared = { headers: { "x-key": "k" }, maxBytes: 1_000, timeoutMs: () => 5_000, world };
-  const outside = guardedFetch({ url: new URL("https://mcp.example/mcp"), allowPrivate: false, ...shared });
+  const outside = createGuardedFetch({ url: new URL("https://mcp.example/mcp"), allowPrivate: false, ...shared });
   await expect(outside(inside.url)).rejects.toMatchObject({ code: "denied" });
   await expect(
     connect({ name: "web", url: "http://[::ffff:127.0.0.1]:1/mcp", startTimeoutMs: 5_000 }),
@@ -244,12 +244,12 @@ test("R9 a private address that nobody has named is not asked, nor where a redir
   });
   expect(inside.asked).toEqual([]);
   // Where the user allows it, what is not the server gets none of the headers that are for it.
-  const allowed = guardedFetch({ url: new URL("https://mcp.example/mcp"), allowPrivate: true, ...shared });
+  const allowed = createGuardedFetch({ url: new URL("https://mcp.example/mcp"), allowPrivate: true, ...shared });
   expect((await allowed(inside.url)).status).toBe(405);
   expect(inside.asked[0]?.headers["x-key"]).toBeUndefined();
 });
 
-test("a token goes with every request; a person logs in where the server wants that, and the connection is made then", async () => {
+test("a token is sent with every request, and an OAuth login completes the connection when the server requires it", async () => {
   const { url, asked } = await site(({ path, headers, method, message }, response, at) => {
     const origin = new URL(at).origin;
     if (path === "/.well-known/oauth-protected-resource/mcp")

@@ -2,24 +2,24 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { memoryStore, modelToolOf, textOf, toolRegistry } from "@statewright/core";
+import { getMessageText, memoryStore, toModelTool, toolRegistry } from "@statewright/core";
 import { runProcess } from "@statewright/host";
 import { say as says, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import type { McpChange } from "../../src/mcp/index.ts";
-import { toolsOfDefinitions } from "../../src/mcp/mcp-tools.ts";
+import { createMcpTools } from "../../src/mcp/mcp-tools.ts";
 import { answers, begin, say } from "../support/calls.ts";
 import { endServers, recording, sentTo, serve, variable } from "../support/mcp.ts";
 import { isAlive, loggedWorld } from "../support/plugins.ts";
 
 endServers();
 
-test("names are snake_case here and the server's own there, schemas go to the model unaltered, and only arguments cross", async () => {
+test("MCP tool names are converted to snake_case and back, schemas reach the model unchanged, and only arguments are sent", async () => {
   const file = recording();
   const { tools, refused } = await serve("usual", { file });
   const read = tools.find(({ spec }) => spec.name === "files_read");
   expect(read?.spec).toMatchObject({ originalName: "Files/Read", label: "Read it", description: "Reads." });
-  expect(read === undefined ? undefined : modelToolOf(read.spec).inputSchema).toEqual({
+  expect(read === undefined ? undefined : toModelTool(read.spec).inputSchema).toEqual({
     $schema: "http://json-schema.org/draft-07/schema#",
     type: "object",
     // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
@@ -39,7 +39,7 @@ test("names are snake_case here and the server's own there, schemas go to the mo
   ]);
 });
 
-test("all content comes through: texts, images, links, and files as artifacts; what is said in _meta no model reads", async () => {
+test("MCP content arrives as texts, images, links and file artifacts, and _meta does not reach the model", async () => {
   const { tools } = await serve();
   const live = begin(tools, [{ name: "blocks", args: {} }, { args: { say: "hi" } }], { store: memoryStore() });
   const [blocks, echo] = await live.answers();
@@ -59,7 +59,7 @@ test("all content comes through: texts, images, links, and files as artifacts; w
   expect(results.find(({ name }) => name === "echo")?.details).toEqual({ meta: { hidden: "of people" } });
 });
 
-test("structured results are checked by their schema, and an error of the tool is an error that the model reads", async () => {
+test("structured MCP results are validated, and a tool error is an error that the model reads", async () => {
   const { tools } = await serve();
   const live = begin(
     tools,
@@ -78,12 +78,12 @@ test("structured results are checked by their schema, and an error of the tool i
   expect(error).toMatchObject({ isError: true, content: [{ text: "no weather today" }] });
 });
 
-test("progress comes as updates, and a call that is given up is told to the server: its late answer is nobody's", async () => {
+test("MCP progress becomes updates, and an abandoned call is cancelled at the server and its late answer ignored", async () => {
   const file = recording();
   const world = loggedWorld();
   const { tools } = await serve("usual", { file, world });
   const counting = begin(tools, [{ name: "count", args: {} }]);
-  expect(textOf((await counting.answers())[0] ?? fail())).toBe("counted");
+  expect(getMessageText((await counting.answers())[0] ?? fail())).toBe("counted");
   expect(counting.events.flatMap((event) => (event.type === "tool.update" ? [event.partial] : []))).toEqual([
     { content: "step 1", details: { progress: 1, total: 2 } },
     { content: "step 2", details: { progress: 2, total: 2 } },
@@ -100,7 +100,7 @@ test("progress comes as updates, and a call that is given up is told to the serv
   expect(world.lines.filter(({ text }) => text.includes("unknown message ID"))).toHaveLength(1);
 });
 
-test("F17 a server that dies in a call: what may be repeated is tried again with a new process, what happens once is not known", async () => {
+test("after an MCP server dies in a call a repeatable call is retried in a new process, and a once call is in doubt [F17]", async () => {
   const stderr: string[] = [];
   const one = recording();
   const once = await serve("usual", { file: one, onStderr: (line) => stderr.push(line) });
@@ -122,8 +122,8 @@ test("F17 a server that dies in a call: what may be repeated is tried again with
   expect(await say(again.tools, {}, "die")).toBe("lives again");
 });
 
-describe("a server that misbehaves", () => {
-  test("writes noise, answers with what is no answer or no result: each is an error of its call alone", async () => {
+describe("misbehaving servers", () => {
+  test("noise, invalid answers and invalid results of an MCP server are each an error of their call alone", async () => {
     const { tools } = await serve("noise");
     const shape = await say(tools, { how: "shape" }, "broken");
     expect(shape).toContain("gave a result that is none");
@@ -134,7 +134,7 @@ describe("a server that misbehaves", () => {
     expect(await say(tools, { say: "still here" })).toMatch(/^still here /);
   });
 
-  test("R15 writes a line without end, lists without end, or does not greet: it is ended, and no process stays", async () => {
+  test("an MCP server that sends an endless line, endless lists or no greeting is ended, and no process remains [R15]", async () => {
     const long = await serve("usual", { maxMessageLength: 20_000 });
     const { pid } = long;
     expect(await say(long.tools, { how: "long" }, "broken")).toContain("longer than 20000 characters");
@@ -150,13 +150,13 @@ describe("a server that misbehaves", () => {
     });
   });
 
-  test("never answers: the call ends with its time", async () => {
+  test("a call to an MCP server that never answers ends by its timeout", async () => {
     const { tools } = await serve("usual", { tools: { hold: { timeoutMs: 50, graceMs: 1_000 } } });
     const live = begin(tools, [{ name: "hold", args: {} }]);
-    expect(textOf((await live.answers())[0] ?? fail())).toBe("Timed out after 50 ms");
+    expect(getMessageText((await live.answers())[0] ?? fail())).toBe("Timed out after 50 ms");
   });
 
-  test("T52 two tools that would have one name are refused, and a name that there is not lists those that there are", async () => {
+  test("colliding MCP tool names are refused, and an unknown name lists the existing ones [T52]", async () => {
     await expect(serve("collide")).rejects.toMatchObject({
       code: "invalid_tool",
       message: expect.stringMatching(/"echo": "echo" and "Echo"/),
@@ -170,7 +170,7 @@ describe("a server that misbehaves", () => {
   });
 });
 
-test("R13 definitions are pinned: a tool that is another after a restart is not called, and pins are compared at the next start", async () => {
+test("MCP tool definitions are pinned: a tool changed by a restart is not called, and pins are compared at the next start [R13]", async () => {
   const changes: McpChange[] = [];
   const file = recording();
   const server = await serve("usual", { file, onChange: (change) => changes.push(change) > 9 });
@@ -185,7 +185,7 @@ test("R13 definitions are pinned: a tool that is another after a restart is not 
   expect(changed).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('"echo"') }] });
   expect(same).toMatchObject({ isError: false });
   expect(changes).toEqual([{ added: [], removed: [], changed: ["echo"] }]);
-  expect(server.change).toEqual(changes[0]);
+  expect(server.pendingChange).toEqual(changes[0]);
   server.accept();
   expect(server.tools.find(({ spec }) => spec.name === "echo")?.spec.description).toBe("Says something else.");
   expect(await say(server.tools, { say: "a" })).toMatch(/^a /);
@@ -198,7 +198,7 @@ test("R13 definitions are pinned: a tool that is another after a restart is not 
   expect((await serve("extra", { pins, onChange: () => true })).tools).not.toHaveLength(0);
 });
 
-test("a yes to definitions is none to those that the server puts in their place while a person thinks", async () => {
+test("approving MCP definitions does not approve definitions that replace them during the decision", async () => {
   let turned = (): void => undefined;
   const hasTurned = new Promise<void>((resolve) => {
     turned = resolve;
@@ -231,7 +231,7 @@ test("a yes to definitions is none to those that the server puts in their place 
   expect(await say(tools, {}, "blocks")).toContain("is not what it was");
 });
 
-test("tools that a server changes while it runs come into the registry once they are taken, and leave it", async () => {
+test("MCP tools changed at run time enter the registry after approval and leave it", async () => {
   const registry = toolRegistry();
   let decide: (isTaken: boolean) => void = () => undefined;
   let tell: (change: McpChange) => void = () => undefined;
@@ -246,7 +246,7 @@ test("tools that a server changes while it runs come into the registry once they
       });
     },
   });
-  const leave = server.registerIn(registry);
+  const leave = server.syncRegistry(registry);
   expect(registry.names()).toContain("count");
   const shown = registry.tools();
   await say([...registry.tools().values()], {}, "swap");
@@ -293,7 +293,7 @@ test.each([
   [
     "the user's word counts",
     {},
-    { all: { safety: { access: "read", network: false }, effect: "pure" } },
+    { common: { safety: { access: "read", network: false }, effect: "pure" } },
     "read",
     "pure",
     false,
@@ -301,7 +301,7 @@ test.each([
   [
     "a hint that makes it look worse counts above what is said of all",
     { destructiveHint: true, idempotentHint: false },
-    { all: { safety: { access: "read" }, effect: "pure" } },
+    { common: { safety: { access: "read" }, effect: "pure" } },
     "destructive",
     "once",
     true,
@@ -309,25 +309,25 @@ test.each([
   [
     "and not above what is said of this one",
     { destructiveHint: true, idempotentHint: false },
-    { single: { tool: { safety: { access: "write" }, effect: "idempotent" } } },
+    { byName: { tool: { safety: { access: "write" }, effect: "idempotent" } } },
     "write",
     "idempotent",
     true,
   ],
-] as const)("hints of safety: %s", (_what, annotations, said, access, effect, network) => {
-  const making = { server: "s", prefix: "", only: undefined, trustHints: false, all: {}, single: {}, ...said };
+] as const)("MCP safety hints: %s", (_what, annotations, said, access, effect, network) => {
+  const making = { server: "s", prefix: "", only: undefined, trustHints: false, common: {}, byName: {}, ...said };
   const definition = { name: "tool", inputSchema: { type: "object" as const }, annotations };
-  const { tools } = toolsOfDefinitions([definition], making);
+  const { tools } = createMcpTools([definition], making);
   expect(tools[0]?.parts).toMatchObject({ effect, safety: { access, network } });
 });
 
-test("resources and prompts: lists by the page, templates, contents as text and bytes, messages for an agent", async () => {
+test("MCP resources and prompts are read: paged lists, templates, text and bytes, prompt messages", async () => {
   const { resources, prompts } = await serve();
   expect(await resources.list()).toEqual([
     { uri: "file:///a", name: "a" },
     { uri: "file:///a", name: "a2" },
   ]);
-  expect(await resources.templates()).toEqual([{ uriTemplate: "file:///{name}", name: "any" }]);
+  expect(await resources.listTemplates()).toEqual([{ uriTemplate: "file:///{name}", name: "any" }]);
   expect(await resources.read("file:///a")).toEqual([
     { uri: "file:///a", text: "A" },
     { uri: "file:///a#b", bytes: Buffer.from([1, 2, 3]) },
@@ -344,7 +344,7 @@ test("resources and prompts: lists by the page, templates, contents as text and 
   ]);
 });
 
-test("R11 a server gets the usual variables and those that it is given, never the rest of ours", async () => {
+test("an MCP server inherits the usual environment variables and given ones, and no others [R11]", async () => {
   process.env["SECRET"] = "of ours";
   try {
     const closed = await serve();
@@ -356,13 +356,13 @@ test("R11 a server gets the usual variables and those that it is given, never th
   }
 });
 
-test("sampling is refused, unless a model is given: then it answers within its limits, and its cost is the call's", async () => {
+test("MCP sampling is refused without a model, and with one stays within limits and counts as usage of the call", async () => {
   const refused = await serve();
   expect(await say(refused.tools, {}, "think")).toContain("Method not found");
   const model = scriptedModel([says("A thought.", { usage: { inputTokens: 3, outputTokens: 2 } })]);
   const { tools } = await serve("usual", { sampling: { model, maxOutputTokens: 10 }, roots: ["/srv/notes"] });
   const live = begin(tools, [{ name: "think", args: {} }]);
-  expect(textOf((await live.answers())[0] ?? fail())).toBe('{"type":"text","text":"A thought."}');
+  expect(getMessageText((await live.answers())[0] ?? fail())).toBe('{"type":"text","text":"A thought."}');
   expect(model.requests[0]).toMatchObject({ maxOutputTokens: 10, tools: [] });
   expect(live.events.find((event) => event.type === "tool.completed")).toMatchObject({
     result: { usage: { inputTokens: 3, outputTokens: 2 } },
@@ -370,7 +370,7 @@ test("sampling is refused, unless a model is given: then it answers within its l
   expect(await say(tools, {}, "where")).toBe('[{"uri":"file:///srv/notes","name":"notes"}]');
 });
 
-test("an idle server lets our process end, and ends with it", async () => {
+test("an idle MCP server lets our process exit and exits with it", async () => {
   const program = `
     import { connectMcp } from ${JSON.stringify(join(import.meta.dirname, "../../src/mcp/index.ts"))};
     const server = await connectMcp({ name: "hand", command: process.execPath, args: [${JSON.stringify(join(import.meta.dirname, "../fixtures/mcp.mjs"))}] });
@@ -383,7 +383,7 @@ test("an idle server lets our process end, and ends with it", async () => {
   await expect.poll(() => canRun(stdout.trim())).toBe(false);
 });
 
-test("who does not use it does not load the SDK", () => {
+test("the MCP SDK is not loaded by programs that do not use MCP", () => {
   const source = join(import.meta.dirname, "../../src");
   const loaded = new Set<string>();
   const walk = (file: string): void => {

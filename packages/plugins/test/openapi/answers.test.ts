@@ -35,7 +35,7 @@ const load = async (options: OpenApiOptions = {}) =>
 const look = async (options?: OpenApiOptions) => call(await load(options), "look", {}, { secrets });
 const act = async (options?: OpenApiOptions) => call(await load(options), "act", {}, { secrets });
 
-test("an answer is data, text, an artifact, or where to look", async () => {
+test("an OpenAPI answer is data, text, an artifact or a location", async () => {
   expect((await look()).result).toMatchObject({ value: { method: "GET", url: "/it" }, details: { status: 200 } });
   server.answers.set("/it", { headers: { "content-type": "text/html" }, body: "<b>hello</b>" });
   expect((await look()).text).toBe("<b>hello</b>");
@@ -47,14 +47,14 @@ test("an answer is data, text, an artifact, or where to look", async () => {
   expect((await look()).text).toBe('{"a":');
 });
 
-test("no more is read than is allowed", async () => {
+test("an OpenAPI answer is read up to its byte limit", async () => {
   server.answers.set("/it", { headers: { "content-type": "application/json" }, body: `"${"x".repeat(1_000)}"` });
   expect((await look({ maxBytes: 10 })).text).toBe('"xxxxxxxxx\n[There is more: only 10 bytes were read.]');
   server.answers.set("/it", { headers: { "content-type": "image/png" }, body: Buffer.alloc(1_000) });
   expect((await look({ maxBytes: 10 })).result.error?.message).toContain("more than 10 bytes of image/png");
 });
 
-test("a status that is no success is an error of its kind, with what was said, bounded", async () => {
+test("an OpenAPI error status is an error of its kind with a bounded text", async () => {
   for (const [status, kind] of [
     [400, "invalid_args"],
     [401, "denied"],
@@ -70,7 +70,7 @@ test("a status that is no success is an error of its kind, with what was said, b
   }
 });
 
-test("a server that says when to come back is asked again then, with the same key; one that failed is not, if it may have acted", async () => {
+test("an OpenAPI call is retried after Retry-After with the same key, and a failed call with possible effects is not retried", async () => {
   server.answers.set("/it", { status: 429, headers: { "retry-after": "0" } });
   expect((await act({ idempotencyKey: "X-Once" })).result).toMatchObject({
     attempts: 3,
@@ -88,7 +88,7 @@ test("a server that says when to come back is asked again then, with the same ke
   expect(tool?.spec.effect).toBe("idempotent");
 });
 
-test("Retry-After is seconds or a date", async () => {
+test("Retry-After is parsed as seconds or a date", async () => {
   const [tool] = await load({ auth: false });
   const now = Date.parse("2026-01-01T00:00:00Z");
   const { log: _log, ...world } = systemWorld();
@@ -108,7 +108,7 @@ test("Retry-After is seconds or a date", async () => {
   expect(waits).toEqual([7_000, 9_000, 0, undefined]);
 });
 
-test("private addresses, other hosts and redirects are refused unless they are allowed, and no secret goes to another origin", async () => {
+test("private addresses, other hosts and redirects are refused unless allowed, and no secret reaches another origin", async () => {
   expect((await look({ allowPrivate: false })).result.error?.kind).toBe("denied");
   expect((await look({ allowHosts: ["api.example"] })).result.error?.kind).toBe("denied");
   expect(server.told).toEqual([]);
@@ -124,7 +124,7 @@ test("private addresses, other hosts and redirects are refused unless they are a
   expect(JSON.stringify(other.told)).not.toContain("5ecret");
 });
 
-test("a call ends with its signal and with its time", async () => {
+test("an OpenAPI call ends by its signal and its timeout", async () => {
   server.answers.set("/it", "hang");
   expect((await look({ tool: () => ({ timeoutMs: 1, retry: { attempts: 1 } }) })).result.error?.kind).toBe("timeout");
   const [tool] = await load({ auth: false });

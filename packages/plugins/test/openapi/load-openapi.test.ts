@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { modelToolOf } from "@statewright/core";
+import { toModelTool } from "@statewright/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../../src/openapi/load-openapi.ts";
 import { call, type EchoServer, echoServer, type Told } from "../support/openapi.ts";
@@ -36,7 +36,7 @@ async function told(
   return last;
 }
 
-test("operations become tools: names, words, classes and schemas", async () => {
+test("OpenAPI operations become tools with names, descriptions, effects and schemas", async () => {
   const { tools, operations } = await petsOf();
   const specs = new Map(tools.map(({ spec }) => [spec.name, spec]));
   expect([...specs.keys()]).toEqual(["list_pets", "add_pet", "pets_get", "put_pets_id", "drop_pet", "add_photo"]);
@@ -51,7 +51,7 @@ test("operations become tools: names, words, classes and schemas", async () => {
   expect(specs.get("add_pet")).toMatchObject({ effect: "once", safety: { access: "write" } });
   expect(specs.get("put_pets_id")).toMatchObject({ effect: "idempotent", originalName: "put /pets/{id}" });
   expect(specs.get("drop_pet")).toMatchObject({ effect: "idempotent", safety: { access: "destructive" } });
-  const schemaOf = (name: string) => modelToolOf(specs.get(name)!).inputSchema;
+  const schemaOf = (name: string) => toModelTool(specs.get(name)!).inputSchema;
   expect(schemaOf("list_pets")).toEqual({
     type: "object",
     properties: {
@@ -91,9 +91,9 @@ test("operations become tools: names, words, classes and schemas", async () => {
   expect(Object.keys(Object(schemaOf("pets_get")["properties"]))).toHaveLength(4);
 });
 
-test("a document of 3.1 keeps its schemas, notes beside references, and data that looks like a reference", async () => {
+test("an OpenAPI 3.1 document keeps its schemas, annotations next to references, and data that resembles references", async () => {
   const { tools } = await loadOpenApi(shop, { ...local(), operations: { ids: ["placeOrder"] } });
-  expect(modelToolOf(tools[0]!.spec).inputSchema).toMatchObject({
+  expect(toModelTool(tools[0]!.spec).inputSchema).toMatchObject({
     properties: {
       body: {
         properties: {
@@ -107,7 +107,7 @@ test("a document of 3.1 keeps its schemas, notes beside references, and data tha
   });
 });
 
-test("a filter takes ids, tags, methods and a function; what it names must be there", async () => {
+test("an OpenAPI filter accepts ids, tags, methods and a function, and unknown names are refused", async () => {
   const ids = async (operations: NonNullable<OpenApiOptions["operations"]>) =>
     (await petsOf({ operations })).operations.map(({ id }) => id);
   expect(await ids({ tags: ["pets"], methods: ["post"] })).toEqual(["addPet"]);
@@ -116,7 +116,7 @@ test("a filter takes ids, tags, methods and a function; what it names must be th
   await expect(petsOf({ operations: { tags: ["cats"] } })).rejects.toThrow(/tag "cats".*pets/);
 });
 
-test("T52 two operations of one name are refused with both their places, and names of your own part them", async () => {
+test("two operations with one name are refused with their locations, and custom names resolve the conflict [T52]", async () => {
   const paths = { "/a/b": { get: { operationId: "a/b" } }, "/a_b": { get: { operationId: "a_b" } } };
   const document = { openapi: "3.1.0", paths };
   await expect(loadOpenApi(document, local())).rejects.toMatchObject({
@@ -134,7 +134,7 @@ test("T52 two operations of one name are refused with both their places, and nam
   ]);
 });
 
-test("parameters are sent where and as the document says, and no value leads to another path", async () => {
+test("OpenAPI parameters are sent as documented, and no value leads to another path", async () => {
   const { tools } = await petsOf();
   expect(await told(tools, "list_pets", { kind: ["cat", "dog"], filter_name: "a&b=c", limit: 5 })).toMatchObject({
     method: "GET",
@@ -151,7 +151,7 @@ test("parameters are sent where and as the document says, and no value leads to 
   expect(server.told.length).toBe(before);
 });
 
-test("bodies: JSON, forms, files in parts, text, and bytes", async () => {
+test("OpenAPI bodies are sent as JSON, forms, multipart files, text and bytes", async () => {
   const { tools } = await petsOf();
   const added = await told(tools, "add_pet", { body: { name: "Tom" } });
   expect([added.headers["content-type"], added.body]).toEqual(["application/json", '{"name":"Tom"}']);
@@ -184,7 +184,7 @@ test("bodies: JSON, forms, files in parts, text, and bytes", async () => {
   expect((await told(shopTools, "find_orders", { where: { a: 1 } })).url).toBe("/v1/orders?where=%7B%22a%22%3A1%7D");
 });
 
-test("what cannot be read is refused by name, or left out and told of", async () => {
+test("an unreadable OpenAPI operation is refused by name, or skipped with a report", async () => {
   const document = {
     openapi: "3.0.0",
     paths: {
@@ -203,13 +203,13 @@ test("what cannot be read is refused by name, or left out and told of", async ()
     },
     components: { parameters: { loop: { $ref: "#/components/parameters/loop" } } },
   };
-  const { tools, skipped } = await loadOpenApi(document, { ...local(), unfit: "skip" });
+  const { tools, skipped } = await loadOpenApi(document, { ...local(), onUnsupported: "skip" });
   expect(tools.map(({ spec }) => spec.name)).toEqual(["fine"]);
   expect((await told(tools, "fine", {})).url).toBe("/v1/fine");
   expect((await told(tools, "fine", { proto: "p", query_constructor: "c", toString: "t" })).url).toBe(
     "/v1/fine?__proto__=p&constructor=c&toString=t",
   );
-  expect(skipped.map(({ operation: { id }, why }) => [id, why])).toEqual([
+  expect(skipped.map(({ operation: { id }, reason }) => [id, reason])).toEqual([
     ["far", expect.stringContaining("outside of the document")],
     ["loop", expect.stringContaining("refers to itself")],
     ["gap", expect.stringContaining("{id}")],
@@ -221,7 +221,7 @@ test("what cannot be read is refused by name, or left out and told of", async ()
   await expect(loadOpenApi(join(import.meta.dirname, "none.yaml"))).rejects.toMatchObject({ code: "invalid_option" });
 });
 
-test("a document is loaded from an address under the same rules, pinned by its digest, and its own secrets stay at home", async () => {
+test("an OpenAPI document is loaded from a URL under the same rules, pinned by digest, and its own secrets are not sent", async () => {
   const document = {
     openapi: "3.1.0",
     servers: [{ url: "https://elsewhere.example" }],
@@ -243,7 +243,7 @@ test("a document is loaded from an address under the same rules, pinned by its d
   await expect(loadOpenApi(url, { ...options, baseUrl: server.base, pin: digest })).rejects.toThrow("pinned");
 });
 
-test("what an operation wants to be asked with must be given, by schemes that there are", async () => {
+test("credentials of an OpenAPI operation must be given, for supported schemes", async () => {
   await expect(petsOf({ auth: { key: "KEY" } })).rejects.toThrow(/DELETE .*user, or cookie and inQuery, or login/);
   await expect(petsOf({ auth: { kee: "KEY" } })).rejects.toThrow(/"kee".*key, inQuery, cookie, user, login/);
   await expect(petsOf({ auth: { user: "KEY" } })).rejects.toThrow("username, password");
@@ -267,7 +267,7 @@ test.each([
     { cookie: "SID", inQuery: "QUERY" },
     { headers: { cookie: "sid=sid-5ecret" }, url: "/v1/pets/1?api_key=query-5ecret%26" },
   ],
-] as const)("R16 the secrets of %j reach the server, and no model, row, event or error", async (auth, wanted) => {
+] as const)("the secrets of %j reach the server, and no model, row, event or error [R16]", async (auth, wanted) => {
   const { tools } = await petsOf({ auth, operations: { ids: ["dropPet"] } });
   expect(JSON.stringify(tools[0]?.spec)).not.toContain("5ecret");
   server.answers.delete("/v1/pets/1");
@@ -281,7 +281,7 @@ test.each([
   const created = await call(tools, "drop_pet", { id: "1" }, { secrets });
   expect(failed.text).toContain("was answered with 500");
   for (const { text, result, events, store } of [echoed, failed, created]) {
-    const history = JSON.stringify(await store.image("t"));
+    const history = JSON.stringify(await store.exportThread("t"));
     const seen = [text, JSON.stringify(result), JSON.stringify(events), history].join("\n");
     for (const secret of Object.values(auth).flatMap((given) =>
       typeof given === "string" ? [given] : [given.password],
@@ -294,7 +294,7 @@ test.each([
   }
 });
 
-test("what the caller sends with every request, and what a secret stands under, is not the model's to set", async () => {
+test("arguments of a model cannot set fixed request parameters or parameters of a secret", async () => {
   const document = {
     openapi: "3.1.0",
     info: { title: "shop", version: "1" },
@@ -313,7 +313,7 @@ test("what the caller sends with every request, and what a secret stands under, 
     },
   };
   const { tools } = await loadOpenApi(document, { ...local(), auth: { key: "KEY" }, headers: { "x-tenant": "7" } });
-  expect(modelToolOf(tools[0]!.spec).inputSchema["properties"]).toEqual({
+  expect(toModelTool(tools[0]!.spec).inputSchema["properties"]).toEqual({
     filter: { type: "object", additionalProperties: { type: "string" } },
   });
   expect(await told(tools, "orders", { filter: { a: "1" } })).toMatchObject({
@@ -324,7 +324,7 @@ test("what the caller sends with every request, and what a secret stands under, 
   expect(came.text).toContain('An argument would set "api_key", which is not yours to give.');
 });
 
-test("a chain of references that is deeper than a schema may be is named, and left out where that is wanted", async () => {
+test("a reference chain deeper than the schema limit is named in the error, or skipped by option", async () => {
   const schemas = Object.fromEntries(
     Array.from({ length: 10_000 }, (_, nth) => [
       `S${nth}`,
@@ -340,7 +340,7 @@ test("a chain of references that is deeper than a schema may be is named, and le
     components: { schemas },
     paths: { "/deep": { post: { operationId: "deep", requestBody: { content } } } },
   };
-  const { tools, skipped } = await loadOpenApi(document, { ...local(), unfit: "skip" });
+  const { tools, skipped } = await loadOpenApi(document, { ...local(), onUnsupported: "skip" });
   expect(tools).toEqual([]);
   expect(skipped).toMatchObject([{ why: expect.stringContaining("more than 500 levels") }]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inHeader, inPairs, inPath } from "../../src/openapi/parameter-style.ts";
+import { encodePairs, encodePathValue, formatHeaderValue } from "../../src/openapi/parameter-style.ts";
 import type { ParameterStyle } from "../../src/openapi/parameters.ts";
 
 const list = ["blue", "black", "a,b"];
@@ -13,8 +13,8 @@ test.each([
   ["label", true, ".", ".blue", ".blue.black.a%2Cb", ".R=100.G=200"],
   ["matrix", false, ";color", ";color=blue", ";color=blue,black,a%2Cb", ";color=R,100,G,200"],
   ["matrix", true, ";color", ";color=blue", ";color=blue;color=black;color=a%2Cb", ";R=100;G=200"],
-] as const)("in a path, %s with explode %s", (style, explode, empty, plain, ofList, ofMap) => {
-  const written = ["", "blue", list, map].map((value) => inPath(how(style, explode), value));
+] as const)("a path parameter is serialized: %s with explode %s", (style, explode, empty, plain, ofList, ofMap) => {
+  const written = ["", "blue", list, map].map((value) => encodePathValue(how(style, explode), value));
   expect(written).toEqual([empty, plain, ofList, ofMap]);
 });
 
@@ -24,20 +24,20 @@ test.each([
   ["spaceDelimited", false, "color=blue", "color=blue%20black%20a%2Cb", "color=R%20100%20G%20200"],
   ["pipeDelimited", false, "color=blue", "color=blue%7Cblack%7Ca%2Cb", "color=R%7C100%7CG%7C200"],
   ["deepObject", true, "color=blue", "color=blue&color=black&color=a%2Cb", "color%5BR%5D=100&color%5BG%5D=200"],
-] as const)("in a query, %s with explode %s", (style, explode, plain, ofList, ofMap) => {
-  const written = ["blue", list, map].map((value) => inPairs(how(style, explode), value).join("&"));
+] as const)("a query parameter is serialized: %s with explode %s", (style, explode, plain, ofList, ofMap) => {
+  const written = ["blue", list, map].map((value) => encodePairs(how(style, explode), value).join("&"));
   expect(written).toEqual([plain, ofList, ofMap]);
 });
 
-test("maps in maps have their whole path, reserved signs stay where they may, and headers are plain", () => {
-  expect(inPairs(how("deepObject", true), { a: { b: [1, 2] }, c: null })).toEqual([
+test("nested objects are serialized with their full path, reserved characters stay where allowed, and headers are plain", () => {
+  expect(encodePairs(how("deepObject", true), { a: { b: [1, 2] }, c: null })).toEqual([
     "color%5Ba%5D%5Bb%5D=1",
     "color%5Ba%5D%5Bb%5D=2",
   ]);
-  expect(inPairs({ ...how("form", true), allowReserved: true }, "a/b?c&d#e+f=g")).toEqual([
+  expect(encodePairs({ ...how("form", true), allowReserved: true }, "a/b?c&d#e+f=g")).toEqual([
     "color=a/b?c%26d%23e%2Bf%3Dg",
   ]);
-  expect(inHeader(how("simple", false), map)).toBe("R,100,G,200");
-  expect(inHeader(how("simple", true), map)).toBe("R=100,G=200");
-  expect(inPath(how("simple", false), "\ud800")).toBe("%EF%BF%BD");
+  expect(formatHeaderValue(how("simple", false), map)).toBe("R,100,G,200");
+  expect(formatHeaderValue(how("simple", true), map)).toBe("R=100,G=200");
+  expect(encodePathValue(how("simple", false), "\ud800")).toBe("%EF%BF%BD");
 });

@@ -1,10 +1,11 @@
 /** Calls of tools through a tool node, without a model: every call gets its answer from the whole machine of a call. */
 import {
-  callsOf,
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type JsonObject,
+  listToolCalls,
   type Message,
   messages,
   type RunEvent,
@@ -16,7 +17,6 @@ import {
   type Tool,
   type ToolMessage,
   type ToolNodeOptions,
-  textOf,
   toolNode,
   type World,
 } from "@statewright/core";
@@ -72,7 +72,7 @@ export function begin(
     answers: async () => {
       const { state } = await handle.result;
       const answers = state.messages.filter((message) => message.role === "tool");
-      if (answers.length !== callsOf(asks).length)
+      if (answers.length !== listToolCalls(asks).length)
         throw new Error(`${answers.length} answers to ${asked.length} calls`);
       return answers;
     },
@@ -91,5 +91,5 @@ export function answers(
 /** Make one call and give the text of its answer. */
 export async function say(tools: readonly Tool[], args: JsonObject, name = "echo"): Promise<string> {
   const [answer] = await answers(tools, [{ name, args }]);
-  return answer === undefined ? "" : textOf(answer);
+  return answer === undefined ? "" : getMessageText(answer);
 }

@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type JsonObject,
   type Message,
   memoryStore,
@@ -16,7 +17,6 @@ import {
   systemWorld,
   type Tool,
   type ToolResult,
-  textOf,
   toolNode,
   type World,
 } from "@statewright/core";
@@ -126,5 +126,5 @@ export async function call(
     event.type === "tool.completed" || event.type === "tool.failed" ? [event.result] : [],
   )[0];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");
-  return { text: textOf(answer), result, events, store };
+  return { text: getMessageText(answer), result, events, store };
 }

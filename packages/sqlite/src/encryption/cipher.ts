@@ -1,248 +1,267 @@
 /**
- * Sealed values: AES-256-GCM over what a thread holds, under keys that its owner gives.
+ * Encryption of values: AES-256-GCM over the content of a thread, with keys from the caller.
  *
- * A sealed value is a blob: a version byte, the id of its key after its length, a nonce of 12 random bytes, the encrypted
- * text, a tag of 16 bytes. What is authenticated with it is its place: thread, line, row, column, and the plain columns
- * beside it. So a value that was changed, or stands in another place than it was written for, does not open; a value that
- * is not a blob was never sealed.
+ * An encrypted value is a blob: a version byte, the length and the id of its key, a nonce of 12 random bytes, the
+ * ciphertext, a tag of 16 bytes. The authenticated data is the context of the value: thread, namespace, row, column
+ * and the plain columns of the row. So decryption fails for a modified value and for a value moved to another
+ * location; a value other than a blob is refused as unencrypted.
  *
- * Each thread has a secret of its own, sealed like any value, under which the hashes of its checkpoints are made: a plain
- * hash would tell who has the file that two states are equal, and the hashes outlive a change of keys.
+ * Each thread has its own secret, encrypted like any value, for the hashes of its checkpoints: a plain hash would
+ * reveal equal states to a reader of the file. The secret, and so the hashes, survive a key rotation.
  */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { checkId, type ErrorPlace, longTermRules, StatewrightError } from "@statewright/core";
-import { corrupt } from "../file/store-errors.ts";
+import { createCorruptError } from "../file/store-errors.ts";
 
-/** A key of 32 bytes and the name by which values remember it. */
+/** Key of 32 bytes, and the id stored in encrypted values. */
 export interface EncryptionKey {
   readonly id: string;
   readonly key: Uint8Array;
 }
 
-/** Where the keys come from: those of a thread, the one that writes first, then older ones that still read. */
+/** Key provider: returns the keys of a thread, the encryption key first, then older keys for decryption. */
 export interface Encryption {
   readonly keys: (thread: string) => readonly EncryptionKey[];
-  /** Those of a namespace of the long-term store, in the same way. Without it an encrypted store keeps no items. */
+  /**
+   * Returns the keys of a namespace of the long-term store, in the same order. Without it, an encrypted store has no
+   * long-term store.
+   */
   readonly longTerm?: (namespace: readonly string[]) => readonly EncryptionKey[];
 }
 
-/** What a payload column holds: text as it is, or sealed. */
+/** Value of a payload column: plain text, or an encrypted blob. */
 export type Payload = string | Uint8Array;
 
-/** Where a value stands: the name of its column, and what tells its row from all others, with the plain columns beside it. */
-export type Place = readonly (string | number | boolean | null | undefined)[];
+/** Context of a value: column name, identity of the row, and its plain columns. */
+export type ValueContext = readonly (string | number | boolean | null | undefined)[];
 
-/** What seals and opens the values of one thread. */
-export interface Seals {
-  seal(text: string, place: Place): Uint8Array;
-  /** Throws `store_corrupt` for what was not sealed for this place, `missing_key`. */
-  open(value: Payload, place: Place): string;
-  /** As {@link seal} and {@link open}, for bytes. */
-  sealBytes(bytes: Uint8Array, place: Place): Uint8Array;
-  openBytes(value: Payload, place: Place): Uint8Array;
-  /** Whether the key that they write with is still the newest: keys may change while a thread is held. */
-  isNewest(): boolean;
-  /** Whether a value is sealed with another key than the newest. */
-  isOld(value: Payload): boolean;
-  /** The hash of a text under the thread's own secret. */
+/** Encrypts and decrypts the values of one thread. */
+export interface ThreadCipher {
+  encrypt(text: string, context: ValueContext): Uint8Array;
+  /** Throws `store_corrupt` for a value of another context or a modified value, `missing_key`. */
+  decrypt(value: Payload, context: ValueContext): string;
+  /** Encrypts bytes instead of text. */
+  encryptBytes(bytes: Uint8Array, context: ValueContext): Uint8Array;
+  decryptBytes(value: Payload, context: ValueContext): Uint8Array;
+  /** Returns true if the encryption key is still the newest: keys can change while a thread is claimed. */
+  hasNewestKey(): boolean;
+  /** Returns true if a value is not encrypted with the newest key. */
+  isOutdated(value: Payload): boolean;
+  /** Hashes a text with the secret of the thread (HMAC). */
   hash(text: string): string;
 }
 
-/** Seals of threads; for a store without encryption there is no vault. */
-export interface Vault {
-  /** A fresh secret for a new thread, sealed. */
-  secret(thread: string): Uint8Array;
-  /** The seals of a thread, by its sealed secret. */
-  of(thread: string, secret: Payload | null): Seals;
-  /** A secret sealed with the newest key; nothing where it is already. */
-  again(thread: string, secret: Payload | null): Uint8Array | undefined;
-  /** The seals of a namespace of the long-term store, with the ids that lead to it. */
-  namespace(namespace: string): NamespaceSeals;
+/** Creates the ciphers of threads; undefined for a store without encryption. */
+export interface StoreCipher {
+  /** Creates an encrypted random secret for a new thread. */
+  createSecret(thread: string): Uint8Array;
+  /** Returns the cipher of a thread, from its encrypted secret. */
+  getThreadCipher(thread: string, secret: Payload | null): ThreadCipher;
+  /** Re-encrypts a secret with the newest key; undefined if up to date. */
+  reencryptSecret(thread: string, secret: Payload | null): Uint8Array | undefined;
+  /** Returns the cipher of a namespace of the long-term store. */
+  getItemCipher(namespace: string): ItemCipher;
 }
 
-/** What seals and opens the items of a namespace. */
-export type NamespaceSeals = Pick<Seals, "seal" | "open" | "isOld">;
+/** Encrypts and decrypts the items of a long-term namespace. */
+export type ItemCipher = Pick<ThreadCipher, "encrypt" | "decrypt" | "isOutdated">;
 
 const format = 1;
 const nonceBytes = 12;
 const tagBytes = 16;
 const keyBytes = 32;
-const secretPlace: Place = ["threads.secret"];
+const secretContext: ValueContext = ["threads.secret"];
 
-export function createVault({ keys, longTerm }: Encryption): Vault {
-  const ofThread = (thread: string): Whose => ({
+export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
+  const toThreadOwner = (thread: string): KeyOwner => ({
     id: thread,
-    name: `the thread "${thread}"`,
+    name: `thread "${thread}"`,
     place: { thread },
     option: "keys",
     keys: () => keys(thread),
   });
-  // No thread has such an id.
-  const ofNamespace = (namespace: string): Whose => ({
+  // The slash prevents a collision with a thread id.
+  const toNamespaceOwner = (namespace: string): KeyOwner => ({
     id: `/${namespace}`,
-    name: `the namespace "${namespace}" of the long-term store`,
+    name: `namespace "${namespace}" of the long-term store`,
     place: {},
     option: "longTerm",
-    keys: () => longTerm?.(longTermRules.namespaceIds(namespace)) ?? [],
+    keys: () => longTerm?.(longTermRules.parseNamespaceText(namespace)) ?? [],
   });
   return {
-    secret: (thread) => {
-      const whose = ofThread(thread);
-      return sealsOf(whose, ringOf(whose)).seal(randomBytes(32).toString("base64"), secretPlace);
+    createSecret: (thread) => {
+      const owner = toThreadOwner(thread);
+      return createValueCipher(owner, loadKeyRing(owner)).encrypt(randomBytes(32).toString("base64"), secretContext);
     },
-    of: (thread, secret) => {
-      const whose = ofThread(thread);
-      const ring = ringOf(whose);
-      if (secret === null) throw neverSealed(thread);
-      const bare = sealsOf(whose, ring);
-      const isNewest = (): boolean => keysFrom(whose)[0]?.id === ring.newest.id;
-      const own = Buffer.from(bare.open(secret, secretPlace), "base64");
-      return { ...bare, isNewest, hash: (text) => createHmac("sha256", own).update(text).digest("base64") };
+    getThreadCipher: (thread, secret) => {
+      const owner = toThreadOwner(thread);
+      const ring = loadKeyRing(owner);
+      if (secret === null) throw createPlainThreadError(thread);
+      const valueCipher = createValueCipher(owner, ring);
+      const hasNewestKey = (): boolean => loadKeys(owner)[0]?.id === ring.newest.id;
+      const threadSecret = Buffer.from(valueCipher.decrypt(secret, secretContext), "base64");
+      return {
+        ...valueCipher,
+        hasNewestKey,
+        hash: (text) => createHmac("sha256", threadSecret).update(text).digest("base64"),
+      };
     },
-    again: (thread, secret) => {
-      if (secret === null) throw neverSealed(thread);
-      const whose = ofThread(thread);
-      const seals = sealsOf(whose, ringOf(whose));
-      return seals.isOld(secret) ? seals.seal(seals.open(secret, secretPlace), secretPlace) : undefined;
+    reencryptSecret: (thread, secret) => {
+      if (secret === null) throw createPlainThreadError(thread);
+      const owner = toThreadOwner(thread);
+      const seals = createValueCipher(owner, loadKeyRing(owner));
+      return seals.isOutdated(secret) ? seals.encrypt(seals.decrypt(secret, secretContext), secretContext) : undefined;
     },
-    namespace: (namespace) => {
-      const whose = ofNamespace(namespace);
-      return sealsOf(whose, ringOf(whose));
+    getItemCipher: (namespace) => {
+      const whose = toNamespaceOwner(namespace);
+      return createValueCipher(whose, loadKeyRing(whose));
     },
   };
 }
 
-/** Whose values are sealed. */
-interface Whose {
-  /** It is part of what is sealed: no value of one is a value of another. */
+/** Owner of encrypted values: a thread or a long-term namespace. */
+interface KeyOwner {
+  /** Part of the authenticated data: a value of one owner cannot be decrypted for another. */
   readonly id: string;
   readonly name: string;
   readonly place: ErrorPlace;
-  /** What gives the keys. */
+  /** Option that provides the keys. */
   readonly option: keyof Encryption;
   readonly keys: () => readonly EncryptionKey[];
 }
 
-/** The keys of a thread or a namespace, the newest first. */
-interface Ring {
+/** Keys of a thread or namespace, newest first. */
+interface KeyRing {
   readonly newest: EncryptionKey;
   readonly byId: ReadonlyMap<string, Uint8Array>;
-  /** What the blobs of the newest key begin with. */
+  /** First bytes of blobs encrypted with the newest key. */
   readonly head: Buffer;
 }
 
-function ringOf(whose: Whose): Ring {
-  const given = keysFrom(whose);
-  const [newest] = given;
-  if (newest === undefined) throw missingKey(whose, undefined);
-  for (const { id, key } of given) {
+function loadKeyRing(owner: KeyOwner): KeyRing {
+  const keys = loadKeys(owner);
+  const [newest] = keys;
+  if (newest === undefined) throw createMissingKeyError(owner, undefined);
+  for (const { id, key } of keys) {
     checkId("id of a key", id);
     if (key instanceof Uint8Array && key.byteLength === keyBytes) continue;
     throw new StatewrightError("invalid_option", {
-      what: `the key "${id}" of ${whose.name} is not ${keyBytes} bytes`,
-      next: "Give a Uint8Array of 32 random bytes",
-      place: whose.place,
+      what: `the key "${id}" of ${owner.name} must have ${keyBytes} bytes`,
+      next: "Pass a Uint8Array of 32 random bytes",
+      place: owner.place,
     });
   }
-  return { newest, byId: new Map(given.map(({ id, key }) => [id, key])), head: headOf(newest.id) };
+  return { newest, byId: new Map(keys.map(({ id, key }) => [id, key])), head: createHeader(newest.id) };
 }
 
-function keysFrom({ keys, name, place }: Whose): readonly EncryptionKey[] {
+function loadKeys({ keys, name, place }: KeyOwner): readonly EncryptionKey[] {
   try {
     return keys();
   } catch (cause) {
     throw new StatewrightError("missing_key", {
-      what: `the provider of keys failed for ${name}`,
-      next: "Look at the cause; nothing was written",
+      what: `the key provider failed for ${name}`,
+      next: "Check the cause; nothing was written",
       place,
       cause,
     });
   }
 }
 
-/** Random bytes for many nonces at once: asking for twelve costs half of a seal. No byte of it is used twice. */
+/**
+ * Pool of random bytes for nonces: a call for twelve bytes takes half the time of an encryption. No byte is used
+ * twice.
+ */
 const nonces: Buffer = Buffer.alloc(nonceBytes * 512);
-let used: number = nonces.length;
+let usedBytes: number = nonces.length;
 
-function freshNonce(): Buffer {
-  if (used === nonces.length) {
+function createNonce(): Buffer {
+  if (usedBytes === nonces.length) {
     randomFillSync(nonces);
-    used = 0;
+    usedBytes = 0;
   }
-  used += nonceBytes;
-  return nonces.subarray(used - nonceBytes, used);
+  usedBytes += nonceBytes;
+  return nonces.subarray(usedBytes - nonceBytes, usedBytes);
 }
 
-function headOf(id: string): Buffer {
+function createHeader(id: string): Buffer {
   return Buffer.concat([Buffer.from([format, id.length]), Buffer.from(id, "latin1")]);
 }
 
-function sealsOf(whose: Whose, { newest, byId, head }: Ring): Omit<Seals, "hash" | "isNewest"> {
-  const placed = (place: Place): Buffer => Buffer.from(JSON.stringify([whose.id, ...place]));
+function createValueCipher(
+  owner: KeyOwner,
+  { newest, byId, head }: KeyRing,
+): Omit<ThreadCipher, "hash" | "hasNewestKey"> {
+  const toAuthenticatedData = (context: ValueContext): Buffer => Buffer.from(JSON.stringify([owner.id, ...context]));
 
-  function seal(value: string | Uint8Array, place: Place): Uint8Array {
-    const nonce = freshNonce();
+  function encrypt(value: string | Uint8Array, context: ValueContext): Uint8Array {
+    const nonce = createNonce();
     const cipher = createCipheriv("aes-256-gcm", newest.key, nonce);
-    cipher.setAAD(placed(place));
+    cipher.setAAD(toAuthenticatedData(context));
     const encrypted = typeof value === "string" ? cipher.update(value, "utf8") : cipher.update(value);
-    // In this mode of AES nothing is left for the end.
+    // GCM has no final block.
     cipher.final();
     return Buffer.concat([head, nonce, encrypted, cipher.getAuthTag()]);
   }
 
-  function openBytes(value: Payload, place: Place): Buffer {
-    if (typeof value === "string") throw unsealed(whose, place);
+  function decryptBytes(value: Payload, context: ValueContext): Buffer {
+    if (typeof value === "string") throw createAuthenticationError(owner, context);
     const blob = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     const id = blob[0] === format ? blob.toString("latin1", 2, 2 + (blob[1] ?? 0)) : undefined;
     const start = 2 + (blob[1] ?? 0);
-    if (id === undefined || blob.length < start + nonceBytes + tagBytes) throw unsealed(whose, place);
+    if (id === undefined || blob.length < start + nonceBytes + tagBytes)
+      throw createAuthenticationError(owner, context);
     const key = byId.get(id);
-    if (key === undefined) throw missingKey(whose, id);
+    if (key === undefined) throw createMissingKeyError(owner, id);
     const nonce = blob.subarray(start, start + nonceBytes);
     const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
-    decipher.setAAD(placed(place));
+    decipher.setAAD(toAuthenticatedData(context));
     decipher.setAuthTag(blob.subarray(blob.length - tagBytes));
     try {
       const text = decipher.update(blob.subarray(start + nonceBytes, blob.length - tagBytes));
       return Buffer.concat([text, decipher.final()]);
     } catch (cause) {
-      throw unsealed(whose, place, cause);
+      throw createAuthenticationError(owner, context, cause);
     }
   }
 
   return {
-    seal,
-    open: (value, place) => openBytes(value, place).toString("utf8"),
-    sealBytes: seal,
-    openBytes,
-    isOld: (value) => typeof value === "string" || Buffer.compare(value.subarray(0, head.length), head) !== 0,
+    encrypt,
+    decrypt: (value, context) => decryptBytes(value, context).toString("utf8"),
+    encryptBytes: encrypt,
+    decryptBytes,
+    isOutdated: (value) => typeof value === "string" || Buffer.compare(value.subarray(0, head.length), head) !== 0,
   };
 }
 
-/** The text of a value. A blob in a store without seals was sealed by one that has them. */
-export function opened(seals: Seals | undefined, thread: string, value: Payload, place: () => Place): string {
-  if (seals !== undefined) return seals.open(value, place());
+/** Returns the text of a value. Throws `store_corrupt` for an encrypted value in a store without encryption. */
+export function decryptPayload(
+  seals: ThreadCipher | undefined,
+  thread: string,
+  value: Payload,
+  createContext: () => ValueContext,
+): string {
+  if (seals !== undefined) return seals.decrypt(value, createContext());
   if (typeof value === "string") return value;
-  throw corrupt("a value is encrypted in a store that is not", { thread });
+  throw createCorruptError("a value is encrypted, but the store has no encryption", { thread });
 }
 
-function unsealed({ place }: Whose, [column]: Place, cause?: unknown): StatewrightError {
-  return corrupt(`a value in "${String(column)}" is not what was sealed there`, place, cause);
+function createAuthenticationError({ place }: KeyOwner, [column]: ValueContext, cause?: unknown): StatewrightError {
+  return createCorruptError(`a value in "${String(column)}" could not be authenticated`, place, cause);
 }
 
-function neverSealed(thread: string): StatewrightError {
-  return corrupt(`the thread "${thread}" is not encrypted, in a store that is`, { thread });
+function createPlainThreadError(thread: string): StatewrightError {
+  return createCorruptError(`thread "${thread}" is not encrypted, but the store has encryption`, { thread });
 }
 
-/** The refusal of a value whose key is not there. The key itself is never named, its id is. */
-function missingKey({ name, place, option }: Whose, id: string | undefined): StatewrightError {
+/** Creates the error for a missing key, with the key id but never the key. */
+function createMissingKeyError({ name, place, option }: KeyOwner, id: string | undefined): StatewrightError {
   return new StatewrightError("missing_key", {
     what:
       id === undefined
         ? `${name} has no key`
-        : `${name} holds what was sealed with the key "${id}", which is not given`,
-    next: `Let \`${option}\` of the store's encryption give it, also after newer ones`,
+        : `${name} contains a value encrypted with the key "${id}", which was not provided`,
+    next: `Return the key from \`${option}\` of the store's encryption, also after newer keys`,
     place,
     details: { ...place, key: id },
   });

@@ -1,115 +1,119 @@
-/** `encryptStore`: a plain file becomes an encrypted one, once and for all of its threads. */
+/** `encryptStore`: converts a plain file to an encrypted file, with all of its threads. */
 import { StatewrightError } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { openDatabase } from "../file/open-database.ts";
-import { keyAt } from "../file/schema.ts";
-import { asStoreError } from "../file/store-errors.ts";
+import { toRowKey } from "../file/schema.ts";
+import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
-import { checkpointHash } from "../rows/rows.ts";
+import { hashCheckpoint } from "../rows/rows.ts";
 import { createArtifacts } from "../write/artifacts.ts";
 import { createLongTerm } from "../write/long-term.ts";
-import { createCuts, keptHash } from "../write/pruned-ranges.ts";
-import { createVault, type Encryption, type Seals, type Vault } from "./cipher.ts";
-import { sealingOf, setSealing } from "./encryption-state.ts";
-import { createSweeper, type Sweeper } from "./reencrypt.ts";
+import { createPrunedRanges, hashRemainingDeltas } from "../write/pruned-ranges.ts";
+import { createStoreCipher, type Encryption, type StoreCipher, type ThreadCipher } from "./cipher.ts";
+import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
+import { createReencryption, type Reencryption } from "./reencrypt.ts";
 
 /**
- * Encrypt a plain file: every thread is sealed with the first key that `keys` gives for it, and what was plain is
- * overwritten. No store may have the file open. What was cut short goes on where it stood when it is called again. Keep a
- * backup until it is done. Throws `store_locked` while another has the file open.
+ * Encrypts a plain file: every thread is encrypted with the first key of `keys` for the thread, and the plain data is
+ * overwritten. No store may have the file open. An interrupted call continues when repeated. Keep a backup until the
+ * call returns. Throws `store_locked` while another process has the file open.
  */
 export function encryptStore(path: string, encryption: Encryption): void {
   const { db } = openDatabase(path);
   try {
-    takeAlone(db, path);
-    if (sealingOf(db) === "whole") return;
-    const vault = createVault(encryption);
+    lockExclusively(db, path);
+    if (getEncryptionState(db) === "whole") return;
+    const vault = createStoreCipher(encryption);
     const namespaces = db.prepare<[], string>("SELECT DISTINCT namespace FROM long_term").pluck().all();
-    // A key that is missing is missed before anything is changed.
-    for (const namespace of namespaces) vault.namespace(namespace);
-    setSealing(db, "begun");
+    // A missing key throws before anything is changed.
+    for (const namespace of namespaces) vault.getItemCipher(namespace);
+    setEncryptionState(db, "begun");
     const plain = createReader(db);
     const artifacts = createArtifacts(db, () => undefined);
-    const sweeper = createSweeper(db, { reader: plain, artifacts });
+    const sweeper = createReencryption(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
-    const seal = db.transaction((thread: string) => sealThread(db, { plain, sweeper, vault }, thread));
-    for (const thread of threads) seal.immediate(thread);
-    db.transaction(() => createLongTerm(db, undefined).sealAll(vault)).immediate();
+    const encryptOne = db.transaction((thread: string) => encryptThread(db, { plain, sweeper, vault }, thread));
+    for (const thread of threads) encryptOne.immediate(thread);
+    db.transaction(() => createLongTerm(db, undefined).encryptAll(vault)).immediate();
     db.exec("DELETE FROM owners");
-    // What was plain stands in free pages until then: a file that is whole has none of it.
+    // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");
-    setSealing(db, "whole");
+    setEncryptionState(db, "whole");
   } catch (thrown) {
-    throw asStoreError(thrown, { path });
+    throw toStoreError(thrown, { path });
   } finally {
     db.close();
   }
 }
 
-/** In this mode of its journal SQLite lets a file be written by one connection alone, which keeps its lock. */
-function takeAlone(db: Database, path: string): void {
+/** In journal mode DELETE with exclusive locking, SQLite allows one connection only, which keeps its lock. */
+function lockExclusively(db: Database, path: string): void {
   let mode: unknown;
   try {
     mode = db.pragma("journal_mode = DELETE", { simple: true });
-    // A journal that came back after a power cut would undo its transaction: that it is gone is waited for too.
+    // A journal that reappears after a power failure would roll back its transaction: EXTRA also syncs the deletion.
     db.pragma("synchronous = EXTRA");
     db.pragma("locking_mode = EXCLUSIVE");
     db.exec("BEGIN EXCLUSIVE");
     db.exec("COMMIT");
   } catch (cause) {
-    throw inUse(path, cause);
+    throw createInUseError(path, cause);
   }
-  if (mode !== "delete" && mode !== "memory") throw inUse(path);
+  if (mode !== "delete" && mode !== "memory") throw createInUseError(path);
 }
 
-function inUse(path: string, cause?: unknown): StatewrightError {
+function createInUseError(path: string, cause?: unknown): StatewrightError {
   return new StatewrightError("store_locked", {
     what: `"${path}" is open in another store`,
-    next: "Close it everywhere, then call encryptStore again",
+    next: "Close the file everywhere, then call encryptStore again",
     cause,
   });
 }
 
-function sealThread(
+function encryptThread(
   db: Database,
-  { plain, sweeper, vault }: { readonly plain: Reader; readonly sweeper: Sweeper; readonly vault: Vault },
+  { plain, sweeper, vault }: { readonly plain: Reader; readonly sweeper: Reencryption; readonly vault: StoreCipher },
   thread: string,
 ): void {
-  const secret = vault.secret(thread);
-  const seals = vault.of(thread, secret);
+  const secret = vault.createSecret(thread);
+  const seals = vault.getThreadCipher(thread, secret);
   rehash(db, plain, thread, seals);
-  for (const sweep of sweeper.sweeps(thread)) {
+  for (const source of sweeper.listRowSources(thread)) {
     for (let after: number | undefined = -1; after !== undefined; ) {
-      const { rows, last } = sweep.page(after, 500);
+      const { rows, last } = source.readPage(after, 500);
       for (const row of rows) row.read(undefined)(seals);
       after = last;
     }
   }
-  sweeper.secret(thread, secret);
+  sweeper.putSecret(thread, secret);
 }
 
-/** The hashes of checkpoints and anchors anew, under the secret of the thread; the plain ones are checked on the way. */
-function rehash(db: Database, plain: Reader, thread: string, seals: Seals): void {
-  const cuts = createCuts(db);
+/**
+ * Recomputes the hashes of checkpoints and anchors with the secret of the thread; verifies the plain rows on the way.
+ */
+function rehash(db: Database, plain: Reader, thread: string, seals: ThreadCipher): void {
+  const cuts = createPrunedRanges(db);
   const putHash = db.prepare<[string, number]>("UPDATE checkpoints SET hash = ? WHERE key = ?");
   const putAnchor = db.prepare<[string, string, number]>("UPDATE anchors SET hash = ?, kept = ? WHERE key = ?");
   const hashes = new Map<number, string>();
-  const lines = plain.lines(thread);
-  const lefts = lines.flatMap((line) =>
-    cuts.of({ thread, line, seals: undefined }).map(({ id, deltas }) => ({
-      key: keyAt(line.key, id),
+  const namespaces = plain.listNamespaces(thread);
+  const anchors = namespaces.flatMap((namespace) =>
+    cuts.list({ thread, namespace, seals: undefined }).map(({ id, deltas }) => ({
+      key: toRowKey(namespace.key, id),
       id,
-      kept: keptHash(seals, line.name, deltas),
+      kept: hashRemainingDeltas(seals, namespace.name, deltas),
     })),
   );
-  for (const { id, kept } of lefts) hashes.set(id, kept);
-  const places = lines.flatMap((line) => plain.ids(line).map((id) => ({ id, line })));
-  for (const { id, line } of places.sort((one, other) => one.id - other.id)) {
-    for (const { row, deltas, writtenBy } of plain.own(thread, line, id - 1, 1)) {
+  for (const { id, kept } of anchors) hashes.set(id, kept);
+  const checkpoints = namespaces.flatMap((namespace) =>
+    plain.listCheckpointIds(namespace).map((id) => ({ id, line: namespace })),
+  );
+  for (const { id, line } of checkpoints.sort((left, right) => left.id - right.id)) {
+    for (const { row, deltas, writtenBy } of plain.listCheckpoints(thread, line, id - 1, 1)) {
       const parent = row.parent === undefined ? undefined : hashes.get(row.parent);
-      hashes.set(id, checkpointHash(row, writtenBy, deltas, parent, seals));
+      hashes.set(id, hashCheckpoint(row, writtenBy, deltas, parent, seals));
     }
   }
-  for (const { key, kept } of lefts) putAnchor.run(kept, kept, key);
-  for (const { id, line } of places) putHash.run(hashes.get(id) ?? "", keyAt(line.key, id));
+  for (const { key, kept } of anchors) putAnchor.run(kept, kept, key);
+  for (const { id, line } of checkpoints) putHash.run(hashes.get(id) ?? "", toRowKey(line.key, id));
 }

@@ -1,157 +1,173 @@
 /**
- * Rows with what they hold as it is, or sealed where the thread has seals. The sum of a sealed row is over its plain
- * columns only: what is sealed carries its own proof, and a sum of it would tell something of it.
+ * Rows with plain or encrypted columns. The checksum of an encrypted row covers its plain columns only: encrypted
+ * values are authenticated, and a checksum would leak information about them.
  */
-import type { DeltaRow, EffectRow, EventRow, InterruptRow, LetterRow, RunRow } from "@statewright/core";
-import { corrupt } from "../file/store-errors.ts";
+import type { DeltaRow, EffectRow, EventRow, InboxMessage, InterruptRow, RunRow } from "@statewright/core";
+import { createCorruptError } from "../file/store-errors.ts";
 import {
+  computeDeltaSum,
+  computeEffectSum,
+  computeEventSum,
+  computeInboxMessageSum,
+  computeInterruptSum,
   type DeltaColumns,
-  deltaRow,
-  deltaSum,
   type EffectColumns,
-  effectRow,
-  effectSum,
-  type FactColumns,
-  factSum,
+  type EventColumns,
+  type InboxMessageColumns,
   type InterruptColumns,
-  interruptRow,
-  interruptSum,
-  type LetterColumns,
-  letterSum,
-  moreOfQuestion,
-  moreText,
   type RunColumns,
-  runRow,
+  toDeltaRow,
+  toEffectRow,
+  toInterruptExtrasText,
+  toInterruptRow,
+  toRunExtrasText,
+  toRunRow,
 } from "../rows/rows.ts";
-import { opened, type Payload, type Place, type Seals } from "./cipher.ts";
+import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "./cipher.ts";
 
-/** Where a delta stands. */
-export interface DeltaPlace {
+/** Location of a delta. */
+export interface DeltaLocation {
   readonly thread: string;
-  readonly line: string;
+  readonly namespace: string;
   readonly checkpoint: number;
 }
 
-/** The columns of a delta that depend on whether it is sealed. */
-export function deltaColumns(
-  seals: Seals | undefined,
-  at: DeltaPlace,
+/** Returns the columns of a delta that depend on encryption. */
+export function toDeltaColumns(
+  seals: ThreadCipher | undefined,
+  location: DeltaLocation,
   row: DeltaRow,
 ): { readonly sum: number; readonly text: Payload } {
-  if (seals === undefined) return { sum: deltaSum(at.line, at.checkpoint, row), text: row.text };
+  if (seals === undefined)
+    return { sum: computeDeltaSum(location.namespace, location.checkpoint, row), text: row.text };
   return {
-    sum: deltaSum(at.line, at.checkpoint, { ...row, text: "" }),
-    text: seals.seal(row.text, placeOf(at, row)),
+    sum: computeDeltaSum(location.namespace, location.checkpoint, { ...row, text: "" }),
+    text: seals.encrypt(row.text, toDeltaContext(location, row)),
   };
 }
 
-/** A delta as it was written. Throws `store_corrupt` for any other, `missing_key`. */
-export function readDelta(seals: Seals | undefined, at: DeltaPlace, columns: DeltaColumns): DeltaRow {
-  const stored = deltaRow(columns);
-  const { thread, line, checkpoint } = at;
-  const text = opened(seals, thread, columns.text, () => placeOf(at, stored));
-  const [row, summed] =
+/** Reads and verifies a delta. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
+export function readDelta(seals: ThreadCipher | undefined, location: DeltaLocation, columns: DeltaColumns): DeltaRow {
+  const stored = toDeltaRow(columns);
+  const { thread, namespace, checkpoint } = location;
+  const text = decryptPayload(seals, thread, columns.text, () => toDeltaContext(location, stored));
+  const [row, plain] =
     seals === undefined
       ? [stored, stored]
       : [
           { ...stored, text },
           { ...stored, text: "" },
         ];
-  if (deltaSum(line, checkpoint, summed) === columns.sum) return row;
-  throw corrupt(`checkpoint ${checkpoint} is not what was written`, { thread }, undefined, { checkpoint });
+  if (computeDeltaSum(namespace, checkpoint, plain) === columns.sum) return row;
+  throw createCorruptError(`a change of checkpoint ${checkpoint} does not match its checksum`, { thread }, undefined, {
+    checkpoint,
+  });
 }
 
-function placeOf({ line, checkpoint }: DeltaPlace, { channel, kind, base }: Omit<DeltaRow, "text">): Place {
-  return ["deltas.text", line, checkpoint, channel, kind, base];
+function toDeltaContext(
+  { namespace, checkpoint }: DeltaLocation,
+  { channel, kind, base }: Omit<DeltaRow, "text">,
+): ValueContext {
+  return ["deltas.text", namespace, checkpoint, channel, kind, base];
 }
 
-/** The columns of an effect that depend on whether they are sealed. */
+/** Columns of an effect that depend on encryption. */
 export interface EffectPayload {
   readonly sum: number;
   readonly args: Payload | null;
   readonly outcome: Payload | null;
 }
 
-export function effectPayload(seals: Seals | undefined, line: string, row: EffectRow): EffectPayload {
+export function toEffectPayload(seals: ThreadCipher | undefined, namespace: string, row: EffectRow): EffectPayload {
   const { args, outcome } = row;
-  if (seals === undefined) return { sum: effectSum(row), args: args ?? null, outcome: outcome ?? null };
+  if (seals === undefined) return { sum: computeEffectSum(row), args: args ?? null, outcome: outcome ?? null };
   return {
-    sum: effectSum({ ...row, args: undefined, outcome: undefined }),
-    args: args === undefined ? null : seals.seal(args, effectPlace("args", line, row)),
-    outcome: outcome === undefined ? null : seals.seal(outcome, effectPlace("outcome", line, row)),
+    sum: computeEffectSum({ ...row, args: undefined, outcome: undefined }),
+    args: args === undefined ? null : seals.encrypt(args, toEffectContext("args", namespace, row)),
+    outcome: outcome === undefined ? null : seals.encrypt(outcome, toEffectContext("outcome", namespace, row)),
   };
 }
 
-/** An effect as it was written. Throws `store_corrupt` for any other, `missing_key`. */
+/** Reads and verifies an effect. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
 export function readEffect(
-  seals: Seals | undefined,
-  { thread, line }: Omit<DeltaPlace, "checkpoint">,
+  seals: ThreadCipher | undefined,
+  { thread, namespace }: Omit<DeltaLocation, "checkpoint">,
   columns: EffectColumns,
 ): EffectRow {
-  const stored = effectRow(columns);
+  const stored = toEffectRow(columns);
   const { args, outcome, ...plain } = stored;
   const row =
     seals === undefined
       ? stored
       : {
           ...stored,
-          ...(args === undefined ? {} : { args: seals.open(args, effectPlace("args", line, plain)) }),
-          ...(outcome === undefined ? {} : { outcome: seals.open(outcome, effectPlace("outcome", line, plain)) }),
+          ...(args === undefined ? {} : { args: seals.decrypt(args, toEffectContext("args", namespace, plain)) }),
+          ...(outcome === undefined
+            ? {}
+            : { outcome: seals.decrypt(outcome, toEffectContext("outcome", namespace, plain)) }),
         };
-  if (effectSum(seals === undefined ? row : plain) === columns.sum) return row;
+  if (computeEffectSum(seals === undefined ? row : plain) === columns.sum) return row;
   const { step, task, key } = row;
-  throw corrupt(`the effect "${key}" of step ${step} is not what was written`, { thread, branch: line, task });
+  throw createCorruptError(`the effect "${key}" of step ${step} does not match its checksum`, {
+    thread,
+    branch: namespace,
+    task,
+  });
 }
 
-function effectPlace(column: string, line: string, row: Omit<EffectRow, "args" | "outcome">): Place {
+function toEffectContext(column: string, namespace: string, row: Omit<EffectRow, "args" | "outcome">): ValueContext {
   const { step, task, key, kind, name, effect, state, attempts, idempotencyKey } = row;
-  return [`effects.${column}`, line, step, task, key, kind, name, effect, state, attempts, idempotencyKey];
+  return [`effects.${column}`, namespace, step, task, key, kind, name, effect, state, attempts, idempotencyKey];
 }
 
-/** The columns of a question that depend on whether they are sealed. */
-export interface QuestionPayload {
+/** Columns of an interrupt that depend on encryption. */
+export interface InterruptPayload {
   readonly sum: number;
   readonly payload: Payload;
   readonly answer: Payload | null;
   readonly more: Payload | null;
 }
 
-export function questionPayload(seals: Seals | undefined, line: string, row: InterruptRow): QuestionPayload {
+export function toInterruptPayload(
+  seals: ThreadCipher | undefined,
+  namespace: string,
+  row: InterruptRow,
+): InterruptPayload {
   const { payload, answer } = row;
-  const more = moreOfQuestion(row);
-  if (seals === undefined) return { sum: interruptSum(row), payload, answer: answer ?? null, more };
+  const more = toInterruptExtrasText(row);
+  if (seals === undefined) return { sum: computeInterruptSum(row), payload, answer: answer ?? null, more };
   return {
-    sum: interruptSum(bare(row)),
-    payload: seals.seal(payload, questionPlace("payload", line, row)),
-    answer: answer === undefined ? null : seals.seal(answer, questionPlace("answer", line, row)),
-    more: more === null ? null : seals.seal(more, questionPlace("more", line, row)),
+    sum: computeInterruptSum(omitEncrypted(row)),
+    payload: seals.encrypt(payload, toInterruptContext("payload", namespace, row)),
+    answer: answer === undefined ? null : seals.encrypt(answer, toInterruptContext("answer", namespace, row)),
+    more: more === null ? null : seals.encrypt(more, toInterruptContext("more", namespace, row)),
   };
 }
 
-/** A question's columns with its payload open, when all of them are what was written. Throws `store_corrupt`, `missing_key`. */
-export function readQuestion<Columns extends InterruptColumns>(
-  seals: Seals | undefined,
+/** Returns the verified columns of an interrupt, decrypted. Throws `store_corrupt`, `missing_key`. */
+export function readInterrupt<Columns extends InterruptColumns>(
+  seals: ThreadCipher | undefined,
   thread: string,
   columns: Columns,
 ): Columns {
   const { branch, id, step, task, node, name: key, payload, answer, more } = columns;
-  const at = { id, step, task, node, key };
-  const open =
+  const identity = { id, step, task, node, key };
+  const decrypted =
     seals === undefined
       ? columns
       : {
           ...columns,
-          payload: seals.open(payload, questionPlace("payload", branch, at)),
-          answer: answer === null ? null : seals.open(answer, questionPlace("answer", branch, at)),
-          more: more === null ? null : seals.open(more, questionPlace("more", branch, at)),
+          payload: seals.decrypt(payload, toInterruptContext("payload", branch, identity)),
+          answer: answer === null ? null : seals.decrypt(answer, toInterruptContext("answer", branch, identity)),
+          more: more === null ? null : seals.decrypt(more, toInterruptContext("more", branch, identity)),
         };
-  const row = interruptRow(open);
-  if (interruptSum(seals === undefined ? row : bare(row)) === columns.sum) return open;
-  throw corrupt(`the question "${id}" is not what was written`, { thread, branch, task });
+  const row = toInterruptRow(decrypted);
+  if (computeInterruptSum(seals === undefined ? row : omitEncrypted(row)) === columns.sum) return decrypted;
+  throw createCorruptError(`the interrupt "${id}" does not match its checksum`, { thread, branch, task });
 }
 
-/** A question without what is sealed. */
-function bare({
+/** Removes the encrypted properties of an interrupt. */
+function omitEncrypted({
   answer: _a,
   onExpire: _o,
   expiredAt: _e,
@@ -162,92 +178,107 @@ function bare({
   return { ...row, payload: "" };
 }
 
-function questionPlace(
+function toInterruptContext(
   column: string,
-  line: string,
+  namespace: string,
   { id, step, task, node, key }: Pick<InterruptRow, "id" | "step" | "task" | "node" | "key">,
-): Place {
-  return [`interrupts.${column}`, line, id, step, task, node, key];
+): ValueContext {
+  return [`interrupts.${column}`, namespace, id, step, task, node, key];
 }
 
-/** The columns of a run that may be sealed. */
+/** Columns of a run that depend on encryption. */
 export interface RunPayload {
   readonly error: Payload | null;
   readonly input: Payload | null;
   readonly more: Payload | null;
 }
 
-export function runPayload(seals: Seals | undefined, row: RunRow): RunPayload {
+export function toRunPayload(seals: ThreadCipher | undefined, row: RunRow): RunPayload {
   const { id, error, input } = row;
   const plain = {
     error: error === undefined ? null : JSON.stringify(error),
     input: input ?? null,
-    more: moreText(row),
+    more: toRunExtrasText(row),
   };
   if (seals === undefined) return plain;
-  const seal = (column: keyof RunPayload): Payload | null => {
+  const encrypt = (column: keyof RunPayload): Payload | null => {
     const text = plain[column];
-    return text === null ? null : seals.seal(text, [`runs.${column}`, id]);
+    return text === null ? null : seals.encrypt(text, [`runs.${column}`, id]);
   };
-  return { error: seal("error"), input: seal("input"), more: seal("more") };
+  return { error: encrypt("error"), input: encrypt("input"), more: encrypt("more") };
 }
 
-/** A run as it was written. Throws `store_corrupt` for any other, `missing_key`. */
-export function readRun(seals: Seals | undefined, columns: RunColumns): RunRow {
+/** Reads and verifies a run. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
+export function readRun(seals: ThreadCipher | undefined, columns: RunColumns): RunRow {
   if (columns.intact !== 1)
-    throw corrupt(`the run "${columns.id}" is not what was written`, {
+    throw createCorruptError(`the run "${columns.id}" does not match its checksum`, {
       thread: columns.thread,
       branch: columns.branch,
     });
-  if (seals === undefined) return runRow(columns);
-  const open = (column: keyof RunPayload): string | null => {
+  if (seals === undefined) return toRunRow(columns);
+  const decrypt = (column: keyof RunPayload): string | null => {
     const value = columns[column];
-    return value === null ? null : seals.open(value, [`runs.${column}`, columns.id]);
+    return value === null ? null : seals.decrypt(value, [`runs.${column}`, columns.id]);
   };
-  return runRow({ ...columns, error: open("error"), input: open("input"), more: open("more") });
+  return toRunRow({ ...columns, error: decrypt("error"), input: decrypt("input"), more: decrypt("more") });
 }
 
-/** The columns of a fact that depend on whether they are sealed. */
-export function factColumns(seals: Seals | undefined, row: EventRow): { readonly sum: number; readonly text: Payload } {
-  if (seals === undefined) return { sum: factSum(row), text: row.text };
+/** Returns the columns of a durable event that depend on encryption. */
+export function toEventColumns(
+  seals: ThreadCipher | undefined,
+  row: EventRow,
+): { readonly sum: number; readonly text: Payload } {
+  if (seals === undefined) return { sum: computeEventSum(row), text: row.text };
   return {
-    sum: factSum({ ...row, text: "" }),
-    text: seals.seal(row.text, ["facts.text", row.seq, row.branch, row.at]),
+    sum: computeEventSum({ ...row, text: "" }),
+    text: seals.encrypt(row.text, ["facts.text", row.seq, row.branch, row.at]),
   };
 }
 
-/** A fact as it was written. Throws `store_corrupt` for any other, `missing_key`. */
-export function readFact(seals: Seals | undefined, thread: string, columns: FactColumns): EventRow {
+/** Reads and verifies a durable event. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
+export function readEvent(seals: ThreadCipher | undefined, thread: string, columns: EventColumns): EventRow {
   const { seq, branch, at, sum } = columns;
-  const text = opened(seals, thread, columns.text, () => ["facts.text", seq, branch, at]);
+  const text = decryptPayload(seals, thread, columns.text, () => ["facts.text", seq, branch, at]);
   const row = { seq, branch, at, text };
-  if (factSum(seals === undefined ? row : { ...row, text: "" }) === sum) return row;
-  throw corrupt(`the event ${seq} is not what was written`, { thread, branch });
+  if (computeEventSum(seals === undefined ? row : { ...row, text: "" }) === sum) return row;
+  throw createCorruptError(`the event ${seq} does not match its checksum`, { thread, branch });
 }
 
-/** The columns of a letter that depend on whether they are sealed. */
-export function letterColumns(
-  seals: Seals | undefined,
-  row: LetterRow,
+/** Returns the columns of an inbox message that depend on encryption. */
+export function toInboxMessageColumns(
+  seals: ThreadCipher | undefined,
+  row: InboxMessage,
 ): { readonly sum: number; readonly messages: Payload } {
-  if (seals === undefined) return { sum: letterSum(row), messages: row.messages };
-  return { sum: letterSum({ ...row, messages: "" }), messages: seals.seal(row.messages, letterPlace(row)) };
+  if (seals === undefined) return { sum: computeInboxMessageSum(row), messages: row.messages };
+  return {
+    sum: computeInboxMessageSum({ ...row, messages: "" }),
+    messages: seals.encrypt(row.messages, toInboxMessageContext(row)),
+  };
 }
 
-/** A letter as it was written. Throws `store_corrupt` for any other, `missing_key`. */
-export function readLetter(seals: Seals | undefined, thread: string, columns: LetterColumns): LetterRow {
+/** Reads and verifies an inbox message. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
+export function readInboxMessage(
+  seals: ThreadCipher | undefined,
+  thread: string,
+  columns: InboxMessageColumns,
+): InboxMessage {
   const { id, branch, kind, at, taken, sum } = columns;
-  const messages = opened(seals, thread, columns.messages, () => letterPlace(columns));
+  const messages = decryptPayload(seals, thread, columns.messages, () => toInboxMessageContext(columns));
   const row = { id, branch, kind, messages, at, ...(taken === "" ? {} : { taken }) };
-  if (letterSum(seals === undefined ? row : { ...row, messages: "" }) === sum) return row;
-  throw corrupt(`the letter "${id}" is not what was written`, { thread, branch });
+  if (computeInboxMessageSum(seals === undefined ? row : { ...row, messages: "" }) === sum) return row;
+  throw createCorruptError(`the inbox message "${id}" does not match its checksum`, { thread, branch });
 }
 
-function letterPlace({ branch, id, kind, at }: Pick<LetterRow, "branch" | "id" | "kind" | "at">): Place {
+function toInboxMessageContext({
+  branch,
+  id,
+  kind,
+  at,
+}: Pick<InboxMessage, "branch" | "id" | "kind" | "at">): ValueContext {
   return ["letters.messages", branch, id, kind, at];
 }
 
-/** Where the control state of a checkpoint stands. */
-export function controlPlace(line: string, checkpoint: number): Place {
-  return ["checkpoints.control", line, checkpoint];
+/** Returns the context of the control state of a checkpoint. */
+export function toControlContext(namespace: string, checkpoint: number): ValueContext {
+  return ["checkpoints.control", namespace, checkpoint];
 }

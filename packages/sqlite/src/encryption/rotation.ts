@@ -1,67 +1,73 @@
 /**
- * A change of keys: what is not sealed with the newest key is read and sealed again, some rows in a write. Each value says
- * which key it has, so that work that was cut short goes on where it stood, and writers go on meanwhile.
+ * Key rotation: values not encrypted with the newest key are re-encrypted, a few rows per write. Each value contains
+ * its key id, so that an interrupted rotation continues, concurrently with other writers.
  */
 import { isStatewrightError, storeRules } from "@statewright/core";
 import type { Reader } from "../read/reader.ts";
 import type { LongTermTable } from "../write/long-term.ts";
-import type { Seals, Vault } from "./cipher.ts";
-import type { SealedRow, Sweeper } from "./reencrypt.ts";
+import type { StoreCipher, ThreadCipher } from "./cipher.ts";
+import type { EncryptableRow, Reencryption } from "./reencrypt.ts";
 
-/** So many rows are looked at in one write. */
-const atOnce = 200;
+/** Rows per write. */
+const rowsPerWrite = 200;
 
-/** One write: does its work inside a transaction of the one writer. */
-export type Write = <Value>(thread: string, work: () => Value) => Promise<Value>;
+/** One write inside a transaction of the single writer. */
+export type Write = <Value>(thread: string, operation: () => Value) => Promise<Value>;
 
-/** What a change of keys works with. */
+/** Dependencies of a key rotation. */
 export interface Rotation {
   readonly reader: Reader;
-  readonly vault: Vault;
-  readonly sweeper: Sweeper;
+  readonly vault: StoreCipher;
+  readonly sweeper: Reencryption;
 }
 
-/** Seal a thread with its newest key; gives how many rows were sealed again. Throws `unknown_thread`, `missing_key`. */
+/**
+ * Re-encrypts a thread with its newest key; returns the number of re-encrypted rows. Throws `unknown_thread`,
+ * `missing_key`.
+ */
 export async function rotateThread(
   { reader, vault, sweeper }: Rotation,
   write: Write,
   thread: string,
 ): Promise<number> {
-  let sealed = 0;
-  const sweeps = await write(thread, () => {
+  let reencrypted = 0;
+  const sources = await write(thread, () => {
     const secret = reader.secret(thread);
-    if (secret === undefined) throw storeRules.unknownThread(thread);
-    const fresh = vault.again(thread, secret);
-    if (fresh !== undefined) sweeper.secret(thread, fresh);
-    return sweeper.sweeps(thread);
+    if (secret === undefined) throw storeRules.createUnknownThreadError(thread);
+    const newSecret = vault.reencryptSecret(thread, secret);
+    if (newSecret !== undefined) sweeper.putSecret(thread, newSecret);
+    return sweeper.listRowSources(thread);
   });
-  for (const sweep of sweeps) {
+  for (const source of sources) {
     for (let after: number | undefined = -1; after !== undefined; ) {
       const from = after;
       const page = await write(thread, () => {
         const seals = reader.seals(thread);
-        const { rows, last } = sweep.page(from, atOnce);
-        return { last, sealed: seals === undefined ? 0 : sealAgain(seals, rows) };
+        const { rows, last } = source.readPage(from, rowsPerWrite);
+        return { last, sealed: seals === undefined ? 0 : reencryptRows(seals, rows) };
       });
-      sealed += page.sealed;
+      reencrypted += page.sealed;
       after = page.last;
     }
   }
-  return sealed;
+  return reencrypted;
 }
 
-/** As {@link rotateThread}, for all threads; one that is deleted meanwhile is left out, and one whose key is missing is told in the end. */
+/**
+ * Runs {@link rotateThread} for all threads. Skips threads deleted meanwhile; throws the first missing key at the
+ * end.
+ */
 export async function rotateAll(
-  change: Rotation,
+  rotation: Rotation,
   write: Write,
   page: (after: number) => Promise<readonly { readonly key: number; readonly id: string }[]>,
 ): Promise<number> {
-  let sealed = 0;
+  let reencrypted = 0;
   let missing: unknown;
   for (let threads = await page(0); threads.length > 0; threads = await page(threads.at(-1)?.key ?? 0)) {
     for (const { id } of threads) {
       try {
-        sealed += await rotateThread(change, write, id);
+        reencrypted += await rotateThread(rotation, write, id);
       } catch (error) {
         if (isStatewrightError(error, "missing_key")) missing ??= error;
         else if (!isStatewrightError(error, "unknown_thread")) throw error;
@@ -69,26 +75,29 @@ export async function rotateAll(
     }
   }
   if (missing !== undefined) throw missing;
-  return sealed;
+  return reencrypted;
 }
 
-/** Seal the long-term store with its newest keys; gives how many items were sealed again. Throws `missing_key`. */
+/**
+ * Re-encrypts the long-term store with its newest keys; returns the number of re-encrypted items. Throws
+ * `missing_key`.
+ */
 export async function rotateItems(
-  items: Pick<LongTermTable, "seal">,
-  write: <Value>(work: () => Value) => Promise<Value>,
+  items: Pick<LongTermTable, "reencrypt">,
+  write: <Value>(operation: () => Value) => Promise<Value>,
 ): Promise<number> {
-  let sealed = 0;
+  let reencrypted = 0;
   for (let after: number | undefined = 0; after !== undefined; ) {
     const from: number = after;
-    const page: ReturnType<LongTermTable["seal"]> = await write(() => items.seal(from, atOnce));
-    sealed += page.sealed;
+    const page: ReturnType<LongTermTable["reencrypt"]> = await write(() => items.reencrypt(from, rowsPerWrite));
+    reencrypted += page.reencrypted;
     after = page.last;
   }
-  return sealed;
+  return reencrypted;
 }
 
-function sealAgain(seals: Seals, rows: readonly SealedRow[]): number {
-  const old = rows.filter(({ payload }) => payload.some((value) => value !== null && seals.isOld(value)));
-  for (const row of old) row.read(seals)(seals);
-  return old.length;
+function reencryptRows(seals: ThreadCipher, rows: readonly EncryptableRow[]): number {
+  const outdated = rows.filter(({ payload }) => payload.some((value) => value !== null && seals.isOutdated(value)));
+  for (const row of outdated) row.read(seals)(seals);
+  return outdated.length;
 }

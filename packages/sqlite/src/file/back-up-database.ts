@@ -1,103 +1,106 @@
-/** A copy of the file while it is written: page by page by SQLite itself, as of one moment. */
+/** Backup of an open file by SQLite's page-wise copy, as of one point in time. */
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
 import type { BackupOptions } from "./backup-options.ts";
 import { discard } from "./discard.ts";
-import { asStoreError, isBusy } from "./store-errors.ts";
+import { isBusy, toStoreError } from "./store-errors.ts";
 import { syncFolder } from "./sync-folder.ts";
-import { beginPartial, endPartial, removeLeftovers } from "./temp-file.ts";
+import { createTempPath, releaseTempPath, removeStaleTempFiles } from "./temp-file.ts";
 
-/** Pages that are copied in one turn of the event loop. */
-const pagesAtOnce = 256;
+/** Pages copied per turn of the event loop. */
+const pagesPerStep = 256;
 
-/** After so many beginnings from the start, because another process wrote, the rest is copied in one turn. */
-const patience = 3;
+/** Number of restarts caused by writes of other processes, after which the rest is copied in one turn. */
+const maxRestarts = 3;
 
-/** Copy the file behind `db` to `path`. Throws `store_exists`, `store_locked`, `invalid_option`, `store_full`, `store_failed`. */
-export async function backupTo(db: Database.Database, path: string, options: BackupOptions): Promise<void> {
+/**
+ * Copies the file of `db` to `path`. Throws `store_exists`, `store_locked`, `invalid_option`, `store_full`,
+ * `store_failed`.
+ */
+export async function backUpDatabase(db: Database.Database, path: string, options: BackupOptions): Promise<void> {
   const target = resolve(path);
-  const reserved = options.overwrite !== true && reserve(target);
-  const partial = beginPartial(target);
+  const reserved = options.overwrite !== true && reserveTarget(target);
+  const tempPath = createTempPath(target);
   try {
-    refuseItself(db, target);
-    endLog(target);
-    removeLeftovers(target);
-    await db.backup(partial, { progress: paced() });
-    const copy = new Database(partial);
+    refuseSourceAsTarget(db, target);
+    removeTargetLog(target);
+    removeStaleTempFiles(target);
+    await db.backup(tempPath, { progress: createPacer() });
+    const copy = new Database(tempPath);
     try {
-      // The copy has no owners, and no log: it is whole as it lies there.
+      // The copy has no owners and no write-ahead log: the file alone is complete.
       copy.exec("DELETE FROM owners");
       copy.pragma("wal_checkpoint(TRUNCATE)");
     } finally {
       copy.close();
     }
-    endLog(target);
-    renameSync(partial, target);
+    removeTargetLog(target);
+    renameSync(tempPath, target);
     syncFolder(target);
   } catch (thrown) {
-    for (const left of [partial, ...besides(partial), ...(reserved ? [target] : [])]) discard(left);
-    throw asStoreError(thrown);
+    for (const leftover of [tempPath, ...getLogPaths(tempPath), ...(reserved ? [target] : [])]) discard(leftover);
+    throw toStoreError(thrown);
   } finally {
-    endPartial(partial);
+    releaseTempPath(tempPath);
   }
 }
 
-/** Take the name, so that nobody else does meanwhile; true where that made an empty file. */
-function reserve(target: string): boolean {
+/** Reserves the path against concurrent processes; true if this created an empty file. */
+function reserveTarget(target: string): boolean {
   try {
     closeSync(openSync(target, "wx"));
     return true;
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw asStoreError(cause);
+    if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw toStoreError(cause);
     throw new StatewrightError("store_exists", {
-      what: `there is a file "${target}" already`,
-      next: "Give another path, or { overwrite: true }",
+      what: `the file "${target}" already exists`,
+      next: "Use another path, or pass { overwrite: true }",
       cause,
     });
   }
 }
 
-/** A writer would go on in a file without a name. */
-function refuseItself(db: Database.Database, target: string): void {
+/** Replacing the source file would leave its writers with a deleted file. */
+function refuseSourceAsTarget(db: Database.Database, target: string): void {
   if (db.memory || !existsSync(target)) return;
-  const [own, other] = [statSync(db.name), statSync(target)];
-  if (own.dev !== other.dev || own.ino !== other.ino) return;
+  const [source, existing] = [statSync(db.name), statSync(target)];
+  if (source.dev !== existing.dev || source.ino !== existing.ino) return;
   throw new StatewrightError("invalid_option", {
-    what: `the backup would take the place of "${target}", the very file that it copies`,
-    next: "Give another path",
+    what: `the backup target "${target}" is the source file itself`,
+    next: "Use another path",
   });
 }
 
 /**
- * A log that lies beside a file is read into whatever stands under its name. The one of the file that was there, as a killed
- * process leaves it, goes into that file first. Throws `store_locked` while somebody has it open.
+ * SQLite would apply the log of the previous target file to the new one. Checkpoints this log, left by a killed
+ * process, into the previous file and deletes it. Throws `store_locked` while another process has the target open.
  */
-function endLog(target: string): void {
-  const logs = besides(target);
+function removeTargetLog(target: string): void {
+  const logs = getLogPaths(target);
   if (!logs.some((log) => existsSync(log))) return;
-  if (existsSync(target)) takeLogIn(target);
+  if (existsSync(target)) checkpointTargetLog(target);
   for (const log of logs) rmSync(log, { force: true });
-  // A log that came back after a power cut would be read into the new file.
+  // After a power failure, a reappearing log would be applied to the new file.
   syncFolder(target);
 }
 
-/** What SQLite may put beside a file. */
-function besides(path: string): readonly string[] {
+/** Files that SQLite creates next to a database. */
+function getLogPaths(path: string): readonly string[] {
   return ["-wal", "-shm", "-journal"].map((suffix) => path + suffix);
 }
 
-function takeLogIn(target: string): void {
+function checkpointTargetLog(target: string): void {
   const file = new Database(target, { timeout: 0 });
   try {
     file.pragma("journal_mode = DELETE");
   } catch (cause) {
-    // What is no database, or a broken one, has nothing to lose.
+    // A damaged file, or a file of another format, has no log to preserve.
     if (!isBusy(cause)) return;
     throw new StatewrightError("store_locked", {
-      what: `"${target}" is open, and a backup would take it away under whoever has it`,
-      next: "Close it there, or give another path",
+      what: `the backup target "${target}" is in use by another process`,
+      next: "Close the target in the other process, or use another path",
       cause,
     });
   } finally {
@@ -105,13 +108,16 @@ function takeLogIn(target: string): void {
   }
 }
 
-/** How many pages come next: a write of another process starts the copy anew, and a store that is never still must end too. */
-function paced(): (info: Database.BackupMetadata) => number {
-  let left = Number.POSITIVE_INFINITY;
-  let beginnings = 0;
+/**
+ * Returns the number of pages for the next step. A write of another process restarts the copy; the last attempt
+ * copies all pages at once, so that a backup of a busy store ends.
+ */
+function createPacer(): (info: Database.BackupMetadata) => number {
+  let remaining = Number.POSITIVE_INFINITY;
+  let restarts = 0;
   return ({ totalPages, remainingPages }) => {
-    if (remainingPages > left) beginnings += 1;
-    left = remainingPages;
-    return beginnings < patience ? pagesAtOnce : totalPages + pagesAtOnce;
+    if (remainingPages > remaining) restarts += 1;
+    remaining = remainingPages;
+    return restarts < maxRestarts ? pagesPerStep : totalPages + pagesPerStep;
   };
 }

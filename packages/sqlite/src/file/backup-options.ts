@@ -1,5 +1,5 @@
-/** What `backup` takes besides the path. */
+/** Options of `backup`. */
 export interface BackupOptions {
-  /** Put the copy in the place of a file that is there. */
+  /** Replaces an existing file at the target path. Default: false. */
   readonly overwrite?: boolean;
 }

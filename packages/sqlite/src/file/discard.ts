@@ -1,11 +1,11 @@
-/** Removing a file that nobody needs any more. */
+/** Best-effort removal of files. */
 import { rmSync } from "node:fs";
 
-/** Remove a file where that is possible: on a disk that takes no more changes it stays, and harms nobody. */
+/** Removes a file, ignoring errors (e.g. a read-only disk). */
 export function discard(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // What could not be removed is tried again by whoever comes upon it next.
+    // A remaining file is removed by a later attempt.
   }
 }

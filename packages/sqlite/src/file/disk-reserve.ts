@@ -1,48 +1,48 @@
 /**
- * Room for the last write of a run: that it stands still, and why. Other writes may not use it, so that a full disk stops
- * runs in order (fault F3).
+ * Disk reserve for the last write of a run, which records that the run stopped, and its reason. Other writes cannot
+ * use the reserve, so that a full disk stops runs in an orderly way (fault F3).
  *
- * Below `maxBytes` it is a number of pages. On the disk it is a file beside the main one, one for each owner, which is given
- * back to the disk when a write finds no room; it is made again when the next thread is taken.
+ * With `maxBytes`, the reserve is a number of pages. On the disk, it is a file per owner next to the database,
+ * deleted when a write finds no space and created again with the next claim of a thread.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { discard } from "./discard.ts";
 import { pageBytes } from "./schema.ts";
 
-/** About 500 runs can say that they are paused. */
+/** Space for the final writes of about 500 runs. */
 const reservedBytes = 512 * 1024;
 
-export interface Reserve {
-  /** Take the room, unless it is taken. Throws `ENOSPC` and its like. */
-  take(owner: number): void;
-  /** Do the last write of runs with the room that was kept for it. */
-  lend<Value>(work: () => Value): Value;
-  /** Give the room back. */
+export interface DiskReserve {
+  /** Creates the reserve unless it exists. Throws `ENOSPC` and similar errors. */
+  acquire(owner: number): void;
+  /** Performs the last write of runs with the reserved space. */
+  runWithReserve<Value>(operation: () => Value): Value;
+  /** Releases the reserved space. */
   close(): void;
 }
 
-/** The reserve of one open store; `file` is absent for a store in memory. */
-export function createReserve(db: Database, file: string | undefined, maxBytes: number | undefined): Reserve {
+/** Creates the disk reserve of one open store; `file` is undefined for a store in memory. */
+export function createDiskReserve(db: Database, file: string | undefined, maxBytes: number | undefined): DiskReserve {
   let path: string | undefined;
 
-  function limit(reserved: number): void {
+  function setLimit(reserved: number): void {
     if (maxBytes === undefined) return;
-    // SQLite takes no limit below the pages that there are: a file that has more already does not grow.
+    // SQLite raises a limit below the current page count: a larger file does not grow.
     db.pragma("max_page_count = " + String(Math.floor((maxBytes - reserved) / pageBytes)));
   }
 
-  /** The write that follows finds out for itself what a disk refuses that cannot be read. */
-  function tryLimit(reserved: number): void {
+  /** Sets the limit, ignoring errors: the next write detects a failing disk. */
+  function trySetLimit(reserved: number): void {
     try {
-      limit(reserved);
+      setLimit(reserved);
     } catch {
-      // The limit stays as it was.
+      // The limit remains unchanged.
     }
   }
 
-  const keep = Math.min(reservedBytes, Math.floor((maxBytes ?? 0) / 8));
-  limit(keep);
+  const reservedForLast = Math.min(reservedBytes, Math.floor((maxBytes ?? 0) / 8));
+  setLimit(reservedForLast);
 
   function close(): void {
     if (path !== undefined) discard(path);
@@ -50,39 +50,39 @@ export function createReserve(db: Database, file: string | undefined, maxBytes: 
   }
 
   return {
-    take: (owner) => {
+    acquire: (owner) => {
       if (file === undefined || path !== undefined) return;
-      const wanted = reservePath(file, owner);
+      const newPath = getReservePath(file, owner);
       try {
-        fill(wanted);
+        writeReserve(newPath);
       } catch (thrown) {
-        discard(wanted);
+        discard(newPath);
         throw thrown;
       }
-      path = wanted;
+      path = newPath;
     },
-    lend: (work) => {
-      // While the reserve stands: copying the log could use it up, and the write that it is for would find no room again.
-      makeRoomInLog(db);
+    runWithReserve: (operation) => {
+      // Before the reserve is released: checkpointing the log afterwards could use up the space for the write itself.
+      restartLog(db);
       close();
-      tryLimit(0);
+      trySetLimit(0);
       try {
-        return work();
+        return operation();
       } finally {
-        tryLimit(keep);
+        trySetLimit(reservedForLast);
       }
     },
     close,
   };
 }
 
-/** The reserve of an owner. */
-export function reservePath(file: string, owner: number): string {
+/** Returns the path of the reserve file of an owner. */
+export function getReservePath(file: string, owner: number): string {
   return `${file}-reserve-${owner}`;
 }
 
-/** A hole takes no room: every byte is written. What lies there is that of an owner that died. */
-function fill(path: string): void {
+/** Writes every byte, because a sparse file reserves no space. Overwrites the file of a dead owner. */
+function writeReserve(path: string): void {
   const bytes = new Uint8Array(reservedBytes);
   const handle = openSync(path, "w");
   try {
@@ -92,11 +92,11 @@ function fill(path: string): void {
   }
 }
 
-/** When what the log holds can be copied into the file, the next write stands at the log's beginning and needs no room there. */
-function makeRoomInLog(db: Database): void {
+/** Checkpoints the log if possible, so that the next write reuses the start of the log file. */
+function restartLog(db: Database): void {
   try {
     db.pragma("wal_checkpoint(RESTART)");
   } catch {
-    // The write that follows finds out for itself whether there is room.
+    // The next write detects missing space.
   }
 }

@@ -1,2 +1,5 @@
-/** How a commit meets a power cut: `full` loses nothing that was told, `normal` may lose the last commits, never a hole. */
+/**
+ * Durability of a commit after a power failure: `full` loses no acknowledged commit, `normal` may lose the last
+ * commits, but leaves no gap.
+ */
 export type Durability = "full" | "normal";

@@ -1,8 +1,11 @@
-/** A commit that waits for the disk, whatever the durability of the store: all that was committed before it is on the disk then. */
+/**
+ * Fsync of a database by a synchronous commit, independent of the durability of the store: all earlier commits are on
+ * disk afterwards.
+ */
 import type { Database } from "better-sqlite3";
 
-/** Write the version of the format anew, which changes nothing, and wait for it. True, or throws when the file is locked. */
-export function settle(db: Database): true {
+/** Rewrites the format version without a change, and waits for the disk. Returns true; throws for a locked file. */
+export function fsyncDatabase(db: Database): true {
   const before = String(db.pragma("synchronous", { simple: true }));
   db.pragma("synchronous = FULL");
   try {

@@ -1,35 +1,35 @@
 /**
- * Bringing a file to a newer format: a copy of the old one stands beside it before anything is changed, and all steps are
- * one transaction. So after a crash the file has the old tables or the new ones, never something between (crash point C21).
+ * Migration of a file to a newer format: a copy of the old file is written first, and all steps run in one
+ * transaction. So after a crash, the file has either the old or the new schema (crash point C21).
  *
- * The copy is kept: going back to the version before is then a rename. It also keeps what is deleted later.
+ * The copy is retained, so that a downgrade is a rename. The copy also retains data that is deleted later.
  */
 import { existsSync, renameSync } from "node:fs";
 import Database from "better-sqlite3";
 import { discard } from "./discard.ts";
 import { applicationId } from "./schema.ts";
 import { syncFolder } from "./sync-folder.ts";
-import { beginPartial, endPartial, removeLeftovers } from "./temp-file.ts";
+import { createTempPath, releaseTempPath, removeStaleTempFiles } from "./temp-file.ts";
 
-/** Each step of the format, as statements. */
+/** Statements of each migration step. */
 export type Migrations = readonly (readonly string[])[];
 
-/** Where the copy of a file stands that had this version before it was migrated. */
-export function copyBefore(path: string, version: number): string {
+/** Returns the path of the copy of a file before its migration from a version. */
+export function getCopyPath(path: string, version: number): string {
   return `${path}-format-${version}`;
 }
 
 /**
- * Bring a file to the newest format; `check` is asked again under the write lock. Of two processes one migrates, and the
- * other finds it done; tells whether it was this one.
+ * Migrates a file to the newest format; repeats `check` under the write lock. One of several concurrent processes
+ * migrates; returns true for that process.
  */
 export function migrate(db: Database.Database, path: string, steps: Migrations, check: () => void): boolean {
-  const before = versionOf(db);
-  if (before === steps.length) return false;
-  if (before > 0 && !db.memory) keepCopy(db, path, before);
+  const version = getFormatVersion(db);
+  if (version === steps.length) return false;
+  if (version > 0 && !db.memory) saveCopy(db, path, version);
   const upgrade = db.transaction(() => {
     check();
-    const found = versionOf(db);
+    const found = getFormatVersion(db);
     for (const step of steps.slice(found)) for (const statement of step) db.exec(statement);
     db.pragma("application_id = " + String(applicationId));
     db.pragma("user_version = " + String(steps.length));
@@ -38,27 +38,27 @@ export function migrate(db: Database.Database, path: string, steps: Migrations, 
   return upgrade.immediate();
 }
 
-/** A copy is whole before it gets its name, and one that was made of a file that was migrated meanwhile gets none. */
-function keepCopy(db: Database.Database, path: string, version: number): void {
-  const copy = copyBefore(path, version);
+/** Writes the copy under a temporary name first; discards a copy made after another process migrated the file. */
+function saveCopy(db: Database.Database, path: string, version: number): void {
+  const copy = getCopyPath(path, version);
   if (existsSync(copy)) return;
-  removeLeftovers(copy);
-  const partial = beginPartial(copy);
+  removeStaleTempFiles(copy);
+  const tempPath = createTempPath(copy);
   try {
-    db.prepare("VACUUM INTO ?").run(partial);
-    const made = new Database(partial, { readonly: true });
-    const found = versionOf(made);
-    made.close();
+    db.prepare("VACUUM INTO ?").run(tempPath);
+    const copyDb = new Database(tempPath, { readonly: true });
+    const found = getFormatVersion(copyDb);
+    copyDb.close();
     if (found === version) {
-      renameSync(partial, copy);
+      renameSync(tempPath, copy);
       syncFolder(copy);
     }
   } finally {
-    discard(partial);
-    endPartial(partial);
+    discard(tempPath);
+    releaseTempPath(tempPath);
   }
 }
 
-function versionOf(db: Database.Database): number {
+function getFormatVersion(db: Database.Database): number {
   return db.pragma("user_version", { simple: true }) as number;
 }

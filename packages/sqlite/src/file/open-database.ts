@@ -1,111 +1,115 @@
-/**
- * Opening a file: what is not ours, newer than ours, or not as we made it is refused before anything is written.
- *
- * No other code may open the file or its `-wal` with node:fs: closing such a handle drops every lock that this process
- * holds on it (POSIX), and another process could take the file as unused.
- */
+/** Opens a database file. Refuses foreign, newer or modified files before any write. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
-import { checkSealing } from "../encryption/encryption-state.ts";
-import { knowRowSums } from "../rows/row-sums.ts";
+import { checkEncryptionState } from "../encryption/encryption-state.ts";
+import { registerRowSums } from "../rows/row-sums.ts";
 import type { Durability } from "./durability.ts";
 import { type Migrations, migrate } from "./migrate.ts";
-import { namesNobodyAlive } from "./owner.ts";
-import { keepPlans } from "./pin-query-plans.ts";
+import { hasOnlyDeadOwners } from "./owner.ts";
+import { pinQueryPlans } from "./pin-query-plans.ts";
 import { refuseRemote } from "./refuse-remote.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
-import { asStoreError, corrupt } from "./store-errors.ts";
+import { createCorruptError, toStoreError } from "./store-errors.ts";
 
 export type { Database } from "better-sqlite3";
 
-/** Longest wait inside SQLite, which holds the event loop; everything longer is waited for outside. */
+/** Maximum wait inside SQLite in milliseconds, which blocks the event loop; longer waits happen outside of SQLite. */
 const busyTimeoutMs = 10;
 
-/** While a store opens, other processes may be making the same file. */
+/** Other processes may be creating the same file during the open. */
 const openTimeoutMs = 5_000;
 
-/** The log is copied into the file when it has grown to about 4 MB. */
+/** Pages of the log after which SQLite checkpoints it, about 4 MB. */
 const walPages = 2_000;
 
 const memory = ":memory:";
 
-export interface OpenFile {
+export interface OpenedDatabase {
   readonly db: Database.Database;
-  /** The real path of the file; absent for a store in memory. */
+  /** Real path of the file; undefined for a store in memory. */
   readonly file: string | undefined;
-  /** An owner wrote the file, did not leave it, and no log lies beside it: it may lack what was written last (fault F5). */
-  readonly lacksLog: boolean;
+  /**
+   * True if an owner wrote the file without closing it and no log exists: the latest writes may be missing (fault
+   * F5).
+   */
+  readonly isLogMissing: boolean;
 }
 
-/** How a file is opened. */
-export interface OpenOptions {
+/** Options for opening a file. */
+export interface OpenDatabaseOptions {
   readonly durability?: Durability;
-  /** Whether it must be encrypted, if that is to be asked. */
+  /** Required encryption of the file; not checked by default. */
   readonly withKeys?: boolean;
-  /** Open a file on a network file system too. */
-  readonly anywhere?: boolean;
-  /** The steps of the format; those of this version by default. */
+  /** Allows files on network file systems. Default: false. */
+  readonly allowRemote?: boolean;
+  /** Migrations of the file format. Default: those of this version. */
   readonly steps?: Migrations;
 }
 
-/** Open or make a file. Throws `missing_key`, `invalid_option`, `store_newer`, `store_corrupt`, `store_full`, `store_locked`, `store_failed`. */
+/**
+ * Opens or creates a file. Throws `missing_key`, `invalid_option`, `store_newer`, `store_corrupt`, `store_full`,
+ * `store_locked`, `store_failed`.
+ */
 export function openDatabase(
-  given: string,
-  { durability = "full", withKeys, anywhere = false, steps = migrations }: OpenOptions = {},
-): OpenFile {
-  const path = given.trim() === memory ? memory : resolve(given.trim());
+  pathOption: string,
+  { durability = "full", withKeys, allowRemote = false, steps = migrations }: OpenDatabaseOptions = {},
+): OpenedDatabase {
+  const path = pathOption.trim() === memory ? memory : resolve(pathOption.trim());
   refuseOldNode(process.versions);
   try {
-    if (path !== memory && !anywhere) refuseRemote(path);
-    const isThere = path !== memory && existsSync(path);
-    const isAlone = isThere && !existsSync(`${path}-wal`);
-    if (isThere && (!isAlone || existsSync(`${path}-journal`))) inspect(path, steps);
-    if (path !== memory && !isThere) refuseLoneLog(path);
+    if (path !== memory && !allowRemote) refuseRemote(path);
+    const exists = path !== memory && existsSync(path);
+    const hasNoLog = exists && !existsSync(`${path}-wal`);
+    if (exists && (!hasNoLog || existsSync(`${path}-journal`))) inspect(path, steps);
+    if (path !== memory && !exists) refuseOrphanedLog(path);
     const db = new Database(path, { timeout: openTimeoutMs });
     let wasEmpty = false;
     try {
-      check(db, path, steps);
-      // A file of our mode without a table: its tables stand in a log.
-      wasEmpty = isAlone && statSync(path).size > 0 && db.pragma("user_version", { simple: true }) === 0;
+      checkFile(db, path, steps);
+      // A file in WAL mode without tables: the tables were in a log.
+      wasEmpty = hasNoLog && statSync(path).size > 0 && db.pragma("user_version", { simple: true }) === 0;
       prepareConnection(db, durability);
-      // Tables that another process has made meanwhile stood in no log that was lost.
-      wasEmpty = migrate(db, path, steps, () => check(db, path, steps)) && wasEmpty;
+      // Tables created meanwhile by another process were not in a lost log.
+      wasEmpty = migrate(db, path, steps, () => checkFile(db, path, steps)) && wasEmpty;
       checkCatalogue(db, path);
-      if (withKeys !== undefined) checkSealing(db, path, withKeys);
-      keepPlans(db);
+      if (withKeys !== undefined) checkEncryptionState(db, path, withKeys);
+      pinQueryPlans(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {
       db.close();
       throw thrown;
     }
     const file = path === memory ? undefined : realpathSync(path);
-    const lacksLog = wasEmpty || (isAlone && file !== undefined && namesNobodyAlive(db, file));
-    return { db, file, lacksLog };
+    const isLogMissing = wasEmpty || (hasNoLog && file !== undefined && hasOnlyDeadOwners(db, file));
+    return { db, file, isLogMissing };
   } catch (thrown) {
-    throw asStoreError(thrown, { path });
+    throw toStoreError(thrown, { path });
   }
 }
 
-/** The binary that better-sqlite3 ships asks for version 10 of Node-API; an older Node does not refuse it, it crashes. */
+/**
+ * The prebuilt binary of better-sqlite3 requires Node-API version 10; an older Node crashes instead of refusing the
+ * binary.
+ */
 export function refuseOldNode({ napi, node }: { readonly napi?: string; readonly node: string }): void {
   if (napi === undefined || Number(napi) >= 10) return;
   throw new StatewrightError("store_failed", {
-    what: `Node ${node} cannot load the SQLite that better-sqlite3 brings`,
+    what: `Node ${node} cannot load the SQLite binary of better-sqlite3`,
     next: "Use Node 22.14 or newer",
   });
 }
 
 /**
- * Look at a file that has a log through a handle that cannot write: any other would copy the log into the file when it is
- * closed. A file whose making was killed has a journal that has to be rolled back before anybody can read it: it is looked at
- * when it is opened.
+ * Checks a file with a log through a read-only handle: closing a writable handle would checkpoint the log into the
+ * file. A file with an unfinished journal, from a killed creation, must be rolled back first; it is checked when
+ * opened.
  */
 function inspect(path: string, steps: Migrations): void {
   const db = new Database(path, { timeout: openTimeoutMs, readonly: true });
   try {
-    check(db, path, steps);
+    checkFile(db, path, steps);
   } catch (thrown) {
     if (!(thrown instanceof Database.SqliteError && thrown.code === "SQLITE_READONLY_ROLLBACK")) throw thrown;
   } finally {
@@ -114,22 +118,22 @@ function inspect(path: string, steps: Migrations): void {
 }
 
 /**
- * A log whose file was moved or removed may hold commits, and SQLite would delete it. A journal without its file is what a
- * power cut leaves of the making of a file: there is nothing to roll back.
+ * The log of a moved or deleted file may contain commits, and SQLite would delete the log. A journal without its file
+ * remains after a power failure during creation and needs no rollback.
  */
-function refuseLoneLog(path: string): void {
+function refuseOrphanedLog(path: string): void {
   const log = `${path}-wal`;
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
-  // Another process may have made both just now: the file first.
+  // Another process may have created both files in the meantime, the database first.
   if (existsSync(path)) return;
   throw new StatewrightError("store_failed", {
-    what: `"${log}" lies there without its file`,
-    next: "Put the file back that it belongs to, or remove the log to begin with an empty file",
+    what: `the log "${log}" exists without its database file`,
+    next: "Restore the database file, or remove the log to start with an empty database",
     details: { path, log },
   });
 }
 
-/** Older ones have a bug in their write-ahead log. */
+/** Older versions have a bug in their write-ahead log. */
 export function refuseOldSqlite(version: string): void {
   if (compareVersions(version, "3.51.3") >= 0) return;
   throw new StatewrightError("store_failed", {
@@ -138,37 +142,37 @@ export function refuseOldSqlite(version: string): void {
   });
 }
 
-function check(db: Database.Database, path: string, steps: Migrations): void {
+function checkFile(db: Database.Database, path: string, steps: Migrations): void {
   db.pragma("trusted_schema = OFF");
   refuseOldSqlite(db.prepare("SELECT sqlite_version()").pluck().get() as string);
-  // As of one moment: another process may be making the file.
+  // One transaction: another process may be creating the file.
   const [id, version, found] = db.transaction(
     () =>
       [
         db.pragma("application_id", { simple: true }) as number,
         db.pragma("user_version", { simple: true }) as number,
-        fingerprint(db),
+        fingerprintSchema(db),
       ] as const,
   )();
   if (id === 0 && version === 0 && found === "") return;
-  if (id !== applicationId) throw corrupt(`"${path}" is a database of another program`);
+  if (id !== applicationId) throw createCorruptError(`"${path}" is a database of another application`);
   if (version > steps.length) {
     throw new StatewrightError("store_newer", {
-      what: `"${path}" was written by a newer version (format ${version}, this one knows ${steps.length})`,
-      next: "Update Statewright, or open it with the version that wrote it",
+      what: `"${path}" was written by a newer version (format ${version}, this version supports up to ${steps.length})`,
+      next: "Update Statewright, or open the file with the version that wrote it",
     });
   }
-  if (found !== expectedFingerprint(steps.slice(0, version)))
-    throw corrupt(`the tables of "${path}" are not as Statewright made them`);
+  if (found !== getExpectedFingerprint(steps.slice(0, version)))
+    throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
 }
 
 function prepareConnection(db: Database.Database, durability: Durability): void {
-  knowRowSums(db);
+  registerRowSums(db);
   db.pragma("foreign_keys = ON");
   db.pragma("cell_size_check = ON");
   db.pragma("page_size = " + String(pageBytes));
   const mode = db.pragma("journal_mode = WAL", { simple: true });
-  if (mode !== "wal" && !db.memory) throw withoutLog(String(mode));
+  if (mode !== "wal" && !db.memory) throw createNoWalError(String(mode));
   db.pragma("wal_autocheckpoint = " + String(walPages));
   db.pragma("journal_size_limit = 4194304");
   db.pragma(durability === "full" ? "synchronous = FULL" : "synchronous = NORMAL");
@@ -176,28 +180,33 @@ function prepareConnection(db: Database.Database, durability: Durability): void 
   db.pragma("checkpoint_fullfsync = ON");
 }
 
-function withoutLog(mode: string): StatewrightError {
+function createNoWalError(mode: string): StatewrightError {
   return new StatewrightError("store_failed", {
-    what: `the file cannot be kept with a write-ahead log (SQLite stays in mode "${mode}")`,
-    next: "Put it on a local disk",
+    what: `the file does not support a write-ahead log (SQLite stays in mode "${mode}")`,
+    next: "Move the file to a local disk",
   });
 }
 
-/** A file with more threads is not looked over when it is opened: that would take too long. `verify` does it. */
-const mostThreadsToCheck = 10_000;
+/** A larger file is not checked when opened, because the check would take too long; `verify` does it. */
+const maxCheckedThreads = 10_000;
 
-/** By these rows all others are found, and they carry no sums: their own structure says whether they are what was written. */
+/**
+ * All other rows are found through these tables, whose rows have no checksums: SQLite's structure check verifies
+ * them.
+ */
 function checkCatalogue(db: Database.Database, path: string): void {
-  if ((db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck().get() ?? 0) > mostThreadsToCheck) return;
+  if ((db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck().get() ?? 0) > maxCheckedThreads) return;
   for (const table of ["graphs", "threads", "branches", "channels"] as const) {
     const [found] = db.pragma("integrity_check(" + table + ")") as readonly { readonly integrity_check: string }[];
     if (found?.integrity_check !== "ok")
-      throw corrupt(`the list of ${table} in "${path}" is damaged (${found?.integrity_check})`);
+      throw createCorruptError(`the table ${table} in "${path}" is damaged (${found?.integrity_check})`);
   }
 }
 
-/** The schema as text: every object with its SQL, in one order. What ANALYZE adds, and only that, is not part of it. */
-function fingerprint(db: Database.Database): string {
+/**
+ * Returns the schema as text: every object with its SQL, in one order. Excludes only the tables created by ANALYZE.
+ */
+function fingerprintSchema(db: Database.Database): string {
   const rows = db
     .prepare(
       "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE (type, name, tbl_name, sql) NOT IN (VALUES" +
@@ -212,21 +221,21 @@ function fingerprint(db: Database.Database): string {
 
 const fingerprints: Map<string, string> = new Map();
 
-function expectedFingerprint(steps: Migrations): string {
+function getExpectedFingerprint(steps: Migrations): string {
   const statements = steps.flat();
   const key = statements.join(";");
   const known = fingerprints.get(key);
   if (known !== undefined) return known;
   const db = new Database(memory);
   for (const statement of statements) db.exec(statement);
-  const made = fingerprint(db);
+  const created = fingerprintSchema(db);
   db.close();
-  fingerprints.set(key, made);
-  return made;
+  fingerprints.set(key, created);
+  return created;
 }
 
-function compareVersions(one: string, other: string): number {
-  const [left, right] = [one.split(".").map(Number), other.split(".").map(Number)];
+function compareVersions(versionA: string, versionB: string): number {
+  const [left, right] = [versionA.split(".").map(Number), versionB.split(".").map(Number)];
   for (const [index, part] of left.entries()) if (part !== (right[index] ?? 0)) return part - (right[index] ?? 0);
   return 0;
 }

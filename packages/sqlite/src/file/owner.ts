@@ -1,80 +1,83 @@
 /**
- * Who lives: every store that owns threads holds an exclusive lock on a small file of its own beside the main one.
+ * Liveness of owners: every store that owns threads holds an exclusive lock on its own small file next to the
+ * database.
  *
- * The kernel lets the lock go when the process dies, however it dies, and keeps it while the process is stopped. So an
- * owner whose lock can be had is dead, whatever any clock says. Ids are never used twice in a file.
+ * The kernel releases the lock when the process dies, in any way, and keeps it while the process is suspended. So an
+ * owner with an available lock is dead, independent of any clock. Owner ids are never reused in a file.
  *
- * Everything here runs inside a write transaction of the main file: no two processes look at the same time, and no
- * owner can be seen between its row and its lock.
+ * All functions run inside a write transaction of the database: no two processes check at the same time, and no owner
+ * is visible between the insert of its row and its lock.
  */
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import Database from "better-sqlite3";
-import { namesIn } from "../rows/list-names.ts";
+import { listNames } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
-import { reservePath } from "./disk-reserve.ts";
+import { getReservePath } from "./disk-reserve.ts";
 import { isBusy } from "./store-errors.ts";
 
 export interface Owner {
-  /** This store's id among the owners, once it has taken a thread. */
-  id(): number | undefined;
-  /** Become an owner: a row and a lock. Owners found dead are cleared away. */
+  /** Returns the owner id of this store; undefined before its first claim. */
+  getId(): number | undefined;
+  /** Registers this store as owner: inserts a row and acquires the lock. Removes the rows of dead owners. */
   register(at: number): number;
-  /** The transaction in which it registered was rolled back. */
+  /** Undoes a registration whose transaction was rolled back. */
   unregister(): void;
-  /** Tell whether the owner with this id lives; removes the lock file of a dead one. */
+  /** Checks whether an owner is alive; removes the lock file of a dead owner. */
   isAlive(id: number): boolean;
-  /** Whether an owner was found dead already, which it stays. */
+  /** Returns true if an owner is known to be dead, which is final. */
   isDead(id: number): boolean;
-  /** All that were found dead. */
-  dead(): readonly number[];
-  /** How people find the holder: its process id where it is known. */
+  /** Lists all owners known to be dead. */
+  listDead(): readonly number[];
+  /** Describes an owner for error messages: its process id where known. */
   describe(id: number): string;
-  /** Whether the file names an owner, living or dead. */
-  isAnyNamed(): boolean;
-  /** Take the row away, and those of owners found dead, inside the last transaction. */
-  leave(): void;
-  /** Let the lock go and remove its file. */
+  /** Returns true if the file contains an owner, alive or dead. */
+  hasOwners(): boolean;
+  /** Deletes the row of this owner and of dead owners, inside the last transaction. */
+  deleteRows(): void;
+  /** Releases the lock and removes its file. */
   close(): void;
 }
 
-/** Whether the file names owners, and none of them lives: who lives has opened it since it was looked at. */
-export function namesNobodyAlive(db: Database.Database, file: string): boolean {
+/**
+ * Returns true if the file contains owners and all are dead. A live owner opened the file after the check for a log.
+ */
+export function hasOnlyDeadOwners(db: Database.Database, file: string): boolean {
   const ids = db.prepare<[], number>("SELECT key FROM owners").pluck();
   if (ids.get() === undefined) return false;
-  const look = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(file, id)));
+  const checkOwners = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(file, id)));
   try {
-    return look.immediate();
+    return checkOwners.immediate();
   } catch (thrown) {
     if (isBusy(thrown)) return false;
     throw thrown;
   }
 }
 
-/** The owner that stands for one open store; `file` is absent for a store in memory, which nobody else can open. */
+/** Creates the owner of one open store; `file` is undefined for a store in memory, which no other process can open. */
 export function createOwner(db: Database.Database, file: string | undefined): Owner {
   const insert = db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)");
   const remove = db.prepare<[number]>("DELETE FROM owners WHERE key = ?");
-  const others = db.prepare<[], number>("SELECT key FROM owners").pluck();
-  const pid = db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck();
+  const ownerIds = db.prepare<[], number>("SELECT key FROM owners").pluck();
+  const pidOfOwner = db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck();
   const dead = new Set<number>();
   let id: number | undefined;
-  let held: Database.Database | undefined;
+  let lock: Database.Database | undefined;
 
-  function clearDead(): void {
-    for (const other of others.all()) if (!isAlive(other)) remove.run(other);
+  function deleteDeadOwners(): void {
+    for (const other of ownerIds.all()) if (!isAlive(other)) remove.run(other);
   }
 
   function register(at: number): number {
-    clearDead();
-    if (file !== undefined) removeStrays(file, new Set(others.all()));
+    deleteDeadOwners();
+    if (file !== undefined) removeStrayFiles(file, new Set(ownerIds.all()));
     for (;;) {
-      const fresh = Number(insert.run(process.pid, at).lastInsertRowid);
-      if (file !== undefined) held = tryLock(lockPath(file, fresh));
-      if (file !== undefined && held === undefined) continue;
-      id = fresh;
-      return fresh;
+      const newId = Number(insert.run(process.pid, at).lastInsertRowid);
+      if (file !== undefined) lock = tryLock(getLockPath(file, newId));
+      if (file !== undefined && lock === undefined) continue;
+      id = newId;
+      return newId;
     }
   }
 
@@ -86,59 +89,59 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
   }
 
   function close(): void {
-    held?.close();
-    held = undefined;
-    if (id !== undefined && file !== undefined) discard(lockPath(file, id));
+    lock?.close();
+    lock = undefined;
+    if (id !== undefined && file !== undefined) discard(getLockPath(file, id));
     id = undefined;
   }
 
   return {
-    id: () => id,
+    getId: () => id,
     register,
     unregister: close,
     isAlive,
     isDead: (other) => dead.has(other),
-    dead: () => [...dead],
+    listDead: () => [...dead],
     describe: (other) => {
-      const found = pid.get(other);
+      const found = pidOfOwner.get(other);
       return found === undefined ? "another owner" : `process ${found}`;
     },
-    isAnyNamed: () => others.get() !== undefined,
-    leave: () => {
+    hasOwners: () => ownerIds.get() !== undefined,
+    deleteRows: () => {
       if (id !== undefined) remove.run(id);
-      clearDead();
+      deleteDeadOwners();
     },
     close,
   };
 }
 
-function lockPath(file: string, id: number): string {
+function getLockPath(file: string, id: number): string {
   return `${file}-owner-${id}`;
 }
 
-/** Whether somebody holds the lock. What one that nobody holds has left is removed. */
+/** Returns true if an owner holds its lock. Removes the files of a dead owner. */
 function isLocked(file: string, id: number): boolean {
-  const path = lockPath(file, id);
+  const path = getLockPath(file, id);
   if (existsSync(path)) {
     const lock = tryLock(path);
     if (lock === undefined) return true;
     lock.close();
   }
-  for (const left of [path, reservePath(file, id)]) discard(left);
+  for (const leftover of [path, getReservePath(file, id)]) discard(leftover);
   return false;
 }
 
-/** Remove what owners have left whose rows are gone: they died after their last write. */
-function removeStrays(file: string, named: ReadonlySet<number>): void {
-  const own = `${basename(file)}-`;
-  for (const name of namesIn(dirname(file))) {
-    if (!name.startsWith(own)) continue;
-    const [, id] = /^(?:owner|reserve)-(\d+)$/.exec(name.slice(own.length)) ?? [];
-    if (id !== undefined && !named.has(Number(id))) discard(join(dirname(file), name));
+/** Removes files of owners without a row, which died after their last write. */
+function removeStrayFiles(file: string, ownerIds: ReadonlySet<number>): void {
+  const prefix = `${basename(file)}-`;
+  for (const name of listNames(dirname(file))) {
+    if (!name.startsWith(prefix)) continue;
+    const [, id] = /^(?:owner|reserve)-(\d+)$/.exec(name.slice(prefix.length)) ?? [];
+    if (id !== undefined && !ownerIds.has(Number(id))) discard(join(dirname(file), name));
   }
 }
 
-/** The lock, held until the handle is closed; undefined while another holds it. */
+/** Acquires a lock, held until the handle is closed; undefined if another process holds the lock. */
 function tryLock(path: string): Database.Database | undefined {
   const lock = new Database(path, { timeout: 0 });
   try {

@@ -1,18 +1,20 @@
 /**
- * SQLite plans a join or an aggregate anew each time that one of its parameters is bound, in case the value suggests another
- * plan: 15 to 300 µs, many times what the query itself takes. A parameter with a plus before it is an expression like any
- * other, and the plan stays.
+ * Pinned query plans: SQLite replans a join or an aggregate whenever a parameter is bound, in case the value suggests
+ * another plan. Planning takes 15 to 300 µs, many times the query itself. A parameter with a unary plus is an
+ * ordinary expression, so the plan is kept.
  */
 import type Database from "better-sqlite3";
 
-/** Queries that are prepared from now on keep the plan that they have been prepared with. */
-export function keepPlans(db: Database.Database): void {
+/** Pins the plans of all queries prepared on this connection from now on. */
+export function pinQueryPlans(db: Database.Database): void {
   const prepare = db.prepare;
-  db.prepare = ((sql: string) => prepare.call(db, withSteadyPlan(sql))) as typeof prepare;
+  db.prepare = ((sql: string) => prepare.call(db, pinQueryPlan(sql))) as typeof prepare;
 }
 
-/** The same query, with a plus before each of its parameters; what changes rows is not planned anew, and stays as it is. */
-export function withSteadyPlan(sql: string): string {
+/**
+ * Adds a unary plus to each parameter of a query. Statements that change rows are never replanned and stay unchanged.
+ */
+export function pinQueryPlan(sql: string): string {
   if (!/^\s*(SELECT|WITH)\b/i.test(sql)) return sql;
   return sql.replaceAll(/'(?:[^']|'')*'|\?|@\w+/g, (found) => (found.startsWith("'") ? found : `+${found}`));
 }

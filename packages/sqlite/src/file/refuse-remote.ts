@@ -1,22 +1,22 @@
 /**
- * Where a file may lie: a write-ahead log needs memory that all its processes share, and locks that the kernel keeps. A
- * network file system promises neither, and loses commits without a word (fault F21).
+ * File system check: a write-ahead log needs shared memory between processes, and locks of the kernel. A network file
+ * system guarantees neither, and silently loses commits (fault F21).
  */
 import { existsSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { StatewrightError } from "@statewright/core";
 
-/** What is asked of the machine: the number by which Linux tells kinds of file systems apart. */
+/** System calls of the check: Linux identifies file systems by number. */
 export interface FileSystems {
   readonly platform: string;
-  /** The kind of the file system that holds a path that is there. */
-  typeOf(path: string): number;
+  /** Returns the file system type of an existing path. */
+  getType(path: string): number;
 }
 
-const machine: FileSystems = { platform: process.platform, typeOf: (path) => Number(statfsSync(path).type) };
+const systemFileSystems: FileSystems = { platform: process.platform, getType: (path) => Number(statfsSync(path).type) };
 
-/** From `statfs(2)` and the kernel's `magic.h`; what a FUSE program does with locks and memory nobody can know. */
-const remote: ReadonlyMap<number, string> = new Map([
+/** Types of `statfs(2)` and the kernel's `magic.h`; locks and shared memory of a FUSE program are unknown. */
+const remoteTypes: ReadonlyMap<number, string> = new Map([
   [0x6969, "NFS"],
   [0x517b, "SMB"],
   [0xff534d42, "CIFS"],
@@ -37,23 +37,24 @@ const remote: ReadonlyMap<number, string> = new Map([
   [0xbacbacbc, "VMware shared folder"],
 ]);
 
-/** Throws `store_failed` when the file at `path`, or the folder that it would be made in, is on a network file system. */
-export function refuseRemote(path: string, { platform, typeOf }: FileSystems = machine): void {
-  const kind = platform === "win32" ? shareOf(path) : platform === "linux" ? kindOf(path, typeOf) : undefined;
+/** Throws `store_failed` if the file at `path`, or the folder of a new file, is on a network file system. */
+export function refuseRemote(path: string, { platform, getType }: FileSystems = systemFileSystems): void {
+  const kind =
+    platform === "win32" ? findNetworkShare(path) : platform === "linux" ? findRemoteType(path, getType) : undefined;
   if (kind === undefined) return;
   throw new StatewrightError("store_failed", {
-    what: `"${path}" is on a network file system (${kind}), on which a write-ahead log is not safe`,
-    next: 'Put the file on a local disk; { fileSystem: "any" } opens it where you know that locks and shared memory work',
+    what: `"${path}" is on a network file system (${kind}), where a write-ahead log is not safe`,
+    next: 'Move the file to a local disk; { fileSystem: "any" } opens the file if locks and shared memory are known to work',
     details: { path, fileSystem: kind },
   });
 }
 
-function kindOf(path: string, typeOf: FileSystems["typeOf"]): string | undefined {
-  const there = existsSync(path) ? path : dirname(path);
-  // A folder that is not there is told by SQLite, which is asked next.
-  return existsSync(there) ? remote.get(typeOf(there) >>> 0) : undefined;
+function findRemoteType(path: string, getType: FileSystems["getType"]): string | undefined {
+  const existingPath = existsSync(path) ? path : dirname(path);
+  // SQLite reports a missing folder afterwards.
+  return existsSync(existingPath) ? remoteTypes.get(getType(existingPath) >>> 0) : undefined;
 }
 
-function shareOf(path: string): string | undefined {
+function findNetworkShare(path: string): string | undefined {
   return /^[\\/]{2}(?![?.][\\/](?!UNC[\\/]))/i.test(path) ? "a network share" : undefined;
 }

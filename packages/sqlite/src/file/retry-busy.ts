@@ -1,26 +1,26 @@
-/** Work on the whole file that somebody else may be in the way of: it is tried again, with the event loop going on. */
+/** Retries operations on the whole file while other connections hold locks, without blocking the event loop. */
 import { storeRules, type World } from "@statewright/core";
-import { asStoreError, isBusy } from "./store-errors.ts";
+import { isBusy, toStoreError } from "./store-errors.ts";
 
-/** Waits between attempts on a locked file, in milliseconds, half a minute in all. */
-const waitMs = 50;
-const attempts = 600;
+/** Delay between attempts in milliseconds, and number of attempts: half a minute in total. */
+const delayMs = 50;
+const maxAttempts = 600;
 
-/** Try until `work` says that it is done; false when others were in the way all the time. Throws `store_closed`, and errors of the store. */
-export async function insist(world: World, isClosed: () => boolean, work: () => boolean): Promise<boolean> {
+/** Retries until `operation` returns true; false after the last attempt. Throws `store_closed` and store errors. */
+export async function retryBusy(world: World, isClosed: () => boolean, operation: () => boolean): Promise<boolean> {
   for (let attempt = 1; ; attempt++) {
-    if (isClosed()) throw storeRules.closed("sqlite");
-    if (tried(work)) return true;
-    if (attempt === attempts) return false;
-    await new Promise<void>((resolve) => world.schedule.after(waitMs, resolve));
+    if (isClosed()) throw storeRules.createClosedError("sqlite");
+    if (tryOnce(operation)) return true;
+    if (attempt === maxAttempts) return false;
+    await new Promise<void>((resolve) => world.schedule.after(delayMs, resolve));
   }
 }
 
-function tried(work: () => boolean): boolean {
+function tryOnce(operation: () => boolean): boolean {
   try {
-    return work();
+    return operation();
   } catch (thrown) {
     if (isBusy(thrown)) return false;
-    throw asStoreError(thrown);
+    throw toStoreError(thrown);
   }
 }

@@ -1,27 +1,28 @@
 /**
- * The tables of a file. Rows name each other by small integers; long names stand once. Text columns of values are JSON.
+ * Schema of the file. Rows reference each other by small integers; long names are stored once. Value columns contain
+ * JSON.
  *
- * What is written in every superstep has no index of its own: the key of a checkpoint is its branch and its id, the key
- * of a delta is its channel (of one branch) and its checkpoint, 24 bits for the latter. So a state, a page of history
- * and the head of a branch are ranges of keys.
+ * Tables written in every superstep have no index: the key of a checkpoint consists of its branch and its id, the key
+ * of a delta of its channel (of one branch) and its checkpoint, with 24 bits for the id. So a state, a page of
+ * history and the head of a branch are key ranges.
  *
- * Child lines stand among the branches, and a thread can have very many. So branches are listed by an index that has no
- * child lines, and a checkpoint of a child line is found by its id in a table of its own, whose key is thread and id.
+ * Child namespaces are rows of `branches`, and a thread can have very many. So a partial index lists the branches
+ * without child namespaces, and a separate table finds a checkpoint of a child namespace by thread and id.
  *
- * Where retention has removed checkpoints of a branch, an anchor has the key of the last of them, its hash, from which
- * those after it are checked, and the hash of the deltas that are left of what was removed.
+ * For a pruned range of a branch, an anchor contains the key and hash of its last checkpoint, the start of the
+ * remaining chain, and the hash of the remaining deltas.
  *
- * A migration is a list of statements, each exactly as SQLite keeps it in `sqlite_master`: a file whose schema reads
- * otherwise is not opened.
+ * A migration is a list of statements, each exactly as stored in `sqlite_master`: a file with a different schema is
+ * refused.
  */
 
-/** Small pages: a commit writes whole pages, and most of what it changes is a few hundred bytes in each of some tables. */
+/** Small pages: a commit writes whole pages, but changes only a few hundred bytes in several tables. */
 export const pageBytes = 2048;
 
-/** "SWrt": marks a file as ours. */
+/** "SWrt": application id of the file. */
 export const applicationId = 0x53577274;
 
-/** Forward only: the version of a file is the number of migrations that it has seen. */
+/** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
   [
     `CREATE TABLE graphs (
@@ -94,12 +95,12 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER,
   UNIQUE (thread, id)
 ) STRICT`,
-    // Nearly all runs are done: they are listed in the order of their keys.
+    // Nearly all runs are done: those are listed in key order.
     `CREATE INDEX runs_by_status ON runs (status) WHERE status <> 'done'`,
     `CREATE INDEX runs_by_graph ON runs (graph)`,
     `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
-    // The newest runs of a thread, and those that are not over, are found however many it has had.
+    // Finds the newest and the unfinished runs of a thread, independent of its number of runs.
     `CREATE INDEX runs_of_thread ON runs (thread)`,
     `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,
     `CREATE UNIQUE INDEX runs_by_name ON runs (thread, name) WHERE name IS NOT NULL`,
@@ -233,7 +234,7 @@ export const migrations: readonly (readonly string[])[] = [
 ) STRICT`,
     `CREATE INDEX long_term_by_end ON long_term (expires) WHERE expires IS NOT NULL`,
     `CREATE VIRTUAL TABLE long_term_words USING fts5(words, content = '', columnsize = 0, detail = none, tokenize = 'ascii')`,
-    // Words of what is deleted leave the index at once.
+    // Deleted words are removed from the index immediately.
     `INSERT INTO long_term_words (long_term_words, rank) VALUES ('secure-delete', 1)`,
     `CREATE TABLE artifacts (
   key INTEGER PRIMARY KEY,
@@ -260,10 +261,10 @@ export const migrations: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Ids of checkpoints, from 1 up, that a thread can have. */
-export const largestCheckpoint: number = 2 ** 24 - 1;
+/** Largest checkpoint id of a thread; ids start at 1. */
+export const maxCheckpointId: number = 2 ** 24 - 1;
 
-/** The key under which a line (a branch, or a channel of one), or a thread, keeps a checkpoint. */
-export function keyAt(line: number, checkpoint: number): number {
-  return line * 2 ** 24 + checkpoint;
+/** Returns the row key of a checkpoint within a namespace, a channel or a thread. */
+export function toRowKey(namespaceKey: number, checkpoint: number): number {
+  return namespaceKey * 2 ** 24 + checkpoint;
 }

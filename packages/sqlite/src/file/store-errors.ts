@@ -1,77 +1,85 @@
-/** SQLite's errors as ours: the operator reads which of them a retry can mend. */
+/** Conversion of SQLite errors to store errors, with advice on retries. */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type ErrorCode, type ErrorPlace, isStatewrightError, StatewrightError } from "@statewright/core";
 
 const advice = {
-  store_full:
-    "Make room on the disk, or raise the limit that was met; what was refused was not saved and may be tried again",
-  store_locked:
-    "Look for a program that holds a write lock on the file; what was refused was not saved and may be tried again",
+  store_full: "Free disk space, or raise the limit, then retry; the refused write was not saved",
+  store_locked: "Find the process with a write lock on the file, then retry; the refused write was not saved",
   store_corrupt: "Restore the file from a backup, or fork from the last good checkpoint",
-  store_failed: "Look at the cause; what was refused was not saved",
+  store_failed: "Check the cause; the refused write was not saved",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
-/** An error of ours for anything that was thrown while the store worked. */
-export function asStoreError(thrown: unknown, place: ErrorPlace = {}): StatewrightError {
+/** Converts any exception of a store operation to a StatewrightError. */
+export function toStoreError(thrown: unknown, place: ErrorPlace = {}): StatewrightError {
   if (isStatewrightError(thrown)) return thrown;
-  const sqlite = sqliteCode(thrown);
-  if (noHandles.has(sqlite) || (sqlite.startsWith("SQLITE_CANTOPEN") && isOutOfHandles())) return tooManyFiles(thrown);
-  // Nothing of ours but a row that is not what was written makes the platform say so.
-  if (thrown instanceof SyntaxError) return corrupt(`a row cannot be read: ${thrown.message}`, place, thrown);
-  // SQLite says it of a page that the disk fails to read, too.
+  const sqlite = getErrorCode(thrown);
+  if (handleLimitCodes.has(sqlite) || (sqlite.startsWith("SQLITE_CANTOPEN") && isOutOfHandles()))
+    return createTooManyFilesError(thrown);
+  // Only a damaged row causes a SyntaxError of the platform here.
+  if (thrown instanceof SyntaxError)
+    return createCorruptError(`a row is not valid JSON: ${thrown.message}`, place, thrown);
+  // SQLite reports this also for a page that the disk fails to read.
   if (sqlite.startsWith("SQLITE_CORRUPT"))
-    return corrupt("SQLite says that the file is malformed, or the disk cannot read it", place, thrown);
-  const code = codeOf(sqlite);
+    return createCorruptError("SQLite reports a malformed file, or the disk cannot read it", place, thrown);
+  const code = toStoreErrorCode(sqlite);
   const what = thrown instanceof Error ? thrown.message : String(thrown);
   return new StatewrightError(code, { what: `SQLite refused: ${what}`, next: advice[code], place, cause: thrown });
 }
 
-/** Someone else holds a lock that this work needs: it may be tried again. */
+/** Returns true if another connection holds a required lock; the operation may be retried. */
 export function isBusy(thrown: unknown): boolean {
-  return sqliteCode(thrown).startsWith("SQLITE_BUSY");
+  return getErrorCode(thrown).startsWith("SQLITE_BUSY");
 }
 
-/** What was read is not what was written. */
-export function corrupt(what: string, place: ErrorPlace = {}, cause?: unknown, details?: unknown): StatewrightError {
+/** Creates the error for data that differs from the written data. */
+export function createCorruptError(
+  what: string,
+  place: ErrorPlace = {},
+  cause?: unknown,
+  details?: unknown,
+): StatewrightError {
   const error = new StatewrightError("store_corrupt", { what, next: advice.store_corrupt, place, cause, details });
-  said.set(error, what);
+  corruptFacts.set(error, what);
   return error;
 }
 
-/** What an error of {@link corrupt} says, without its place and its advice. */
-export function whatIsCorrupt(error: StatewrightError): string {
-  return said.get(error) ?? "the file cannot be read";
+/** Returns the fact of an error of {@link createCorruptError}, without its place and advice. */
+export function getCorruptFact(error: StatewrightError): string {
+  return corruptFacts.get(error) ?? "the file cannot be read";
 }
 
-const said: WeakMap<StatewrightError, string> = new WeakMap();
+const corruptFacts: WeakMap<StatewrightError, string> = new WeakMap();
 
-function sqliteCode(thrown: unknown): string {
+function getErrorCode(thrown: unknown): string {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }
 
-const noHandles: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
+const handleLimitCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
-/** SQLite does not say why it cannot open a file. */
+/** SQLite does not report the reason of a failed open. */
 function isOutOfHandles(): boolean {
   try {
     closeSync(openSync(devNull, "r"));
     return false;
   } catch (thrown) {
-    return noHandles.has(sqliteCode(thrown));
+    return handleLimitCodes.has(getErrorCode(thrown));
   }
 }
 
-function tooManyFiles(cause: unknown): StatewrightError {
+function createTooManyFilesError(cause: unknown): StatewrightError {
   return new StatewrightError("store_failed", {
-    what: "this process may open no more files",
-    next: "Close what it does not need, or raise the limit (ulimit -n); nothing was started or saved",
+    what: "the limit of open files of this process is reached",
+    next: "Close unused files, or raise the limit (ulimit -n); nothing was started or saved",
     cause,
   });
 }
 
-/** The disk, a quota or a limit of file size takes no more. What a disk refuses that is broken looks the same, and stops runs as well. */
-const noRoom: ReadonlySet<string> = new Set([
+/**
+ * Codes of a full disk, an exceeded quota or a file size limit. A failing disk can return the same codes, and stops
+ * runs as well.
+ */
+const fullDiskCodes: ReadonlySet<string> = new Set([
   "SQLITE_FULL",
   "SQLITE_IOERR_WRITE",
   "SQLITE_IOERR_SHMSIZE",
@@ -80,8 +88,8 @@ const noRoom: ReadonlySet<string> = new Set([
   "EFBIG",
 ]);
 
-function codeOf(sqlite: string): keyof typeof advice {
-  if (noRoom.has(sqlite)) return "store_full";
+function toStoreErrorCode(sqlite: string): keyof typeof advice {
+  if (fullDiskCodes.has(sqlite)) return "store_full";
   if (sqlite.startsWith("SQLITE_BUSY") || sqlite.startsWith("SQLITE_LOCKED")) return "store_locked";
   if (sqlite.startsWith("SQLITE_CORRUPT") || sqlite === "SQLITE_NOTADB") return "store_corrupt";
   return "store_failed";

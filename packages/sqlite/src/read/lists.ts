@@ -1,6 +1,6 @@
 /**
- * Lists of runs and of threads, the newest first. A page costs what it shows, however many runs and threads there are: it is
- * read in the order of an index, and of what few have in the order of those few.
+ * Lists of runs and threads, newest first. The cost of a page depends on its size only, not on the number of runs and
+ * threads: queries read in the order of an index, and rare values are found by their own index.
  */
 import type {
   ClaimablePage,
@@ -12,118 +12,121 @@ import type {
   ThreadRow,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import type { Seals } from "../encryption/cipher.ts";
+import type { ThreadCipher } from "../encryption/cipher.ts";
 import { readRun } from "../encryption/encrypted-rows.ts";
-import { readableRows } from "../rows/readable-rows.ts";
+import { listReadableRows } from "../rows/readable-rows.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
-import { type RunColumns, type ThreadColumns, threadRow } from "../rows/rows.ts";
-import { statusAsWritten, storedStatuses } from "../rows/run-status.ts";
-import { reachedAt } from "./thread-head.ts";
+import { type RunColumns, type ThreadColumns, toThreadRow } from "../rows/rows.ts";
+import { statusFromRow, toStoredStatuses } from "../rows/run-status.ts";
+import { threadHeadTime } from "./thread-head.ts";
 
 export interface Lists {
-  /** The owners of threads with a run at work: of one thread, or of all. */
-  ownersAtWork(thread?: string): readonly number[];
-  /** The owners of threads with a queue. */
-  ownersWithQueue(): readonly number[];
-  // `dead` are the owners that are known to be: what they ran has crashed.
+  /** Lists the owners of threads with an active run: of one thread, or of all. */
+  listActiveOwners(thread?: string): readonly number[];
+  /** Lists the owners of threads with queued runs. */
+  listQueueOwners(): readonly number[];
+  // `dead`: ids of dead owners, whose running runs count as crashed.
   thread(id: string, dead: readonly number[]): ThreadRow | undefined;
-  threads(
+  listThreads(
     filter: ThreadFilter,
     wanted: readonly RunStatus[] | undefined,
     dead: readonly number[],
   ): readonly ThreadRow[];
-  claimable(page: ClaimablePage, dead: readonly number[]): readonly RunRow[];
-  runs(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[];
-  /** A run as its row says, whoever lives. */
-  run(key: number): RunRow | undefined;
-  /** The run of a thread that was started under a key, as its row says. */
-  runOfKey(thread: number, key: string): RunRow | undefined;
-  /** Runs of a thread as their rows say, in the order in which they began or were queued. */
-  ownRuns(thread: string): readonly RunRow[];
+  listClaimable(page: ClaimablePage, dead: readonly number[]): readonly RunRow[];
+  listRuns(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[];
+  /** Returns a run with its stored status, regardless of dead owners. */
+  getRun(key: number): RunRow | undefined;
+  /** Finds the run of a thread by its idempotency key, with its stored status. */
+  findRunByKey(thread: number, key: string): RunRow | undefined;
+  /** Lists the runs of a thread with their stored status, ordered by start or enqueue. */
+  listRunsOfThread(thread: string): readonly RunRow[];
 }
 
-/** What its owner was at when it died, or when it gave the thread away without a word, has crashed. */
-const statusAsRead =
+/** Effective status of a run: `running` reads as `crashed` if the owner is dead or no longer owns the thread. */
+const effectiveStatus =
   "CASE WHEN r.status = 'running' AND (t.owner IS NULL OR r.epoch <> t.epoch OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " THEN 'crashed' ELSE " +
-  statusAsWritten +
+  statusFromRow +
   " END";
 
-/** Nearly all runs are over; the others have an index, which is used where a query says so in these words. */
+/**
+ * Nearly all runs are done; the others have a partial index, which SQLite uses only for queries with this exact
+ * condition.
+ */
 const isNotDone = " AND r.status <> 'done'";
 
-const isWanted = " AND (@wanted IS NULL OR " + statusAsRead + " IN (SELECT value FROM json_each(@wanted)))";
+const isWanted = " AND (@wanted IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@wanted)))";
 
 const hasMetadata =
   " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
   " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
 
-/** A thread, changed at `updated`. */
-function threadColumns(updated: string): string {
+/** Selects a thread with its time of last change. */
+function selectThreads(updated: string): string {
   return (
     "SELECT t.key, t.id, g.name AS graph, g.version, t.created, " +
     updated +
     " AS updated, t.head, " +
-    statusAsRead +
+    effectiveStatus +
     " AS status"
   );
 }
 
-const andTheirRuns = " CROSS JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
+const joinGraphAndRun = " CROSS JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
 
-/** Few threads have a run of a status that somebody asks for: they are found by their runs. */
+/** Few threads have a run of a given status: these threads are found through their runs. */
 const threadsOfStatus =
   " FROM runs r CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key CROSS JOIN graphs g ON g.key = t.graph" +
   " WHERE r.status IN (SELECT value FROM json_each(@stored))" +
   isNotDone +
   " AND";
 
-/** Threads whose newest run has a pair of metadata. */
+/** Threads whose newest run has a given metadata entry. */
 const threadsOfPair =
   " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key" +
   " CROSS JOIN graphs g ON g.key = t.graph WHERE m.name = @pairName AND m.value = @pairValue AND";
 
-/** The row of a thread at work does not say when it changed last (reached.ts). */
-const isAtWork =
+/** The row of a thread with an active run does not contain its last change (thread-head.ts). */
+const isActive =
   "(t.owner IS NOT NULL AND t.key IN (SELECT r.thread FROM runs r INDEXED BY runs_by_status WHERE r.status = 'running'" +
   isNotDone +
   "))";
 
-const threadsAtWork =
+const activeThreads =
   " FROM (SELECT DISTINCT r.thread AS key FROM runs r INDEXED BY runs_by_status WHERE r.status = 'running'" +
   isNotDone +
   ") at_work CROSS JOIN threads t ON t.key = at_work.key AND t.owner IS NOT NULL" +
-  andTheirRuns +
+  joinGraphAndRun +
   " WHERE";
 
-const threadsAtRest = " FROM threads t INDEXED BY threads_by_change" + andTheirRuns + " WHERE";
+const inactiveThreads = " FROM threads t INDEXED BY threads_by_change" + joinGraphAndRun + " WHERE";
 
-/** A time that nobody asks for is not looked up: of a thread at work that is a look at its checkpoints. */
+/** A time bound that is not set is not evaluated: for an active thread, that would read its checkpoints. */
 const [always, never] = [String(Number.MIN_SAFE_INTEGER), String(Number.MAX_SAFE_INTEGER)];
 
-/** What is asked of threads whose last change is looked up. */
+/** Filter of threads whose last change is computed. */
 const threadFilter =
   " (@graph IS NULL OR g.name = @graph) AND (@since = " +
   always +
   " OR " +
-  reachedAt +
+  threadHeadTime +
   " >= @since) AND (@until = " +
   never +
   " OR " +
-  reachedAt +
+  threadHeadTime +
   " < @until) AND (@changed = " +
   never +
   " OR (" +
-  reachedAt +
+  threadHeadTime +
   ", t.key) < (@changed, @before))" +
   isWanted +
   hasMetadata +
   " ORDER BY updated DESC, t.key DESC LIMIT @limit";
 
-/** The same of threads whose row says when they changed, in the order of its index. */
-const threadFilterAtRest =
+/** Filter of threads whose row contains the last change, in the order of its index. */
+const inactiveThreadFilter =
   " (@graph IS NULL OR t.graph IN (SELECT key FROM graphs WHERE name = @graph)) AND t.updated >= @since AND t.updated < @until AND (t.updated, t.key) < (@changed, @before) AND NOT " +
-  isAtWork +
+  isActive +
   isWanted +
   hasMetadata +
   " ORDER BY t.updated DESC, t.key DESC LIMIT @limit";
@@ -134,15 +137,15 @@ const runColumns =
   runIsIntact +
   ", ";
 
-/** Runs read by an index, or by their keys, each with its thread and branch. */
-function fromRuns(index?: string): string {
+/** Selects runs by an index, or by their keys, each with its thread and branch. */
+function selectFromRuns(index?: string): string {
   const by = index === undefined ? " NOT INDEXED" : " INDEXED BY " + index;
   return " FROM runs r" + by + " CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
 }
 
 const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)";
 
-/** Keys grow in the order in which runs began or were queued. */
+/** Keys are ordered by start or enqueue. */
 const runFilter =
   " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
@@ -150,7 +153,7 @@ const runFilter =
   hasMetadata +
   " ORDER BY r.key DESC LIMIT @limit";
 
-/** Runs that have a pair of metadata, the newest first. */
+/** Runs with a given metadata entry, newest first. */
 const runsOfPair =
   " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
   " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
@@ -160,35 +163,38 @@ const runsOfPair =
   hasMetadata +
   " ORDER BY m.run DESC LIMIT @limit";
 
-/** The first in the queue of each thread that nobody alive, or this very process, holds. */
+/** First queued run of each thread without a live owner, or owned by this process. */
 const claimableQueued =
   " FROM threads t INDEXED BY threads_with_queue CROSS JOIN runs r ON r.key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
   " WHERE q.thread = t.key AND q.status = 'queued' ORDER BY q.key LIMIT 1) CROSS JOIN branches b ON b.key = r.branch" +
   " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " ORDER BY t.key LIMIT @limit";
 
-const claimableLeft =
-  fromRuns("runs_by_status") +
+const claimableByStatus =
+  selectFromRuns("runs_by_status") +
   " WHERE r.status = @stored" +
   isNotDone +
   " AND r.key > @after AND " +
-  statusAsRead +
+  effectiveStatus +
   " <> 'running' ORDER BY r.key LIMIT @limit";
 
-/** Fewer rows than these are found by what they have and sorted; of more, some stand near in the order of the list. */
-const few = 1_000;
+/**
+ * Up to this number of rows are found by their value and sorted; more rows are found by reading the list in its
+ * order.
+ */
+const maxSortedRows = 1_000;
 
-const upToFew = " LIMIT " + few + ")";
+const limitOfCount = " LIMIT " + maxSortedRows + ")";
 
-const countOfPair = "SELECT count(*) FROM (SELECT 1 FROM run_metadata WHERE name = ? AND value = ?" + upToFew;
+const countOfPair = "SELECT count(*) FROM (SELECT 1 FROM run_metadata WHERE name = ? AND value = ?" + limitOfCount;
 
 const countOfStatuses =
   "SELECT count(*) FROM (SELECT 1 FROM runs r INDEXED BY runs_by_status WHERE r.status IN (SELECT value FROM json_each(?))" +
   isNotDone +
-  upToFew;
+  limitOfCount;
 
 const countOfTime =
-  "SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_start WHERE started >= ? AND started < ?" + upToFew;
+  "SELECT count(*) FROM (SELECT 1 FROM runs INDEXED BY runs_by_start WHERE started >= ? AND started < ?" + limitOfCount;
 
 interface ListParameters {
   readonly graph: string | null;
@@ -201,7 +207,7 @@ interface ListParameters {
   readonly limit: number;
 }
 
-/** The pair of metadata by which rows are looked up. */
+/** Metadata entry of the lookup. */
 interface Pair {
   readonly pairName: string;
   readonly pairValue: string;
@@ -209,7 +215,7 @@ interface Pair {
 
 interface ClaimableParameters {
   readonly after: number;
-  /** As rows have it. */
+  /** Stored status. */
   readonly stored: string;
   readonly dead: string;
   readonly limit: number;
@@ -220,23 +226,23 @@ type ThreadParameters = ListParameters & { readonly changed: number };
 
 export function createLists(
   db: Database,
-  sealsOf: (thread: string) => Seals | undefined,
-  told: (fault: StatewrightError) => void,
+  getCipher: (thread: string) => ThreadCipher | undefined,
+  onFault: (fault: StatewrightError) => void,
 ): Lists {
   const threadById = db.prepare<[{ id: string; dead: string }], ThreadColumns>(
-    threadColumns(reachedAt) + " FROM threads t" + andTheirRuns + " WHERE t.id = @id",
+    selectThreads(threadHeadTime) + " FROM threads t" + joinGraphAndRun + " WHERE t.id = @id",
   );
-  const listAtRest = db.prepare<[ThreadParameters], ThreadColumns>(
-    threadColumns("t.updated") + threadsAtRest + threadFilterAtRest,
+  const listInactive = db.prepare<[ThreadParameters], ThreadColumns>(
+    selectThreads("t.updated") + inactiveThreads + inactiveThreadFilter,
   );
-  const listAtWork = db.prepare<[ThreadParameters], ThreadColumns>(
-    threadColumns(reachedAt) + threadsAtWork + threadFilter,
+  const listActive = db.prepare<[ThreadParameters], ThreadColumns>(
+    selectThreads(threadHeadTime) + activeThreads + threadFilter,
   );
   const threadsByStatus = db.prepare<[ThreadParameters & { readonly stored: string }], ThreadColumns>(
-    threadColumns(reachedAt) + threadsOfStatus + threadFilter,
+    selectThreads(threadHeadTime) + threadsOfStatus + threadFilter,
   );
   const threadsByMetadata = db.prepare<[ThreadParameters & Pair], ThreadColumns>(
-    threadColumns(reachedAt) + threadsOfPair + threadFilter,
+    selectThreads(threadHeadTime) + threadsOfPair + threadFilter,
   );
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
   const ownersOfRunning = db
@@ -255,166 +261,171 @@ export function createLists(
   const ownerOfThread = db
     .prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL")
     .pluck();
-  /** Runs with the status that they have to those who know who lives. */
-  const runsRead = <Parameters extends object>(from: string) =>
-    db.prepare<[Parameters], RunColumns>(runColumns + statusAsRead + " AS status" + from);
-  /** Runs with the status that their rows say. */
-  const runsWritten = <Parameters extends readonly unknown[]>(from: string) =>
-    db.prepare<Parameters, RunColumns>(runColumns + statusAsWritten + " AS status" + from);
-  const runsInOrderOfKeys = runsRead<RunParameters>(fromRuns() + " WHERE true" + runFilter);
-  const runsOfThread = runsRead<RunParameters>(fromRuns("runs_of_thread") + ofThread + runFilter);
-  const unfinishedOfThread = runsRead<RunParameters>(
-    fromRuns("unfinished_runs") + ofThread + " AND r.status NOT IN ('done', 'cancelled')" + runFilter,
+  /** Prepares a query of runs with their effective status: `running` with a dead owner reads as `crashed`. */
+  const prepareEffectiveRuns = <Parameters extends object>(from: string) =>
+    db.prepare<[Parameters], RunColumns>(runColumns + effectiveStatus + " AS status" + from);
+  /** Prepares a query of runs with their stored status. */
+  const prepareStoredRuns = <Parameters extends readonly unknown[]>(from: string) =>
+    db.prepare<Parameters, RunColumns>(runColumns + statusFromRow + " AS status" + from);
+  const runsInOrderOfKeys = prepareEffectiveRuns<RunParameters>(selectFromRuns() + " WHERE true" + runFilter);
+  const runsOfThread = prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runFilter);
+  const unfinishedOfThread = prepareEffectiveRuns<RunParameters>(
+    selectFromRuns("unfinished_runs") + ofThread + " AND r.status NOT IN ('done', 'cancelled')" + runFilter,
   );
-  const runsOfName = runsRead<RunParameters>(
-    fromRuns("runs_by_name") + ofThread + " AND r.name = @name AND r.name IS NOT NULL" + runFilter,
+  const runsOfName = prepareEffectiveRuns<RunParameters>(
+    selectFromRuns("runs_by_name") + ofThread + " AND r.name = @name AND r.name IS NOT NULL" + runFilter,
   );
-  const runsOfStatus = runsRead<RunParameters & { readonly stored: string }>(
-    fromRuns("runs_by_status") + " WHERE r.status = @stored" + isNotDone + runFilter,
+  const runsOfStatus = prepareEffectiveRuns<RunParameters & { readonly stored: string }>(
+    selectFromRuns("runs_by_status") + " WHERE r.status = @stored" + isNotDone + runFilter,
   );
-  const runsOfGraph = runsRead<RunParameters>(fromRuns("runs_by_graph") + " WHERE r.graph = @graph" + runFilter);
-  const runsOfTime = runsRead<RunParameters>(fromRuns("runs_by_start") + " WHERE true" + runFilter);
-  const runsByMetadata = runsRead<RunParameters & Pair>(runsOfPair);
-  const queuedToClaim = runsRead<Omit<ClaimableParameters, "stored">>(claimableQueued);
-  const leftToClaim = runsRead<ClaimableParameters>(claimableLeft);
-  const runByKey = runsWritten<[number]>(fromRuns() + " WHERE r.key = ?");
-  const runByName = runsWritten<[number, string]>(
-    fromRuns("runs_by_name") + " WHERE r.thread = ? AND r.name = ? AND r.name IS NOT NULL",
+  const runsOfGraph = prepareEffectiveRuns<RunParameters>(
+    selectFromRuns("runs_by_graph") + " WHERE r.graph = @graph" + runFilter,
   );
-  const runsInOrder = runsWritten<[string]>(
-    fromRuns("runs_of_thread") + " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
+  const runsOfTime = prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_by_start") + " WHERE true" + runFilter);
+  const runsByMetadata = prepareEffectiveRuns<RunParameters & Pair>(runsOfPair);
+  const claimableOfQueue = prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued);
+  const claimableOfStatus = prepareEffectiveRuns<ClaimableParameters>(claimableByStatus);
+  const runByKey = prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?");
+  const runByName = prepareStoredRuns<[number, string]>(
+    selectFromRuns("runs_by_name") + " WHERE r.thread = ? AND r.name = ? AND r.name IS NOT NULL",
+  );
+  const runsInOrder = prepareStoredRuns<[string]>(
+    selectFromRuns("runs_of_thread") + " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
   );
   const keyOfRun = db
     .prepare<[string, string], number>(
       "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
     )
     .pluck();
-  const withPair = db.prepare<[string, string], number>(countOfPair).pluck();
-  const withStatus = db.prepare<[string], number>(countOfStatuses).pluck();
-  const startedWithin = db.prepare<[number, number], number>(countOfTime).pluck();
+  const countPair = db.prepare<[string, string], number>(countOfPair).pluck();
+  const countStatuses = db.prepare<[string], number>(countOfStatuses).pluck();
+  const countStarted = db.prepare<[number, number], number>(countOfTime).pluck();
 
-  function openRun(columns: RunColumns): RunRow {
-    return readRun(sealsOf(columns.thread), columns);
+  function readRunRow(columns: RunColumns): RunRow {
+    return readRun(getCipher(columns.thread), columns);
   }
 
-  /** Of the pairs that a filter asks for, the one that the fewest runs have, and how many have it. */
-  function rarestPair(metadata: RunFilter["metadata"]): { readonly pair: Pair; readonly often: number } | undefined {
+  /** Returns the rarest metadata entry of a filter, with its number of runs. */
+  function findRarestPair(
+    metadata: RunFilter["metadata"],
+  ): { readonly pair: Pair; readonly count: number } | undefined {
     const pairs = Object.entries(metadata ?? {}).map(([pairName, value]) => {
       const pair: Pair = { pairName, pairValue: JSON.stringify(value) };
-      return { pair, often: withPair.get(pair.pairName, pair.pairValue) ?? 0 };
+      return { pair, count: countPair.get(pair.pairName, pair.pairValue) ?? 0 };
     });
-    return pairs.length === 0 ? undefined : pairs.reduce((rarest, each) => (each.often < rarest.often ? each : rarest));
+    return pairs.length === 0 ? undefined : pairs.reduce((rarest, each) => (each.count < rarest.count ? each : rarest));
   }
 
-  /** Threads of all kinds in the order of their last change: those at work are few, and looked at one by one. */
-  function threadsInOrder(parameters: ThreadParameters): readonly ThreadColumns[] {
+  /** Lists threads by last change: active threads, which are few, are read one by one. */
+  function listByLastChange(parameters: ThreadParameters): readonly ThreadColumns[] {
     const { limit } = parameters;
-    const all = [...listAtWork.all(parameters), ...listAtRest.all(parameters)];
-    all.sort((one, other) => other.updated - one.updated || other.key - one.key);
+    const all = [...listActive.all(parameters), ...listInactive.all(parameters)];
+    all.sort((left, right) => right.updated - left.updated || right.key - left.key);
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  function runsOfStatuses(stored: readonly string[], parameters: RunParameters): readonly RunColumns[] {
+  function listByStatuses(stored: readonly string[], parameters: RunParameters): readonly RunColumns[] {
     const { limit } = parameters;
     const all = stored.flatMap((status) => runsOfStatus.all({ ...parameters, stored: status }));
-    all.sort((one, other) => other.key - one.key);
+    all.sort((left, right) => right.key - left.key);
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  function listOfThread({ key }: RunFilter, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
+  function selectThreadQuery({ key }: RunFilter, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
     if (key !== undefined) return runsOfName;
-    const mayBeOver = wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
-    return mayBeOver ? runsOfThread : unfinishedOfThread;
+    const includesFinished =
+      wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
+    return includesFinished ? runsOfThread : unfinishedOfThread;
   }
 
-  /** How the runs of all threads are read that a filter asks for. */
-  function listOfAll(
+  /** Selects the query for runs of all threads by the filter. */
+  function selectGlobalQuery(
     filter: RunFilter,
     wanted: readonly RunStatus[] | undefined,
   ): (parameters: RunParameters) => readonly RunColumns[] {
-    const rarest = rarestPair(filter.metadata);
+    const rarest = findRarestPair(filter.metadata);
     if (rarest !== undefined) return (parameters) => runsByMetadata.all({ ...parameters, ...rarest.pair });
-    const stored = openStatuses(wanted);
-    if (stored !== undefined) return (parameters) => runsOfStatuses(stored, parameters);
+    const stored = toStoredOpenStatuses(wanted);
+    if (stored !== undefined) return (parameters) => listByStatuses(stored, parameters);
     const isWindow = filter.since !== undefined || filter.until !== undefined;
-    if (isWindow && (startedWithin.get(...windowOf(filter)) ?? 0) < few)
+    if (isWindow && (countStarted.get(...getTimeWindow(filter)) ?? 0) < maxSortedRows)
       return (parameters) => runsOfTime.all(parameters);
     return (parameters) => (filter.graph === undefined ? runsInOrderOfKeys : runsOfGraph).all(parameters);
   }
 
   return {
-    ownRuns: (thread) => runsInOrder.all(thread).map(openRun),
-    run: (key) => {
+    listRunsOfThread: (thread) => runsInOrder.all(thread).map(readRunRow),
+    getRun: (key) => {
       const found = runByKey.get(key);
-      return found === undefined ? undefined : openRun(found);
+      return found === undefined ? undefined : readRunRow(found);
     },
-    runOfKey: (thread, key) => {
+    findRunByKey: (thread, key) => {
       const found = runByName.get(thread, key);
-      return found === undefined ? undefined : openRun(found);
+      return found === undefined ? undefined : readRunRow(found);
     },
-    ownersWithQueue: () => ownersOfQueues.all(),
-    ownersAtWork: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
+    listQueueOwners: () => ownersOfQueues.all(),
+    listActiveOwners: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
     thread: (id, dead) => {
       const found = threadById.get({ id, dead: JSON.stringify(dead) });
-      return found === undefined ? undefined : threadRow(found);
+      return found === undefined ? undefined : toThreadRow(found);
     },
-    threads: (filter, wanted, dead) => {
+    listThreads: (filter, wanted, dead) => {
       const { before } = filter;
       const parameters = {
-        ...listParameters(filter, wanted, dead),
+        ...toListParameters(filter, wanted, dead),
         changed: before?.updatedAt ?? Number.MAX_SAFE_INTEGER,
         before: (before === undefined ? undefined : keyOfThread.get(before.id)) ?? Number.MAX_SAFE_INTEGER,
       };
-      const rarest = rarestPair(filter.metadata);
-      if (rarest !== undefined && rarest.often < few)
-        return threadsByMetadata.all({ ...parameters, ...rarest.pair }).map(threadRow);
-      const stored = openStatuses(wanted);
-      if (stored !== undefined && (withStatus.get(JSON.stringify(stored)) ?? 0) < few)
-        return threadsByStatus.all({ ...parameters, stored: JSON.stringify(stored) }).map(threadRow);
-      return threadsInOrder(parameters).map(threadRow);
+      const rarest = findRarestPair(filter.metadata);
+      if (rarest !== undefined && rarest.count < maxSortedRows)
+        return threadsByMetadata.all({ ...parameters, ...rarest.pair }).map(toThreadRow);
+      const stored = toStoredOpenStatuses(wanted);
+      if (stored !== undefined && (countStatuses.get(JSON.stringify(stored)) ?? 0) < maxSortedRows)
+        return threadsByStatus.all({ ...parameters, stored: JSON.stringify(stored) }).map(toThreadRow);
+      return listByLastChange(parameters).map(toThreadRow);
     },
-    runs: (filter, wanted, dead) => {
+    listRuns: (filter, wanted, dead) => {
       const { thread, key, before } = filter;
       const parameters = {
-        ...listParameters(filter, wanted, dead),
+        ...toListParameters(filter, wanted, dead),
         thread: thread ?? null,
         name: key ?? null,
         before: (before === undefined ? undefined : keyOfRun.get(before.thread, before.id)) ?? Number.MAX_SAFE_INTEGER,
       };
-      if (thread !== undefined) return listOfThread(filter, wanted).all(parameters).map(openRun);
-      return readableRows(undefined, parameters, listOfAll(filter, wanted), openRun, told);
+      if (thread !== undefined) return selectThreadQuery(filter, wanted).all(parameters).map(readRunRow);
+      return listReadableRows(undefined, parameters, selectGlobalQuery(filter, wanted), readRunRow, onFault);
     },
-    claimable: ({ kind, after, limit }, dead) => {
+    listClaimable: ({ kind, after, limit }, dead) => {
       const parameters = { dead: JSON.stringify(dead), limit };
       if (kind === "queued") {
         const from = after === undefined ? undefined : keyOfThread.get(after.thread);
-        const all = (wider: typeof parameters) => queuedToClaim.all({ ...wider, after: from ?? 0 });
-        return readableRows(undefined, parameters, all, openRun, told);
+        const queryQueued = (wider: typeof parameters) => claimableOfQueue.all({ ...wider, after: from ?? 0 });
+        return listReadableRows(undefined, parameters, queryQueued, readRunRow, onFault);
       }
       const stored = kind === "crashed" ? "running" : kind;
       const from = (after === undefined ? undefined : keyOfRun.get(after.thread, after.id)) ?? 0;
-      const all = (wider: typeof parameters) => leftToClaim.all({ ...wider, after: from, stored });
-      return readableRows(undefined, parameters, all, openRun, told);
+      const all = (wider: typeof parameters) => claimableOfStatus.all({ ...wider, after: from, stored });
+      return listReadableRows(undefined, parameters, all, readRunRow, onFault);
     },
   };
 }
 
-/** The wanted statuses as rows have them, where none of them is the one that nearly all runs have. */
-function openStatuses(wanted: readonly RunStatus[] | undefined): readonly string[] | undefined {
-  return wanted === undefined || wanted.includes("done") ? undefined : storedStatuses(wanted);
+/** Returns the stored statuses of a filter; undefined if the filter contains `done`, the status of nearly all runs. */
+function toStoredOpenStatuses(wanted: readonly RunStatus[] | undefined): readonly string[] | undefined {
+  return wanted === undefined || wanted.includes("done") ? undefined : toStoredStatuses(wanted);
 }
 
-function windowOf({ since, until }: RunFilter | ThreadFilter): [since: number, until: number] {
+function getTimeWindow({ since, until }: RunFilter | ThreadFilter): [since: number, until: number] {
   return [since ?? Number.MIN_SAFE_INTEGER, until ?? Number.MAX_SAFE_INTEGER];
 }
 
-function listParameters(
+function toListParameters(
   filter: RunFilter | ThreadFilter,
   wanted: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): Omit<ListParameters, "before"> {
   const { graph, metadata, limit } = filter;
-  const [since, until] = windowOf(filter);
+  const [since, until] = getTimeWindow(filter);
   return {
     graph: graph ?? null,
     metadata: metadata === undefined ? null : JSON.stringify(metadata),

@@ -1,58 +1,58 @@
-/** Reading: what is read is checked against its sums, and no more is read than the answer needs. */
+/** Reads of the store: every row is verified by its checksum, and only the rows needed for the answer are read. */
 
 import {
   type ChannelRows,
-  type CheckpointImage,
+  type CheckpointExport,
   type CheckpointRow,
   type CheckpointWithDeltas,
   type DeltaRow,
   type EffectRow,
   type EventRow,
+  type InboxMessage,
   type InterruptRow,
-  type LetterRow,
-  type QuestionFilter,
-  type QuestionRow,
+  type OpenInterruptFilter,
+  type OpenInterruptRow,
   type StatewrightError,
   type StoredEvent,
   storeRules,
   type TimerRow,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { opened, type Payload, type Seals, type Vault } from "../encryption/cipher.ts";
+import { decryptPayload, type Payload, type StoreCipher, type ThreadCipher } from "../encryption/cipher.ts";
 import {
-  controlPlace,
   readDelta,
   readEffect,
-  readFact,
-  readLetter,
-  readQuestion,
+  readEvent,
+  readInboxMessage,
+  readInterrupt,
+  toControlContext,
 } from "../encryption/encrypted-rows.ts";
-import { keyAt, largestCheckpoint } from "../file/schema.ts";
-import { corrupt } from "../file/store-errors.ts";
-import { type FoldedColumns, readFolded } from "../rows/folded-effects.ts";
-import { readableRows } from "../rows/readable-rows.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
+import { createCorruptError } from "../file/store-errors.ts";
+import { type FoldedColumns, readFoldedEffects } from "../rows/folded-effects.ts";
+import { listReadableRows } from "../rows/readable-rows.ts";
 import {
   type CheckpointColumns,
-  checkpointHash,
-  checkpointRow,
+  computeTimerSum,
   type DeltaColumns,
   type EffectColumns,
-  type FactColumns,
+  type EventColumns,
+  type GraphVersion,
+  hashCheckpoint,
+  type InboxMessageColumns,
   type InterruptColumns,
-  interruptRow,
-  type LetterColumns,
-  type QuestionColumns,
-  questionRow,
+  type OpenInterruptColumns,
   type TimerColumns,
-  timerRow,
-  timerSum,
-  type WrittenBy,
+  toCheckpointRow,
+  toInterruptRow,
+  toOpenInterruptRow,
+  toTimerRow,
 } from "../rows/rows.ts";
 import { createLists, type Lists } from "./lists.ts";
-import { reachedCheckpoint } from "./thread-head.ts";
+import { threadHeadCheckpoint } from "./thread-head.ts";
 
-/** A branch or a child line as its rows name it, and where it came from. */
-export interface Line {
+/** Row of a namespace: a branch, or a child namespace, with its origin. */
+export interface NamespaceRow {
   readonly key: number;
   readonly name: string;
   readonly parent: number | null;
@@ -61,57 +61,61 @@ export interface Line {
 }
 
 export interface Reader extends Lists {
-  /** What the values of a thread are sealed with; absent in a store without encryption, and for a thread that is not there. */
-  seals(thread: string): Seals | undefined;
-  /** The sealed secret of a thread; null where it has none. */
+  /** Returns the cipher of a thread; undefined in a store without encryption and for an unknown thread. */
+  seals(thread: string): ThreadCipher | undefined;
+  /** Returns the encrypted secret of a thread; null in a plain thread, undefined for an unknown thread. */
   secret(thread: string): Payload | null | undefined;
-  /** Ask for keys again: what was said before may be old. */
-  forgetSeals(): void;
-  branches(
+  /** Discards the cached cipher: keys may have changed. */
+  forgetCipher(): void;
+  listBranches(
     thread: string,
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[];
-  checkpoint(thread: string, id: number): CheckpointRow | undefined;
-  writtenBy(thread: string, id: number): WrittenBy | undefined;
+  getCheckpoint(thread: string, id: number): CheckpointRow | undefined;
+  getGraphVersion(thread: string, id: number): GraphVersion | undefined;
   head(thread: string, branch?: string): CheckpointRow | undefined;
-  /** The newest checkpoint of a line as it stands, checked. */
-  headOf(thread: string, line: number): CheckpointColumns | undefined;
-  /** A checkpoint of any line of a thread as it stands, checked. */
-  find(thread: string, id: number): CheckpointColumns | undefined;
-  line(thread: string, branch?: string): Line | undefined;
-  /** All lines of a thread, child lines too, in the order in which they were made. */
-  lines(thread: string): readonly Line[];
-  /** Checkpoints of a line alone, oldest first, from the one after `after` on, checked. */
-  own(thread: string, line: Line, after: number, limit: number): readonly CheckpointImage[];
-  /** Ids of the checkpoints of a line alone, oldest first. */
-  ids(line: Line): readonly number[];
-  /** Ids of the checkpoints of a line and of those it goes on from, newest first. */
-  idsBack(line: Line): Iterable<number>;
-  /** Questions of a line that its run waits for. */
-  awaited(line: Line): readonly string[];
-  /** Durable events of a thread that no checkpoint tells. */
-  facts(thread: string): readonly EventRow[];
-  history(
+  /** Returns the newest checkpoint of a namespace as columns, verified. */
+  getNamespaceHead(thread: string, namespaceKey: number): CheckpointColumns | undefined;
+  /** Returns a checkpoint of any namespace of a thread as columns, verified. */
+  findCheckpoint(thread: string, id: number): CheckpointColumns | undefined;
+  line(thread: string, branch?: string): NamespaceRow | undefined;
+  /** Lists all namespaces of a thread, including child namespaces, in order of creation. */
+  listNamespaces(thread: string): readonly NamespaceRow[];
+  /** Lists the checkpoints of a namespace itself, oldest first, after a checkpoint id; verified. */
+  listCheckpoints(thread: string, namespace: NamespaceRow, after: number, limit: number): readonly CheckpointExport[];
+  /** Lists the checkpoint ids of a namespace itself, oldest first. */
+  listCheckpointIds(namespace: NamespaceRow): readonly number[];
+  /** Iterates over the checkpoint ids of a namespace and of its ancestors, newest first. */
+  iterateAncestorIds(namespace: NamespaceRow): Iterable<number>;
+  /** Lists the ids of the interrupts awaited by the run of a namespace. */
+  listAwaited(namespace: NamespaceRow): readonly string[];
+  /** Lists the durable events of a thread that are not derived from checkpoints. */
+  listDurableEvents(thread: string): readonly EventRow[];
+  getHistory(
     thread: string,
     page: { readonly branch?: string | undefined; readonly before?: number | undefined; readonly limit: number },
   ): readonly CheckpointWithDeltas[];
-  state(thread: string, checkpoint: number): readonly ChannelRows[];
-  effects(thread: string, branch: string, step?: number): readonly EffectRow[];
-  interrupts(thread: string, branch: string): readonly InterruptRow[];
-  questions(filter: QuestionFilter): readonly QuestionRow[];
-  /** Whether any letter waits, for whatever branch: asked often, and mostly none does. */
-  hasLetters(): boolean;
-  /** The letters that wait for a branch, in the order in which they were posted. */
-  inbox(thread: string, branch: string): readonly LetterRow[];
-  /** The letters of a branch, those too that a run has taken in which may yet give them back. */
-  letters(thread: string, branch: string): readonly LetterRow[];
-  events(
+  getState(thread: string, checkpoint: number): readonly ChannelRows[];
+  listEffects(thread: string, branch: string, step?: number): readonly EffectRow[];
+  listInterrupts(thread: string, branch: string): readonly InterruptRow[];
+  listOpenInterrupts(filter: OpenInterruptFilter): readonly OpenInterruptRow[];
+  /** Returns true if any inbox message is stored, for any branch: called often, and mostly false. */
+  hasInboxMessages(): boolean;
+  /** Lists the waiting messages of a branch in the order of posting. */
+  listWaitingMessages(thread: string, branch: string): readonly InboxMessage[];
+  /** Lists all messages of a branch, including messages taken by a run that may still restore them. */
+  listInboxMessages(thread: string, branch: string): readonly InboxMessage[];
+  listEvents(
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
   ): readonly StoredEvent[];
-  timers(filter: { readonly thread?: string; readonly dueBy?: number; readonly limit?: number }): readonly TimerRow[];
+  listTimers(filter: {
+    readonly thread?: string;
+    readonly dueBy?: number;
+    readonly limit?: number;
+  }): readonly TimerRow[];
 }
 
-/** `run` is a key where the run has a row, and its id as text where it has none. */
+/** `run` is the key of a run with a row, or the id of a run without a row, as text. */
 const checkpointColumns =
   "SELECT c.key >> 24 AS line, c.key & 0xffffff AS id, b.name AS branch, c.step, c.parent, c.source, c.nodes, c.control," +
   " CASE typeof(c.run) WHEN 'integer' THEN (SELECT r.id FROM runs r WHERE r.key = c.run) ELSE c.run END AS run," +
@@ -123,33 +127,33 @@ const checkpointColumns =
 const effectColumns =
   "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome FROM effects";
 
-const questionColumns =
+const openInterruptColumns =
   "SELECT i.key AS place, t.id AS thread, b.name AS branch, r.id AS run, r.graph, i.id, i.step, i.task, i.node, i.name, i.payload," +
   " i.schema, i.raised, i.expires, i.answer, i.answered, i.more, i.sum FROM ";
 
-const questionsWanted =
+const openInterruptFilter =
   " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
   " AND (i.expires IS NULL OR i.expires > @at) ORDER BY i.key DESC LIMIT @limit";
 
-/** Read in the order of the index of those that are waited for, and no further than the limit. */
-const questionList =
-  questionColumns +
+/** Reads in the order of the index of awaited interrupts, up to the limit. */
+const openInterruptList =
+  openInterruptColumns +
   "interrupts i INDEXED BY questions CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
   " CROSS JOIN runs r ON r.key = b.run WHERE r.status = 'waiting'" +
-  questionsWanted;
+  openInterruptFilter;
 
-const questionListOfThread =
-  questionColumns +
+const openInterruptListOfThread =
+  openInterruptColumns +
   "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
   " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY questions_of_branch ON i.branch = b.key" +
   " WHERE t.id = @thread AND r.status = 'waiting'" +
-  questionsWanted;
+  openInterruptFilter;
 
-const letterList =
+const inboxMessageList =
   "SELECT l.id, l.kind, l.at, l.taken, l.sum, l.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
   " CROSS JOIN letters l ON l.branch = b.key WHERE t.id = ?";
 
-interface QuestionParameters {
+interface OpenInterruptParameters {
   readonly graph: string | null;
   readonly name: string | null;
   readonly at: number;
@@ -159,7 +163,7 @@ interface QuestionParameters {
 
 const timerColumns = "SELECT t.id AS thread, b.name AS branch, m.id, m.kind, m.generation, m.due, m.about, m.sum FROM ";
 
-/** What is due is read in the order of its index, and no further than the limit. */
+/** Reads due timers in the order of their index, up to the limit. */
 const timerList =
   timerColumns +
   "timers m CROSS JOIN branches b ON b.key = m.branch CROSS JOIN threads t ON t.key = b.thread" +
@@ -170,31 +174,33 @@ const timerListOfThread =
   "threads t CROSS JOIN branches b ON b.thread = t.key CROSS JOIN timers m ON m.branch = b.key" +
   " WHERE t.id = ? AND m.due <= ? ORDER BY m.due, m.id, b.name LIMIT ?";
 
-/** `told` hears of rows that lists of many threads leave out, because they are not what was written. */
+/** Creates a reader. `onFault` is called for damaged rows that are skipped by lists over many threads. */
 export function createReader(
   db: Database,
-  vault?: Vault,
-  told: (fault: StatewrightError) => void = () => undefined,
+  vault?: StoreCipher,
+  onFault: (fault: StatewrightError) => void = () => undefined,
 ): Reader {
-  const secretOf = db.prepare<[string], Payload | null>("SELECT secret FROM threads WHERE id = ?").pluck();
-  let current: { readonly thread: string; readonly seals: Seals | undefined } | undefined;
+  const secretOfThread = db.prepare<[string], Payload | null>("SELECT secret FROM threads WHERE id = ?").pluck();
+  let current: { readonly thread: string; readonly seals: ThreadCipher | undefined } | undefined;
 
-  const lineByName = db.prepare<[string, string | null], Line>(
+  const namespaceByName = db.prepare<[string, string | null], NamespaceRow>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
   );
-  const lineByKey = db.prepare<[number], Line>("SELECT key, name, parent, origin, run FROM branches WHERE key = ?");
+  const namespaceByKey = db.prepare<[number], NamespaceRow>(
+    "SELECT key, name, parent, origin, run FROM branches WHERE key = ?",
+  );
   const branchList = db.prepare<[string], { name: string; from: number | null; head: number | null }>(
     'SELECT b.name, b.origin AS "from", (SELECT max(c.key) & 0xffffff FROM checkpoints c WHERE c.key BETWEEN b.key << 24 AND (b.key << 24) + 0xffffff) AS head' +
       " FROM threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key" +
       " WHERE t.id = ? AND instr(b.name, '/') = 0 ORDER BY b.key",
   );
-  const linesOfThread = db.prepare<[string], Line>(
+  const namespacesOfThread = db.prepare<[string], NamespaceRow>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM threads t JOIN branches b ON b.thread = t.key WHERE t.id = ? ORDER BY b.key",
   );
-  const awaitedOfLine = db
+  const awaitedOfNamespace = db
     .prepare<[number], string>("SELECT id FROM interrupts WHERE branch = ? AND awaited = 1 ORDER BY key")
     .pluck();
-  const idsOfLine = db
+  const idsOfNamespace = db
     .prepare<[number, number], number>("SELECT key & 0xffffff FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key")
     .pluck();
   const oldestBetween = db.prepare<[number, number, number], CheckpointColumns>(
@@ -209,7 +215,7 @@ export function createReader(
       " UNION ALL SELECT (x.key << 24) + @id FROM threads t CROSS JOIN branches x INDEXED BY branches_of_thread ON x.thread = t.key" +
       " WHERE t.id = @thread AND instr(x.name, '/') = 0)",
   );
-  const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
+  const channelsOfNamespace = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ? ORDER BY key",
   );
   const deltasOfCheckpoint = db.prepare<[number, number], DeltaColumns>(
@@ -222,11 +228,13 @@ export function createReader(
     "SELECT kind, base, sum, text, key & 0xffffff AS checkpoint FROM deltas WHERE key <= @until AND key >= coalesce(" +
       "(SELECT key FROM deltas WHERE key BETWEEN @from AND @until AND base = 1 ORDER BY key DESC LIMIT 1), @from) ORDER BY key",
   );
-  const effectsOfLine = db.prepare<[number], EffectColumns>(effectColumns + " WHERE branch = ? ORDER BY step, key");
+  const effectsOfNamespace = db.prepare<[number], EffectColumns>(
+    effectColumns + " WHERE branch = ? ORDER BY step, key",
+  );
   const effectsOfStep = db.prepare<[number, number], EffectColumns>(
     effectColumns + " WHERE branch = ? AND step = ? ORDER BY key",
   );
-  const foldedOfLine = db.prepare<[number, number], FoldedColumns & { checkpoint: number }>(
+  const foldedOfNamespace = db.prepare<[number, number], FoldedColumns & { checkpoint: number }>(
     "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key BETWEEN ? AND ?" +
       " AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
   );
@@ -244,125 +252,143 @@ export function createReader(
         " FROM threads t JOIN branches b ON b.thread = t.key AND instr(b.name, '/') = 0 WHERE t.id = @thread",
     )
     .pluck();
-  const nextOnChildLines = db
+  const nextOnChildNamespaces = db
     .prepare<[{ thread: string; id: number }], number | null>(
       "SELECT x.key & 0xffffff FROM threads t JOIN child_checkpoints x ON x.key BETWEEN (t.key << 24) + @id AND (t.key << 24) + 0xffffff" +
         " WHERE t.id = @thread ORDER BY x.key LIMIT 1",
     )
     .pluck();
   const lastOfThread = db
-    .prepare<[string], number>("SELECT " + reachedCheckpoint + " FROM threads t WHERE t.id = ?")
+    .prepare<[string], number>("SELECT " + threadHeadCheckpoint + " FROM threads t WHERE t.id = ?")
     .pluck();
-  const factsBetween = db.prepare<[string, number, number, number], FactColumns>(
+  const eventsBetween = db.prepare<[string, number, number, number], EventColumns>(
     "SELECT f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key JOIN branches b ON b.key = f.branch" +
       " WHERE t.id = ? AND f.seq > ? AND f.seq < ? ORDER BY f.seq LIMIT ?",
   );
-  const anyLetter = db.prepare<[], number>("SELECT 1 FROM letters LIMIT 1").pluck();
-  const lettersOf = db.prepare<[string, string], Omit<LetterColumns, "branch">>(letterList + " ORDER BY l.key");
-  const lettersThatWait = db.prepare<[string, string], Omit<LetterColumns, "branch">>(
-    letterList + " AND l.taken = '' ORDER BY l.key",
+  const anyMessage = db.prepare<[], number>("SELECT 1 FROM letters LIMIT 1").pluck();
+  const allMessages = db.prepare<[string, string], Omit<InboxMessageColumns, "branch">>(
+    inboxMessageList + " ORDER BY l.key",
   );
-  const readLetters = (
-    rows: readonly Omit<LetterColumns, "branch">[],
+  const waitingMessages = db.prepare<[string, string], Omit<InboxMessageColumns, "branch">>(
+    inboxMessageList + " AND l.taken = '' ORDER BY l.key",
+  );
+  const readMessages = (
+    rows: readonly Omit<InboxMessageColumns, "branch">[],
     thread: string,
     branch: string,
-  ): readonly LetterRow[] => {
+  ): readonly InboxMessage[] => {
     if (rows.length === 0) return [];
-    const seals = sealsOf(thread);
-    return rows.map((row) => readLetter(seals, thread, { ...row, branch }));
+    const seals = getCipher(thread);
+    return rows.map((row) => readInboxMessage(seals, thread, { ...row, branch }));
   };
-  const questions = db.prepare<[QuestionParameters], QuestionColumns>(questionList);
-  const questionsOfThread = db.prepare<[QuestionParameters & { thread: string }], QuestionColumns>(
-    questionListOfThread,
+  const openInterrupts = db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptList);
+  const openInterruptsOfThread = db.prepare<[OpenInterruptParameters & { thread: string }], OpenInterruptColumns>(
+    openInterruptListOfThread,
   );
   const timersByDue = db.prepare<[number, number], TimerColumns>(timerList);
   const timersOfThread = db.prepare<[string, number, number], TimerColumns>(timerListOfThread);
 
-  /** What the values of a thread are sealed with; kept until `forgetSeals`, so that a page of rows asks once. */
-  function sealsOf(thread: string): Seals | undefined {
+  /** Returns the cipher of a thread; cached until `forgetCipher`, so that a page of rows loads the keys once. */
+  function getCipher(thread: string): ThreadCipher | undefined {
     if (vault === undefined) return undefined;
-    const secret = secretOf.get(thread);
+    const secret = secretOfThread.get(thread);
     if (secret === undefined) return undefined;
-    if (current?.thread !== thread) current = { thread, seals: vault.of(thread, secret) };
+    if (current?.thread !== thread) current = { thread, seals: vault.getThreadCipher(thread, secret) };
     return current.seals;
   }
 
-  /** A checkpoint with its deltas, when both are what was written. */
-  function checked(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
-    const seals = sealsOf(thread);
-    const row = parsed(thread, columns, seals);
+  /** Returns a verified checkpoint with its deltas. */
+  function verifyCheckpoint(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
+    const seals = getCipher(thread);
+    const row = parseCheckpoint(thread, columns, seals);
     const deltas = deltasOfCheckpoint
       .all(columns.id, columns.line)
-      .map((delta) => readDelta(seals, { thread, line: columns.branch, checkpoint: columns.id }, delta));
-    if (checkpointHash(row, columns, deltas, columns.parentHash ?? undefined, seals) === columns.hash)
+      .map((delta) => readDelta(seals, { thread, namespace: columns.branch, checkpoint: columns.id }, delta));
+    if (hashCheckpoint(row, columns, deltas, columns.parentHash ?? undefined, seals) === columns.hash)
       return { ...row, deltas };
-    throw changed(thread, columns.id);
+    throw createHashError(thread, columns.id);
   }
 
-  function parsed(thread: string, columns: CheckpointColumns, seals: Seals | undefined): CheckpointRow {
+  function parseCheckpoint(thread: string, columns: CheckpointColumns, seals: ThreadCipher | undefined): CheckpointRow {
     const { branch, id } = columns;
-    const control = opened(seals, thread, columns.control, () => controlPlace(branch, id));
+    const control = decryptPayload(seals, thread, columns.control, () => toControlContext(branch, id));
     try {
-      return checkpointRow({ ...columns, control });
+      return toCheckpointRow({ ...columns, control });
     } catch (cause) {
-      throw changed(thread, columns.id, cause);
+      throw createHashError(thread, columns.id, cause);
     }
   }
 
-  function checkedColumns(thread: string, columns: CheckpointColumns | undefined): CheckpointColumns | undefined {
-    return columns === undefined ? undefined : { ...columns, control: checked(thread, columns).control };
+  function verifyColumns(thread: string, columns: CheckpointColumns | undefined): CheckpointColumns | undefined {
+    return columns === undefined ? undefined : { ...columns, control: verifyCheckpoint(thread, columns).control };
   }
 
-  /** A line and those before it, each with the newest checkpoint that counts. */
-  function lineage(line: Line, until: number): readonly { readonly line: Line; readonly until: number }[] {
-    const parent = line.parent === null ? undefined : lineByKey.get(line.parent);
+  /** Returns a namespace and its ancestors, each with the newest relevant checkpoint id. */
+  function listAncestors(
+    namespace: NamespaceRow,
+    until: number,
+  ): readonly { readonly line: NamespaceRow; readonly until: number }[] {
+    const parent = namespace.parent === null ? undefined : namespaceByKey.get(namespace.parent);
     return parent === undefined
-      ? [{ line, until }]
-      : [{ line, until }, ...lineage(parent, Math.min(until, line.origin ?? 0))];
+      ? [{ line: namespace, until }]
+      : [{ line: namespace, until }, ...listAncestors(parent, Math.min(until, namespace.origin ?? 0))];
   }
 
-  /** What leads to the values of a line's channels at a checkpoint, by channel, and the names of those that have a base. */
-  function segmentRows(
+  /**
+   * Returns the deltas of the channels of one namespace up to a checkpoint, by channel; skips channels in `based`,
+   * which already have a base.
+   */
+  function listSegmentDeltas(
     thread: string,
-    line: Line,
+    namespace: NamespaceRow,
     until: number,
     based: ReadonlySet<string>,
   ): readonly (readonly [string, readonly DeltaRow[]])[] {
-    const seals = sealsOf(thread);
-    return channelsOfLine
-      .all(line.key)
+    const seals = getCipher(thread);
+    return channelsOfNamespace
+      .all(namespace.key)
       .filter(({ name }) => !based.has(name))
       .map(({ key, name }) => {
-        const rows = deltasFromBase.all({ from: keyAt(key, 0), until: keyAt(key, until) });
+        const rows = deltasFromBase.all({ from: toRowKey(key, 0), until: toRowKey(key, until) });
         return [
           name,
           rows.map(({ checkpoint, kind, base, sum, text }) =>
-            readDelta(seals, { thread, line: line.name, checkpoint }, { channel: name, kind, base, sum, text }),
+            readDelta(
+              seals,
+              { thread, namespace: namespace.name, checkpoint },
+              { channel: name, kind, base, sum, text },
+            ),
           ),
         ];
       });
   }
 
   function find(thread: string, id: number): CheckpointColumns | undefined {
-    return checkedColumns(thread, checkpointOfThread.get({ thread, id }));
+    return verifyColumns(thread, checkpointOfThread.get({ thread, id }));
   }
 
-  /** What the checkpoints of a line folded: all of them, or the one that folded a step. */
-  function folded(thread: string, line: Line, step: number | undefined): readonly EffectRow[] {
-    const found = step === undefined ? [keyAt(line.key, 0), keyAt(line.key, largestCheckpoint)] : foldOf(line, step);
+  /** Lists the folded effects of a namespace: of all checkpoints, or of one step. */
+  function listFoldedEffects(thread: string, namespace: NamespaceRow, step: number | undefined): readonly EffectRow[] {
+    const found =
+      step === undefined
+        ? [toRowKey(namespace.key, 0), toRowKey(namespace.key, maxCheckpointId)]
+        : findFoldRange(namespace, step);
     const [from, until] = found;
     if (from === undefined || until === undefined) return [];
-    return foldedOfLine
+    return foldedOfNamespace
       .all(from, until)
-      .flatMap((row) => readFolded({ thread, line: line.name, checkpoint: row.checkpoint }, row))
+      .flatMap((row) => readFoldedEffects({ thread, namespace: namespace.name, checkpoint: row.checkpoint }, row))
       .filter((row) => step === undefined || row.step === step);
   }
 
-  /** The key of the checkpoint that folded a step, twice, looked for by halves: steps go up along a line. */
-  function foldOf({ key: line }: Line, step: number): readonly number[] {
-    const newest = newestStep.get(keyAt(line, 0), keyAt(line, largestCheckpoint));
+  /**
+   * Returns the key of the checkpoint that folded a step, twice, as a range. Binary search: steps increase along a
+   * namespace.
+   */
+  function findFoldRange({ key: namespaceKey }: NamespaceRow, step: number): readonly number[] {
+    const newest = newestStep.get(toRowKey(namespaceKey, 0), toRowKey(namespaceKey, maxCheckpointId));
     if (newest === undefined || newest.step <= step) return [];
-    let [low, high] = [keyAt(line, 0), newest.key];
+    let [low, high] = [toRowKey(namespaceKey, 0), newest.key];
     while (low < high) {
       const middle = low + Math.floor((high - low) / 2);
       const found = newestStep.get(low, middle);
@@ -372,21 +398,21 @@ export function createReader(
     return [high, high];
   }
 
-  /** The first checkpoint of a thread, on whatever line, from an id on. */
-  function nextId(thread: string, id: number): number | undefined {
-    const found = [nextOnBranches.get({ thread, id }), nextOnChildLines.get({ thread, id })].filter(
+  /** Returns the first checkpoint id of a thread from an id on, in any namespace. */
+  function getNextId(thread: string, id: number): number | undefined {
+    const found = [nextOnBranches.get({ thread, id }), nextOnChildNamespaces.get({ thread, id })].filter(
       (next) => next != null,
     );
     return found.length === 0 ? undefined : Math.min(...found);
   }
 
-  /** The first id whose number among the events may be above `after`: both count up together. */
-  function firstAfter(thread: string, after: number): number {
+  /** Returns the first checkpoint id whose event number can exceed `after`: both numbers increase together. */
+  function findFirstIdAfter(thread: string, after: number): number {
     let low = 1;
     let high = after <= 0 ? 1 : (lastOfThread.get(thread) ?? 0) + 1;
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      const id = nextId(thread, middle);
+      const id = getNextId(thread, middle);
       const seq = id === undefined ? undefined : checkpointOfThread.get({ thread, id })?.seq;
       if (seq === undefined || seq > after) high = middle;
       else low = (id ?? middle) + 1;
@@ -394,78 +420,90 @@ export function createReader(
     return low;
   }
 
-  function headOf(thread: string, line: number): CheckpointColumns | undefined {
-    return checkedColumns(thread, newestBetween.get(keyAt(line, 0), keyAt(line, largestCheckpoint), 1));
+  function headOf(thread: string, namespaceKey: number): CheckpointColumns | undefined {
+    return verifyColumns(
+      thread,
+      newestBetween.get(toRowKey(namespaceKey, 0), toRowKey(namespaceKey, maxCheckpointId), 1),
+    );
   }
 
   return {
-    ...createLists(db, sealsOf, told),
-    seals: sealsOf,
-    secret: (thread) => secretOf.get(thread),
-    forgetSeals: () => {
+    ...createLists(db, getCipher, onFault),
+    seals: getCipher,
+    secret: (thread) => secretOfThread.get(thread),
+    forgetCipher: () => {
       current = undefined;
     },
-    line: (thread, branch) => lineByName.get(thread, branch ?? null),
-    find,
-    headOf,
-    lines: (thread) => linesOfThread.all(thread),
-    own: (thread, line, after, limit) =>
-      oldestBetween.all(keyAt(line.key, after + 1), keyAt(line.key, largestCheckpoint), limit).map((columns) => {
-        const { deltas, ...row } = checked(thread, columns);
-        const { graph, version, shape } = columns;
-        return { row, deltas, writtenBy: { graph, version, shape } };
-      }),
-    ids: (line) => idsOfLine.all(keyAt(line.key, 0), keyAt(line.key, largestCheckpoint)),
-    idsBack: function* (line) {
-      for (const { line: each, until } of lineage(line, largestCheckpoint))
+    line: (thread, branch) => namespaceByName.get(thread, branch ?? null),
+    findCheckpoint: find,
+    getNamespaceHead: headOf,
+    listNamespaces: (thread) => namespacesOfThread.all(thread),
+    listCheckpoints: (thread, namespace, after, limit) =>
+      oldestBetween
+        .all(toRowKey(namespace.key, after + 1), toRowKey(namespace.key, maxCheckpointId), limit)
+        .map((columns) => {
+          const { deltas, ...row } = verifyCheckpoint(thread, columns);
+          const { graph, version, shape } = columns;
+          return { row, deltas, writtenBy: { graph, version, shape } };
+        }),
+    listCheckpointIds: (namespace) =>
+      idsOfNamespace.all(toRowKey(namespace.key, 0), toRowKey(namespace.key, maxCheckpointId)),
+    iterateAncestorIds: function* (namespace) {
+      for (const { line: each, until } of listAncestors(namespace, maxCheckpointId))
         for (let id = until; ; id--) {
-          const found = newestBetween.get(keyAt(each.key, 0), keyAt(each.key, id), 1);
+          const found = newestBetween.get(toRowKey(each.key, 0), toRowKey(each.key, id), 1);
           if (found === undefined) break;
           id = found.id;
           yield id;
         }
     },
-    awaited: (line) => awaitedOfLine.all(line.key),
-    facts: (thread) =>
-      factsBetween.all(thread, -1, Number.MAX_SAFE_INTEGER, -1).map((row) => readFact(sealsOf(thread), thread, row)),
-    branches: (thread) =>
+    listAwaited: (namespace) => awaitedOfNamespace.all(namespace.key),
+    listDurableEvents: (thread) =>
+      eventsBetween
+        .all(thread, -1, Number.MAX_SAFE_INTEGER, -1)
+        .map((row) => readEvent(getCipher(thread), thread, row)),
+    listBranches: (thread) =>
       branchList
         .all(thread)
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
-    checkpoint: (thread, id) => {
+    getCheckpoint: (thread, id) => {
       const found = find(thread, id);
-      return found === undefined ? undefined : checkpointRow(found);
+      return found === undefined ? undefined : toCheckpointRow(found);
     },
-    writtenBy: (thread, id) => {
+    getGraphVersion: (thread, id) => {
       const found = find(thread, id);
       if (found === undefined) return undefined;
       const { graph, version, shape } = found;
       return { graph, version, shape };
     },
     head: (thread, branch) => {
-      const line = lineByName.get(thread, branch ?? null);
+      const line = namespaceByName.get(thread, branch ?? null);
       const found = line === undefined ? undefined : headOf(thread, line.key);
-      return found === undefined ? undefined : checkpointRow(found);
+      return found === undefined ? undefined : toCheckpointRow(found);
     },
-    history: (thread, { branch, before, limit }) => {
-      const start = lineByName.get(thread, branch ?? null);
+    getHistory: (thread, { branch, before, limit }) => {
+      const start = namespaceByName.get(thread, branch ?? null);
       const found: CheckpointWithDeltas[] = [];
-      const newest = before === undefined ? largestCheckpoint : before - 1;
-      for (const { line, until } of start === undefined ? [] : lineage(start, newest)) {
-        const rows = newestBetween.all(keyAt(line.key, 0), keyAt(line.key, until), limit - found.length);
-        for (const row of rows) found.push(checked(thread, row));
+      const newest = before === undefined ? maxCheckpointId : before - 1;
+      for (const { line: namespace, until } of start === undefined ? [] : listAncestors(start, newest)) {
+        const rows = newestBetween.all(
+          toRowKey(namespace.key, 0),
+          toRowKey(namespace.key, until),
+          limit - found.length,
+        );
+        for (const row of rows) found.push(verifyCheckpoint(thread, row));
         if (found.length === limit) break;
       }
       return found;
     },
-    state: (thread, checkpoint) => {
+    getState: (thread, checkpoint) => {
       const at = find(thread, checkpoint);
-      const start = at === undefined ? undefined : lineByKey.get(at.line);
-      if (start === undefined) throw storeRules.unknownCheckpoint(thread, checkpoint);
+      const start = at === undefined ? undefined : namespaceByKey.get(at.line);
+      if (start === undefined) throw storeRules.createUnknownCheckpointError(thread, checkpoint);
       const channels = new Map<string, readonly DeltaRow[]>();
       const based = new Set<string>();
-      for (const { line, until } of lineage(start, checkpoint)) {
-        for (const [name, rows] of segmentRows(thread, line, until, based)) {
+      for (const { line: namespace, until } of listAncestors(start, checkpoint)) {
+        for (const [name, rows] of listSegmentDeltas(thread, namespace, until, based)) {
           channels.set(name, [...rows, ...(channels.get(name) ?? [])]);
           if (rows[0]?.base === true) based.add(name);
         }
@@ -474,80 +512,86 @@ export function createReader(
         .filter(([, deltas]) => deltas.length > 0)
         .map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
     },
-    effects: (thread, branch, step) => {
-      const line = lineByName.get(thread, branch);
-      if (line === undefined) return [];
-      const rows = step === undefined ? effectsOfLine.all(line.key) : effectsOfStep.all(line.key, step);
-      const seals = sealsOf(thread);
-      const own = rows.map((columns) => readEffect(seals, { thread, line: line.name }, columns));
-      const told = folded(thread, line, step);
-      return told.length === 0 ? own : merged(told, own);
+    listEffects: (thread, branch, step) => {
+      const namespace = namespaceByName.get(thread, branch);
+      if (namespace === undefined) return [];
+      const rows = step === undefined ? effectsOfNamespace.all(namespace.key) : effectsOfStep.all(namespace.key, step);
+      const seals = getCipher(thread);
+      const rowEffects = rows.map((columns) => readEffect(seals, { thread, namespace: namespace.name }, columns));
+      const foldedEffects = listFoldedEffects(thread, namespace, step);
+      return foldedEffects.length === 0 ? rowEffects : mergeEffects(foldedEffects, rowEffects);
     },
-    interrupts: (thread, branch) => {
-      const line = lineByName.get(thread, branch);
-      if (line === undefined) return [];
-      const seals = sealsOf(thread);
-      return interruptList.all(line.key).map((row) => interruptRow(readQuestion(seals, thread, { ...row, branch })));
+    listInterrupts: (thread, branch) => {
+      const namespace = namespaceByName.get(thread, branch);
+      if (namespace === undefined) return [];
+      const seals = getCipher(thread);
+      return interruptList
+        .all(namespace.key)
+        .map((row) => toInterruptRow(readInterrupt(seals, thread, { ...row, branch })));
     },
-    hasLetters: () => anyLetter.get() !== undefined,
-    inbox: (thread, branch) => readLetters(lettersThatWait.all(branch, thread), thread, branch),
-    letters: (thread, branch) => readLetters(lettersOf.all(branch, thread), thread, branch),
-    events: (thread, { after, from, limit }) => {
+    hasInboxMessages: () => anyMessage.get() !== undefined,
+    listWaitingMessages: (thread, branch) => readMessages(waitingMessages.all(branch, thread), thread, branch),
+    listInboxMessages: (thread, branch) => readMessages(allMessages.all(branch, thread), thread, branch),
+    listEvents: (thread, { after, from, limit }) => {
       const checkpoints: CheckpointWithDeltas[] = [];
-      let id = nextId(thread, from === undefined ? firstAfter(thread, after) : from + 1);
-      for (; id !== undefined && checkpoints.length < limit; id = nextId(thread, id + 1)) {
+      let id = getNextId(thread, from === undefined ? findFirstIdAfter(thread, after) : from + 1);
+      for (; id !== undefined && checkpoints.length < limit; id = getNextId(thread, id + 1)) {
         const found = checkpointOfThread.get({ thread, id });
-        if (found !== undefined && found.seq > after) checkpoints.push(checked(thread, found));
+        if (found !== undefined && found.seq > after) checkpoints.push(verifyCheckpoint(thread, found));
       }
       const until = id === undefined ? Number.MAX_SAFE_INTEGER : (checkpoints[checkpoints.length - 1]?.seq ?? 0);
-      const facts = factsBetween
+      const durableEvents = eventsBetween
         .all(thread, after, until, limit)
-        .map((columns): StoredEvent => ({ fact: readFact(sealsOf(thread), thread, columns) }));
-      const seqOf = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
-      return [...facts, ...checkpoints.map((checkpoint) => ({ checkpoint }))]
-        .sort((one, other) => seqOf(one) - seqOf(other))
+        .map((columns): StoredEvent => ({ fact: readEvent(getCipher(thread), thread, columns) }));
+      const getSeq = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+      return [...durableEvents, ...checkpoints.map((checkpoint) => ({ checkpoint }))]
+        .sort((left, right) => getSeq(left) - getSeq(right))
         .slice(0, limit);
     },
-    questions: ({ thread, graph, key, at, before, limit }) => {
-      const wanted: QuestionParameters = {
+    listOpenInterrupts: ({ thread, graph, key, at, before, limit }) => {
+      const wanted: OpenInterruptParameters = {
         graph: graph ?? null,
         name: key ?? null,
         at: at ?? Number.NEGATIVE_INFINITY,
-        before: before?.place ?? Number.MAX_SAFE_INTEGER,
+        before: before?.position ?? Number.MAX_SAFE_INTEGER,
         limit: limit ?? -1,
       };
-      return readableRows(
+      return listReadableRows(
         thread,
         wanted,
-        (wider) => (thread === undefined ? questions.all(wider) : questionsOfThread.all({ ...wider, thread })),
-        (row) => questionRow(readQuestion(sealsOf(row.thread), row.thread, row)),
-        told,
+        (wider) =>
+          thread === undefined ? openInterrupts.all(wider) : openInterruptsOfThread.all({ ...wider, thread }),
+        (row) => toOpenInterruptRow(readInterrupt(getCipher(row.thread), row.thread, row)),
+        onFault,
       );
     },
-    timers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
-      return readableRows(
+    listTimers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
+      return listReadableRows(
         thread,
         { limit },
-        ({ limit: most }) =>
-          thread === undefined ? timersByDue.all(dueBy, most) : timersOfThread.all(thread, dueBy, most),
+        ({ limit: maxRows }) =>
+          thread === undefined ? timersByDue.all(dueBy, maxRows) : timersOfThread.all(thread, dueBy, maxRows),
         (columns) => {
-          const row = timerRow(columns);
-          if (timerSum(row) === columns.sum) return row;
-          throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
+          const row = toTimerRow(columns);
+          if (computeTimerSum(row) === columns.sum) return row;
+          throw createCorruptError(`the timer "${row.id}" does not match its checksum`, {
+            thread: row.thread,
+            branch: row.branch,
+          });
         },
-        told,
+        onFault,
       );
     },
   };
 }
 
-/** Effects of both by their steps; of several with one place the last counts. */
-function merged(told: readonly EffectRow[], own: readonly EffectRow[]): readonly EffectRow[] {
+/** Merges folded effects and effect rows, ordered by step; the last of several effects with one key counts. */
+function mergeEffects(folded: readonly EffectRow[], rows: readonly EffectRow[]): readonly EffectRow[] {
   const effects = new Map<string, EffectRow>();
-  for (const row of [...told, ...own]) effects.set(JSON.stringify([row.step, row.task, row.key]), row);
-  return [...effects.values()].sort((one, other) => one.step - other.step);
+  for (const row of [...folded, ...rows]) effects.set(JSON.stringify([row.step, row.task, row.key]), row);
+  return [...effects.values()].sort((left, right) => left.step - right.step);
 }
 
-function changed(thread: string, checkpoint: number, cause?: unknown) {
-  return corrupt(`checkpoint ${checkpoint} is not what was written`, { thread }, cause);
+function createHashError(thread: string, checkpoint: number, cause?: unknown) {
+  return createCorruptError(`checkpoint ${checkpoint} does not match its hash`, { thread }, cause);
 }

@@ -1,11 +1,14 @@
 /**
- * What a thread has come to. The row of a thread says it exactly while nobody holds the thread; a superstep of its owner does not
- * write that row, which would be a page more in every commit, so meanwhile its newest checkpoints say the rest. Lists know such threads by their runs at
- * work.
+ * Head of a thread: last event, last checkpoint and last change. The row of a thread is exact only while the thread
+ * has no owner: a superstep does not update the row, which would cost one more page per commit, so the newest
+ * checkpoints complete it. Lists find such threads through their active runs.
  */
 
-/** The newest checkpoint of each branch, and of the child lines the newest of all: a column of those, the greatest. */
-function inCheckpoints(column: string): string {
+/**
+ * Selects the maximum of a column over the newest checkpoint of each branch, and the newest checkpoint of all child
+ * namespaces.
+ */
+function selectFromCheckpoints(column: string): string {
   return (
     "coalesce((SELECT max((SELECT " +
     column +
@@ -18,15 +21,17 @@ function inCheckpoints(column: string): string {
   );
 }
 
-function reached(known: string, column: string): string {
-  return "CASE WHEN t.owner IS NULL THEN " + known + " ELSE max(" + known + ", " + inCheckpoints(column) + ") END";
+function selectThreadHead(known: string, column: string): string {
+  return (
+    "CASE WHEN t.owner IS NULL THEN " + known + " ELSE max(" + known + ", " + selectFromCheckpoints(column) + ") END"
+  );
 }
 
-/** Of a row of `threads t`: the last number of its durable events, the last id of its checkpoints, when it changed last. */
-export const reachedSeq: string = reached("t.seq", "c.seq");
-export const reachedCheckpoint: string = reached("t.checkpoint", "c.key & 0xffffff");
-export const reachedAt: string = reached("t.updated", "c.at");
+/** For a row of `threads t`: last event number, last checkpoint id, and time of the last change. */
+export const threadHeadSeq: string = selectThreadHead("t.seq", "c.seq");
+export const threadHeadCheckpoint: string = selectThreadHead("t.checkpoint", "c.key & 0xffffff");
+export const threadHeadTime: string = selectThreadHead("t.updated", "c.at");
 
-/** Put into the row of `threads AS t` what the thread has come to. */
-export const settleReached: string =
-  "seq = " + reachedSeq + ", checkpoint = " + reachedCheckpoint + ", updated = " + reachedAt;
+/** Assignments that write the current head to the row of `threads AS t`. */
+export const threadHeadAssignments: string =
+  "seq = " + threadHeadSeq + ", checkpoint = " + threadHeadCheckpoint + ", updated = " + threadHeadTime;

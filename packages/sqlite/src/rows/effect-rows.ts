@@ -1,22 +1,22 @@
-/** The rows of the journal: an effect in a row of its own, known within its line by step, task and key. */
+/** Journal rows: one row per effect, identified within its namespace by step, task and key. */
 import type { EffectRow } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import type { Seals } from "../encryption/cipher.ts";
-import { effectPayload } from "../encryption/encrypted-rows.ts";
-import type { Line } from "../read/reader.ts";
-import { wellFormed } from "./well-formed.ts";
+import type { ThreadCipher } from "../encryption/cipher.ts";
+import { toEffectPayload } from "../encryption/encrypted-rows.ts";
+import type { NamespaceRow } from "../read/reader.ts";
+import { checkWellFormed } from "./well-formed.ts";
 
-/** A line whose journal is written, and what its values are sealed with. */
-export interface JournalLine {
-  readonly line: Pick<Line, "key" | "name">;
-  readonly seals: Seals | undefined;
+/** Namespace of a journal with the cipher of its values. */
+export interface JournalNamespace {
+  readonly namespace: Pick<NamespaceRow, "key" | "name">;
+  readonly seals: ThreadCipher | undefined;
 }
 
 export interface EffectRows {
-  /** Write an effect, over what stands in its place. */
-  put(at: JournalLine, row: EffectRow): void;
-  /** Write an effect where nothing stands in its place. */
-  add(at: JournalLine, row: EffectRow): void;
+  /** Writes an effect, replacing an existing row. */
+  put(at: JournalNamespace, row: EffectRow): void;
+  /** Writes an effect unless its row exists. */
+  add(at: JournalNamespace, row: EffectRow): void;
 }
 
 const insert =
@@ -32,14 +32,14 @@ export function createEffectRows(db: Database): EffectRows {
   );
   const add = db.prepare(insert + "NOTHING");
   return {
-    put: (at, row) => put.run(...columnsOf(at, row)),
-    add: (at, row) => add.run(...columnsOf(at, row)),
+    put: (at, row) => put.run(...toColumns(at, row)),
+    add: (at, row) => add.run(...toColumns(at, row)),
   };
 }
 
-function columnsOf({ line, seals }: JournalLine, row: EffectRow): readonly unknown[] {
+function toColumns({ namespace, seals }: JournalNamespace, row: EffectRow): readonly unknown[] {
   const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
-  const { sum, args, outcome } = effectPayload(seals, line.name, row);
+  const { sum, args, outcome } = toEffectPayload(seals, namespace.name, row);
   const about = [kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt ?? null, stage ?? null];
-  return [line.key, step, wellFormed(task), wellFormed(key), ...about, args, sum, outcome];
+  return [namespace.key, step, checkWellFormed(task), checkWellFormed(key), ...about, args, sum, outcome];
 }

@@ -1,30 +1,34 @@
 /**
- * Effects that began and ended within the superstep that a commit folds. They stand as one text in the row of the checkpoint
- * that folds them: rows of their own would be two pages more in the commit, for what is only told of from then on.
+ * Effects that started and ended within the superstep folded by a commit. All effects of the step are stored as one
+ * text in the row of the folding checkpoint: separate rows would cost two more pages per commit, for data that is
+ * only listed later.
  */
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { keyAt } from "../file/schema.ts";
-import { corrupt } from "../file/store-errors.ts";
-import type { LineAt } from "../write/pruned-ranges.ts";
+import { toRowKey } from "../file/schema.ts";
+import { createCorruptError } from "../file/store-errors.ts";
+import type { NamespaceContext } from "../write/pruned-ranges.ts";
 import type { EffectRows } from "./effect-rows.ts";
 import { isWellFormed } from "./well-formed.ts";
 
-/** The columns of a checkpoint that say what it folded; null where it folded nothing, or where that has rows of its own. */
+/**
+ * Columns of a checkpoint for its folded effects; null if the checkpoint folded no effects, or if the effects have
+ * rows of their own.
+ */
 export interface FoldedColumns {
   readonly effects: string | null;
   readonly effects_sum: number | null;
 }
 
-/** The checkpoint that folded them. */
-interface FoldedPlace {
+/** Location of the folding checkpoint. */
+interface CheckpointLocation {
   readonly thread: string;
-  readonly line: string;
+  readonly namespace: string;
   readonly checkpoint: number;
 }
 
-/** The idempotency key is there only where it is not the one that the place of the effect gives. */
+/** The idempotency key is stored only if it differs from the default key of the effect's location. */
 type FoldedEffect = readonly [
   task: string,
   key: string,
@@ -43,37 +47,47 @@ type Folded = readonly [step: number, ...effects: readonly FoldedEffect[]];
 
 export const nothingFolded: FoldedColumns = { effects: null, effects_sum: null };
 
-/** Whether all that is left of an effect after its step can stand in the row of a checkpoint. Names that rows refuse are left to them. */
-export function isToldOnly({ effect, args, task, key }: EffectRow): boolean {
+/**
+ * Returns true if the row of a checkpoint can store everything of an effect after its step. Names that are invalid in
+ * rows are excluded, so that the row write refuses them.
+ */
+export function isFoldable({ effect, args, task, key }: EffectRow): boolean {
   return effect !== "once" && args === undefined && isWellFormed(task) && isWellFormed(key);
 }
 
-export function foldedColumns(place: FoldedPlace, step: number, effects: readonly EffectRow[]): FoldedColumns {
+export function toFoldedColumns(
+  location: CheckpointLocation,
+  step: number,
+  effects: readonly EffectRow[],
+): FoldedColumns {
   if (effects.length === 0) return nothingFolded;
-  const folded: Folded = [step, ...effects.map((effect) => folding(place, effect))];
+  const folded: Folded = [step, ...effects.map((effect) => toFoldedEffect(location, effect))];
   const text = JSON.stringify(folded);
-  return { effects: text, effects_sum: sumOf(place, text) };
+  return { effects: text, effects_sum: computeSum(location, text) };
 }
 
-function folding(place: FoldedPlace, row: EffectRow): FoldedEffect {
+function toFoldedEffect(location: CheckpointLocation, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
   const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
-  return idempotencyKey === usualKey(place, task, key) ? folded : [...folded, idempotencyKey];
+  return idempotencyKey === createDefaultKey(location, task, key) ? folded : [...folded, idempotencyKey];
 }
 
-/** What a checkpoint folded, as it was written. Throws `store_corrupt` for any other. */
-export function readFolded(place: FoldedPlace, { effects, effects_sum: sum }: FoldedColumns): readonly EffectRow[] {
+/** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
+export function readFoldedEffects(
+  location: CheckpointLocation,
+  { effects, effects_sum: sum }: FoldedColumns,
+): readonly EffectRow[] {
   if (effects === null && sum === null) return [];
-  if (effects === null || sumOf(place, effects) !== sum)
-    throw corrupt(`the effects that checkpoint ${place.checkpoint} folded are not what was written`, {
-      thread: place.thread,
-      branch: place.line,
+  if (effects === null || computeSum(location, effects) !== sum)
+    throw createCorruptError(`the folded effects of checkpoint ${location.checkpoint} do not match their checksum`, {
+      thread: location.thread,
+      branch: location.namespace,
     });
   const [step, ...rows] = JSON.parse(effects) as Folded;
-  // Of several with one place the last counts, as in rows.
-  const byPlace = new Map<string, EffectRow>();
+  // The last of several effects with one key counts, as in rows.
+  const byKey = new Map<string, EffectRow>();
   for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
-    byPlace.set(JSON.stringify([task, key]), {
+    byKey.set(JSON.stringify([task, key]), {
       step,
       task,
       key,
@@ -82,38 +96,41 @@ export function readFolded(place: FoldedPlace, { effects, effects_sum: sum }: Fo
       effect,
       state,
       attempts,
-      idempotencyKey: idempotencyKey ?? usualKey(place, task, key),
+      idempotencyKey: idempotencyKey ?? createDefaultKey(location, task, key),
       startedAt,
       ...(endedAt === null ? {} : { endedAt }),
       ...(stage === null ? {} : { stage }),
     });
-  return [...byPlace.values()];
+  return [...byKey.values()];
 }
 
 /**
- * The effects that checkpoints of a line folded, those above `after` up to `at`, get rows of their own where their step is not
- * before `firstStep`: their checkpoints are about to go, and they stay.
+ * Creates a function that writes rows for the folded effects of the checkpoints above `after` up to `at`, for steps
+ * from `firstStep` on: retention is about to delete these checkpoints, but keeps the effects.
  */
-export function createUnfolding(
+export function createUnfolder(
   db: Database,
   effects: EffectRows,
-): (place: LineAt, after: number, at: number, firstStep: number) => void {
+): (place: NamespaceContext, after: number, at: number, firstStep: number) => void {
   const foldedBetween = db.prepare<[number, number, number], FoldedColumns & { checkpoint: number }>(
     "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ?" +
       " AND step > ? AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
   );
   return (place, after, at, firstStep) => {
-    const { thread, line } = place;
-    for (const columns of foldedBetween.all(keyAt(line.key, after), keyAt(line.key, at), firstStep))
-      for (const row of readFolded({ thread, line: line.name, checkpoint: columns.checkpoint }, columns))
+    const { thread, namespace } = place;
+    for (const columns of foldedBetween.all(toRowKey(namespace.key, after), toRowKey(namespace.key, at), firstStep))
+      for (const row of readFoldedEffects(
+        { thread, namespace: namespace.name, checkpoint: columns.checkpoint },
+        columns,
+      ))
         if (row.step >= firstStep) effects.add(place, row);
   };
 }
 
-function usualKey({ thread, line }: FoldedPlace, task: string, key: string): string {
-  return `${thread}/${line}/${task}/${key}`;
+function createDefaultKey({ thread, namespace }: CheckpointLocation, task: string, key: string): string {
+  return `${thread}/${namespace}/${task}/${key}`;
 }
 
-function sumOf({ line, checkpoint }: FoldedPlace, text: string): number {
-  return crc32(`${line} ${checkpoint}${text}`);
+function computeSum({ namespace, checkpoint }: CheckpointLocation, text: string): number {
+  return crc32(`${namespace} ${checkpoint}${text}`);
 }

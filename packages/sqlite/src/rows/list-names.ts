@@ -1,8 +1,8 @@
-/** What lies in a folder, as far as it can be listed. */
+/** Best-effort listing of a folder. */
 import { readdirSync } from "node:fs";
 
-/** The names in a folder; none of one that may be written and not listed, in which leftovers stay. */
-export function namesIn(folder: string): readonly string[] {
+/** Lists the names in a folder; empty for an unreadable folder, where temporary files remain. */
+export function listNames(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch {

@@ -1,25 +1,25 @@
-/** Lists that a damaged row does not keep anybody from. */
+/** Lists that skip damaged rows. */
 import { isStatewrightError, type StatewrightError } from "@statewright/core";
 
-/** What was written is not there any more, or its key is not given: the other threads are not in that state. */
+/** Returns true for a damaged row or a missing key: errors that are limited to one thread. */
 export function isUnreadable(thrown: unknown): thrown is StatewrightError {
   return isStatewrightError(thrown, "store_corrupt") || isStatewrightError(thrown, "missing_key");
 }
 
 /**
- * A list: of one thread all of it, or nothing; of many threads without the rows that are not what was written, so that a
- * damaged thread keeps nobody from the others. Those are told of, and do not count for the limit.
+ * Lists rows: for one thread all rows or an error; for many threads without unreadable rows, so that a damaged thread
+ * does not block the others. Skipped rows are reported to `onFault` and do not count for the limit.
  */
-export function readableRows<Wanted extends { readonly limit: number }, Columns, Row>(
+export function listReadableRows<Wanted extends { readonly limit: number }, Columns, Row>(
   thread: string | undefined,
-  wanted: Wanted,
-  ask: (wider: Wanted) => readonly Columns[],
+  parameters: Wanted,
+  query: (wider: Wanted) => readonly Columns[],
   read: (columns: Columns) => Row,
-  told: (fault: StatewrightError) => void,
+  onFault: (fault: StatewrightError) => void,
 ): readonly Row[] {
-  if (thread !== undefined) return ask(wanted).map(read);
-  for (let limit = wanted.limit; ; ) {
-    const found = ask({ ...wanted, limit });
+  if (thread !== undefined) return query(parameters).map(read);
+  for (let limit = parameters.limit; ; ) {
+    const found = query({ ...parameters, limit });
     const faults: StatewrightError[] = [];
     const rows = found.flatMap((columns) => {
       try {
@@ -30,10 +30,10 @@ export function readableRows<Wanted extends { readonly limit: number }, Columns,
         return [];
       }
     });
-    if (limit < 0 || found.length < limit || rows.length >= wanted.limit) {
-      for (const fault of faults) told(fault);
-      return wanted.limit < 0 ? rows : rows.slice(0, wanted.limit);
+    if (limit < 0 || found.length < limit || rows.length >= parameters.limit) {
+      for (const fault of faults) onFault(fault);
+      return parameters.limit < 0 ? rows : rows.slice(0, parameters.limit);
     }
-    limit = wanted.limit + faults.length;
+    limit = parameters.limit + faults.length;
   }
 }

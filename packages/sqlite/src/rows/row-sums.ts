@@ -1,25 +1,25 @@
 /**
- * Sums of rows that are changed a few columns at a time: SQLite itself is given the functions that sum such a row as it
- * stands. They are of this connection only: no table or index of the file names them.
+ * Checksums of rows whose columns are updated separately: SQL functions compute the checksum of such a row in the
+ * statement. The functions exist on this connection only; no table or index of the file uses them.
  */
 import { crc32 } from "node:zlib";
 import type { Database } from "better-sqlite3";
-import { type EffectColumns, effectRow, effectSum } from "./rows.ts";
+import { computeEffectSum, type EffectColumns, toEffectRow } from "./rows.ts";
 
 const runSum =
   "sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch, r.ended, r.error, r.name, r.metadata, r.input, r.more)";
 
-/** The sum of a run of which columns are changed to the parameters of their names, in the statement that changes them. */
+/** SQL for the checksum of an updated run, computed in the update from its named parameters. */
 export const changedRunSum: string =
   "sum_of_run(thread, branch, id, graph, @version, @status, @attempt, started, @epoch, @ended, @error, name, metadata, @input, @more)";
 
-/** Tells of a row of `runs r` whether it is what was written. */
+/** SQL column that is 1 if a row of `runs r` matches its checksum. */
 export const runIsIntact: string = "r.sum IS " + runSum + " AS intact";
 
-/** Put the sum of the run with a key. */
+/** SQL that stores the checksum of a run by its key. */
 export const putRunSum: string = "UPDATE runs AS r SET sum = " + runSum + " WHERE r.key = ?";
 
-/** The sum of an effect whose outcome was folded. */
+/** SQL for the checksum of an effect whose outcome was removed by a fold. */
 export const foldedEffectSum: string =
   "sum_of_folded(step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args)";
 
@@ -39,25 +39,25 @@ type Folded = readonly [
   args: string | Uint8Array | null,
 ];
 
-/** What is sealed is not summed. */
-function foldedSum(...columns: unknown[]): number {
+/** Encrypted arguments are excluded from the checksum. */
+function computeFoldedSum(...columns: unknown[]): number {
   const [step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args] = columns as [
     ...Folded,
   ];
   const plain = typeof args === "string" ? args : null;
   const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage };
-  return effectSum(effectRow({ ...row, args: plain, sum: null, outcome: null }));
+  return computeEffectSum(toEffectRow({ ...row, args: plain, sum: null, outcome: null }));
 }
 
-/** Let statements of this connection sum rows. */
-export function knowRowSums(db: Database): void {
+/** Registers the checksum functions on this connection. */
+export function registerRowSums(db: Database): void {
   const options = { varargs: true, deterministic: true, directOnly: true } as const;
-  db.function("sum_of_run", options, (...columns: unknown[]) => sumOfColumns(columns));
-  db.function("sum_of_folded", options, foldedSum);
+  db.function("sum_of_run", options, (...columns: unknown[]) => computeColumnSum(columns));
+  db.function("sum_of_folded", options, computeFoldedSum);
 }
 
-/** The sum of columns as they are read; of `runs` in the order of {@link changedRunSum}. */
-export function sumOfColumns(columns: readonly unknown[]): number {
+/** Computes the checksum of columns; for `runs` in the order of {@link changedRunSum}. */
+export function computeColumnSum(columns: readonly unknown[]): number {
   let sum = 0;
   let text = "";
   for (const column of columns) {

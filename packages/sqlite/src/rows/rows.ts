@@ -1,4 +1,4 @@
-/** Rows as SQLite gives them, the values they stand for, and the sums by which a changed row is noticed (fault F6). */
+/** SQL columns of rows, conversion to rows of the store, and checksums that detect a modified row (fault F6). */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type {
@@ -6,26 +6,26 @@ import type {
   DeltaRow,
   EffectRow,
   EventRow,
+  InboxMessage,
   InterruptRow,
-  LetterRow,
-  QuestionRow,
+  OpenInterruptRow,
   RunRow,
   ThreadRow,
   TimerRow,
 } from "@statewright/core";
-import type { Seals } from "../encryption/cipher.ts";
+import type { ThreadCipher } from "../encryption/cipher.ts";
 
-/** What a value is when SQLite has read it: absent is null. */
+/** SQL value; null when absent. */
 type Nullable<Value> = Value | null;
 
-/** What a checkpoint was written by. */
-export interface WrittenBy {
+/** Version of the graph that wrote a checkpoint. */
+export interface GraphVersion {
   readonly graph: string;
   readonly version: number;
   readonly shape: string;
 }
 
-export interface CheckpointColumns extends WrittenBy {
+export interface CheckpointColumns extends GraphVersion {
   readonly line: number;
   readonly id: number;
   readonly branch: string;
@@ -82,12 +82,12 @@ export interface InterruptColumns {
   readonly answer: Nullable<string>;
   readonly answered: Nullable<number>;
   readonly expires: Nullable<number>;
-  /** What few questions have, as one object. */
+  /** Rare properties of an interrupt, as a JSON object. */
   readonly more: Nullable<string>;
   readonly sum: number;
 }
 
-export interface QuestionColumns extends InterruptColumns {
+export interface OpenInterruptColumns extends InterruptColumns {
   readonly thread: string;
   readonly run: string;
   readonly graph: string;
@@ -105,7 +105,7 @@ export interface TimerColumns {
   readonly sum: number;
 }
 
-export interface FactColumns {
+export interface EventColumns {
   readonly seq: number;
   readonly branch: string;
   readonly at: number;
@@ -113,19 +113,19 @@ export interface FactColumns {
   readonly text: string;
 }
 
-export interface LetterColumns {
+export interface InboxMessageColumns {
   readonly id: string;
   readonly branch: string;
-  readonly kind: LetterRow["kind"];
+  readonly kind: InboxMessage["kind"];
   readonly at: number;
-  /** The run that has taken it in; empty while it waits. */
+  /** Id of the run that took the message; empty for a waiting message. */
   readonly taken: string;
   readonly sum: number;
   readonly messages: string;
 }
 
 export interface RunColumns {
-  /** Grows in the order in which runs began or were queued. */
+  /** Ordered by start or enqueue. */
   readonly key: number;
   readonly id: string;
   readonly thread: string;
@@ -137,13 +137,13 @@ export interface RunColumns {
   readonly started: number;
   readonly ended: Nullable<number>;
   readonly error: Nullable<string>;
-  /** The idempotency key. */
+  /** Idempotency key. */
   readonly name: Nullable<string>;
   readonly metadata: Nullable<string>;
   readonly input: Nullable<string>;
-  /** What few runs have, as one object. */
+  /** Rare properties of a run, as a JSON object. */
   readonly more: Nullable<string>;
-  /** Whether the row has the sum that it was written with. */
+  /** 1 when the row matches its checksum. */
   readonly intact: number;
 }
 
@@ -158,7 +158,7 @@ export interface ThreadColumns {
   readonly status: Nullable<RunRow["status"]>;
 }
 
-export function checkpointRow(columns: CheckpointColumns): CheckpointRow {
+export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
   const { id, branch, step, parent, source, nodes, control, run, at, duration, seq, bytes } = columns;
   return {
     id,
@@ -176,11 +176,11 @@ export function checkpointRow(columns: CheckpointColumns): CheckpointRow {
   };
 }
 
-export function deltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
+export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
   return { channel, kind, base: base === 1, text };
 }
 
-export function effectRow(columns: EffectColumns): EffectRow {
+export function toEffectRow(columns: EffectColumns): EffectRow {
   const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
   return {
@@ -201,7 +201,7 @@ export function effectRow(columns: EffectColumns): EffectRow {
   };
 }
 
-export function interruptRow(columns: InterruptColumns): InterruptRow {
+export function toInterruptRow(columns: InterruptColumns): InterruptRow {
   const { id, branch, step, task, node, name, payload, schema, raised, expires, answer, answered, more } = columns;
   return {
     id,
@@ -216,29 +216,35 @@ export function interruptRow(columns: InterruptColumns): InterruptRow {
     ...(answer === null ? {} : { answer }),
     ...(answered === null ? {} : { answeredAt: answered }),
     ...(expires === null ? {} : { expiresAt: expires }),
-    ...(more === null ? {} : (JSON.parse(more) as MoreOfQuestion)),
+    ...(more === null ? {} : (JSON.parse(more) as InterruptExtras)),
   };
 }
 
-type MoreOfQuestion = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool">;
+type InterruptExtras = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool">;
 
-/** What few questions have, as text; nothing where a question has none of it. */
-export function moreOfQuestion({ onExpire, expiredAt, answeredBy, about, tool }: MoreOfQuestion): string | null {
+/** Returns the rare properties of an interrupt as JSON text; null if all are undefined. */
+export function toInterruptExtrasText({
+  onExpire,
+  expiredAt,
+  answeredBy,
+  about,
+  tool,
+}: InterruptExtras): string | null {
   const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool });
   return text === "{}" ? null : text;
 }
 
-/** An open question with what waits for it. */
-export function questionRow(columns: QuestionColumns): QuestionRow {
+/** Returns an open interrupt with its waiting run. */
+export function toOpenInterruptRow(columns: OpenInterruptColumns): OpenInterruptRow {
   const { thread, run, graph, place } = columns;
-  return { ...interruptRow(columns), thread, run, graph, place };
+  return { ...toInterruptRow(columns), thread, run, graph, position: place };
 }
 
-export function timerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
+export function toTimerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
   return { thread, branch, id, kind, generation, dueAt: due, about };
 }
 
-export function runRow(columns: RunColumns): RunRow {
+export function toRunRow(columns: RunColumns): RunRow {
   const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input, more } =
     columns;
   return {
@@ -255,20 +261,20 @@ export function runRow(columns: RunColumns): RunRow {
     ...(name === null ? {} : { key: name }),
     ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
     ...(input === null ? {} : { input }),
-    ...(more === null ? {} : moreOf(more)),
+    ...(more === null ? {} : parseRunExtras(more)),
   };
 }
 
-type MoreOfRun = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered">;
+type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered">;
 
-/** What few runs have, as text; nothing where a run has none of it. */
-export function moreText({ reason, queuedAt, stops, recovered }: MoreOfRun): string | null {
+/** Returns the rare properties of a run as JSON text; null if all are undefined. */
+export function toRunExtrasText({ reason, queuedAt, stops, recovered }: RunExtras): string | null {
   if (reason === undefined && queuedAt === undefined && stops === undefined && recovered === undefined) return null;
   return JSON.stringify({ reason, queuedAt, stops, recovered });
 }
 
-function moreOf(text: string): MoreOfRun {
-  const { reason, queuedAt, stops, recovered } = JSON.parse(text) as MoreOfRun;
+function parseRunExtras(text: string): RunExtras {
+  const { reason, queuedAt, stops, recovered } = JSON.parse(text) as RunExtras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -277,20 +283,20 @@ function moreOf(text: string): MoreOfRun {
   };
 }
 
-export function threadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
+export function toThreadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
   return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
 }
 
-/** The hash of a checkpoint: its content, its deltas, and through its parent's hash all that led to it. */
-export function checkpointHash(
+/** Hashes a checkpoint: its content, its deltas and the hash of its parent, and so the whole chain. */
+export function hashCheckpoint(
   row: CheckpointRow,
-  { graph, version, shape }: WrittenBy,
+  { graph, version, shape }: GraphVersion,
   deltas: readonly DeltaRow[],
   parentHash: string | undefined,
-  seals?: Pick<Seals, "hash">,
+  seals?: Pick<ThreadCipher, "hash">,
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
-  const sorted = deltas.length < 2 ? deltas : deltas.toSorted((one, other) => (one.channel < other.channel ? -1 : 1));
+  const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));
   const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
   const head = [
     id,
@@ -316,13 +322,17 @@ export function checkpointHash(
   return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
 }
 
-/** The sum of one delta and its place, by which a state is checked without the rest of each checkpoint. */
-export function deltaSum(line: string, checkpoint: number, { channel, kind, base, text }: DeltaRow): number {
-  return crc32(`${line} ${checkpoint} ${channel} ${kind} ${base}${text}`);
+/** Computes the checksum of one delta and its location, to verify a state without loading whole checkpoints. */
+export function computeDeltaSum(
+  namespace: string,
+  checkpoint: number,
+  { channel, kind, base, text }: DeltaRow,
+): number {
+  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base}${text}`);
 }
 
-/** The sum of an effect, over all that the row holds. */
-export function effectSum(row: EffectRow): number {
+/** Computes the checksum of an effect over all columns of the row. */
+export function computeEffectSum(row: EffectRow): number {
   const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, outcome, stage } =
     row;
   const { args } = row;
@@ -344,24 +354,24 @@ export function effectSum(row: EffectRow): number {
   return crc32(head + (outcome ?? ""));
 }
 
-/** The sum of a question and its answer. */
-export function interruptSum(interrupt: InterruptRow): number {
+/** Computes the checksum of an interrupt and its answer. */
+export function computeInterruptSum(interrupt: InterruptRow): number {
   const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt, expiresAt } = interrupt;
-  const more = moreOfQuestion(interrupt);
+  const more = toInterruptExtrasText(interrupt);
   return crc32(
     JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt, expiresAt, more]),
   );
 }
 
-/** The sum of a timer. */
-export function factSum({ seq, branch, at, text }: EventRow): number {
+/** Computes the checksum of a durable event. */
+export function computeEventSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));
 }
 
-export function letterSum({ branch, id, kind, at, messages, taken }: LetterRow): number {
+export function computeInboxMessageSum({ branch, id, kind, at, messages, taken }: InboxMessage): number {
   return crc32(JSON.stringify([branch, id, kind, at, messages, taken ?? ""]));
 }
 
-export function timerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {
+export function computeTimerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {
   return crc32(JSON.stringify([id, kind, generation, dueAt, about]));
 }

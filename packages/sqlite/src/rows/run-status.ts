@@ -1,20 +1,20 @@
 /**
- * The status of a run as its row has it. Of what is paused or parked the row tells what a process goes on with by itself, so
- * that it is found by the index of statuses.
+ * Stored status of a run. For paused and parked runs, the stored status distinguishes runs that an engine resumes
+ * automatically, so that the status index finds them.
  */
-import { claimableKind, type RunRow, type RunStatus } from "@statewright/core";
+import { getClaimableKind, type RunRow, type RunStatus } from "@statewright/core";
 
-/** What stands in the column. */
+/** Value of the status column. */
 export type StoredStatus = RunStatus | "drained" | "unfit";
 
-/** The word for a run in its row. */
-export function storedStatus(run: RunRow): StoredStatus {
-  const kind = claimableKind(run);
+/** Returns the stored status of a run. */
+export function toStoredStatus(run: RunRow): StoredStatus {
+  const kind = getClaimableKind(run);
   return kind === "drained" || kind === "unfit" ? kind : run.status;
 }
 
-/** The words under which runs of these statuses stand, each once. */
-export function storedStatuses(wanted: readonly RunStatus[]): readonly StoredStatus[] {
+/** Returns the stored statuses of runs with any of these statuses, without duplicates. */
+export function toStoredStatuses(wanted: readonly RunStatus[]): readonly StoredStatus[] {
   const stored = wanted.flatMap((status): readonly StoredStatus[] => {
     if (status === "crashed") return ["running"];
     if (status === "paused") return ["paused", "drained"];
@@ -23,6 +23,5 @@ export function storedStatuses(wanted: readonly RunStatus[]): readonly StoredSta
   return [...new Set(stored)];
 }
 
-/** The status of a row `runs r`, whoever lives. */
-export const statusAsWritten =
-  "CASE r.status WHEN 'drained' THEN 'paused' WHEN 'unfit' THEN 'parked' ELSE r.status END";
+/** SQL of the status of a row `runs r`, regardless of dead owners. */
+export const statusFromRow = "CASE r.status WHEN 'drained' THEN 'paused' WHEN 'unfit' THEN 'parked' ELSE r.status END";

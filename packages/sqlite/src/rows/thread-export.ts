@@ -1,13 +1,13 @@
-/** A thread as an image: everything that the file has of it, checked row by row. */
-import { type LineImage, storeRules, type ThreadImage } from "@statewright/core";
+/** Export of a thread: all rows of the thread, each verified. */
+import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { largestCheckpoint } from "../file/schema.ts";
-import type { Line, Reader } from "../read/reader.ts";
-import { reachedAt, reachedCheckpoint, reachedSeq } from "../read/thread-head.ts";
+import { maxCheckpointId } from "../file/schema.ts";
+import type { NamespaceRow, Reader } from "../read/reader.ts";
+import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import type { Artifacts } from "../write/artifacts.ts";
-import type { Cuts } from "../write/pruned-ranges.ts";
+import type { PrunedRanges } from "../write/pruned-ranges.ts";
 
-interface ThreadHead {
+interface ThreadColumns {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
@@ -19,52 +19,52 @@ interface ThreadHead {
   readonly shape: string;
 }
 
-/** What reads images; to be asked inside one transaction. */
-export function createImages(
+/** Creates the reader of thread exports; call the reader inside one transaction. */
+export function createThreadExporter(
   db: Database,
-  { reader, cuts, artifacts }: { readonly reader: Reader; readonly cuts: Cuts; readonly artifacts: Artifacts },
-): (thread: string) => ThreadImage {
-  const head = db.prepare<[string], ThreadHead>(
+  { reader, cuts, artifacts }: { readonly reader: Reader; readonly cuts: PrunedRanges; readonly artifacts: Artifacts },
+): (thread: string) => ThreadExport {
+  const head = db.prepare<[string], ThreadColumns>(
     "SELECT t.created AS createdAt, t.head AS headBranch, " +
-      reachedAt +
+      threadHeadTime +
       " AS updatedAt, " +
-      reachedSeq +
+      threadHeadSeq +
       " AS seq, " +
-      reachedCheckpoint +
+      threadHeadCheckpoint +
       " AS checkpoint," +
       " (SELECT r.id FROM runs r WHERE r.key = t.run) AS run, g.name AS graph, g.version, g.shape" +
       " FROM threads t JOIN graphs g ON g.key = t.graph WHERE t.id = ?",
   );
 
-  function lineImage(thread: string, line: Line): LineImage {
-    const { name } = line;
+  function exportNamespace(thread: string, namespace: NamespaceRow): NamespaceExport {
+    const { name } = namespace;
     return {
       name,
-      from: line.origin ?? undefined,
-      run: line.run === null ? undefined : reader.run(line.run)?.id,
-      checkpoints: reader.own(thread, line, 0, largestCheckpoint),
-      cuts: cuts.of({ thread, line, seals: reader.seals(thread) }),
-      effects: reader.effects(thread, name),
-      interrupts: reader.interrupts(thread, name),
-      awaited: reader.awaited(line),
-      timers: reader.timers({ thread }).filter(({ branch }) => branch === name),
-      letters: reader.letters(thread, name),
+      from: namespace.origin ?? undefined,
+      run: namespace.run === null ? undefined : reader.getRun(namespace.run)?.id,
+      checkpoints: reader.listCheckpoints(thread, namespace, 0, maxCheckpointId),
+      prunedRanges: cuts.list({ thread, namespace, seals: reader.seals(thread) }),
+      effects: reader.listEffects(thread, name),
+      interrupts: reader.listInterrupts(thread, name),
+      awaited: reader.listAwaited(namespace),
+      timers: reader.listTimers({ thread }).filter(({ branch }) => branch === name),
+      inbox: reader.listInboxMessages(thread, name),
     };
   }
 
   return (thread) => {
     const found = head.get(thread);
-    if (found === undefined) throw storeRules.unknownThread(thread);
+    if (found === undefined) throw storeRules.createUnknownThreadError(thread);
     const { graph, version, shape, run, ...rest } = found;
     return {
       id: thread,
       ...rest,
       run: run ?? undefined,
       writtenBy: { graph, version, shape },
-      lines: reader.lines(thread).map((line) => lineImage(thread, line)),
-      runs: reader.ownRuns(thread),
-      events: reader.facts(thread),
-      artifacts: artifacts.images(thread),
+      namespaces: reader.listNamespaces(thread).map((namespace) => exportNamespace(thread, namespace)),
+      runs: reader.listRunsOfThread(thread),
+      events: reader.listDurableEvents(thread),
+      artifacts: artifacts.listExports(thread),
     };
   };
 }

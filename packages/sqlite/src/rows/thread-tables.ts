@@ -1,88 +1,92 @@
 /**
- * Which rows are a thread's: for every table, how its rows belong to a thread, to one of its lines or to a channel of a
- * line. Deleting a thread and measuring one go by this list; a table that is missing here fails a test.
+ * Ownership of rows: for every table, the condition for rows of a thread, of a namespace or of a channel. Used for
+ * deleting and measuring a thread; a test fails for a missing table.
  */
 import type { Database } from "better-sqlite3";
-import { settleReached } from "../read/thread-head.ts";
+import { threadHeadAssignments } from "../read/thread-head.ts";
 
-/** What a row belongs to, and the condition by which its rows are found, given the key of that. */
-interface Belonging {
-  readonly to: "thread" | "line" | "channel";
+/** Owner of the rows of a table, and the condition for its rows by the owner's key. */
+interface TableOwnership {
+  readonly owner: "thread" | "line" | "channel";
   readonly where: string;
 }
 
 const inRange = "key >= (@key << 24) AND key < (@key + 1) << 24";
 
-/** Rows that nothing else leads to come first. */
-export const threadTables: Readonly<Record<string, Belonging>> = {
-  deltas: { to: "channel", where: inRange },
-  channels: { to: "line", where: "branch = @key" },
-  checkpoints: { to: "line", where: inRange },
-  anchors: { to: "line", where: inRange },
-  effects: { to: "line", where: "branch = @key" },
-  interrupts: { to: "line", where: "branch = @key" },
-  timers: { to: "line", where: "branch = @key" },
-  letters: { to: "line", where: "branch = @key" },
-  child_checkpoints: { to: "thread", where: inRange },
-  facts: { to: "thread", where: "thread = @key" },
+/** Ordered for deletion: rows referenced by other conditions come last. */
+export const threadTables: Readonly<Record<string, TableOwnership>> = {
+  deltas: { owner: "channel", where: inRange },
+  channels: { owner: "line", where: "branch = @key" },
+  checkpoints: { owner: "line", where: inRange },
+  anchors: { owner: "line", where: inRange },
+  effects: { owner: "line", where: "branch = @key" },
+  interrupts: { owner: "line", where: "branch = @key" },
+  timers: { owner: "line", where: "branch = @key" },
+  letters: { owner: "line", where: "branch = @key" },
+  child_checkpoints: { owner: "thread", where: inRange },
+  facts: { owner: "thread", where: "thread = @key" },
   artifact_pieces: {
-    to: "thread",
+    owner: "thread",
     where:
       "key IN (SELECT p.key FROM artifacts a JOIN artifact_pieces p ON p.key >= a.key << 24 AND p.key < (a.key + 1) << 24 WHERE a.thread = @key)",
   },
-  artifacts: { to: "thread", where: "thread = @key" },
-  run_metadata: { to: "thread", where: "run IN (SELECT key FROM runs WHERE thread = @key)" },
-  runs: { to: "thread", where: "thread = @key" },
-  branches: { to: "thread", where: "thread = @key" },
-  threads: { to: "thread", where: "key = @key" },
+  artifacts: { owner: "thread", where: "thread = @key" },
+  run_metadata: { owner: "thread", where: "run IN (SELECT key FROM runs WHERE thread = @key)" },
+  runs: { owner: "thread", where: "thread = @key" },
+  branches: { owner: "thread", where: "thread = @key" },
+  threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables whose rows are nobody's: names of graphs that threads share, the long-term store, the processes that own threads, what holds for the file. */
+/** Tables without an owner: graph names shared by threads, the long-term store, owner processes and file settings. */
 export const sharedTables: readonly string[] = ["graphs", "long_term", "owners", "settings"];
 
 export interface Eraser {
-  /** Remove everything of a line but its runs, which are the thread's. */
-  line(thread: number, line: number): void;
+  /** Deletes all rows of a namespace except runs, which belong to the thread. */
+  eraseNamespace(thread: number, namespaceKey: number): void;
   thread(thread: number): void;
 }
 
-/** What removes rows; to be called inside a transaction. */
+/** Creates the deletion of rows; call inside a transaction. */
 export function createEraser(db: Database): Eraser {
-  const statements = (to: Belonging["to"]) =>
+  const prepareDeletes = (to: TableOwnership["owner"]) =>
     Object.entries(threadTables)
-      .filter(([, belonging]) => belonging.to === to)
+      .filter(([, belonging]) => belonging.owner === to)
       .map(([table, { where }]) => db.prepare<[{ key: number }]>("DELETE FROM " + table + " WHERE " + where));
-  const [ofThread, ofLine, ofChannel] = [statements("thread"), statements("line"), statements("channel")];
+  const [deletesOfThread, deletesOfNamespace, deletesOfChannel] = [
+    prepareDeletes("thread"),
+    prepareDeletes("line"),
+    prepareDeletes("channel"),
+  ];
   const channels = db.prepare<[number], number>("SELECT key FROM channels WHERE branch = ?").pluck();
-  const lines = db.prepare<[number], number>("SELECT key FROM branches WHERE thread = ?").pluck();
-  const settle = db.prepare<[number]>(
-    "UPDATE threads AS t SET " + settleReached + " WHERE t.key = ? AND t.owner IS NOT NULL",
+  const namespaces = db.prepare<[number], number>("SELECT key FROM branches WHERE thread = ?").pluck();
+  const updateThreadHead = db.prepare<[number]>(
+    "UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.key = ? AND t.owner IS NOT NULL",
   );
-  const removeLine = db.prepare<[number]>("DELETE FROM branches WHERE key = ?");
-  const idsOfLine = db.prepare<[{ key: number }], { first: number | null; last: number | null }>(
+  const removeNamespace = db.prepare<[number]>("DELETE FROM branches WHERE key = ?");
+  const idsOfNamespace = db.prepare<[{ key: number }], { first: number | null; last: number | null }>(
     "SELECT min(key) & 0xffffff AS first, max(key) & 0xffffff AS last FROM checkpoints WHERE " + inRange,
   );
   const removeIds = db.prepare<[{ key: number; first: number; last: number; line: number }]>(
     "DELETE FROM child_checkpoints WHERE key BETWEEN (@key << 24) + @first AND (@key << 24) + @last AND branch = @line",
   );
 
-  function contentsOf(line: number): void {
-    for (const key of channels.all(line)) for (const statement of ofChannel) statement.run({ key });
-    for (const statement of ofLine) statement.run({ key: line });
+  function eraseContents(namespaceKey: number): void {
+    for (const key of channels.all(namespaceKey)) for (const statement of deletesOfChannel) statement.run({ key });
+    for (const statement of deletesOfNamespace) statement.run({ key: namespaceKey });
   }
 
   return {
-    line: (thread, line) => {
-      // It may have the newest that a thread at work has come to, whose numbers are not used again.
-      settle.run(thread);
-      const { first, last } = idsOfLine.get({ key: line }) ?? {};
+    eraseNamespace: (thread, line) => {
+      // The namespace may contain the newest checkpoint of an active thread, whose ids are never reused.
+      updateThreadHead.run(thread);
+      const { first, last } = idsOfNamespace.get({ key: line }) ?? {};
       if (first != null && last != null) removeIds.run({ key: thread, first, last, line });
-      contentsOf(line);
-      removeLine.run(line);
+      eraseContents(line);
+      removeNamespace.run(line);
     },
     thread: (key) => {
-      for (const line of lines.all(key)) contentsOf(line);
-      for (const statement of ofThread) statement.run({ key });
+      for (const line of namespaces.all(key)) eraseContents(line);
+      for (const statement of deletesOfThread) statement.run({ key });
     },
   };
 }

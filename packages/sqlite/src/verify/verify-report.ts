@@ -1,19 +1,19 @@
-/** What `verify` tells of a file. In a file of its own, so that its users need no types of the library below. */
+/** Result of `verify`. Separate file, so that its users do not need the types of better-sqlite3. */
 
-/** Something that is not what was written. */
+/** Damage found in the file. */
 export interface Fault {
-  /** Absent where it is the file as a whole. */
+  /** Damaged thread; undefined for damage outside of threads. */
   readonly thread?: string;
   /** One sentence without its full stop. */
   readonly what: string;
 }
 
-/** What `verify` saw. */
+/** Result of `verify`. */
 export interface VerifyReport {
   readonly threads: number;
   readonly checkpoints: number;
-  /** Bodies of artifacts. */
+  /** Number of artifact bodies. */
   readonly artifacts: number;
-  /** Empty when all is what was written. */
+  /** Empty for an undamaged file. */
   readonly faults: readonly Fault[];
 }

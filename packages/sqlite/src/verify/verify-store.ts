@@ -1,35 +1,37 @@
-/** Looking at everything that a file holds of its threads: each chain of checkpoints from its anchor on, each sum. */
+/** Verification of the file: each checkpoint chain from its anchor on, and each checksum. */
 import { isStatewrightError, storeRules } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import type { Sweeper } from "../encryption/reencrypt.ts";
-import { keyAt, largestCheckpoint } from "../file/schema.ts";
-import type { Line, Reader } from "../read/reader.ts";
+import type { Reencryption } from "../encryption/reencrypt.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
+import type { NamespaceRow, Reader } from "../read/reader.ts";
 import { isUnreadable } from "../rows/readable-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
-import type { Cuts } from "../write/pruned-ranges.ts";
+import type { PrunedRanges } from "../write/pruned-ranges.ts";
 import type { Fault, VerifyReport } from "./verify-report.ts";
 
-/** A read of the file as of one moment. */
-export type Read = <Value>(work: () => Value) => Promise<Value>;
+/** Runs a read in one read transaction. */
+export type Read = <Value>(operation: () => Value) => Promise<Value>;
 
-/** So many rows are looked at in one turn of the event loop. */
-const atOnce = 200;
+/** Rows per turn of the event loop. */
+const rowsPerRead = 200;
 
 export interface Verifier {
-  /** What SQLite finds of the file's own structure: pages, keys, indexes. Holds the event loop meanwhile. */
-  structure(): readonly string[];
-  /** The key of the youngest thread: those that are made later need not be looked at, and there may be no end of them. */
-  youngest(): number;
-  /** Some threads after `after`, up to `until`, in the order of their keys. */
-  threads(after: number, until: number): readonly { readonly key: number; readonly id: string }[];
-  /** Look at the items of the long-term store. */
-  items(read: Read, fault: (fault: Fault) => void): Promise<void>;
-  /** Look at one thread; gives how much it has. Throws `unknown_thread`. */
-  thread(
+  /**
+   * Returns SQLite's findings about the structure of the file: pages, keys, indexes. Blocks the event loop meanwhile.
+   */
+  checkStructure(): readonly string[];
+  /** Returns the key of the newest thread. Later threads need no verification, and could be created endlessly. */
+  getNewestThreadKey(): number;
+  /** Lists some threads after a key, up to a key, in key order. */
+  listThreads(after: number, until: number): readonly { readonly key: number; readonly id: string }[];
+  /** Verifies the items of the long-term store. */
+  verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void>;
+  /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
+  verifyThread(
     id: string,
     read: Read,
-    fault: (fault: Fault) => void,
+    onFault: (fault: Fault) => void,
   ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">>;
 }
 
@@ -43,16 +45,16 @@ export function createVerifier(
     longTerm,
   }: {
     readonly reader: Reader;
-    readonly cuts: Cuts;
-    readonly sweeper: Sweeper;
+    readonly cuts: PrunedRanges;
+    readonly sweeper: Reencryption;
     readonly artifacts: Artifacts;
-    readonly longTerm: Pick<LongTermTable, "check">;
+    readonly longTerm: Pick<LongTermTable, "verify">;
   },
 ): Verifier {
   const page = db.prepare<[number, number, number], { key: number; id: string }>(
     "SELECT key, id FROM threads WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
   );
-  const youngest = db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck();
+  const newestThreadKey = db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck();
   const ids = db
     .prepare<[number, number, number], number>(
       "SELECT key & 0xffffff FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
@@ -64,8 +66,8 @@ export function createVerifier(
       " FROM threads t WHERE t.id = ?",
   );
 
-  // One look: the owner of a thread goes on meanwhile.
-  const leftOver = db
+  // One statement: the owner of the thread may write concurrently.
+  const hasStrayDeltas = db
     .prepare<{ line: number }, number>(
       "SELECT EXISTS (SELECT 1 FROM channels c JOIN deltas d ON d.key > (c.key << 24) + max(" +
         "coalesce((SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= @line << 24 AND key < (@line + 1) << 24), 0)," +
@@ -74,14 +76,14 @@ export function createVerifier(
     )
     .pluck();
 
-  const misled = db
+  const hasInvalidHead = db
     .prepare<[string], number>(
       "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(f.seq) FROM facts f WHERE f.thread = t.key), 0)" +
         " FROM threads t WHERE t.id = ?",
     )
     .pluck();
 
-  const described = db.prepare<[number, string, number], { key: number; id: string; metadata: string }>(
+  const runsWithMetadata = db.prepare<[number, string, number], { key: number; id: string; metadata: string }>(
     "SELECT r.key, r.id, r.metadata FROM runs r WHERE r.key > ? AND json_valid(r.metadata)" +
       " AND r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key LIMIT ?",
   );
@@ -89,137 +91,153 @@ export function createVerifier(
     "SELECT name, value FROM run_metadata WHERE run = ?",
   );
 
-  /** Runs by whose metadata they are not found as they should be. */
-  async function metadata(id: string, read: Read, fault: (fault: Fault) => void): Promise<void> {
+  /** Reports runs whose metadata rows differ from their metadata. */
+  async function metadata(id: string, read: Read, onFault: (fault: Fault) => void): Promise<void> {
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
       after = await read(() => {
-        const runs = described.all(from, id, atOnce);
+        const runs = runsWithMetadata.all(from, id, rowsPerRead);
         for (const run of runs) {
           const listed = new Map(pairs.all(run.key).map(({ name, value }) => [name, value]));
-          const own = Object.entries(JSON.parse(run.metadata) as Record<string, unknown>);
-          if (own.length !== listed.size || own.some(([name, value]) => listed.get(name) !== JSON.stringify(value)))
-            fault({ thread: id, what: `run ${run.id} is not listed under its metadata` });
+          const expected = Object.entries(JSON.parse(run.metadata) as Record<string, unknown>);
+          if (
+            expected.length !== listed.size ||
+            expected.some(([name, value]) => listed.get(name) !== JSON.stringify(value))
+          )
+            onFault({ thread: id, what: `run ${run.id} is not indexed by its metadata` });
         }
-        return runs.length < atOnce ? undefined : runs.at(-1)?.key;
+        return runs.length < rowsPerRead ? undefined : runs.at(-1)?.key;
       });
     }
   }
 
   return {
-    structure: () =>
+    checkStructure: () =>
       (db.pragma("integrity_check(20)") as readonly { readonly integrity_check: string }[])
         .map(({ integrity_check: found }) => found)
         .filter((found) => found !== "ok"),
-    youngest: () => youngest.get() ?? 0,
-    threads: (after, until) => page.all(after, until, atOnce),
-    items: async (read, fault) => {
+    getNewestThreadKey: () => newestThreadKey.get() ?? 0,
+    listThreads: (after, until) => page.all(after, until, rowsPerRead),
+    verifyItems: async (read, onFault) => {
       for (let after: number | undefined = 0; after !== undefined; ) {
         const from: number = after;
         after = await read<number | undefined>(() =>
-          longTerm.check(from, atOnce, (thrown) => {
+          longTerm.verify(from, rowsPerRead, (thrown) => {
             if (!isUnreadable(thrown)) throw thrown;
-            fault({ what: thrown.message });
+            onFault({ what: thrown.message });
           }),
         );
       }
     },
-    thread: async (id, read, fault) => {
-      /** Work that may meet rows that are not what was written: each is told once. */
-      const look = (work: () => void): void => {
+    verifyThread: async (id, read, fault) => {
+      /** Runs a check and reports a damaged row as a fault. */
+      const runCheck = (check: () => void): void => {
         try {
-          work();
+          check();
         } catch (thrown) {
           if (!isUnreadable(thrown)) throw thrown;
           fault({ thread: id, what: thrown.message });
         }
       };
-      const { lines, sweeps } = await read(() => ({ lines: reader.lines(id), sweeps: sweeper.sweeps(id) }));
-      if (lines.length === 0) throw storeRules.unknownThread(id);
-      for (const sweep of sweeps) {
+      const { lines: namespaces, sweeps: sources } = await read(() => ({
+        lines: reader.listNamespaces(id),
+        sweeps: sweeper.listRowSources(id),
+      }));
+      if (namespaces.length === 0) throw storeRules.createUnknownThreadError(id);
+      for (const source of sources) {
         for (let after: number | undefined = -1; after !== undefined; ) {
           const from = after;
           after = await read(() => {
-            const { rows, last } = sweep.page(from, atOnce);
-            for (const row of rows) look(() => row.read(reader.seals(id)));
+            const { rows, last } = source.readPage(from, rowsPerRead);
+            for (const row of rows) runCheck(() => row.read(reader.seals(id)));
             return last;
           });
         }
       }
       let [checkpoints, bodies] = [0, 0];
-      for (const line of lines) {
-        checkpoints += await chain(id, line, read, look);
-        if ((await read(() => leftOver.get({ line: line.key }))) === 1)
+      for (const line of namespaces) {
+        checkpoints += await verifyChain(id, line, read, runCheck);
+        if ((await read(() => hasStrayDeltas.get({ line: line.key }))) === 1)
           fault({
             thread: id,
-            what: `the newest checkpoint of the branch "${line.name}" is not there, and its changes are`,
+            what: `the newest checkpoint of the branch "${line.name}" is missing, but its changes exist`,
           });
-        await read(() => look(() => cuts.of({ thread: id, line, seals: reader.seals(id) })));
+        await read(() => runCheck(() => cuts.list({ thread: id, namespace: line, seals: reader.seals(id) })));
       }
-      await read(() => look(() => reader.timers({ thread: id })));
-      const nextArtifact = artifacts.walk(id);
+      await read(() => runCheck(() => reader.listTimers({ thread: id })));
+      const getNextArtifact = artifacts.createCursor(id);
       for (let after: number | undefined = 0; after !== undefined; ) {
         const from: number = after;
         after = await read(() => {
-          const next = nextArtifact(from);
+          const next = getNextArtifact(from);
           if (next === undefined) return undefined;
-          look(() => artifacts.check(id, next));
+          runCheck(() => artifacts.verify(id, next));
           if (next.body === next.key) bodies += 1;
           return next.key;
         });
       }
       await metadata(id, read, fault);
-      // The row of a thread that is held lags behind its checkpoints.
+      // The row of a claimed thread lags behind its checkpoints.
       const { ahead = 0, held = 0 } = (await read(() => newest.get(id))) ?? {};
-      if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is not there" });
-      if ((await read(() => misled.get(id))) === 1)
-        fault({ thread: id, what: "its head branch or its newest event is not there" });
+      if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
+      if ((await read(() => hasInvalidHead.get(id))) === 1)
+        fault({ thread: id, what: "the head branch or the newest event is missing" });
       return { checkpoints, artifacts: bodies };
     },
   };
 
-  async function chain(id: string, line: Line, read: Read, look: (work: () => void) => void): Promise<number> {
-    let seen = 0;
+  async function verifyChain(
+    id: string,
+    namespace: NamespaceRow,
+    read: Read,
+    runCheck: (work: () => void) => void,
+  ): Promise<number> {
+    let count = 0;
     for (let after = 0; ; ) {
       const from = after;
       const found = await read(() => {
-        const there = ids.all(keyAt(line.key, from), keyAt(line.key, largestCheckpoint), atOnce);
-        for (const checkpoint of there) look(() => reader.own(id, line, checkpoint - 1, 1));
-        return there;
+        const checkpointIds = ids.all(
+          toRowKey(namespace.key, from),
+          toRowKey(namespace.key, maxCheckpointId),
+          rowsPerRead,
+        );
+        for (const checkpoint of checkpointIds)
+          runCheck(() => reader.listCheckpoints(id, namespace, checkpoint - 1, 1));
+        return checkpointIds;
       });
-      seen += found.length;
+      count += found.length;
       after = found.at(-1) ?? after;
-      if (found.length < atOnce) return seen;
+      if (found.length < rowsPerRead) return count;
     }
   }
 }
 
-/** Look at one thread or at all; one that is deleted meanwhile is left out. Throws `unknown_thread`. */
+/** Verifies one thread, or all; skips threads deleted meanwhile. Throws `unknown_thread`. */
 export async function verifyStore(verifier: Verifier, read: Read, thread: string | undefined): Promise<VerifyReport> {
   const faults = new Map<string, Fault>();
-  const add = (fault: Fault): void => {
+  const addFault = (fault: Fault): void => {
     faults.set(JSON.stringify(fault), fault);
   };
   let [threads, checkpoints, artifacts] = [0, 0, 0];
-  const look = async (id: string): Promise<void> => {
-    const seen = await verifier.thread(id, read, add);
-    checkpoints += seen.checkpoints;
-    artifacts += seen.artifacts;
+  const verifyOne = async (id: string): Promise<void> => {
+    const counts = await verifier.verifyThread(id, read, addFault);
+    checkpoints += counts.checkpoints;
+    artifacts += counts.artifacts;
     threads += 1;
   };
-  if (thread === undefined) for (const what of await read(() => verifier.structure())) add({ what });
-  if (thread === undefined) await verifier.items(read, add);
-  if (thread !== undefined) await look(thread);
-  const until = await read(() => verifier.youngest());
+  if (thread === undefined) for (const what of await read(() => verifier.checkStructure())) addFault({ what });
+  if (thread === undefined) await verifier.verifyItems(read, addFault);
+  if (thread !== undefined) await verifyOne(thread);
+  const until = await read(() => verifier.getNewestThreadKey());
   for (let after = 0; thread === undefined; ) {
     const from = after;
-    const page = await read(() => verifier.threads(from, until));
+    const page = await read(() => verifier.listThreads(from, until));
     const last = page.at(-1);
     if (last === undefined) break;
     after = last.key;
     for (const { id } of page) {
       try {
-        await look(id);
+        await verifyOne(id);
       } catch (error) {
         if (!isStatewrightError(error, "unknown_thread")) throw error;
       }

@@ -1,46 +1,46 @@
 /**
- * Artifacts in the file: a row for each call that gave one, and the body in pieces, once in its thread. A part of a body is
- * read without the rest of it, and no value is larger than a piece.
+ * Artifacts: one row per artifact of a tool call, and each distinct body once per thread, in pieces. A range of a
+ * body is read without the rest, and no value exceeds one piece.
  */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import {
+  type ArtifactExport,
   type ArtifactFilter,
-  type ArtifactImage,
   type ArtifactRow,
   type ArtifactWrite,
   type ByteRange,
-  handleOf,
+  getArtifactHandle,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { opened, type Payload, type Place, type Seals } from "../encryption/cipher.ts";
-import type { Sweep } from "../encryption/reencrypt.ts";
-import { keyAt } from "../file/schema.ts";
-import { corrupt } from "../file/store-errors.ts";
+import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "../encryption/cipher.ts";
+import type { RowSource } from "../encryption/reencrypt.ts";
+import { toRowKey } from "../file/schema.ts";
+import { createCorruptError } from "../file/store-errors.ts";
 
-/** Bytes of a piece, save the last one of a body. */
+/** Size of a piece in bytes, except the last one of a body. */
 export const pieceBytes: number = 64 * 1024;
 
-/** What reads and writes artifacts; to be asked inside a transaction. */
+/** Reads and writes artifacts; call inside a transaction. */
 export interface Artifacts {
-  /** An image has the body of a row only where no row before it has. */
+  /** A thread export contains the body only for the first row with that body. */
   put(
-    thread: { readonly id: string; readonly key: number; readonly seals: Seals | undefined },
+    thread: { readonly id: string; readonly key: number; readonly seals: ThreadCipher | undefined },
     artifact: Pick<ArtifactWrite, "row"> & { readonly body?: Uint8Array | undefined },
   ): void;
   list(thread: string, filter: ArtifactFilter): readonly ArtifactRow[];
   read(thread: string, key: string, range?: ByteRange): Uint8Array | undefined;
   remove(thread: string, key: string): boolean;
-  images(thread: string): readonly ArtifactImage[];
-  sweeps(thread: string): readonly Sweep[];
-  /** Gives the row after another, by their keys, for a walk over all that a thread has. */
-  walk(thread: string): (after: number) => ArtifactPlace | undefined;
-  /** Throws `store_corrupt` for a body that is not what its row names, or that has lost its row. */
-  check(thread: string, place: ArtifactPlace): void;
+  listExports(thread: string): readonly ArtifactExport[];
+  listRowSources(thread: string): readonly RowSource[];
+  /** Returns a cursor over all rows of a thread: the row after a given key. */
+  createCursor(thread: string): (after: number) => ArtifactLocation | undefined;
+  /** Throws `store_corrupt` for a body that does not match the hash of its row, or has no row. */
+  verify(thread: string, place: ArtifactLocation): void;
 }
 
-/** A row, and the one that came with its body: itself, or an earlier one that gave the same. */
-export interface ArtifactPlace {
+/** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
+export interface ArtifactLocation {
   readonly key: number;
   readonly body: number;
 }
@@ -60,16 +60,16 @@ interface Piece {
   readonly data: Payload;
 }
 
-/** Keys of a thread have no index of their own: each list of them sorts all, so many are listed at once. */
-const listedAtOnce = 2_000;
+/** Keys of a thread have no index: every query sorts all of them, so one query lists many keys. */
+const keysPerQuery = 2_000;
 
-/** Keys after one, in their order; none when there are no more. */
+/** Returns the keys after a key in ascending order; empty at the end. */
 type KeysAfter = (after: number, limit: number) => readonly number[];
 
 const columns = "a.key, a.handle, a.body, a.bytes, a.sum, a.about";
 const ofThread = " FROM threads t JOIN artifacts a ON a.thread = t.key WHERE t.id = ?";
 
-export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals | undefined): Artifacts {
+export function createArtifacts(db: Database, getCipher: (thread: string) => ThreadCipher | undefined): Artifacts {
   const lastKey = db.prepare<[], number | null>("SELECT max(key) FROM artifacts").pluck();
   const add = db.prepare<[number, number, string, number, number, number, Payload]>(
     "INSERT INTO artifacts (key, thread, handle, body, bytes, sum, about) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -81,10 +81,10 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
   const byHandle = db.prepare<[string, string], Columns>(
     "SELECT " + columns + ofThread + " AND a.handle = ? ORDER BY a.key",
   );
-  const listed = db
+  const keysAfterKey = db
     .prepare<[string, number, number], number>("SELECT a.key" + ofThread + " AND a.key > ? ORDER BY a.key LIMIT ?")
     .pluck();
-  const one = db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?");
+  const byKey = db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?");
   const pieces = db.prepare<[number, number], Piece>(
     "SELECT key, sum, data FROM artifact_pieces WHERE key BETWEEN ? AND ? ORDER BY key",
   );
@@ -93,122 +93,129 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
   );
   const drop = db.prepare<[number]>("DELETE FROM artifacts WHERE key = ?");
   const dropPieces = db.prepare<[number, number]>("DELETE FROM artifact_pieces WHERE key >= ? AND key < ?");
-  const putAgain = db.prepare<[string, number, Payload, number]>(
+  const updateRow = db.prepare<[string, number, Payload, number]>(
     "UPDATE artifacts SET handle = ?, sum = ?, about = ? WHERE key = ?",
   );
-  const putPieceAgain = db.prepare<[number, Payload, number]>(
+  const updatePiece = db.prepare<[number, Payload, number]>(
     "UPDATE artifact_pieces SET sum = ?, data = ? WHERE key = ?",
   );
 
-  /** The columns of a row that depend on whether it is sealed. */
-  function sealedColumns(
-    seals: Seals | undefined,
+  /** Columns of a row that depend on encryption. */
+  function toEncryptedColumns(
+    seals: ThreadCipher | undefined,
     key: number,
     body: number,
     row: ArtifactRow,
   ): Pick<Columns, "handle" | "sum" | "about"> {
-    const handle = handleAs(seals, handleOf(row.key));
+    const handle = toLookupHandle(seals, getArtifactHandle(row.key));
     const { bytes } = row;
     const text = JSON.stringify(row);
-    const about = seals === undefined ? text : seals.seal(text, aboutPlace(key, body));
-    return { handle, sum: rowSum({ key, handle, body, bytes, about }), about };
+    const about = seals === undefined ? text : seals.encrypt(text, toRowContext(key, body));
+    return { handle, sum: computeRowSum({ key, handle, body, bytes, about }), about };
   }
 
-  function readRow(thread: string, seals: Seals | undefined, found: Columns): ArtifactRow {
+  function readRow(thread: string, seals: ThreadCipher | undefined, found: Columns): ArtifactRow {
     const { key, body, bytes, about } = found;
-    const text = opened(seals, thread, about, () => aboutPlace(key, body));
+    const text = decryptPayload(seals, thread, about, () => toRowContext(key, body));
     const row = JSON.parse(text) as ArtifactRow;
-    if (rowSum(found) === found.sum && row.bytes === bytes) return row;
-    throw corrupt(`the artifact "${row.key}" is not what was written`, { thread, branch: row.branch });
+    if (computeRowSum(found) === found.sum && row.bytes === bytes) return row;
+    throw createCorruptError(`the artifact "${row.key}" does not match its checksum`, { thread, branch: row.branch });
   }
 
-  function rowsOf(
+  function listRows(
     thread: string,
     key: string | undefined,
   ): readonly { readonly at: Columns; readonly row: ArtifactRow }[] {
-    const seals = sealsOf(thread);
-    const found = key === undefined ? all.all(thread) : byHandle.all(thread, handleAs(seals, handleOf(key)));
+    const seals = getCipher(thread);
+    const found =
+      key === undefined ? all.all(thread) : byHandle.all(thread, toLookupHandle(seals, getArtifactHandle(key)));
     const rows = found.map((at) => ({ at, row: readRow(thread, seals, at) }));
-    return rows.filter(({ row }) => key === undefined || row.key === key || handleOf(row.key) === key);
+    return rows.filter(({ row }) => key === undefined || row.key === key || getArtifactHandle(row.key) === key);
   }
 
-  function bytesOf(thread: string, seals: Seals | undefined, { key, sum, data }: Piece): Uint8Array {
-    if (typeof data === "string" || pieceSum(seals, key, data) !== sum)
-      throw corrupt("a piece of an artifact is not what was written", { thread });
-    return seals === undefined ? data : seals.openBytes(data, piecePlace(key));
+  function readPiece(thread: string, seals: ThreadCipher | undefined, { key, sum, data }: Piece): Uint8Array {
+    if (typeof data === "string" || computePieceSum(seals, key, data) !== sum)
+      throw createCorruptError("a piece of an artifact does not match its checksum", { thread });
+    return seals === undefined ? data : seals.decryptBytes(data, toPieceContext(key));
   }
 
-  function bodyOf(thread: string, { body, bytes }: Columns, range: ByteRange): Uint8Array {
-    const seals = sealsOf(thread);
+  function readBody(thread: string, { body, bytes }: Columns, range: ByteRange): Uint8Array {
+    const seals = getCipher(thread);
     const end = Math.min(range.offset + range.limit, bytes);
     if (range.offset >= end) return new Uint8Array(0);
     const first = Math.floor(range.offset / pieceBytes);
     const last = Math.ceil(end / pieceBytes) - 1;
-    const whole = new Uint8Array(end - range.offset);
+    const result = new Uint8Array(end - range.offset);
     let next = first;
-    for (const piece of pieces.iterate(keyAt(body, first), keyAt(body, last))) {
-      const data = bytesOf(thread, seals, piece);
+    for (const piece of pieces.iterate(toRowKey(body, first), toRowKey(body, last))) {
+      const data = readPiece(thread, seals, piece);
       const start = next * pieceBytes;
-      if (piece.key !== keyAt(body, next) || data.length !== Math.min(pieceBytes, bytes - start)) break;
+      if (piece.key !== toRowKey(body, next) || data.length !== Math.min(pieceBytes, bytes - start)) break;
       const part = data.subarray(Math.max(range.offset - start, 0), Math.max(end - start, 0));
-      whole.set(part, Math.max(start - range.offset, 0));
+      result.set(part, Math.max(start - range.offset, 0));
       next += 1;
     }
-    if (next <= last) throw corrupt("a piece of an artifact is not there", { thread });
-    return whole;
+    if (next <= last) throw createCorruptError("a piece of an artifact is missing", { thread });
+    return result;
   }
 
-  /** Where the body with this key stands. One row tells it, however many calls have given it. */
-  function bodyAlready(thread: string, seals: Seals | undefined, key: string): number | undefined {
-    for (const found of byHandle.iterate(thread, handleAs(seals, handleOf(key))))
+  /**
+   * Finds the row key of an existing body. The first matching row suffices: all rows with the same hash share one
+   * body.
+   */
+  function findBody(thread: string, seals: ThreadCipher | undefined, key: string): number | undefined {
+    for (const found of byHandle.iterate(thread, toLookupHandle(seals, getArtifactHandle(key))))
       if (readRow(thread, seals, found).key === key) return found.body;
     return undefined;
   }
 
-  /** Lists keys ahead, and again where the walk leaves what is listed. */
-  function keysOf(thread: string): KeysAfter {
+  /** Creates a key cursor that lists keys in batches. */
+  function createKeyCursor(thread: string): KeysAfter {
     let keys: readonly number[] = [];
     let from = 0;
     return (after, limit) => {
       if (after < from || after >= (keys.at(-1) ?? 0)) {
-        keys = listed.all(thread, after, listedAtOnce);
+        keys = keysAfterKey.all(thread, after, keysPerQuery);
         from = after;
       }
-      const start = firstAbove(keys, after);
+      const start = findFirstAbove(keys, after);
       return keys.slice(start, start + limit);
     };
   }
 
-  /** Row by row: the pieces of other threads stand between theirs, and there may be many. A row without a body has none. */
-  function piecesAfter(keysAfter: KeysAfter, after: number, most: number): readonly Piece[] {
+  /**
+   * Lists pieces row by row: pieces of other threads lie in between, possibly very many. A row without a body has no
+   * pieces.
+   */
+  function listPiecesAfter(keysAfter: KeysAfter, after: number, limit: number): readonly Piece[] {
     const found: Piece[] = [];
-    for (let row = bodyAt(after) - 1; found.length < most; ) {
+    for (let row = getBodyKey(after) - 1; found.length < limit; ) {
       const [next] = keysAfter(row, 1);
       if (next === undefined) break;
-      const from = Math.max(after, keyAt(next, 0) - 1);
-      found.push(...piecePage.all(from, keyAt(next + 1, 0), most - found.length));
+      const from = Math.max(after, toRowKey(next, 0) - 1);
+      found.push(...piecePage.all(from, toRowKey(next + 1, 0), limit - found.length));
       row = next;
     }
     return found;
   }
 
-  function sweepsOf(thread: string): readonly Sweep[] {
-    const rowsAfter = keysOf(thread);
-    const piecesIn = keysOf(thread);
+  function listRowSources(thread: string): readonly RowSource[] {
+    const listRowKeys = createKeyCursor(thread);
+    const listPieceKeys = createKeyCursor(thread);
     return [
       {
-        page: (after, limit) => {
-          const keys = rowsAfter(after, limit);
+        readPage: (after, limit) => {
+          const keys = listRowKeys(after, limit);
           return {
             rows: keys
-              .flatMap((key) => one.all(thread, key))
+              .flatMap((key) => byKey.all(thread, key))
               .map((at) => ({
                 payload: [at.about],
                 read: (seals) => {
                   const row = readRow(thread, seals, at);
                   return (newest) => {
-                    const { handle, sum, about } = sealedColumns(newest, at.key, at.body, row);
-                    putAgain.run(handle, sum, about, at.key);
+                    const { handle, sum, about } = toEncryptedColumns(newest, at.key, at.body, row);
+                    updateRow.run(handle, sum, about, at.key);
                   };
                 },
               })),
@@ -217,98 +224,101 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
         },
       },
       {
-        page: (after, limit) => {
-          // Pieces are large: few at a time hold as much as many other rows.
-          const most = Math.min(limit, 16);
-          const found = piecesAfter(piecesIn, after, most);
+        readPage: (after, limit) => {
+          // Pieces are large: few per page weigh as much as many other rows.
+          const pieceLimit = Math.min(limit, 16);
+          const found = listPiecesAfter(listPieceKeys, after, pieceLimit);
           return {
             rows: found.map((piece) => ({
               payload: [piece.data],
               read: (seals) => {
-                const data = bytesOf(thread, seals, piece);
+                const data = readPiece(thread, seals, piece);
                 return (newest) => {
-                  const sealed = newest.sealBytes(data, piecePlace(piece.key));
-                  putPieceAgain.run(pieceSum(newest, piece.key, sealed), sealed, piece.key);
+                  const sealed = newest.encryptBytes(data, toPieceContext(piece.key));
+                  updatePiece.run(computePieceSum(newest, piece.key, sealed), sealed, piece.key);
                 };
               },
             })),
-            last: found.length < most ? undefined : found.at(-1)?.key,
+            last: found.length < pieceLimit ? undefined : found.at(-1)?.key,
           };
         },
       },
     ];
   }
 
-  function writePieces(seals: Seals | undefined, body: number, bytes: Uint8Array): void {
+  function writePieces(seals: ThreadCipher | undefined, body: number, bytes: Uint8Array): void {
     for (let nth = 0; nth * pieceBytes < bytes.length; nth++) {
-      const key = keyAt(body, nth);
+      const key = toRowKey(body, nth);
       const part = bytes.subarray(nth * pieceBytes, (nth + 1) * pieceBytes);
-      const data = seals === undefined ? part : seals.sealBytes(part, piecePlace(key));
-      addPiece.run(key, pieceSum(seals, key, data), data);
+      const data = seals === undefined ? part : seals.encryptBytes(part, toPieceContext(key));
+      addPiece.run(key, computePieceSum(seals, key, data), data);
     }
   }
 
   return {
     put: ({ id, key: thread, seals }, { row, body }) => {
       const key = (lastKey.get() ?? 0) + 1;
-      const same = bodyAlready(id, seals, row.key);
+      const same = findBody(id, seals, row.key);
       const place = same ?? key;
-      const { handle, sum, about } = sealedColumns(seals, key, place, row);
+      const { handle, sum, about } = toEncryptedColumns(seals, key, place, row);
       add.run(key, thread, handle, place, row.bytes, sum, about);
       if (same === undefined && body !== undefined) writePieces(seals, key, body);
     },
     list: (thread, { run, key, limit }) =>
-      rowsOf(thread, key)
+      listRows(thread, key)
         .flatMap(({ row }) => (run === undefined || row.run === run ? [row] : []))
         .slice(0, limit),
     read: (thread, key, range) => {
-      const [found] = rowsOf(thread, key).filter(({ row }) => row.key === key);
+      const [found] = listRows(thread, key).filter(({ row }) => row.key === key);
       if (found === undefined) return undefined;
-      return bodyOf(thread, found.at, range ?? { offset: 0, limit: found.at.bytes });
+      return readBody(thread, found.at, range ?? { offset: 0, limit: found.at.bytes });
     },
     remove: (thread, key) => {
-      const found = rowsOf(thread, key).filter(({ row }) => row.key === key);
+      const found = listRows(thread, key).filter(({ row }) => row.key === key);
       for (const { at } of found) {
-        dropPieces.run(keyAt(at.body, 0), keyAt(at.body + 1, 0));
+        dropPieces.run(toRowKey(at.body, 0), toRowKey(at.body + 1, 0));
         drop.run(at.key);
       }
       return found.length > 0;
     },
-    images: (thread) =>
-      rowsOf(thread, undefined).map(({ at, row }) =>
-        at.body === at.key ? { row, body: bodyOf(thread, at, { offset: 0, limit: at.bytes }) } : { row },
+    listExports: (thread) =>
+      listRows(thread, undefined).map(({ at, row }) =>
+        at.body === at.key ? { row, body: readBody(thread, at, { offset: 0, limit: at.bytes }) } : { row },
       ),
-    sweeps: sweepsOf,
-    walk: (thread) => {
-      const keysAfter = keysOf(thread);
+    listRowSources,
+    createCursor: (thread) => {
+      const keysAfter = createKeyCursor(thread);
       return (after) => {
         for (let [key] = keysAfter(after, 1); key !== undefined; [key] = keysAfter(key, 1)) {
-          // It may have been deleted since it was listed.
-          const found = one.get(thread, key);
+          // The row may have been deleted after it was listed.
+          const found = byKey.get(thread, key);
           if (found !== undefined) return { key, body: found.body };
         }
         return undefined;
       };
     },
-    check: (thread, { key: row, body }) => {
-      const seals = sealsOf(thread);
-      const found = one.get(thread, body);
-      if (found === undefined) throw corrupt("a body of an artifact has lost its row", { thread });
+    verify: (thread, { key: row, body }) => {
+      const seals = getCipher(thread);
+      const found = byKey.get(thread, body);
+      if (found === undefined) throw createCorruptError("the row of an artifact body is missing", { thread });
       if (row !== body) return;
       const { key } = readRow(thread, seals, found);
-      if (hash("sha256", bodyOf(thread, found, { offset: 0, limit: found.bytes })) === key) return;
-      throw corrupt(`the artifact "${key}" is not what was kept`, { thread });
+      if (hash("sha256", readBody(thread, found, { offset: 0, limit: found.bytes })) === key) return;
+      throw createCorruptError(`the artifact "${key}" does not match its hash`, { thread });
     },
   };
 }
 
-/** By what a row is found: who has an encrypted file must not learn what a body is by its hash. */
-function handleAs(seals: Seals | undefined, handle: string): string {
+/**
+ * Returns the lookup handle of a row: hashed with the secret of the thread in an encrypted store, so that an artifact
+ * hash in the file does not reveal its content.
+ */
+function toLookupHandle(seals: ThreadCipher | undefined, handle: string): string {
   return seals === undefined ? handle : seals.hash(`artifact ${handle}`);
 }
 
-/** The place of the first of these ascending keys that is above `after`. */
-function firstAbove(keys: readonly number[], after: number): number {
+/** Returns the index of the first of these ascending keys above `after`. */
+function findFirstAbove(keys: readonly number[], after: number): number {
   let low = 0;
   let high = keys.length;
   while (low < high) {
@@ -319,24 +329,24 @@ function firstAbove(keys: readonly number[], after: number): number {
   return low;
 }
 
-/** The body of a piece, by their keys. */
-function bodyAt(piece: number): number {
-  return Math.floor(piece / keyAt(1, 0));
+/** Returns the body key of a piece key. */
+function getBodyKey(piece: number): number {
+  return Math.floor(piece / toRowKey(1, 0));
 }
 
-function aboutPlace(key: number, body: number): Place {
+function toRowContext(key: number, body: number): ValueContext {
   return ["artifacts.about", key, body];
 }
 
-function piecePlace(key: number): Place {
+function toPieceContext(key: number): ValueContext {
   return ["artifact_pieces.data", key];
 }
 
-/** What is sealed is not summed: it carries its own proof. */
-function rowSum({ key, handle, body, bytes, about }: Omit<Columns, "sum">): number {
+/** Encrypted columns are excluded from the checksum: they are authenticated by their tag. */
+function computeRowSum({ key, handle, body, bytes, about }: Omit<Columns, "sum">): number {
   return crc32(JSON.stringify([key, handle, body, bytes, typeof about === "string" ? about : ""]));
 }
 
-function pieceSum(seals: Seals | undefined, key: number, data: Uint8Array): number {
+function computePieceSum(seals: ThreadCipher | undefined, key: number, data: Uint8Array): number {
   return seals === undefined ? crc32(data, crc32(String(key))) : crc32(String(key));
 }

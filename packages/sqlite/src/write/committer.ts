@@ -1,54 +1,54 @@
 /**
- * The one writer: jobs wait in a queue, one transaction a tick commits all that wait, then everyone is told.
+ * Single writer: jobs wait in a queue, one transaction per tick commits the waiting jobs, then every job is notified.
  *
- * Each job of a group stands in a savepoint of its own, so that a refused one does not harm the others. A locked file
- * is waited for outside of SQLite, so that the event loop goes on.
+ * Each job of a group runs in its own savepoint, so that a failed job does not affect the others. Waiting for a
+ * locked file happens outside of SQLite, so that the event loop is not blocked.
  */
 
 import { type ErrorPlace, StatewrightError, type World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { settle } from "../file/fsync-database.ts";
-import { asStoreError, isBusy } from "../file/store-errors.ts";
+import { fsyncDatabase } from "../file/fsync-database.ts";
+import { isBusy, toStoreError } from "../file/store-errors.ts";
 
 /** One atomic write. */
 export interface Job {
-  /** The thread that it writes, for the message of a failure. */
+  /** Thread of the write, for error messages. */
   readonly thread?: string;
-  /** It says that a run stands still: when there is no room, it is tried again with the room that is kept for it. */
-  readonly last?: boolean;
-  /** The write itself, inside the transaction; what it throws undoes this job alone. */
+  /** True for a write that records the end of a run; retried with the disk reserve when the disk is full. */
+  readonly usesReserve?: boolean;
+  /** Performs the write inside the transaction; an exception rolls back this job only. */
   run(): void;
-  /** What `run` did is not in the file: forget what was concluded from it. */
+  /** Discards in-memory state derived from `run` after a rollback. */
   undo(): void;
-  /** The write is durable, or failed. */
-  told(failure?: StatewrightError): void;
+  /** Called when the write is durable or has failed. */
+  onCommitted(failure?: StatewrightError): void;
 }
 
 export interface Committer {
   add(job: Job): void;
-  /** Write what waits, now, and then one job more: nothing comes after it. */
-  close(last: () => Job | undefined): void;
+  /** Writes the waiting jobs synchronously, then one last job. */
+  close(createLastJob: () => Job | undefined): void;
 }
 
-/** So many jobs share a transaction at most. */
-const largestGroup = 256;
+/** Maximum number of jobs per transaction. */
+const maxGroupSize = 256;
 
 /**
- * Jobs share a transaction until they have taken so long, or as long as the last one waited for its disk: more would hold
- * the event loop, and with fewer a slow disk would be waited for more often than is worth it.
+ * Minimum time budget of one transaction in milliseconds; a group may also take as long as the last commit waited for
+ * the disk. More would block the event loop; less would wait for a slow disk too often.
  */
-const longestWorkMs = 4;
+const minGroupBudgetMs = 4;
 
-/** Waits between attempts on a locked file, in milliseconds, up to half a minute in all. */
+/** Delays between attempts on a locked file in milliseconds, up to half a minute in total. */
 const firstWaitMs = 2;
-const longestWaitMs = 250;
-const patienceMs = 30_000;
+const maxWaitMs = 250;
+const maxTotalWaitMs = 30_000;
 
-/** `lend` does a write with the room that is kept in reserve. */
+/** Creates the single writer of a database. `runWithReserve` performs a write with the disk reserve. */
 export function createCommitter(
   db: Database,
   world: World,
-  lend: <Value>(work: () => Value) => Value = (work) => work(),
+  runWithReserve: <Value>(operation: () => Value) => Value = (work) => work(),
 ): Committer {
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
@@ -61,7 +61,7 @@ export function createCommitter(
   let closed = false;
   let waitedMs = 0;
   let nextWaitMs = firstWaitMs;
-  let keptInMs = 0;
+  let lastCommitMs = 0;
   let stopWaiting: (() => void) | undefined;
 
   function schedule(): void {
@@ -74,94 +74,96 @@ export function createCommitter(
     scheduled = false;
     stopWaiting = undefined;
     if (closed || queue.length === 0) return;
-    if (!tryGroup()) wait();
+    if (!tryCommitGroup()) retryLater();
     else schedule();
   }
 
-  /** Commit the jobs at the front of the queue and tell them; false when the file is locked and they still wait. */
-  function tryGroup(): boolean {
+  /**
+   * Commits the jobs at the front of the queue and notifies them; false if the file is locked, with the jobs still
+   * queued.
+   */
+  function tryCommitGroup(): boolean {
     try {
       begin.run();
     } catch (thrown) {
       if (isBusy(thrown)) return false;
-      giveUp();
-      tell(take(), asStoreError(thrown));
+      abortTransaction();
+      notifyGroup(dequeueGroup(), toStoreError(thrown));
       return true;
     }
     waitedMs = 0;
     nextWaitMs = firstWaitMs;
-    const jobs = queue.slice(0, largestGroup);
-    const failures = attempt(jobs, Math.max(longestWorkMs, keptInMs));
+    const jobs = queue.slice(0, maxGroupSize);
+    const failures = runJobs(jobs, Math.max(minGroupBudgetMs, lastCommitMs));
     const group = failures.length === jobs.length ? jobs : jobs.slice(0, failures.length);
     queue = queue.slice(group.length);
-    const last = group.filter((job, index) => job.last === true && failures[index]?.code === "store_full");
-    const again = last.length === 0 ? [] : lend(() => attemptAgain(last));
+    const reserveJobs = group.filter(
+      (job, index) => job.usesReserve === true && failures[index]?.code === "store_full",
+    );
+    const retryFailures = reserveJobs.length === 0 ? [] : runWithReserve(() => retryJobs(reserveJobs));
     for (const [index, job] of group.entries()) {
-      const retried = last.indexOf(job);
-      tellOne(job, retried < 0 ? failures[index] : again[retried]);
+      const retried = reserveJobs.indexOf(job);
+      notifyJob(job, retried < 0 ? failures[index] : retryFailures[retried]);
     }
     return true;
   }
 
-  /**
-   * Run jobs in the transaction that has begun, and end it; gives of those that had their turn why they failed, where they
-   * did.
-   */
-  function attempt(jobs: readonly Job[], mostMs: number): readonly (StatewrightError | undefined)[] {
-    const [only] = jobs;
-    if (jobs.length === 1 && only !== undefined) return ended([only], [runAlone(only)]);
-    const failures = runTogether(jobs, mostMs);
-    const began = world.clock.monotonic();
-    const all = ended(jobs, failures);
-    keptInMs = world.clock.monotonic() - began;
+  /** Runs jobs in the open transaction and ends it. Returns one entry per executed job: its failure, or undefined. */
+  function runJobs(jobs: readonly Job[], maxMs: number): readonly (StatewrightError | undefined)[] {
+    const [single] = jobs;
+    if (jobs.length === 1 && single !== undefined) return endTransaction([single], [runSingle(single)]);
+    const failures = runGroup(jobs, maxMs);
+    const startMs = world.clock.monotonic();
+    const all = endTransaction(jobs, failures);
+    lastCommitMs = world.clock.monotonic() - startMs;
     return all;
   }
 
-  /** End the transaction: where it is not kept, none of its jobs is. */
-  function ended(
+  /** Ends the transaction; if the commit fails, every job fails. */
+  function endTransaction(
     jobs: readonly Job[],
     failures: readonly (StatewrightError | undefined)[],
   ): readonly (StatewrightError | undefined)[] {
-    const failure = finish();
+    const failure = commitTransaction();
     if (failure === undefined) return failures;
-    failures.forEach((own, index) => {
-      if (own === undefined) jobs[index]?.undo();
+    failures.forEach((jobFailure, index) => {
+      if (jobFailure === undefined) jobs[index]?.undo();
     });
     return failures.map((own) => own ?? failure);
   }
 
-  function attemptAgain(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
+  function retryJobs(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
     try {
       begin.run();
     } catch (thrown) {
-      return group.map(() => asStoreError(thrown));
+      return group.map(() => toStoreError(thrown));
     }
-    return attempt(group, Number.POSITIVE_INFINITY);
+    return runJobs(group, Number.POSITIVE_INFINITY);
   }
 
-  function take(): readonly Job[] {
-    const group = queue.slice(0, largestGroup);
-    queue = queue.slice(largestGroup);
+  function dequeueGroup(): readonly Job[] {
+    const group = queue.slice(0, maxGroupSize);
+    queue = queue.slice(maxGroupSize);
     return group;
   }
 
-  /** A job without company needs no savepoint: when it fails, there is nothing to keep. */
-  function runAlone(job: Job): StatewrightError | undefined {
+  /** A single job needs no savepoint: its failure rolls back the whole transaction. */
+  function runSingle(job: Job): StatewrightError | undefined {
     try {
       job.run();
       return undefined;
     } catch (thrown) {
       job.undo();
-      giveUp();
-      return asStoreError(thrown, placeOf(job));
+      abortTransaction();
+      return toStoreError(thrown, toErrorPlace(job));
     }
   }
 
-  function runTogether(group: readonly Job[], mostMs: number): readonly (StatewrightError | undefined)[] {
+  function runGroup(group: readonly Job[], maxMs: number): readonly (StatewrightError | undefined)[] {
     const failures: (StatewrightError | undefined)[] = [];
-    const until = world.clock.monotonic() + mostMs;
+    const deadline = world.clock.monotonic() + maxMs;
     for (const [index, job] of group.entries()) {
-      if (index > 0 && world.clock.monotonic() >= until) break;
+      if (index > 0 && world.clock.monotonic() >= deadline) break;
       try {
         savepoint.run();
         job.run();
@@ -169,102 +171,102 @@ export function createCommitter(
         failures.push(undefined);
       } catch (thrown) {
         job.undo();
-        failures.push(asStoreError(thrown, placeOf(job)));
-        const gone = takeBack(thrown);
-        if (gone !== undefined) return lost(group, index, failures, gone);
+        failures.push(toStoreError(thrown, toErrorPlace(job)));
+        const transactionError = rollBackJob(thrown);
+        if (transactionError !== undefined) return failGroup(group, index, failures, transactionError);
       }
     }
     return failures;
   }
 
-  /** Undo the job that threw, and nothing else; where the whole transaction is gone, gives why, for all that stood in it. */
-  function takeBack(thrown: unknown): StatewrightError | undefined {
-    // As SQLite gives it up when the disk is full.
-    if (!db.inTransaction) return asStoreError(thrown);
+  /** Rolls back the failed job only. If the whole transaction is lost, returns the error for all of its jobs. */
+  function rollBackJob(thrown: unknown): StatewrightError | undefined {
+    // SQLite ends the transaction when the disk is full.
+    if (!db.inTransaction) return toStoreError(thrown);
     try {
       rollbackTo.run();
       release.run();
       return undefined;
-    } catch (worse) {
-      giveUp();
-      return asStoreError(worse);
+    } catch (rollbackError) {
+      abortTransaction();
+      return toStoreError(rollbackError);
     }
   }
 
-  /** Whatever a transaction has come to, none is open afterwards. */
-  function giveUp(): void {
+  /** Ensures that no transaction is open. */
+  function abortTransaction(): void {
     try {
       if (db.inTransaction) rollback.run();
     } catch {
-      // It is given up again before the next one begins.
+      // The rollback is repeated before the next transaction.
     }
   }
 
-  /** Nothing of the group is in the file. */
-  function lost(
+  /** Fails the whole group: its transaction was rolled back. */
+  function failGroup(
     group: readonly Job[],
-    at: number,
-    before: readonly (StatewrightError | undefined)[],
+    failedIndex: number,
+    failures: readonly (StatewrightError | undefined)[],
     failure: StatewrightError,
   ) {
-    group.slice(0, at).forEach((job, index) => {
-      if (before[index] === undefined) job.undo();
+    group.slice(0, failedIndex).forEach((job, index) => {
+      if (failures[index] === undefined) job.undo();
     });
-    return group.map((_, index) => before[index] ?? failure);
+    return group.map((_, index) => failures[index] ?? failure);
   }
 
-  function finish(): StatewrightError | undefined {
+  function commitTransaction(): StatewrightError | undefined {
     if (!db.inTransaction) return undefined;
     try {
       commit.run();
       return undefined;
     } catch (thrown) {
-      giveUp();
-      const failure = asStoreError(thrown);
-      if (failure.code === "store_failed") overwrite();
+      abortTransaction();
+      const failure = toStoreError(thrown);
+      if (failure.code === "store_failed") overwriteFailedCommit();
       return failure;
     }
   }
 
   /**
-   * A commit whose arrival the disk did not confirm stands whole in the log, and would count for whoever reads the log after
-   * a kill. What was refused is not saved: a commit without content takes its place, where the disk works again.
+   * A commit whose fsync failed is complete in the log, and would become valid when the log is read after a kill. The
+   * jobs were reported as failed, so an empty commit overwrites it once the disk works again.
    */
-  function overwrite(): void {
+  function overwriteFailedCommit(): void {
     try {
-      settle(db);
+      fsyncDatabase(db);
     } catch {
-      // The next write takes its place.
+      // The next write overwrites it.
     }
   }
 
-  function wait(): void {
-    if (waitedMs >= patienceMs) {
+  function retryLater(): void {
+    if (waitedMs >= maxTotalWaitMs) {
       waitedMs = 0;
       nextWaitMs = firstWaitMs;
       const waiting = queue;
       queue = [];
-      tell(waiting, locked());
+      notifyGroup(waiting, createLockedError());
       return;
     }
     scheduled = true;
     const delayMs = nextWaitMs;
     waitedMs += delayMs;
-    nextWaitMs = Math.min(delayMs * 2, longestWaitMs);
+    nextWaitMs = Math.min(delayMs * 2, maxWaitMs);
     world.log("debug", "the store waits for a locked file", { delayMs, waitedMs });
     stopWaiting = world.schedule.after(delayMs, flush);
   }
 
-  function tell(group: readonly Job[], failure: StatewrightError): void {
-    for (const job of group) tellOne(job, failure);
+  function notifyGroup(group: readonly Job[], failure: StatewrightError): void {
+    for (const job of group) notifyJob(job, failure);
   }
 
-  /** A listener that throws must not keep the others from hearing. */
-  function tellOne(job: Job, failure: StatewrightError | undefined): void {
+  /** An exception of one callback must not prevent the other callbacks. */
+  function notifyJob(job: Job, failure: StatewrightError | undefined): void {
     try {
-      job.told(failure);
+      job.onCommitted(failure);
     } catch (thrown) {
-      world.log("error", "a listener of the store threw", {
+      world.log("error", "a commit callback of the store threw", {
         error: thrown instanceof Error ? thrown.message : String(thrown),
       });
     }
@@ -278,7 +280,7 @@ export function createCommitter(
     close: (last) => {
       stopWaiting?.();
       const drain = (): void => {
-        while (queue.length > 0) if (!tryGroup()) tell(take(), locked());
+        while (queue.length > 0) if (!tryCommitGroup()) notifyGroup(dequeueGroup(), createLockedError());
       };
       drain();
       const job = last();
@@ -289,14 +291,14 @@ export function createCommitter(
   };
 }
 
-function placeOf({ thread }: Job): ErrorPlace {
+function toErrorPlace({ thread }: Job): ErrorPlace {
   return thread === undefined ? {} : { thread };
 }
 
-/** The file was locked for longer than the store waits. */
-export function locked(): StatewrightError {
+/** Creates the error for a file locked longer than the maximum wait. */
+export function createLockedError(): StatewrightError {
   return new StatewrightError("store_locked", {
-    what: "another program holds the file locked for longer than the store waits",
-    next: "Look for a program that holds a write lock on the file; what was refused was not saved and may be tried again",
+    what: "another process held the file lock for longer than the store waits",
+    next: "Find the process with a write lock on the file, then retry; the refused write was not saved",
   });
 }

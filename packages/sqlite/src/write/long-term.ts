@@ -1,40 +1,40 @@
 /**
- * The long-term store in the file. A row is found by its namespace and key, a page is a range of that index, and words are
- * found by an index of SQLite's FTS5, which holds words only: the texts themselves stand in the rows alone.
+ * Long-term store. A row is found by namespace and key, a page is a range of that index, and words are found by an
+ * FTS5 index that contains words only: the texts are stored in the rows alone.
  *
- * The index has the words of a row once for each namespace that it lies in, so that a search costs what its own namespace
- * has of them, however many others have the same. Nothing of this is prepared before it is first used.
+ * The index contains the words of a row once for each enclosing namespace, so that the cost of a search depends on
+ * its own namespace only. Statements are prepared on first use.
  */
 import { crc32 } from "node:zlib";
 import {
   fingerprint,
   type LongTermChange,
-  type LongTermPlace,
+  type LongTermLocation,
   type LongTermQuery,
   type LongTermRow,
   type LongTermTouch,
   type LongTermWord,
   longTermRules,
-  type Refreshed,
+  type RefreshResult,
   StatewrightError,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import type { NamespaceSeals, Payload, Vault } from "../encryption/cipher.ts";
-import { corrupt } from "../file/store-errors.ts";
+import type { ItemCipher, Payload, StoreCipher } from "../encryption/cipher.ts";
+import { createCorruptError } from "../file/store-errors.ts";
 
-/** To be asked inside a transaction. */
+/** Long-term rows of the file; call inside a transaction. */
 export interface LongTermTable {
-  get(place: LongTermPlace, at: number): LongTermRow | undefined;
-  page(query: LongTermQuery): readonly LongTermRow[];
+  get(place: LongTermLocation, at: number): LongTermRow | undefined;
+  listPage(query: LongTermQuery): readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
   sweep(at: number, limit: number): number;
-  refresh(touches: readonly LongTermTouch[]): readonly Refreshed[];
-  /** Look at some rows after `after`, by their keys in the file; gives the last of them, absent behind the end. */
-  check(after: number, limit: number, fault: (error: unknown) => void): number | undefined;
-  /** Seal some rows that are not sealed with the newest key; gives how many were, and the last that was looked at. */
-  seal(after: number, limit: number): { readonly sealed: number; readonly last: number | undefined };
-  /** Seal all rows of a plain file, and forget their words. */
-  sealAll(vault: Vault): void;
+  refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[];
+  /** Verifies up to `limit` rows after a key; returns the last key, undefined at the end. */
+  verify(after: number, limit: number, onFault: (error: unknown) => void): number | undefined;
+  /** Re-encrypts up to `limit` rows that do not use the newest key; returns their number and the last visited key. */
+  reencrypt(after: number, limit: number): { readonly reencrypted: number; readonly last: number | undefined };
+  /** Encrypts all rows of a plain file, and removes their words from the index. */
+  encryptAll(vault: StoreCipher): void;
 }
 
 interface Columns {
@@ -48,12 +48,12 @@ interface Columns {
   readonly words: string | null;
   readonly sum: number;
   readonly value: Payload;
-  /** NULL where nobody asked for it. */
+  /** NULL in queries without vectors. */
   readonly vector: Payload | null;
 }
 
 const columns = "l.key, l.namespace, l.id, l.created, l.updated, l.expires, l.refresh, l.words, l.sum, l.value";
-/** Vectors are large: only who needs them reads them. */
+/** Vectors are large, so most queries omit them. */
 const select: string = "SELECT " + columns + ", NULL AS vector FROM long_term l";
 const selectWhole: string = "SELECT " + columns + ", l.vector FROM long_term l";
 const isLive = "(l.expires IS NULL OR l.expires > @at)";
@@ -64,7 +64,7 @@ const ofWords =
   " FROM long_term_words w CROSS JOIN long_term l ON l.key = w.rowid WHERE w.long_term_words MATCH @words AND " +
   ofPage;
 
-/** What is asked for: each is found by an index. */
+/** Queries of the long-term store; each uses an index. */
 export const longTermQueries: Readonly<
   Record<"get" | "page" | "wholePage" | "search" | "wholeSearch" | "over", string>
 > = {
@@ -84,25 +84,25 @@ interface Range {
   readonly limit: number;
 }
 
-export function createLongTerm(db: Database, vault: Vault | undefined): LongTermTable {
-  const prepared = once(() => prepare(db));
+export function createLongTerm(db: Database, vault: StoreCipher | undefined): LongTermTable {
+  const getStatements = memoize(() => prepareStatements(db));
 
-  /** Seals of namespaces, for as long as one piece of work goes on. */
-  function sealsOf(from: Vault | undefined): (namespace: string) => NamespaceSeals | undefined {
-    const known = new Map<string, NamespaceSeals>();
+  /** Creates a cache of ciphers per namespace, for one operation. */
+  function createCipherCache(from: StoreCipher | undefined): (namespace: string) => ItemCipher | undefined {
+    const known = new Map<string, ItemCipher>();
     return (namespace) => {
       if (from === undefined) return undefined;
-      const seals = known.get(namespace) ?? from.namespace(namespace);
+      const seals = known.get(namespace) ?? from.getItemCipher(namespace);
       known.set(namespace, seals);
       return seals;
     };
   }
 
-  /** The row of columns that are what was written. Throws `store_corrupt`, `missing_key`. */
-  function rowOf(found: Columns, seals: NamespaceSeals | undefined): LongTermRow {
+  /** Converts and verifies a row. Throws `store_corrupt`, `missing_key`. */
+  function readRow(found: Columns, seals: ItemCipher | undefined): LongTermRow {
     const { namespace, id: key, words, expires, refresh, created: createdAt, updated: updatedAt } = found;
-    const value = textOf(found, seals);
-    const vector = found.vector === null ? undefined : vectorIn(found, found.vector, seals);
+    const value = readValue(found, seals);
+    const vector = found.vector === null ? undefined : decodeVector(found, found.vector, seals);
     const row: LongTermRow = {
       ...{ namespace, key, value, createdAt, updatedAt },
       ...(words === null ? {} : { words }),
@@ -110,134 +110,144 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
       ...(expires === null ? {} : { expiresAt: expires }),
       ...(refresh === null ? {} : { refreshMs: refresh }),
     };
-    if (sumOf(row, seals) === found.sum) return row;
-    throw unlike(found);
+    if (computeSum(row, seals) === found.sum) return row;
+    throw createMismatchError(found);
   }
 
-  function rowsOf(found: readonly Columns[]): readonly LongTermRow[] {
-    const seals = sealsOf(vault);
-    return found.map((each) => rowOf(each, seals(each.namespace)));
+  function readRows(found: readonly Columns[]): readonly LongTermRow[] {
+    const seals = createCipherCache(vault);
+    return found.map((each) => readRow(each, seals(each.namespace)));
   }
 
-  /** Write a row in place of what is there. Words are kept where nothing is sealed. */
-  function write(given: LongTermRow, before: Columns | undefined, seals: NamespaceSeals | undefined): void {
-    const { insert, update, forget, index } = prepared();
-    const { words: _, ...bare } = given;
-    const row: LongTermRow = seals === undefined ? given : bare;
+  /** Writes a row, replacing an existing one. Words are stored only in a plain file. */
+  function write(newRow: LongTermRow, existing: Columns | undefined, seals: ItemCipher | undefined): void {
+    const { insert, update, forget, index } = getStatements();
+    const { words: _, ...rowWithoutWords } = newRow;
+    const row: LongTermRow = seals === undefined ? newRow : rowWithoutWords;
     const { namespace, key, value, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
-    const payload = seals === undefined ? value : seals.seal(value, placeOf(row));
-    const vector = row.vector === undefined ? null : vectorPayload(row.vector, placeOf(row), seals);
-    const values = [createdAt, updatedAt, expiresAt, refreshMs, words, sumOf(row, seals), payload, vector] as const;
-    const at = before?.key ?? Number(insert.run(namespace, key, ...values).lastInsertRowid);
-    if (before !== undefined) update.run(...values, at);
-    const known = before?.words ?? null;
-    if (known === words) return;
-    if (known !== null) forget.run(at, indexed(namespace, known));
-    if (words !== null) index.run(at, indexed(namespace, words));
+    const payload = seals === undefined ? value : seals.encrypt(value, toValueContext(row));
+    const vector = row.vector === undefined ? null : encodeVector(row.vector, toValueContext(row), seals);
+    const values = [
+      createdAt,
+      updatedAt,
+      expiresAt,
+      refreshMs,
+      words,
+      computeSum(row, seals),
+      payload,
+      vector,
+    ] as const;
+    const rowKey = existing?.key ?? Number(insert.run(namespace, key, ...values).lastInsertRowid);
+    if (existing !== undefined) update.run(...values, rowKey);
+    const oldWords = existing?.words ?? null;
+    if (oldWords === words) return;
+    if (oldWords !== null) forget.run(rowKey, toIndexedWords(namespace, oldWords));
+    if (words !== null) index.run(rowKey, toIndexedWords(namespace, words));
   }
 
   function remove({ key, namespace, words }: Columns): void {
-    const { drop, forget } = prepared();
-    if (words !== null) forget.run(key, indexed(namespace, words));
+    const { drop, forget } = getStatements();
+    if (words !== null) forget.run(key, toIndexedWords(namespace, words));
     drop.run(key);
   }
 
-  function put(row: Omit<LongTermRow, "createdAt">, seals: NamespaceSeals | undefined): void {
-    const before = prepared().find.get(row.namespace, row.key);
-    const stays = before !== undefined && (before.expires === null || before.expires > row.updatedAt);
-    write({ ...row, createdAt: stays ? before.created : row.updatedAt }, before, seals);
+  function put(row: Omit<LongTermRow, "createdAt">, seals: ItemCipher | undefined): void {
+    const existing = getStatements().find.get(row.namespace, row.key);
+    const stays = existing !== undefined && (existing.expires === null || existing.expires > row.updatedAt);
+    write({ ...row, createdAt: stays ? existing.created : row.updatedAt }, existing, seals);
   }
 
-  function touch({ at, expiresAt, namespace, key }: LongTermTouch, seals: NamespaceSeals | undefined): Refreshed {
-    const found = prepared().find.get(namespace, key);
+  function touch({ at, expiresAt, namespace, key }: LongTermTouch, seals: ItemCipher | undefined): RefreshResult {
+    const found = getStatements().find.get(namespace, key);
     if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
-    if (found.expires !== null && found.expires < expiresAt) write({ ...rowOf(found, seals), expiresAt }, found, seals);
+    if (found.expires !== null && found.expires < expiresAt)
+      write({ ...readRow(found, seals), expiresAt }, found, seals);
     return "kept";
   }
 
   function sweep(at: number, limit: number): number {
-    const over = prepared().over.all(at, limit);
-    for (const row of over) remove(row);
-    return over.length;
+    const expired = getStatements().expired.all(at, limit);
+    for (const row of expired) remove(row);
+    return expired.length;
   }
 
   return {
-    get: ({ namespace, key }, at) => rowsOf(prepared().get.all({ namespace, id: key, at }))[0],
-    page: ({ namespace, deep, at, after, words, vectors = false, limit }) => {
-      const isBefore = after === undefined || after.namespace < namespace;
+    get: ({ namespace, key }, at) => readRows(getStatements().get.all({ namespace, id: key, at }))[0],
+    listPage: ({ namespace, deep, at, after, words, vectors = false, limit }) => {
+      const isFirstPage = after === undefined || after.namespace < namespace;
       const range: Range = {
-        from: isBefore ? namespace : after.namespace,
-        after: isBefore ? "" : after.key,
-        end: deep ? longTermRules.endOfNamespace(namespace) : `${namespace} `,
+        from: isFirstPage ? namespace : after.namespace,
+        after: isFirstPage ? "" : after.key,
+        end: deep ? longTermRules.getNamespaceEnd(namespace) : `${namespace} `,
         at,
         limit,
       };
-      const { page, wholePage, search, wholeSearch } = prepared();
-      if (words === undefined) return rowsOf((vectors ? wholePage : page).all(range));
-      if (vault !== undefined) throw sealedWords();
-      return rowsOf((vectors ? wholeSearch : search).all({ ...range, words: matchOf(namespace, words) }));
+      const { page, wholePage, search, wholeSearch } = getStatements();
+      if (words === undefined) return readRows((vectors ? wholePage : page).all(range));
+      if (vault !== undefined) throw createWordSearchError();
+      return readRows((vectors ? wholeSearch : search).all({ ...range, words: toMatchExpression(namespace, words) }));
     },
     apply: (changes, at) => {
-      const seals = sealsOf(vault);
+      const seals = createCipherCache(vault);
       for (const change of changes) {
         if ("put" in change) put(change.put, seals(change.put.namespace));
         else if ("touch" in change) touch(change.touch, seals(change.touch.namespace));
         else {
-          const found = prepared().find.get(change.drop.namespace, change.drop.key);
+          const found = getStatements().find.get(change.drop.namespace, change.drop.key);
           if (found !== undefined) remove(found);
         }
       }
-      sweep(at, longTermRules.sweptWithWrite);
+      sweep(at, longTermRules.sweepLimitPerWrite);
     },
     sweep,
     refresh: (touches) => {
-      const seals = sealsOf(vault);
+      const seals = createCipherCache(vault);
       return touches.map((each) => touch(each, seals(each.namespace)));
     },
-    check: (after, limit, fault) => {
-      const seals = sealsOf(vault);
-      const rows = prepared().all.all(after, limit);
+    verify: (after, limit, onFault) => {
+      const seals = createCipherCache(vault);
+      const rows = getStatements().all.all(after, limit);
       for (const row of rows) {
         try {
-          rowOf(row, seals(row.namespace));
+          readRow(row, seals(row.namespace));
         } catch (error) {
-          fault(error);
+          onFault(error);
         }
       }
       return rows.at(-1)?.key;
     },
-    seal: (after, limit) => {
-      const seals = sealsOf(vault);
-      const rows = prepared().all.all(after, limit);
+    reencrypt: (after, limit) => {
+      const seals = createCipherCache(vault);
+      const rows = getStatements().all.all(after, limit);
       let sealed = 0;
       for (const row of rows) {
-        const own = seals(row.namespace);
-        if (own?.isOld(row.value) !== true) continue;
-        write(rowOf(row, own), row, own);
+        const cipher = seals(row.namespace);
+        if (cipher?.isOutdated(row.value) !== true) continue;
+        write(readRow(row, cipher), row, cipher);
         sealed += 1;
       }
-      return { sealed, last: rows.at(-1)?.key };
+      return { reencrypted: sealed, last: rows.at(-1)?.key };
     },
-    sealAll: (to) => {
-      const seals = sealsOf(to);
+    encryptAll: (to) => {
+      const seals = createCipherCache(to);
       for (let after: number | undefined = 0; after !== undefined; ) {
-        const rows: readonly Columns[] = prepared().all.all(after, 500);
+        const rows: readonly Columns[] = getStatements().all.all(after, 500);
         for (const row of rows)
-          if (typeof row.value === "string") write(rowOf(row, undefined), row, seals(row.namespace));
+          if (typeof row.value === "string") write(readRow(row, undefined), row, seals(row.namespace));
         after = rows.at(-1)?.key;
       }
     },
   };
 }
 
-function prepare(db: Database) {
+function prepareStatements(db: Database) {
   return {
     get: db.prepare<[{ namespace: string; id: string; at: number }], Columns>(longTermQueries.get),
     page: db.prepare<[Range], Columns>(longTermQueries.page),
     wholePage: db.prepare<[Range], Columns>(longTermQueries.wholePage),
     search: db.prepare<[Range & { words: string }], Columns>(longTermQueries.search),
     wholeSearch: db.prepare<[Range & { words: string }], Columns>(longTermQueries.wholeSearch),
-    over: db.prepare<[number, number], Columns>(longTermQueries.over),
+    expired: db.prepare<[number, number], Columns>(longTermQueries.over),
     find: db.prepare<[string, string], Columns>(selectWhole + " WHERE l.namespace = ? AND l.id = ?"),
     all: db.prepare<[number, number], Columns>(selectWhole + " WHERE l.key > ? ORDER BY l.key LIMIT ?"),
     insert: db.prepare(
@@ -254,90 +264,95 @@ function prepare(db: Database) {
   } as const;
 }
 
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
+function memoize<Value>(create: () => Value): () => Value {
+  let created: { readonly value: Value } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    created ??= { value: create() };
+    return created.value;
   };
 }
 
 /**
- * What stands before the words of a namespace in the index; nothing before those of the root. Two namespaces that have the
- * same only make the index name rows that the range then leaves out. No word of a text has the first character of it.
+ * Returns the prefix of the words of a namespace in the index; empty for the root. A prefix collision of two
+ * namespaces only adds candidates, which the key range excludes. No word of a text contains the first character of
+ * the prefix.
  */
-function mark(namespace: string): string {
+function getWordPrefix(namespace: string): string {
   return namespace === "" ? "" : `\uE000${fingerprint(namespace).slice(0, 8)}`;
 }
 
-/** The words of a row as the index has them: once for each namespace in which they are looked for. */
-function indexed(namespace: string, text: string): string {
-  const ids = longTermRules.namespaceIds(namespace);
-  const around = ["", ...ids.map((_, index) => longTermRules.namespaceText(ids.slice(0, index + 1)))];
+/** Returns the indexed words of a row: once for each enclosing namespace. */
+function toIndexedWords(namespace: string, text: string): string {
+  const ids = longTermRules.parseNamespaceText(namespace);
+  const namespaces = ["", ...ids.map((_, index) => longTermRules.toNamespaceText(ids.slice(0, index + 1)))];
   const words = text.split(" ");
-  return around.flatMap((each) => words.map((word) => mark(each) + word)).join(" ");
+  return namespaces.flatMap((each) => words.map((word) => getWordPrefix(each) + word)).join(" ");
 }
 
-/** An expression of FTS5. Words are of letters, digits and marks: none can hold a quote. */
-function matchOf(namespace: string, words: readonly LongTermWord[]): string {
-  const before = mark(namespace);
-  return words.map(({ word, isPrefix }) => `"${before}${word}"${isPrefix ? "*" : ""}`).join(" AND ");
+/** Returns an FTS5 expression. Words consist of letters, digits and marks, so no quote needs escaping. */
+function toMatchExpression(namespace: string, words: readonly LongTermWord[]): string {
+  const prefix = getWordPrefix(namespace);
+  return words.map(({ word, isPrefix }) => `"${prefix}${word}"${isPrefix ? "*" : ""}`).join(" AND ");
 }
 
-function placeOf({ namespace, key }: LongTermPlace): readonly [string, string, string] {
+function toValueContext({ namespace, key }: LongTermLocation): readonly [string, string, string] {
   return ["long_term.value", namespace, key];
 }
 
-function textOf({ namespace, id: key, value }: Columns, seals: NamespaceSeals | undefined): string {
-  if (seals !== undefined) return seals.open(value, placeOf({ namespace, key }));
+function readValue({ namespace, id: key, value }: Columns, seals: ItemCipher | undefined): string {
+  if (seals !== undefined) return seals.decrypt(value, toValueContext({ namespace, key }));
   if (typeof value === "string") return value;
-  throw corrupt(`the item "${key}" in "${namespace}" is encrypted in a store that is not`);
+  throw createCorruptError(`the item "${key}" in "${namespace}" is encrypted, but the store has no encryption`);
 }
 
-/** A vector as the file has it: a sum, and its numbers of 4 bytes each, low byte first; of a sealed row all of that sealed. */
-function vectorPayload(
+/**
+ * Encodes a vector: a checksum, then its numbers as 4 bytes each, little-endian; encrypted as a whole in an encrypted
+ * row.
+ */
+function encodeVector(
   vector: Float32Array,
   [, ...place]: readonly [string, string, string],
-  seals: NamespaceSeals | undefined,
+  seals: ItemCipher | undefined,
 ): Payload {
   const bytes = Buffer.alloc(4 + 4 * vector.length);
-  bytes.set(lowFirst(new Uint8Array(Float32Array.from(vector).buffer)), 4);
+  bytes.set(toLittleEndian(new Uint8Array(Float32Array.from(vector).buffer)), 4);
   bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
-  return seals === undefined ? bytes : seals.seal(bytes.toString("base64"), ["long_term.vector", ...place]);
+  return seals === undefined ? bytes : seals.encrypt(bytes.toString("base64"), ["long_term.vector", ...place]);
 }
 
-/** Throws `store_corrupt` for what is no vector as it was written. */
-function vectorIn(found: Columns, payload: Payload, seals: NamespaceSeals | undefined): Float32Array {
-  const at = [found.namespace, found.id] as const;
-  const given = seals === undefined ? payload : Buffer.from(seals.open(payload, ["long_term.vector", ...at]), "base64");
-  if (!(given instanceof Uint8Array) || given.length < 8 || given.length % 4 !== 0) throw unlike(found);
-  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length);
-  if (crc32(bytes.subarray(4)) !== bytes.readUInt32LE(0)) throw unlike(found);
-  return new Float32Array(lowFirst(Uint8Array.from(bytes.subarray(4))).buffer);
+/** Decodes a vector. Throws `store_corrupt` for an invalid or modified one. */
+function decodeVector(found: Columns, payload: Payload, seals: ItemCipher | undefined): Float32Array {
+  const rowContext = [found.namespace, found.id] as const;
+  const plain =
+    seals === undefined ? payload : Buffer.from(seals.decrypt(payload, ["long_term.vector", ...rowContext]), "base64");
+  if (!(plain instanceof Uint8Array) || plain.length < 8 || plain.length % 4 !== 0) throw createMismatchError(found);
+  const bytes = Buffer.from(plain.buffer, plain.byteOffset, plain.length);
+  if (crc32(bytes.subarray(4)) !== bytes.readUInt32LE(0)) throw createMismatchError(found);
+  return new Float32Array(toLittleEndian(Uint8Array.from(bytes.subarray(4))).buffer);
 }
 
-const isLowFirst = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
-/** Numbers of 4 bytes in the order of the file, or from there in that of this machine; in place. */
-function lowFirst(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  if (!isLowFirst) Buffer.from(bytes.buffer).swap32();
+/** Converts 4-byte numbers between the byte order of this machine and little-endian, in place. */
+function toLittleEndian(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (!isLittleEndian) Buffer.from(bytes.buffer).swap32();
   return bytes;
 }
 
-/** The sum of a row; what is sealed carries its own proof. */
-function sumOf(row: LongTermRow, seals: NamespaceSeals | undefined): number {
+/** Computes the checksum of a row; encrypted columns are authenticated and excluded. */
+function computeSum(row: LongTermRow, seals: ItemCipher | undefined): number {
   const { namespace, key, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
   const head = JSON.stringify([namespace, key, createdAt, updatedAt, expiresAt, refreshMs, words]);
   return crc32(seals === undefined ? row.value : "", crc32(head));
 }
 
-function unlike({ namespace, id }: Columns): StatewrightError {
-  return corrupt(`the item "${id}" in "${namespace}" of the long-term store is not what was written`);
+function createMismatchError({ namespace, id }: Columns): StatewrightError {
+  return createCorruptError(`the item "${id}" in "${namespace}" of the long-term store does not match its checksum`);
 }
 
-function sealedWords(): StatewrightError {
+function createWordSearchError(): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: "a search of an encrypted long-term store asks for words, and none are kept beside what is encrypted",
-    next: "Search with a filter, which opens the items of the namespace, or keep what must be found by words in a store of its own",
+    what: "an encrypted long-term store does not support word search, because it stores no words",
+    next: "Search with a filter, which decrypts the items of the namespace, or store items for word search in a separate plain store",
   });
 }

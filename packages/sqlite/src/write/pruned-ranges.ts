@@ -1,35 +1,41 @@
-/** Cuts of lines: the anchors that retention leaves, and the deltas that later checkpoints still need. */
+/** Pruned ranges of namespaces: the anchors left by retention, and the deltas still needed by later checkpoints. */
 import { hash } from "node:crypto";
-import type { CutDelta, CutImage } from "@statewright/core";
+import type { PrunedDelta, PrunedRange } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import type { Seals } from "../encryption/cipher.ts";
-import { deltaColumns, readDelta } from "../encryption/encrypted-rows.ts";
-import { keyAt, largestCheckpoint } from "../file/schema.ts";
-import { corrupt } from "../file/store-errors.ts";
-import type { Line } from "../read/reader.ts";
-import { type DeltaColumns, deltaSum } from "../rows/rows.ts";
+import type { ThreadCipher } from "../encryption/cipher.ts";
+import { readDelta, toDeltaColumns } from "../encryption/encrypted-rows.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
+import { createCorruptError } from "../file/store-errors.ts";
+import type { NamespaceRow } from "../read/reader.ts";
+import { computeDeltaSum, type DeltaColumns } from "../rows/rows.ts";
 
-/** A line of a thread, and what its values are sealed with. */
-export interface LineAt {
+/** Namespace of a thread with the cipher of its values. */
+export interface NamespaceContext {
   readonly thread: string;
-  readonly line: Pick<Line, "key" | "name">;
-  readonly seals: Seals | undefined;
+  readonly namespace: Pick<NamespaceRow, "key" | "name">;
+  readonly seals: ThreadCipher | undefined;
 }
 
-export interface Cuts {
-  /** The cuts of a line, oldest first. Throws `store_corrupt` where what is left is not what was left. */
-  of(at: LineAt): readonly CutImage[];
-  /** Deltas of a line at checkpoints above `after`, up to `until`, by channel and checkpoint; checked. */
-  deltas(at: LineAt, after: number, until: number): readonly CutDelta[];
+export interface PrunedRanges {
   /**
-   * Put an anchor and the deltas that are left in the place of all that stands above `after`, up to the cut. Deltas that
-   * are left as they were are those of `before`.
+   * Lists the pruned ranges of a namespace, oldest first. Throws `store_corrupt` if the remaining deltas do not match
+   * their hash.
+   */
+  list(at: NamespaceContext): readonly PrunedRange[];
+  /**
+   * Lists the verified deltas of a namespace at checkpoints above `after`, up to `until`, ordered by channel and
+   * checkpoint.
+   */
+  listDeltas(at: NamespaceContext, after: number, until: number): readonly PrunedDelta[];
+  /**
+   * Replaces all rows above `after`, up to the end of the range, by an anchor and the remaining deltas. Deltas
+   * contained in `before` are already stored.
    */
   put(
-    at: LineAt,
+    at: NamespaceContext,
     after: number,
-    cut: CutImage,
-    anchor: { readonly hash: string; readonly before: readonly CutDelta[] },
+    range: PrunedRange,
+    anchor: { readonly hash: string; readonly before: readonly PrunedDelta[] },
   ): void;
 }
 
@@ -39,11 +45,12 @@ interface AnchorColumns {
   readonly kept: string;
 }
 
-export function createCuts(db: Database): Cuts {
+export function createPrunedRanges(db: Database): PrunedRanges {
   const anchors = db.prepare<[number, number], AnchorColumns>(
     "SELECT key & 0xffffff AS id, seq, kept FROM anchors WHERE key BETWEEN ? AND ? ORDER BY key",
   );
-  // What stood between two cuts may have gone after the second: then each holds what came after the one before it.
+  // Rows between two anchors may have been pruned after the second anchor: then each range starts after the previous
+  // one.
   const newestBefore = db
     .prepare<[{ from: number; until: number }], number | null>(
       "SELECT max(key) & 0xffffff FROM (SELECT max(key) AS key FROM checkpoints WHERE key >= @from AND key < @until" +
@@ -57,7 +64,7 @@ export function createCuts(db: Database): Cuts {
     "SELECT n.name AS channel, d.kind, d.base, d.sum, d.text, d.key & 0xffffff AS checkpoint FROM channels n" +
       " JOIN deltas d ON d.key > (n.key << 24) + @after AND d.key <= (n.key << 24) + @until WHERE n.branch = @line ORDER BY d.key",
   );
-  const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
+  const channelsOfNamespace = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ?",
   );
   const addChannel = db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)");
@@ -68,54 +75,81 @@ export function createCuts(db: Database): Cuts {
     "INSERT INTO anchors (key, seq, hash, kept) VALUES (?, ?, ?, ?)",
   );
 
-  function deltas({ thread, line, seals }: LineAt, after: number, until: number): readonly CutDelta[] {
-    return deltasBetween.all({ line: line.key, after, until }).map((columns) => {
+  function listDeltas(
+    { thread, namespace, seals }: NamespaceContext,
+    after: number,
+    until: number,
+  ): readonly PrunedDelta[] {
+    return deltasBetween.all({ line: namespace.key, after, until }).map((columns) => {
       const { checkpoint } = columns;
-      return { ...readDelta(seals, { thread, line: line.name, checkpoint }, columns), checkpoint };
+      return { ...readDelta(seals, { thread, namespace: namespace.name, checkpoint }, columns), checkpoint };
     });
   }
 
   return {
-    deltas,
-    of: (at) =>
-      anchors.all(keyAt(at.line.key, 0), keyAt(at.line.key, largestCheckpoint)).map(({ id, seq, kept }) => {
-        const after = newestBefore.get({ from: keyAt(at.line.key, 0), until: keyAt(at.line.key, id) }) ?? 0;
-        const left = deltas(at, after, id);
-        if (keptHash(at.seals, at.line.name, left) === kept) return { id, seq, deltas: left };
-        throw corrupt(`what is left before the cut at checkpoint ${id} is not what was left`, {
-          thread: at.thread,
-          branch: at.line.name,
-        });
-      }),
-    put: ({ thread, line, seals }, after, { id, seq, deltas: left }, anchor) => {
-      const channels = new Map(channelsOfLine.all(line.key).map(({ key, name }) => [name, key]));
-      const [stays, was] = [new Set(left), new Set(anchor.before)];
+    listDeltas,
+    list: (at) =>
+      anchors
+        .all(toRowKey(at.namespace.key, 0), toRowKey(at.namespace.key, maxCheckpointId))
+        .map(({ id, seq, kept: remainingHash }) => {
+          const after =
+            newestBefore.get({ from: toRowKey(at.namespace.key, 0), until: toRowKey(at.namespace.key, id) }) ?? 0;
+          const remaining = listDeltas(at, after, id);
+          if (hashRemainingDeltas(at.seals, at.namespace.name, remaining) === remainingHash)
+            return { id, seq, deltas: remaining };
+          throw createCorruptError(
+            `the deltas left before the pruned range at checkpoint ${id} do not match their hash`,
+            {
+              thread: at.thread,
+              branch: at.namespace.name,
+            },
+          );
+        }),
+    put: ({ thread, namespace, seals }, after, { id, seq, deltas: remaining }, anchor) => {
+      const channels = new Map(channelsOfNamespace.all(namespace.key).map(({ key, name }) => [name, key]));
+      const [remainingSet, storedSet] = [new Set(remaining), new Set(anchor.before)];
       for (const row of anchor.before) {
-        const key = stays.has(row) ? undefined : channels.get(row.channel);
-        if (key !== undefined) dropDelta.run(keyAt(key, row.checkpoint));
+        const key = remainingSet.has(row) ? undefined : channels.get(row.channel);
+        if (key !== undefined) dropDelta.run(toRowKey(key, row.checkpoint));
       }
-      for (const row of left) {
-        if (was.has(row)) continue;
-        const key = channels.get(row.channel) ?? Number(addChannel.run(line.key, row.channel).lastInsertRowid);
+      for (const row of remaining) {
+        if (storedSet.has(row)) continue;
+        const key = channels.get(row.channel) ?? Number(addChannel.run(namespace.key, row.channel).lastInsertRowid);
         channels.set(row.channel, key);
-        const { sum, text } = deltaColumns(seals, { thread, line: line.name, checkpoint: row.checkpoint }, row);
-        addDelta.run(keyAt(key, row.checkpoint), row.kind, row.base ? 1 : 0, sum, text);
+        const { sum, text } = toDeltaColumns(
+          seals,
+          { thread, namespace: namespace.name, checkpoint: row.checkpoint },
+          row,
+        );
+        addDelta.run(toRowKey(key, row.checkpoint), row.kind, row.base ? 1 : 0, sum, text);
       }
-      dropAnchors.run(keyAt(line.key, after), keyAt(line.key, id));
-      addAnchor.run(keyAt(line.key, id), seq, anchor.hash, keptHash(seals, line.name, left));
+      dropAnchors.run(toRowKey(namespace.key, after), toRowKey(namespace.key, id));
+      addAnchor.run(
+        toRowKey(namespace.key, id),
+        seq,
+        anchor.hash,
+        hashRemainingDeltas(seals, namespace.name, remaining),
+      );
     },
   };
 }
 
-/** The hash of which deltas are left, in whatever order they come; what is sealed in them carries its own proof. */
-export function keptHash(seals: Seals | undefined, line: string, left: readonly CutDelta[]): string {
-  const rows = left.map((row) =>
+/**
+ * Hashes the remaining deltas, independent of their order; encrypted texts are excluded because they are
+ * authenticated.
+ */
+export function hashRemainingDeltas(
+  seals: ThreadCipher | undefined,
+  namespace: string,
+  remaining: readonly PrunedDelta[],
+): string {
+  const rows = remaining.map((row) =>
     JSON.stringify([
       row.channel,
       row.checkpoint,
       row.kind,
       row.base,
-      seals === undefined ? deltaSum(line, row.checkpoint, row) : undefined,
+      seals === undefined ? computeDeltaSum(namespace, row.checkpoint, row) : undefined,
     ]),
   );
   const text = rows.toSorted().join("\n");

@@ -84,14 +84,14 @@ async function readAll(store: SqliteStore): Promise<ReadonlyMap<string, Read>> {
   };
   await read("threads", () => store.threads());
   await read("runs", () => store.runs());
-  await read("questions", () => store.questions());
+  await read("questions", () => store.openInterrupts());
   await read("timers", () => store.timers());
   for (const thread of threads) {
     const of = (name: string, work: () => Promise<unknown>): Promise<void> => read(`${name} of ${thread}`, work);
     await of("thread", () => store.thread(thread));
     await of("branches", () => store.branches(thread));
     await of("runs", () => store.runs({ thread }));
-    await of("questions", () => store.questions({ thread }));
+    await of("questions", () => store.openInterrupts({ thread }));
     await of("timers", () => store.timers({ thread }));
     await of("events", () => store.events(thread, { after: 0, limit: 100 }));
     for (const branch of ["main", "other"]) {

@@ -96,7 +96,7 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
   },
   questions: {
     known: ["thread", "graph", "key", "at", "before", "limit"],
-    ask: (store, given) => store.questions(given),
+    ask: (store, given) => store.openInterrupts(given),
   },
   timers: { known: ["thread", "dueBy", "limit"], ask: (store, given) => store.timers(given) },
   history: { known: ["branch", "before", "limit"], ask: (store, given) => store.history("t", given) },
@@ -120,7 +120,7 @@ const reads: readonly Border[] = [
   (store, id) => store.history(id, { limit: 3 }),
   (store, id) => store.events(id, { after: 0, limit: 3 }),
   (store, id) => store.writtenBy("t", id),
-  (store, id) => store.image(id),
+  (store, id) => store.exportThread(id),
   (store, id) => store.verify(id),
   (store, id) => store.dequeue(id, id, { at: 1, reason: "fuzz" }),
   (store, id, random) => store.dequeue("t", id, random.pick([{ at: 1, reason: "fuzz" }, id])),

@@ -4,10 +4,10 @@ import {
   type CheckpointWrite,
   type Claim,
   type Commit,
+  computeArtifactKey,
   type DeltaRow,
   type EffectRow,
   type InterruptRow,
-  keyOfBody,
   type RunRow,
   type Store,
 } from "@statewright/core";
@@ -96,7 +96,7 @@ export async function itemsOf(store: Store, thread: string): Promise<readonly st
 export async function artifact(body: string | Uint8Array, name = "notes.txt"): Promise<ArtifactWrite> {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const row = {
-    key: await keyOfBody(bytes),
+    key: await computeArtifactKey(bytes),
     name,
     mimeType: "text/plain",
     bytes: bytes.length,

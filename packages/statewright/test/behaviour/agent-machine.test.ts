@@ -42,7 +42,7 @@ function walked(machine: AnyStateMachine, records: readonly TransitionRecord[]):
   });
 }
 
-test("K1 the tool node is a state of the agent's machine: a model answer with calls leads in, only the last of their answers leads out, and the trace is the machine's own", async () => {
+test("a message with tool calls enters the tools state of the agent's machine, and the last answer leaves the state [K1]", async () => {
   const { agent, open } = turn();
   expect(Object.keys(agent.machine.states)).toEqual(expect.arrayContaining(["model", "tools"]));
   const handle = agent.run({ input: "Ask both." });
@@ -67,7 +67,7 @@ test("K1 the tool node is a state of the agent's machine: a model answer with ca
   expect(state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant"]);
 });
 
-test("K1 an answer without calls leads past the tool node", async () => {
+test("an answer without tool calls does not enter the tools state [K1]", async () => {
   const agent = createAgent({
     name: "assistant",
     model: scriptedModel([say("Hello.")]),

@@ -21,7 +21,7 @@ async function twoProcesses(answer: object) {
   return second;
 }
 
-test("K8 a person is asked, the process ends, and another one goes on with the answer", async () => {
+test("an interrupt of an ended process is answered in another process, and the run continues there [K8]", async () => {
   expect(await twoProcesses({ ok: true })).toMatchObject({
     status: "done",
     state: { amount: 100 },

@@ -1,5 +1,5 @@
 /** A budget of an agent and its sub-agents, whose process dies at each of its commits: what was spent is neither lost nor counted twice. */
-import { call, modelThatRefusesBadTranscripts, type ScriptedCall, say, scriptedModel } from "@statewright/testing";
+import { call, rejectInvalidTranscripts, type ScriptedCall, say, scriptedModel } from "@statewright/testing";
 import {
   agentTool,
   type BudgetOptions,
@@ -51,7 +51,7 @@ function team(store: Store, options: BudgetOptions, asked: { count: number }) {
   };
   const researcher = createAgent({
     name: "researcher",
-    model: modelThatRefusesBadTranscripts(
+    model: rejectInvalidTranscripts(
       scriptedModel(({ messages }) =>
         messages.some(({ role }) => role === "tool")
           ? say("found", tenTokens)
@@ -63,7 +63,7 @@ function team(store: Store, options: BudgetOptions, asked: { count: number }) {
   });
   return createAgent({
     name: "lead",
-    model: modelThatRefusesBadTranscripts(
+    model: rejectInvalidTranscripts(
       scriptedModel(({ messages }) =>
         messages.some(({ role }) => role === "tool")
           ? say("summed up", tenTokens)
@@ -102,7 +102,7 @@ describe.each(places)("%s", (where, open) => {
   // A death in a file takes longer.
   const some = where === "in a file" ? [...cases.slice(0, 1), ...cases.slice(-1)] : cases;
   test.each(some)(
-    "I10 what a budget of %s has spent only grows, and is never more than it may be",
+    "the recorded spending of a budget of %s only grows and never exceeds the limit across crashes [I10]",
     async (kind, options, more) => {
       const place = open();
       const counting = diesAtNth(place.store, 0, "before");
@@ -173,7 +173,7 @@ function asking(store: Store, life: Life, isInside: boolean) {
     name: "slow",
     inherited: true,
     onMessage: turnOfTheLoop,
-    onLostAttempt: turnOfTheLoop,
+    onFailedAttempt: turnOfTheLoop,
   });
   const talks = (asks: () => ScriptedCall) =>
     counted(
@@ -207,7 +207,7 @@ const spentOn = (state: unknown): number => {
 test.each([
   ["an agent", false],
   ["a sub-agent", true],
-])("every request of %s and of its hooks counts once, wherever its process dies", async (_, isInside) => {
+])("every model request of %s and of its hooks counts once, wherever the process dies", async (_, isInside) => {
   const lives = async (nth: number, when: "before" | "after") => {
     const owner = memoryStore();
     const first: Life = { asked: 0, isOver: false };

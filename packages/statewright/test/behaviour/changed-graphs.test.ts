@@ -7,13 +7,16 @@ import {
   defineMigration,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  fanOut,
+  getHistory,
   getState,
-  history,
+  inputNode,
   interruptFor,
   join,
   list,
+  listInterrupts,
   listRuns,
   messages,
   record,
@@ -22,11 +25,8 @@ import {
   run,
   START,
   type Store,
-  sends,
   subgraph,
-  task,
   toolNode,
-  waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMachine, fromPromise } from "xstate";
@@ -92,9 +92,9 @@ describe.each(places)("%s", (_name, open) => {
     return Promise.all(found.map(async ({ id }) => (await store.writtenBy(thread, id))?.version));
   };
 
-  test("E50 a renamed node that waits for an approval: the run is parked, the answer stays with who gave it, nothing is lost", async () => {
+  test("a renamed node with a pending approval parks the run, leaves the answer with the caller, and loses nothing [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
-    const before = await store.image("t");
+    const before = await store.exportThread("t");
     const failure = await failureOf(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
     expect(failure.message).toContain('the node "approve" is pending, and the graph has no such node');
     expect(failure.details).toMatchObject([
@@ -104,16 +104,16 @@ describe.each(places)("%s", (_name, open) => {
     const [parked, ...others] = await listRuns(store, { status: "parked" });
     expect(others).toEqual([]);
     expect(parked).toMatchObject({ thread: "t", graph: "payment", error: { code: "needs_migration" } });
-    const after = await store.image("t");
-    expect(after.lines.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts }))).toEqual(
-      before.lines.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts })),
-    );
+    const after = await store.exportThread("t");
+    expect(
+      after.namespaces.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts })),
+    ).toEqual(before.namespaces.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts })));
     await failureOf(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
     const done = await resume(first, { store, thread: "t", answers: yes }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared by 1", "approved by 1", "paid 100 by 1"] } });
   });
 
-  test("a parked run fires no timer, is told of once, and has its timers again when it goes on", async () => {
+  test("a parked run fires no timer, is reported once, and has its timers again after it continues", async () => {
     const offer = (version: number, node: string) =>
       defineGraph({
         name: "offer",
@@ -132,14 +132,14 @@ describe.each(places)("%s", (_name, open) => {
     const [due] = await store.timers({});
     await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
     expect(await store.timers({})).toEqual([]);
-    const told = (await store.image("t")).events.length;
+    const told = (await store.exportThread("t")).events.length;
     await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
-    expect((await store.image("t")).events).toHaveLength(told);
+    expect((await store.exportThread("t")).events).toHaveLength(told);
     await resume(old, { store, thread: "t" }).result;
     expect(await store.timers({})).toEqual([due]);
   });
 
-  test("E50 a graph that has changed elsewhere goes on at once, and the start says what had written the thread", async () => {
+  test("a graph changed at other nodes continues at once, and run.started names the version that wrote the thread [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
     const events: unknown[] = [];
     const going = resume(wider, { store, thread: "t", answers: yes });
@@ -153,22 +153,22 @@ describe.each(places)("%s", (_name, open) => {
     expect((await listRuns(store, { thread: "t" }))[0]?.version).toBe(2);
   });
 
-  test("E50 what was written in a later format is refused, and stays as it is", async () => {
+  test("a thread written in a later format is refused and left unchanged [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
-    const image = await store.image("t");
+    const image = await store.exportThread("t");
     expect(image.writtenBy).toEqual({ graph: "payment", version: 1, shape: expect.stringMatching(/^1:/) });
     const later = { graph: "payment", version: 1, shape: image.writtenBy.shape.replace("1:", "2:") };
-    const lines = image.lines.map((line) => ({
+    const lines = image.namespaces.map((line) => ({
       ...line,
       checkpoints: line.checkpoints.map((checkpoint) => ({ ...checkpoint, writtenBy: later })),
     }));
-    await store.insert({ ...image, id: "later", writtenBy: later, lines });
-    const before = await store.image("later");
+    await store.importThread({ ...image, id: "later", writtenBy: later, namespaces: lines });
+    const before = await store.exportThread("later");
     await failureOf(resume(first, { store, thread: "later", answers: yes }).result, "store_newer");
-    expect(await store.image("later")).toEqual(before);
+    expect(await store.exportThread("later")).toEqual(before);
   });
 
-  test("E50 a channel that is of another kind now parks the run, whatever was saved of it as the older kind", async () => {
+  test("a channel that changed its kind parks the run, whatever its saved value [E50]", async () => {
     const ask = async (_state: unknown, { interrupt }: { readonly interrupt: (key: "ok") => Promise<boolean> }) =>
       void (await interrupt("ok"));
     const interrupts = { ok: z.boolean() };
@@ -196,7 +196,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done).toMatchObject({ status: "done", state: { notes: ["a"], by: { ann: 1 } } });
   });
 
-  test("parallel work where there was none, and none where there was some, need no migration", async () => {
+  test("adding or removing parallel regions needs no migration", async () => {
     const shape = (version: number, parallel: boolean) =>
       defineGraph({ name: "g", version, state: Pay, interrupts: { ok: z.boolean() } })
         .nodes({
@@ -220,7 +220,7 @@ describe.each(places)("%s", (_name, open) => {
     }
   });
 
-  test("E50 beside a newer version an older graph goes on with what does not fit, and finishes it", async () => {
+  test("an older graph passed with a newer version finishes runs incompatible with the newer version [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
     const done = await resume(renamed, { store, thread: "t", answers: yes, older: [first] }).result;
     expect(done.state).toEqual({ amount: 100, log: ["prepared by 1", "approved by 1", "paid 100 by 1"] });
@@ -230,7 +230,7 @@ describe.each(places)("%s", (_name, open) => {
     expect((await writers())[0]).toBe(2);
   });
 
-  test("E50 a migration renames the node: an approval given afterwards finds it, and the old checkpoints stay", async () => {
+  test("a migration renames a node: a later approval reaches the node, and old checkpoints are kept [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
     const before = await store.history("t", { limit: 10 });
     const migrations = [defineMigration({ from: first, to: renamed, nodes: { approve: "confirm" } })];
@@ -244,15 +244,15 @@ describe.each(places)("%s", (_name, open) => {
     expect(after.map(({ source }) => source)).toEqual(["step", "step", "migration", "step", "input"]);
     expect(events[0]).toMatchObject({ type: "step.committed", next: ["confirm"], nodes: [] });
     const told = [];
-    for await (const step of history(renamed, { store, thread: "t" })) told.push(step.source);
+    for await (const step of getHistory(renamed, { store, thread: "t" })) told.push(step.source);
     expect(told).toContain("migration");
   });
 
-  test("a thread is migrated once: a second resume finds it done", async () => {
+  test("a thread is migrated once, and a second resume finds it migrated", async () => {
     const migrations = [defineMigration({ from: first, to: renamed, nodes: { approve: "confirm" } })];
     await run(first, { store, thread: "t" }).result;
     expect((await resume(renamed, { store, thread: "t", migrations }).result).status).toBe("waiting");
-    expect(await waiting(store)).toMatchObject([{ thread: "t", node: "confirm", key: "approve" }]);
+    expect(await listInterrupts(store)).toMatchObject([{ thread: "t", node: "confirm", key: "approve" }]);
     expect((await resume(renamed, { store, thread: "t", answers: yes, migrations }).result).status).toBe("done");
     expect((await store.history("t", { limit: 10 })).filter(({ source }) => source === "migration")).toHaveLength(1);
   });
@@ -264,13 +264,13 @@ describe.each(places)("%s", (_name, open) => {
     if (check === undefined) throw new Error("no run is open");
     if (check.verdict !== "parks") return check.verdict;
     const failure = await failureOf(resume(graph, { store, thread: check.run.thread }).result, "needs_migration");
-    expect(failure.message).toContain(check.why);
+    expect(failure.message).toContain(check.reason);
     const [row] = await listRuns(store, { thread: check.run.thread });
     expect(row).toMatchObject({ status: "parked", error: { code: "needs_migration" } });
-    return check.why;
+    return check.reason;
   };
 
-  describe("what does not fit", () => {
+  describe("incompatibilities", () => {
     interface Parts {
       readonly asks?: readonly "ok"[];
       readonly payload?: z.ZodType<number>;
@@ -289,7 +289,7 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: "note", note: "wait", wait: END });
 
-    test("F14 a value, a payload, a question that is not asked any more", async () => {
+    test("an incompatible channel value, an incompatible payload and a removed interrupt are reported [F14]", async () => {
       await run(asking(1), { store, thread: "t" }).result;
       expect(await verdict(asking(2))).toBe("goes on");
       expect(await verdict(asking(2, { item: z.string().max(2) }))).toMatch(
@@ -307,7 +307,7 @@ describe.each(places)("%s", (_name, open) => {
       expect((await resume(asking(3), { store, thread: "t", answers: { ok: "yes" } }).result).status).toBe("done");
     });
 
-    test("an answer that was given and not yet taken, and the recorded result of a task beside one that failed", async () => {
+    test("an incompatible unconsumed answer and an incompatible recorded task result are reported", async () => {
       const two = (version: number, parts: { readonly answer?: z.ZodType<string>; readonly fails?: boolean } = {}) =>
         defineGraph({ name: "g", version, state: Pay, interrupts: { a: parts.answer ?? z.string() } })
           .nodes({
@@ -345,7 +345,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(done.state).toMatchObject({ log: ["one", "long"] });
     });
 
-    test("a channel that needs a value and has none; one that is gone keeps what is saved of it", async () => {
+    test("a required channel without a value is reported, and a removed channel keeps its saved value", async () => {
       const before = defineGraph({
         name: "g",
         version: 1,
@@ -376,11 +376,11 @@ describe.each(places)("%s", (_name, open) => {
       });
     });
 
-    test("an input that was sent, a node of another kind, a join that is half full, several at once", async () => {
+    test("an incompatible send input, a changed node kind and a half-filled join are reported, several at once", async () => {
       const spread = (version: number, input: z.ZodType<number>) =>
         defineGraph({ name: "sent", version, state: Pay, interrupts: { ok: z.string() } })
-          .nodes({ each: task(input, async (_state, { interrupt }) => ({ log: [await interrupt("ok")] })) })
-          .edges({ [START]: sends("each", () => [7, 8]), each: END });
+          .nodes({ each: inputNode(input, async (_state, { interrupt }) => ({ log: [await interrupt("ok")] })) })
+          .edges({ [START]: fanOut("each", () => [7, 8]), each: END });
       await run(spread(1, z.number()), { store, thread: "sent" }).result;
       expect(await verdict(spread(2, z.number().max(7)))).toMatch(
         /^the input that was sent to the node "each" does not fit any more/,
@@ -415,7 +415,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(done.state).toMatchObject({ log: ["quick", "slow", "yes", "end"] });
     });
 
-    test("a graph inside that is at work: its pending node, and the node that it is", async () => {
+    test("an incompatible active subgraph is reported: its pending node and its subgraph node", async () => {
       const inner = (name: "scope" | "ask") =>
         defineGraph({ name: "inner", state: Pay, interrupts: { q: z.string() } })
           .nodes({
@@ -446,7 +446,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(same.state).toMatchObject({ log: ["yes"] });
     });
 
-    test("F14 the tool of an open call, and arguments that a person was shown", async () => {
+    test("a removed tool of a pending call and incompatible arguments shown for approval are reported [F14]", async () => {
       const send = (name: string, input: z.ZodObject) =>
         defineTool({ name, description: "Sends.", input, effect: "idempotent", run: () => "sent" });
       const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => interruptFor(call, "a letter") });
@@ -458,7 +458,7 @@ describe.each(places)("%s", (_name, open) => {
           interrupts: { approve: approval },
         })
           .nodes({
-            model: ({ messages: said }) => (said.length > 1 ? {} : { messages: [letter] }),
+            model: ({ messages }) => (messages.length > 1 ? {} : { messages: [letter] }),
             tools: toolNode({ tools: [send(name, input)], middleware: [asks] }),
           })
           .edges({ [START]: "model", model: "tools", tools: END });
@@ -479,7 +479,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(await verdict(agent(2, "send", input))).toBe("goes on");
     });
 
-    test("a deferred node that waits, an answer for the end of a question's time, a state that is kept for the next call", async () => {
+    test("an incompatible deferred node, expiry answer and persistent subgraph state are reported", async () => {
       const gone = defineGraph({ name: "held", version: 2, state: Pay, interrupts: { ok: z.string() } })
         .nodes({
           split: () => ({}),
@@ -531,14 +531,14 @@ describe.each(places)("%s", (_name, open) => {
       );
     });
 
-    test("a new input for a thread whose run does not fit is refused as busy, and parks nothing", async () => {
+    test("a new input for a thread with an incompatible waiting run is refused as busy and parks nothing", async () => {
       await run(asking(1), { store, thread: "t" }).result;
       const other = run(asking(2, { item: z.string().max(2) }), { store, thread: "t" });
       await failureOf(other.result, "thread_busy");
       expect((await listRuns(store, { thread: "t" }))[0]?.status).toBe("waiting");
     });
 
-    test("what a node has recorded, and a node of its kind now does not do", async () => {
+    test("a recorded effect that the node can no longer produce is reported", async () => {
       const works = defineGraph({ name: "g", version: 1, state: Pay, interrupts: { ok: z.string() } })
         .nodes({
           work: async (_state, { step, interrupt }) => {
@@ -559,7 +559,7 @@ describe.each(places)("%s", (_name, open) => {
       );
     });
 
-    test("F14 a machine drawn by hand: a state, an actor, a timer that it does not have any more are told before it moves", async () => {
+    test("a removed state, actor or timer of a durable machine is reported before the machine moves [F14]", async () => {
       const drawn = (
         version: number,
         parts: { readonly state?: string; readonly src?: string; readonly ms?: number } = {},
@@ -571,7 +571,7 @@ describe.each(places)("%s", (_name, open) => {
           late: { type: "final" },
         };
         const machine = createMachine({ id: "order", initial: state, states } as never).provide({ actors } as never);
-        return durable(machine, { version });
+        return durableMachine(machine, { version });
       };
       leftToDie(run(drawn(1), { store, thread: "t" }).result);
       await until(async () => (await store.head("t")) !== undefined);

@@ -3,16 +3,16 @@ import {
   defineGraph,
   defineState,
   END,
+  edit,
+  fanOut,
+  inputNode,
   list,
   memoryStore,
   resume,
   route,
   run,
   START,
-  sends,
   subgraph,
-  task,
-  update,
 } from "statewright";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
@@ -40,16 +40,16 @@ function reviewOf(changed: readonly string[]) {
   const review = defineGraph({ name: "review", version: 1, state: Review })
     .nodes({
       collect: async () => ({ files: await changedFiles() }),
-      inspect: task(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
+      inspect: inputNode(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
       judge: (state) => ({ verdict: state.findings.some((f) => f.severe) && rounds++ === 0 ? "fix" : "ship" }),
       fix: (state) =>
-        update((draft) => {
+        edit((draft) => {
           draft.files = state.findings.map((f) => f.file);
         }),
     })
     .edges({
       [START]: "collect",
-      collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+      collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
       inspect: "judge",
       judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
       fix: "collect",
@@ -57,7 +57,7 @@ function reviewOf(changed: readonly string[]) {
   return { review, inspected, most: () => most };
 }
 
-test("K7 parallel work, a route and a loop: the graph compiles without a cast, and runs", async () => {
+test("a graph with parallel nodes, a route and a loop compiles without a cast and runs [K7]", async () => {
   const { review, inspected, most } = reviewOf(["bad.ts", "good.ts"]);
   const handle = run(review, {});
   const steps: string[] = [];
@@ -82,7 +82,7 @@ test("K7 parallel work, a route and a loop: the graph compiles without a cast, a
   expect(nothing).toMatchObject({ status: "done", state: { files: [], findings: [], verdict: "ship" } });
 });
 
-test("K7 a graph inside a graph: it compiles without a cast, runs, and its questions are the outer one's", async () => {
+test("a graph with a subgraph compiles without a cast and runs, and its interrupts include those of the subgraph [K7]", async () => {
   const researcher = defineGraph({
     name: "researcher",
     state: defineState({ topic: z.string(), notes: list(z.string()) }),

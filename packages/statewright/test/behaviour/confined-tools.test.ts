@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { placeInside } from "@statewright/host";
+import { resolvePathInside } from "@statewright/host";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
@@ -44,7 +44,7 @@ function fileTool(name: string, log: string[], safety: Partial<ToolSafety>): Def
   }) as DefinedTool;
 }
 
-test("S1.85 S1.87 paths are judged after links: what leaves the root, or the tool's own roots in it, is refused", async () => {
+test("paths are checked after links are resolved: a path outside the root or the tool's own roots is refused [S1.85, S1.87]", async () => {
   const log: string[] = [];
   const tools = [
     fileTool("read", log, { access: "read", filesystem: "read" }),
@@ -52,7 +52,7 @@ test("S1.85 S1.87 paths are judged after links: what leaves the root, or the too
     fileTool("loose", log, { access: "write", filesystem: "write" }),
     fileTool("free", log, { access: "read" }),
   ];
-  const confine = confinePaths({ root, place: placeInside, paths: { read: ["path"], edit: ["path"] } });
+  const confine = confinePaths({ root, resolvePath: resolvePathInside, paths: { read: ["path"], edit: ["path"] } });
   const made: readonly (readonly [string, unknown, boolean])[] = [
     ["read", "src/a.ts", true],
     ["read", join(root, "docs", "new.md"), true],

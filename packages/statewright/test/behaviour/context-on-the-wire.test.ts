@@ -53,7 +53,7 @@ const marks = ({ system, tools, messages }: Wire): readonly string[] => [
   ),
 ];
 
-test("marks for the prompt cache arrive as Anthropic wants them, at most four, and personal data does not arrive", async () => {
+test("prompt cache marks reach Anthropic in its format, at most four, and personal data does not", async () => {
   const at = await anthropicServer({ calls: 2 });
   server = at;
   const model = createAnthropic({ baseURL: at.baseUrl, apiKey: "key" })("claude-sonnet-4-5");
@@ -78,7 +78,7 @@ test("marks for the prompt cache arrive as Anthropic wants them, at most four, a
   expect(sent.match(/\[email\]/g)?.length).toBeGreaterThanOrEqual(3);
 });
 
-test("a conversation that is recalled, summarised and trimmed arrives in an order that the provider takes", async () => {
+test("a conversation with recalled memories, summary and trimming reaches the provider in a valid order", async () => {
   const at = await anthropicServer({ calls: 1 });
   server = at;
   const model = createAnthropic({ baseURL: at.baseUrl, apiKey: "key" })("claude-sonnet-4-5");
@@ -108,7 +108,7 @@ test("a conversation that is recalled, summarised and trimmed arrives in an orde
   expect(JSON.stringify(at.requests.at(-1))).toContain("They talked about rain.");
 });
 
-test("a language model of the AI SDK is asked for summaries, one that says nothing changes nothing, and no model is refused", async () => {
+test("an AI SDK model can write summaries, an empty summary changes nothing, and a value that is no model is refused", async () => {
   const at = await anthropicServer({ calls: 0 });
   server = at;
   const small = createAnthropic({ baseURL: at.baseUrl, apiKey: "key" })("claude-haiku-4-5");

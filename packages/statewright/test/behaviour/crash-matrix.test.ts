@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { type CrashOutcome, killAt, killInTurn, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, killInSequence, runUntilDone } from "@statewright/testing";
 import type { Json } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../support/in-parallel.ts";
@@ -100,7 +100,7 @@ function told({ stdout, effects }: CrashOutcome): Story {
 
 /** The first point of a life that a pattern fits. */
 function pointOf(kind: Kind, life: number, at: RegExp): string {
-  const found = whole.get(kind)?.lives[life - 1]?.points.find((point) => at.test(point));
+  const found = whole.get(kind)?.processes[life - 1]?.points.find((point) => at.test(point));
   if (found === undefined) throw new Error(`no point of life ${life} fits ${at}`);
   return found;
 }
@@ -123,13 +123,13 @@ async function recovery(kind: Kind): Promise<void> {
   const run = { script, timeoutMs, args: [kind] };
   const dead = place(`${kind} dead`);
   const point = pointOf(kind, 1, /^act 2 before its effect$/);
-  const { lives } = await killAt({ ...run, folder: dead, point });
-  const came = lives[1]?.points ?? [];
+  const { processes } = await killAt({ ...run, folder: dead, point });
+  const came = processes[1]?.points ?? [];
   const seconds = recovering.flatMap((at) => came.find((each) => at.test(each)) ?? []);
   const stories: (readonly [string, Story | Error])[] = [];
   for (const second of seconds) {
     const folder = place(`${kind} C20 ${second}`);
-    stories.push([second, await attempt(() => killInTurn({ ...run, folder, points: [point, second] }))]);
+    stories.push([second, await attempt(() => killInSequence({ ...run, folder, points: [point, second] }))]);
   }
   recoveries.set(kind, stories);
 }
@@ -137,7 +137,7 @@ async function recovery(kind: Kind): Promise<void> {
 beforeAll(async () => {
   await inParallel(
     kinds.map((kind) => async () => {
-      whole.set(kind, await untilDone({ script, timeoutMs, args: [kind], folder: place(kind) }));
+      whole.set(kind, await runUntilDone({ script, timeoutMs, args: [kind], folder: place(kind) }));
     }),
   );
   await inParallel([
@@ -169,30 +169,37 @@ function judgeRow(id: Id): void {
   for (const kind of kindsAt(id)) judge(kind, cells.get(`${id} ${kind}`), points[id]);
 }
 
-test("C1 killed before the model request, the model is asked again", () => judgeRow("C1"));
-test("C3 killed when the answer of the model was received, before the intents, the model is asked again and nothing was executed", () =>
+test("a process killed before the model request makes the request again [C1]", () => judgeRow("C1"));
+test("a process killed after the model reply and before the intents asks the model again and has executed nothing [C3]", () =>
   judgeRow("C3"));
-test("C4 killed inside the transaction of intents, all of them are there or none", () => judgeRow("C4"));
-test("C5 killed when intents were committed and not told, the model is never asked again", () => judgeRow("C5"));
-test("C6 killed between an intent and its start, the call runs", () => judgeRow("C6"));
-test("C7 killed inside the start of a call, the call runs", () => judgeRow("C7"));
-test("C8 killed when a call had started and its code was not reached, it runs again, is asked about, or is in doubt", () =>
+test("a process killed inside the intents transaction leaves all intents or none [C4]", () => judgeRow("C4"));
+test("a process killed after committing intents and before emitting events never asks the model again [C5]", () =>
+  judgeRow("C5"));
+test("a process killed between a call's intent and start runs the call [C6]", () => judgeRow("C6"));
+test("a process killed inside the start of a call runs the call [C7]", () => judgeRow("C7"));
+test("a call killed after its start and before its code runs again, is reconciled, or is in doubt [C8]", () =>
   judgeRow("C8"));
-test("C9 killed in the tool before its effect, it runs again, is asked about, or is in doubt", () => judgeRow("C9"));
-test("C10 killed after the effect, it runs again under its key, is asked about, or is in doubt", () => judgeRow("C10"));
-test("C11 killed when the tool had returned, it runs again under its key, is asked about, or is in doubt", () =>
+test("a call killed inside the tool before its effect runs again, is reconciled, or is in doubt [C9]", () =>
+  judgeRow("C9"));
+test("a call killed after its effect runs again under its key, is reconciled, or is in doubt [C10]", () =>
+  judgeRow("C10"));
+test("a call killed after the tool returned runs again under its key, is reconciled, or is in doubt [C11]", () =>
   judgeRow("C11"));
-test("C12 killed inside the transaction of the result, it runs again under its key, is asked about, or is in doubt", () =>
+test("a call killed inside the transaction of its result runs again under its key, is reconciled, or is in doubt [C12]", () =>
   judgeRow("C12"));
-test("C13 killed when a result was committed and not told, its call never happens again", () => judgeRow("C13"));
-test("C14 killed when one of three calls was done, it stays and only the others go on", () => judgeRow("C14"));
-test("C15 killed when all calls were done, before the checkpoint, the journal is folded again", () => judgeRow("C15"));
-test("C16 killed inside the checkpoint, the journal is folded again", () => judgeRow("C16"));
-test("C17 killed when the checkpoint was committed and not told, it goes on at the next step", () => judgeRow("C17"));
-test("C18 killed when a question was recorded and not shown, it is listed with the same id", () => judgeRow("C18"));
-test("C19 killed when an answer was committed, before the resume, it goes on with that answer", () => judgeRow("C19"));
+test("a call killed after its result was committed and before its events never runs again [C13]", () =>
+  judgeRow("C13"));
+test("a process killed after one of three calls completed keeps that result and runs only the others [C14]", () =>
+  judgeRow("C14"));
+test("a process killed after all calls and before the checkpoint folds the journal again [C15]", () => judgeRow("C15"));
+test("a process killed inside the checkpoint transaction folds the journal again [C16]", () => judgeRow("C16"));
+test("a process killed after the checkpoint and before its events continues with the next step [C17]", () =>
+  judgeRow("C17"));
+test("an interrupt recorded before a kill and not yet shown is listed with the same id [C18]", () => judgeRow("C18"));
+test("a process killed after an answer was committed and before the resume continues with that answer [C19]", () =>
+  judgeRow("C19"));
 
-test("C8 C9 C10 C11 C12 a call in doubt is a question where nobody else knows, and nowhere else", () => {
+test("a call in doubt interrupts only for once calls without a reconciler [C8, C9, C10, C11, C12]", () => {
   for (const kind of kinds) {
     const doubts = doubtful.map((id) => {
       const story = cells.get(`${id} ${kind}`);
@@ -203,7 +210,7 @@ test("C8 C9 C10 C11 C12 a call in doubt is a question where nobody else knows, a
   }
 });
 
-test("C20 killed again while it recovers, it ends as if it had not been", () => {
+test("a process killed again during recovery ends like a process that was not killed [C20]", () => {
   for (const kind of recovered) {
     const stories = recoveries.get(kind) ?? [];
     expect(stories.length).toBeGreaterThan(2);

@@ -47,7 +47,7 @@ async function everyPair(every: number): Promise<PairReport> {
 
 const asked = process.env["STATEWRIGHT_PAIRS"];
 
-test("killed at one point and then at another, it ends as if it had not been", {
+test("a process killed at one point and then at another ends like a process that was not killed", {
   timeout: 24 * 3_600_000,
 }, async () => {
   const { pairs, wrong } =

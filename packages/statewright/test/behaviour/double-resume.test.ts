@@ -64,7 +64,7 @@ function turnsOf(seed: number): () => number {
   return () => Math.floor(random.next() * 8);
 }
 
-test("E30 F13 of two clients that answer at the same moment exactly one wins, and the other is told: in memory", async () => {
+test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in memory [E30, F13]", async () => {
   const store = memoryStore();
   const told = await race(store, store.peer(), turnsOf(1));
   expect(new Set(told)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
@@ -72,7 +72,7 @@ test("E30 F13 of two clients that answer at the same moment exactly one wins, an
   tell("in memory", races, 1);
 }, 600_000);
 
-test("E30 F13 of two clients that answer at the same moment exactly one wins, and the other is told: in a file", async () => {
+test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in a file [E30, F13]", async () => {
   const [one, other] = ["races.db", "races.db"].map((name) => sqliteStore(join(home, name), { durability: "normal" }));
   if (one === undefined || other === undefined) throw new Error("no stores");
   const told = await race(one, other, turnsOf(2));
@@ -82,7 +82,7 @@ test("E30 F13 of two clients that answer at the same moment exactly one wins, an
   tell("in a file", races, 2);
 }, 600_000);
 
-test("E30 F13 of two processes that answer at the same moment exactly one wins, and the other is told", async () => {
+test("of two processes that answer at the same moment exactly one wins, and the other gets an error [E30, F13]", async () => {
   const file = join(home, "processes.db");
   const store = sqliteStore(file, { durability: "normal" });
   const children = await Promise.all([startAnswering(file), startAnswering(file)]);

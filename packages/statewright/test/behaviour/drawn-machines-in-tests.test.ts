@@ -1,5 +1,5 @@
 /** A machine drawn by hand in the hands of a test: it is sent events, and its guards say why it went elsewhere. */
-import { durable } from "@statewright/core";
+import { durableMachine } from "@statewright/core";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import { setup } from "xstate";
@@ -17,8 +17,8 @@ const door = setup({
   },
 });
 
-test("is sent events, has its own tags, and its guards say why", async () => {
-  const t = await testRun(durable(door, { version: 1 }), {});
+test("a durable machine in testRun accepts events, has its own tags, and explains refused events by guards", async () => {
+  const t = await testRun(durableMachine(door, { version: 1 }), {});
   await t.finish();
   expect(t).toBeInState("closed");
   expect(t).toHaveTag("safe");

@@ -11,12 +11,12 @@ import {
   getState,
   interruptFor,
   list,
+  listInterrupts,
   resume,
   run,
   START,
   subgraph,
   updateState,
-  waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -91,7 +91,7 @@ describe.each(places)("%s", (_name, open) => {
     });
   }
 
-  test("E63 a question has a timer while it is open, and its declared answer is taken when its time is over", async () => {
+  test("an open interrupt has a timer, and its declared answer is used when the timer expires [E63]", async () => {
     const { store } = place;
     await asked();
     expect(await timers()).toEqual([["main", "0:0:accept", "expiry", start + hour, "accept"]]);
@@ -113,7 +113,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toEqual([]);
   });
 
-  test("E63 an answer in time counts, and takes the timer away", async () => {
+  test("an answer before the expiry counts and removes the timer [E63]", async () => {
     const { store } = place;
     await asked();
     await world.advance(hour - 1);
@@ -125,7 +125,7 @@ describe.each(places)("%s", (_name, open) => {
     expect((await resume(offer, { store, thread: "t", world }).result).state.log).toEqual(["accepted true, fine"]);
   });
 
-  test("E63 an answer that comes too late is told what was taken, changes nothing, and a plain resume goes on", async () => {
+  test("an answer after the expiry fails with the used answer and changes nothing, and a plain resume continues [E63]", async () => {
     const { store } = place;
     await asked();
     await world.advance(hour);
@@ -144,7 +144,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(after.details).toMatchObject({ answer: { ok: false }, expiredAt: start + hour + 5 });
   });
 
-  test("E63 without a declared answer its node gets a typed error, which its body may catch", async () => {
+  test("an expired interrupt without a declared answer throws a typed error that the node can catch [E63]", async () => {
     const { store } = place;
     const graph = strict("catch");
     await run(graph, { store, thread: "t", world }).result;
@@ -164,7 +164,7 @@ describe.each(places)("%s", (_name, open) => {
     expect((await failureOf(after, "interrupt_expired")).details).toMatchObject({ expiredAt: start + hour });
   });
 
-  test("E63 the error goes to the node's error handler like any other", async () => {
+  test("an interrupt expiry error goes to the error handler of the node [E63]", async () => {
     const { store } = place;
     const graph = strict("handle");
     await run(graph, { store, thread: "t", world }).result;
@@ -172,7 +172,7 @@ describe.each(places)("%s", (_name, open) => {
     expect((await resume(graph, { store, thread: "t", world }).result).state.log).toEqual(["interrupt_expired"]);
   });
 
-  test("E63 where nobody takes the error the run fails with it, and a fork from before asks again with a time of its own", async () => {
+  test("an unhandled interrupt expiry fails the run, and a fork from before asks again with a new expiry [E63]", async () => {
     const { store } = place;
     const graph = strict("fail");
     await run(graph, { store, thread: "t", world }).result;
@@ -196,7 +196,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(state.log).toEqual(["yes"]);
   });
 
-  test("E63 of two processes that come when its time is over one closes it, and both see the same", async () => {
+  test("of two processes that handle an expired interrupt one closes it, and both see the same result [E63]", async () => {
     await asked();
     await world.advance(hour);
     const stores = [place.store, place.peer()];
@@ -210,7 +210,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test.each(["before", "after"] as const)(
-    "E63 a process that dies %s the end of its time is durable leaves it to the next, once",
+    "a process that dies %s the commit of an expiry leaves it to the next process, once [E63]",
     async (when) => {
       await asked();
       await world.advance(hour);
@@ -229,23 +229,23 @@ describe.each(places)("%s", (_name, open) => {
     },
   );
 
-  test("a question that is over waits for nobody, and its thread is found by its timer", async () => {
+  test("an expired interrupt is no longer listed, and its thread is found by the timer", async () => {
     const { store } = place;
     await asked("t");
     await world.advance(5);
     await run(offer, { store, thread: "u", world }).result;
-    expect((await waiting(store, { world })).map(({ thread }) => thread)).toEqual(["u", "t"]);
+    expect((await listInterrupts(store, { world })).map(({ thread }) => thread)).toEqual(["u", "t"]);
     await world.advance(hour - 5);
-    expect((await waiting(store, { world })).map(({ thread }) => thread)).toEqual(["u"]);
+    expect((await listInterrupts(store, { world })).map(({ thread }) => thread)).toEqual(["u"]);
     for (const { thread, branch } of await store.timers({ dueBy: world.clock.now() }))
       await resume(offer, { store, thread, branch, world }).result;
-    expect((await waiting(store, { world })).map(({ thread, key }) => [thread, key])).toEqual([
+    expect((await listInterrupts(store, { world })).map(({ thread, key }) => [thread, key])).toEqual([
       ["t", "sign"],
       ["u", "accept"],
     ]);
   });
 
-  test("a run that fails or is cancelled takes its timers away, and so does an update, or a superstep that ends without the question", async () => {
+  test("a failed or cancelled run, an update, and a superstep that drops the interrupt remove its timer", async () => {
     const { store } = place;
     let failing = true;
     const two = defineGraph({
@@ -281,7 +281,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toEqual([]);
   });
 
-  test("E63 a question of an inner graph has its timer on the branch, and its declared answer or error reaches its node", async () => {
+  test("an interrupt of a subgraph has its timer on the branch, and its declared answer or error reaches its node [E63]", async () => {
     const { store } = place;
     const researcher = defineGraph({
       name: "researcher",
@@ -304,7 +304,7 @@ describe.each(places)("%s", (_name, open) => {
       .edges({ [START]: "research", research: END });
     await run(report, { store, thread: "t", world }).result;
     expect(await timers()).toEqual([["main", "0:0/0:0:scope", "expiry", start + hour, "research.scope"]]);
-    expect(await waiting(store, { world, key: "research.scope" })).toMatchObject([
+    expect(await listInterrupts(store, { world, key: "research.scope" })).toMatchObject([
       { id: "0:0/0:0:scope", node: "research.ask", branch: "main", expiresAt: start + hour },
     ]);
     await world.advance(hour);
@@ -323,7 +323,7 @@ describe.each(places)("%s", (_name, open) => {
     ["deny", "deny", "This call was refused: nobody answered in time", []],
     ["allow", "allow", "paid 5", [5]],
   ] as const)(
-    "E63 an approval that nobody gave in time is to %s when the hook says %s",
+    "an approval that expired resolves to %s when the hook declares %s [E63]",
     async (_, onExpire, said, paid) => {
       const { store } = place;
       const cents: number[] = [];

@@ -1,7 +1,14 @@
 /** A conversation whose provider fails in the middle goes on with another one, through the clients of both. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
-import { type AssistantMessage, createAgent, defineTool, modelFallback, type RunEvent, textOf } from "statewright";
+import {
+  type AssistantMessage,
+  createAgent,
+  defineTool,
+  getMessageText,
+  modelFallback,
+  type RunEvent,
+} from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
@@ -98,7 +105,7 @@ test.each<[string, () => Response, string]>([
     handle.on((event) => events.push(event));
     const { state } = await handle.result;
     const answer = state.messages.at(-1) as AssistantMessage;
-    expect(textOf(answer)).toBe("It rains.");
+    expect(getMessageText(answer)).toBe("It rains.");
     expect(answer).toMatchObject({
       answeredBy: "openai/gpt-4o",
       lost: [{ model: "anthropic/claude-sonnet-4-5", kind }],

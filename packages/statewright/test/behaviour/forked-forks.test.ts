@@ -4,13 +4,13 @@ import {
   defineMigration,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
   fork,
   type Graph,
   list,
   messages,
-  prune,
+  pruneThread,
   resume,
   run,
   START,
@@ -111,7 +111,7 @@ describe.each(places)("%s", (_name, open) => {
     return end.status === "waiting" ? end.interrupts.map(({ key }) => key) : [end.status];
   }
 
-  test("E22 E44 a fork of a fork makes the call of a graph that is kept anew, though the first one went on in the middle of it", async () => {
+  test("a fork of a fork repeats the call of a persistent subgraph, though the first fork continued inside that call [E22, E44]", async () => {
     const { graph, room } = house(1, []);
     await run(graph, { store, thread, input: {} }).result;
     await fork(room, { store, thread, at: await idOf("main/room"), name: "one" });
@@ -120,7 +120,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(paid).toEqual(["paid", "bought"]);
   });
 
-  test("E44 E50 a fork from where a migration came in the middle of a call makes that call anew", async () => {
+  test("a fork from a migration point inside a subgraph call starts that call again [E44, E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(now.graph, { store, thread, migrations }).result;
@@ -130,7 +130,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(paid).toEqual(["paid", "bought"]);
   });
 
-  test("E47 retention keeps what such a fork goes on from: what the graph had before the call", async () => {
+  test("retention keeps the persistent subgraph state that a fork before the call continues from [E47]", async () => {
     const { old, now, migrations } = houses("begin");
     const answers = { "room.closet.sign": "yes" };
     for (const input of [{}, {}]) {
@@ -140,14 +140,14 @@ describe.each(places)("%s", (_name, open) => {
     await resume(now.graph, { store, thread, migrations }).result;
     await fork(now.graph, { store, thread, at: await idOf("main"), name: "side" });
     await resume(now.graph, { store, thread, answers: { "room.closet.sign": "yes" } }).result;
-    for (let nth = 0; nth < 2; nth++) await prune(store, { thread, keepLast: 1 });
+    for (let nth = 0; nth < 2; nth++) await pruneThread(store, { thread, keepLast: 1 });
     const side = { store, thread, branch: "side", migrations };
     expect(await openKeys(resume(now.graph, side).result)).toEqual(["room.in_doubt"]);
     expect(await logOf("side/room")).toEqual(["paid", "closet 2"]);
     expect(paid).toHaveLength(4);
   });
 
-  test("E43 E50 a fork from what a migration has written of a graph inside goes on there", async () => {
+  test("a fork from a migration checkpoint of a subgraph continues from that checkpoint [E43, E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(now.graph, { store, thread, migrations }).result;
@@ -159,7 +159,7 @@ describe.each(places)("%s", (_name, open) => {
     expect([status, state, paid]).toEqual(["done", { log: ["began", "room 2"] }, ["paid", "bought"]]);
   });
 
-  test("E50 a migration that was cut short between the line of a graph and that of a graph inside it loses neither", async () => {
+  test("a migration interrupted between the namespaces of a graph and its subgraph loses neither [E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     const dying = diesAt(store, ({ branch }) => branch === "main/room_2", "after");
@@ -172,7 +172,7 @@ describe.each(places)("%s", (_name, open) => {
     expect([state, paid]).toEqual([{ log: ["began", "room 2"] }, ["paid", "bought"]]);
   });
 
-  test("E22 E50 a graph that is kept inside one that is kept has its state on a fork that is migrated before it calls them", async () => {
+  test("a nested persistent subgraph keeps its state on a fork migrated before the next call [E22, E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(old.graph, { store, thread, answers: { "room.closet.sign": "yes" } }).result;
@@ -185,7 +185,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await logOf("side/room_2/closet_2")).toEqual(["bought", "yes", "bought", "again"]);
   });
 
-  test("E44 a fork of a fork from inside a graph has the answers of that fork, and not those of the branch it came from", async () => {
+  test("a fork of a fork inside a subgraph uses the answers of that fork, not those of the original branch [E44]", async () => {
     const { graph, closet } = house(1, []);
     await run(graph, { store, thread, input: {} }).result;
     await fork(closet, { store, thread, at: await idOf("main/room/closet"), name: "one" });
@@ -232,7 +232,7 @@ describe.each(places)("%s", (_name, open) => {
       initial: "paying",
       states: { paying: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
     });
-    return durable(machine, { version: 1 }) as Graph;
+    return durableMachine(machine, { version: 1 }) as Graph;
   }
 
   /** Its process dies when the start is durable: nobody knows whether it happened. */
@@ -250,7 +250,7 @@ describe.each(places)("%s", (_name, open) => {
     ["a call", shop],
     ["a promise", drawn],
   ])(
-    "E44 %s that did not happen here is not made again in silence where another branch has made it since",
+    "%s that did not happen on this branch is not repeated silently when another branch has made it since [E44]",
     async (_what, graphOf) => {
       const graph = graphOf();
       await startAndDie(graph);
@@ -267,7 +267,7 @@ describe.each(places)("%s", (_name, open) => {
     },
   );
 
-  test("E44 a fork takes over no answer about a start where that branch has started it itself since", async () => {
+  test("a fork ignores an earlier in-doubt answer when the origin branch has since started the effect itself [E44]", async () => {
     const graph = till();
     await startAndDie(graph);
     await fork(graph, { store, thread, at: await idOf("main"), name: "one" });

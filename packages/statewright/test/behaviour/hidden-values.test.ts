@@ -20,7 +20,6 @@ import {
   type Model,
   type ModelRequest,
   messages,
-  modelToolOf,
   type RunEvent,
   resume,
   route,
@@ -29,6 +28,7 @@ import {
   START,
   secret,
   sqliteStore,
+  toModelTool,
   toolNode,
 } from "statewright";
 import { expect, test } from "vitest";
@@ -197,7 +197,7 @@ async function live({ args, hidden, does, asks, calls }: Described): Promise<Hea
     const bytes = readdirSync(folder)
       .map((name) => readFileSync(join(folder, name), "latin1"))
       .join("\n");
-    return { wires, events, lines, got, state: end.state, bytes, definition: JSON.stringify(modelToolOf(tool.spec)) };
+    return { wires, events, lines, got, state: end.state, bytes, definition: JSON.stringify(toModelTool(tool.spec)) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -208,7 +208,7 @@ function withoutCalls({ messages: all, ...rest }: ModelRequest): string {
   return JSON.stringify({ ...rest, messages: all.filter(({ role }) => role !== "assistant") });
 }
 
-test("S1.42 S1.47 S1.39 S1.46 no hidden value is in any byte of requests, transcript, file, events, log and errors, no hidden name in any request, a forged one is stripped with an event, and a resume finds the values again", async () => {
+test("hidden values occur in no request, message, file, event, log or error; forged ones are stripped; a resume resolves them again [S1.42, S1.47, S1.39, S1.46]", async () => {
   const seen = new Set<HiddenName>();
   const property = fc.asyncProperty(described, async (it) => {
     const heard = await live(it);

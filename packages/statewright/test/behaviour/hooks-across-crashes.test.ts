@@ -1,5 +1,5 @@
 /** Hooks around models and at the ends of an agent, whose process dies at each of its commits: what they wrote is there once. */
-import { call, modelThatRefusesBadTranscripts, say, scriptedModel } from "@statewright/testing";
+import { call, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import {
   createAgent,
   defineMiddleware,
@@ -68,7 +68,7 @@ function hooked({ hooks }: Life): Middleware {
 function agentOf(life: Life, store: Store) {
   return createAgent({
     name: "hooked",
-    model: modelThatRefusesBadTranscripts(
+    model: rejectInvalidTranscripts(
       scriptedModel([
         ({ messages }) => {
           life.asked.push(`after ${messages.length}`);
@@ -101,7 +101,7 @@ async function finish(life: Life, store: Store) {
 }
 
 describe.each(places)("%s", (_, open) => {
-  test("hooks that were recorded are not called again, and write the same once", async () => {
+  test("recorded hooks are not called again after a crash and write the same values once", async () => {
     const place = open();
     const counted = diesAtNth(place.store, 0, "before");
     const whole = newLife();

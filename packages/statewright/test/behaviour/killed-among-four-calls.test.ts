@@ -28,7 +28,7 @@ function runsOf(name: string): { readonly lives: readonly string[]; readonly key
   };
 }
 
-test("C14 of four calls the two that were done are kept, and no model call is repeated", () => {
+test("a kill among four calls keeps the two completed calls and repeats no model call [C14]", () => {
   for (const name of ["read_done", "pay_done"]) expect(runsOf(name)).toEqual({ lives: ["before"], keys: 1 });
   const requests = (outcome.effects as readonly (Ran | Asked)[]).flatMap((effect) =>
     "model" in effect ? [effect.model] : [],
@@ -37,7 +37,7 @@ test("C14 of four calls the two that were done are kept, and no model call is re
   expect(requests).toEqual([1, 6]);
 });
 
-test("C14 of the two that were running the pure one runs again under its key, and the other is in doubt", () => {
+test("a kill among four calls repeats the running pure call under its key and leaves the running once call in doubt [C14]", () => {
   expect(runsOf("read_running")).toEqual({ lives: ["before", "after"], keys: 1 });
   expect(runsOf("pay_running")).toEqual({ lives: ["before"], keys: 1 });
   expect(JSON.parse(outcome.stdout)).toEqual({

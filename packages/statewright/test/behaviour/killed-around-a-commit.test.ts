@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
 import type { Json } from "statewright";
 import { afterAll, expect, test } from "vitest";
 
@@ -27,19 +27,19 @@ async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Pr
   await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
 }
 
-test("I2 I3 I6 killed at each point around every commit, it ends as an uninterrupted run", {
+test("a run killed at each point around every commit ends as an uninterrupted run [I2, I3, I6]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone({ script, folder: place("whole") });
-  expect(whole.lives).toHaveLength(2);
+  const whole = await runUntilDone({ script, folder: place("whole") });
+  expect(whole.processes).toHaveLength(2);
   expect(JSON.parse(whole.stdout)).toMatchObject({ status: "done", state: { verdict: "approved" } });
-  const deaths = whole.lives.flatMap(({ points }, index) => points.map((point) => ({ point, life: index + 1 })));
+  const deaths = whole.processes.flatMap(({ points }, index) => points.map((point) => ({ point, life: index + 1 })));
   expect(deaths.length).toBeGreaterThan(30);
   const wrong: string[] = [];
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? deaths : deaths.filter((_, nth) => nth % 6 === 0);
   await inParallel(tried, async ({ point, life }) => {
     const where = `${point} of life ${life}`;
-    const outcome = await killAt({ script, folder: place(where), point, life });
+    const outcome = await killAt({ script, folder: place(where), point, processNumber: life });
     wrong.push(...differences(where, outcome, whole));
   });
   expect(wrong).toEqual([]);

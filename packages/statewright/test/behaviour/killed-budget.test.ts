@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/budget-process.ts", import.meta.url);
@@ -21,11 +21,11 @@ function endOf({ stdout }: CrashOutcome): { readonly tokens: number } {
   return JSON.parse(stdout);
 }
 
-test("killed at its commits, a budget is spent to its limit, extended by the answer of a person, and no request is forgotten", async () => {
-  const whole = await untilDone({ script, folder: place("whole") });
+test("a budget killed at its commits is spent to its limit, extended by an answer, and counts every request", async () => {
+  const whole = await runUntilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual({ ...spent, tokens: 40 });
   expect(whole.effects).toHaveLength(4);
-  const commits = whole.lives[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
+  const commits = whole.processes[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
   expect(commits).toBeGreaterThan(3);
   const points = [`before commit ${Math.ceil(commits / 2)}`, `after commit ${commits - 1}`, `after commit ${commits}`];
   for (const point of points) {
@@ -40,6 +40,6 @@ test("killed at its commits, a budget is spent to its limit, extended by the ans
       true,
     ]);
   }
-  const answered = await killAt({ script, folder: place("answered"), point: "after commit 2", life: 2 });
+  const answered = await killAt({ script, folder: place("answered"), point: "after commit 2", processNumber: 2 });
   expect(endOf(answered)).toMatchObject(spent);
 });

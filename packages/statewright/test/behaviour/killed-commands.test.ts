@@ -24,10 +24,10 @@ function running(text: string): readonly string[] {
 }
 
 if (process.platform === "linux")
-  test("C23 killed while a command is alive: its whole group is killed, what it would have done later does not happen, and the call is in doubt", async () => {
+  test("a kill during a shell command kills its process group, prevents its later effects, and leaves the call in doubt [C23]", async () => {
     const seconds = `7${process.pid}.5`;
-    const { lives, stdout } = await killAt({ script, folder, args: [seconds], point: "command at work" });
-    expect(lives[0]?.points).toEqual(["command at work"]);
+    const { processes, stdout } = await killAt({ script, folder, args: [seconds], point: "command at work" });
+    expect(processes[0]?.points).toEqual(["command at work"]);
     expect(JSON.parse(stdout)).toEqual({ status: "waiting", questions: ["in_doubt"] });
     while (running(seconds).length > 0) await new Promise((next) => setImmediate(next));
     expect(existsSync(join(folder, "late.txt"))).toBe(false);

@@ -34,11 +34,11 @@ function storyOf(name: string) {
 /** One key in all lives. */
 const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
 
-test("K4 a call that was answered when its process died is not made again, and its answer counts", () => {
+test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {
   expect(storyOf("answered")).toEqual({ lives: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
 });
 
-test("K4 a call that had not started runs, once, under its own key", () => {
+test("a call not started before a kill runs once under its own key [K4]", () => {
   expect(storyOf("never_started")).toEqual({
     lives: ["after"],
     asked: 0,
@@ -47,12 +47,12 @@ test("K4 a call that had not started runs, once, under its own key", () => {
   });
 });
 
-test("K4 S1.25 a call that had started runs again under the same key when it is pure or idempotent", () => {
+test("a pure or idempotent call started before a kill runs again under the same key [K4, S1.25]", () => {
   for (const name of ["pure", "idempotent"])
     expect(storyOf(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
 });
 
-test("K4 S1.25 a once call that had started asks the other side, which says what came of it: its result, its failure, or that nobody knows", () => {
+test("a once call started before a kill is reconciled with the other side: completed, failed or unknown [K4, S1.25]", () => {
   expect(storyOf("happened")).toEqual({
     lives: ["before"],
     asked: 1,
@@ -74,7 +74,7 @@ test("K4 S1.25 a once call that had started asks the other side, which says what
   });
 });
 
-test("K4 S1.25 a once call that had started, of which no other side can say, is a question to a person, and it alone", () => {
+test("a once call started before a kill and without a reconciler interrupts, and no other call does [K4, S1.25]", () => {
   expect(JSON.parse(outcome.stdout)).toMatchObject({ status: "done", asked: [{ key: "in_doubt", tool: "doubtful" }] });
   expect(storyOf("doubtful")).toEqual({
     lives: ["before"],

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CrashOutcome, killInTurn, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killInSequence, runUntilDone } from "@statewright/testing";
 import type { AssistantMessage, Message } from "statewright";
 import { afterAll, expect, test } from "vitest";
 import { streamingServer } from "../support/streaming-server.ts";
@@ -34,13 +34,13 @@ function told({ stdout }: CrashOutcome): Told {
 /** The conversation without ids and without what it says of lost requests. */
 function spoken({ messages }: Told): unknown {
   return messages.map((message) => {
-    const { id: _id, lost: _lost, provider: _provider, ...said } = message as AssistantMessage;
+    const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
     return "callId" in said ? { ...said, callId: "its call" } : said;
   });
 }
 
 function lostOf({ messages }: Told): unknown {
-  return messages.map((message) => (message.role === "assistant" ? (message.lost ?? []) : []));
+  return messages.map((message) => (message.role === "assistant" ? (message.failedAttempts ?? []) : []));
 }
 
 const unrecorded = { model, kind: "unrecorded" };
@@ -48,13 +48,13 @@ const unrecorded = { model, kind: "unrecorded" };
 /** What an undisturbed process does. */
 async function undisturbed(): Promise<Told> {
   await using server = await streamingServer();
-  const outcome = await untilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
+  const outcome = await runUntilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);
   expect(lostOf(told(outcome))).toEqual([[], [], [], []]);
   return told(outcome);
 }
 
-test("C2 killed in the model's stream, the partial answer is void, the model is asked again, and both requests are reported", async () => {
+test("a kill inside a model stream retracts the partial reply, repeats the request, and reports both requests [C2]", async () => {
   const whole = await undisturbed();
   // In its text, in the arguments of its call, and in the answer after the tool.
   const deaths = [
@@ -65,10 +65,10 @@ test("C2 killed in the model's stream, the partial answer is void, the model is 
   for (const { part, request, frames, lost, requests, voided } of deaths) {
     await using server = await streamingServer({ [request]: frames });
     const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, part] };
-    const outcome = await killInTurn({ ...life, points: ["in the stream"] });
+    const outcome = await killInSequence({ ...life, points: ["in the stream"] });
     const ended = told(outcome);
     expect(
-      outcome.lives.map(({ signal }) => signal),
+      outcome.processes.map(({ signal }) => signal),
       part,
     ).toEqual(["SIGKILL", null]);
     expect(ended.status, part).toBe("done");
@@ -83,10 +83,10 @@ test("C2 killed in the model's stream, the partial answer is void, the model is 
   }
 });
 
-test("C2 killed in the stream of each of two lives, all three requests are reported", async () => {
+test("kills inside the streams of two processes report all three requests [C2]", async () => {
   await using server = await streamingServer({ 1: 3, 2: 3 });
   const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, "I "] };
-  const ended = told(await killInTurn({ ...life, points: ["in the stream", "in the stream"] }));
+  const ended = told(await killInSequence({ ...life, points: ["in the stream", "in the stream"] }));
   expect(server.requests).toEqual([1, 1, 1, 3]);
   expect(lostOf(ended)).toEqual([[], [unrecorded, unrecorded], [], []]);
 });

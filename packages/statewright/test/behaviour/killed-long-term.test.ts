@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { killAt, untilDone } from "@statewright/testing";
+import { killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/counting-process.ts", import.meta.url);
@@ -16,13 +16,13 @@ function life(name: string) {
   return { script, folder };
 }
 
-test("what nodes, steps and tools put is put exactly once, wherever their process is killed", {
+test("long-term writes of nodes, steps and tools are applied exactly once, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone(life("whole"));
+  const whole = await runUntilDone(life("whole"));
   const counts = ["alone 1", "first 1", "left 1", "right 1", "second 1", "step 1"];
   expect(JSON.parse(whole.stdout)).toEqual({ status: "done", counts });
-  const points = whole.lives.flatMap((each) => each.points);
+  const points = whole.processes.flatMap((each) => each.points);
   expect(points.length).toBeGreaterThan(30);
   expect(points).toContain("after first");
   expect(points.filter((point) => point.startsWith("inside checkpoint")).length).toBeGreaterThan(3);

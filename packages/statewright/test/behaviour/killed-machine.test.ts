@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/order-machine.ts", import.meta.url);
@@ -16,11 +16,11 @@ function place(name: string): string {
   return path;
 }
 
-test("E53 killed at each point between its first commit and its last, an order is charged once and shipped under one key", {
+test("a durable machine killed at each point between its commits charges once and ships under one key [E53]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone({ script, folder: place("whole") });
-  expect(whole.lives).toHaveLength(1);
+  const whole = await runUntilDone({ script, folder: place("whole") });
+  expect(whole.processes).toHaveLength(1);
   expect(JSON.parse(whole.stdout)).toEqual({
     state: {
       value: "shipped",
@@ -30,7 +30,7 @@ test("E53 killed at each point between its first commit and its last, an order i
     states: ["shipping → __end__", "packing → shipping", "packing → packing", "charging → packing", " → charging"],
   });
   expect(namesOf(whole)).toEqual(["charge", "wrap", "ship"]);
-  const points = whole.lives.flatMap((life) => life.points);
+  const points = whole.processes.flatMap((life) => life.points);
   expect(points).toContain("inside charge");
   expect(points).toContain("inside ship");
   expect(points.length).toBeGreaterThan(20);

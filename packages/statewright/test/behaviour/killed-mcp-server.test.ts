@@ -45,7 +45,7 @@ async function host(folder: string, mode: "legacy" | "modern", person?: (kill: (
   return { client, kill };
 }
 
-test("a host goes on with its thread after each SIGKILL, by either generation of the protocol, and nothing is done twice", async () => {
+test("an MCP host continues its thread after each SIGKILL of the server, in both protocol generations, with no repeated effect", async () => {
   const { folder, did, go } = place();
   const call = { name: "order", arguments: { item: "tea", thread: "tea-1" } };
 
@@ -78,7 +78,7 @@ test("a host goes on with its thread after each SIGKILL, by either generation of
   expect(did()).toEqual(["reserved tea", "paid tea", "sent to Hill 2"]);
 });
 
-test("a server whose host has gone comes to the end of its step, saves it and ends by itself", async () => {
+test("an MCP server whose host has exited finishes its step, saves it and exits", async () => {
   const { folder, did, go } = place();
   const server = spawn(process.execPath, [script], { cwd: folder, stdio: "pipe" });
   const ended = once(server, "exit");

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { killAt, untilDone } from "@statewright/testing";
+import { killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/queue-process.ts", import.meta.url);
@@ -16,16 +16,16 @@ function life(name: string) {
   return { script, folder };
 }
 
-test("E27 wherever a process is killed, every queued input begins once, in its order, and nothing is lost", {
+test("every queued input starts once and in order, wherever a process is killed [E27]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone(life("whole"));
+  const whole = await runUntilDone(life("whole"));
   expect(JSON.parse(whole.stdout)).toEqual({
     log: ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"],
     rows: ["c done", "b done", "a done"],
   });
   // Whether those who wait were told of a commit is nothing that the next process could see.
-  const points = (whole.lives[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  const points = (whole.processes[0]?.points ?? []).filter((point) => !point.startsWith("told"));
   expect(points.length).toBeGreaterThan(20);
   const wrong: string[] = [];
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);

@@ -9,11 +9,11 @@ const script = new URL("../support/research-office.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-office-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-test("killed when one sub-agent is done and the other in its second request, only that request is made again", async () => {
+test("a kill with one sub-agent done and the other in its second request repeats only that request", async () => {
   const folder = join(home, "one");
   mkdirSync(folder);
-  const { effects, stdout, lives } = await killAt({ script, folder, point: "one is done" });
-  expect(lives.map(({ signal }) => signal)).toEqual(["SIGKILL", null]);
+  const { effects, stdout, processes } = await killAt({ script, folder, point: "one is done" });
+  expect(processes.map(({ signal }) => signal)).toEqual(["SIGKILL", null]);
   expect(JSON.parse(stdout)).toEqual({
     answers: ["ants are read", "bees are read"],
     last: "ants are read; bees are read",

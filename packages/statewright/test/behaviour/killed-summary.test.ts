@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { killAt, untilDone } from "@statewright/testing";
+import { killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/remembering-process.ts", import.meta.url);
@@ -18,10 +18,10 @@ function life(name: string) {
 
 const count = (effects: readonly unknown[], name: string): number => effects.filter((effect) => effect === name).length;
 
-test("a summary that was answered is not paid for again, and what was remembered is there once, wherever the process is killed", {
+test("a summary already answered is not requested again, and memories are stored once, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone(life("whole"));
+  const whole = await runUntilDone(life("whole"));
   const end = JSON.parse(whole.stdout);
   expect(end).toMatchObject({
     status: "done",
@@ -32,7 +32,7 @@ test("a summary that was answered is not paid for again, and what was remembered
     ],
   });
   expect(whole.effects).toEqual(["summary", "answer", "answer", "extract"]);
-  const points = whole.lives.flatMap((each) => each.points);
+  const points = whole.processes.flatMap((each) => each.points);
   const wanted = points.filter(
     (point, nth) => point.startsWith("asked") || process.env["STATEWRIGHT_WHOLE"] === "1" || nth % 12 === 0,
   );

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/reminder-machine.ts", import.meta.url);
@@ -25,11 +25,11 @@ function life(name: string) {
   };
 }
 
-test("E39 a timer of weeks outlives its process: another fires it once on return, late, wherever either is killed", {
+test("a timer of weeks outlives its process and fires once and late on return, wherever a process is killed [E39]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await untilDone(life("whole"));
-  const [arming, firing, looking] = whole.lives;
+  const whole = await runUntilDone(life("whole"));
+  const [arming, firing, looking] = whole.processes;
   const about = { id: "xstate.after.2592000000.reminder.quiet", kind: "after", generation: 0, dueAt };
   expect(JSON.parse(arming?.stdout ?? "")).toEqual([
     { thread: "reminder-1", branch: "main", ...about, about: about.id },

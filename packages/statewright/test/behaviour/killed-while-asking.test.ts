@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/approval.ts", import.meta.url);
@@ -22,12 +22,12 @@ function endOf({ stdout }: CrashOutcome): unknown {
   return JSON.parse(stdout);
 }
 
-test("C18 C19 killed around the commit of a question or of its answer, the next process finds the one or goes on with the other", async () => {
-  const whole = await untilDone({ script, folder: place("whole") });
+test("after a kill around the commit of an interrupt or its answer the next process lists the interrupt or uses the answer [C18, C19]", async () => {
+  const whole = await runUntilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual(end);
   expect(whole.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }]);
   // The question is the last commit of the first life, the answer the first of the second.
-  const asked = whole.lives[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
+  const asked = whole.processes[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
 
   const shown = await killAt({ script, folder: place("shown"), point: `after commit ${asked}` });
   expect([endOf(shown), shown.effects]).toEqual([end, [{ waiting: [] }, { waiting: ["0:0:approve"] }]]);
@@ -36,7 +36,7 @@ test("C18 C19 killed around the commit of a question or of its answer, the next 
   expect(endOf(unrecorded)).toEqual(end);
   expect(unrecorded.effects).toEqual([{ waiting: [] }, { waiting: [] }, { waiting: ["0:0:approve"] }]);
 
-  const answered = await killAt({ script, folder: place("answered"), point: "after commit 1", life: 2 });
+  const answered = await killAt({ script, folder: place("answered"), point: "after commit 1", processNumber: 2 });
   expect(endOf(answered)).toEqual(end);
   expect(answered.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }, { waiting: [] }, { second }]);
 });

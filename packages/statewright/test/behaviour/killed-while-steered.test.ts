@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { killAt, untilDone } from "@statewright/testing";
+import { killAt, runUntilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../support/steering-process.ts", import.meta.url);
@@ -28,12 +28,12 @@ const whole = {
   waits: 0,
 };
 
-test("wherever a process is killed, what was said to its run comes in once, after all answers, and nothing waits", {
+test("a steered message is delivered once, after all tool answers, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const undisturbed = await untilDone(life("whole"));
+  const undisturbed = await runUntilDone(life("whole"));
   expect(JSON.parse(undisturbed.stdout)).toEqual(whole);
-  const points = (undisturbed.lives[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  const points = (undisturbed.processes[0]?.points ?? []).filter((point) => !point.startsWith("told"));
   expect(points.length).toBeGreaterThan(8);
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);
   const waiting = tried.map((point) => ({ point, life: 1 }));

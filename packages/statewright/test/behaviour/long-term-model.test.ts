@@ -132,7 +132,7 @@ async function compare(changes: readonly Change[], below: readonly string[], pla
   }
 }
 
-test.each(places)("%s it does what a map does", async (_, open) => {
+test.each(places)("%s the long-term store behaves like a map", async (_, open) => {
   await fc.assert(
     fc.asyncProperty(fc.array(change, { maxLength: 30 }), path, async (changes, below) => {
       const place = open();

@@ -3,6 +3,7 @@ import { virtualClock } from "@statewright/testing";
 import {
   approval,
   checkRuns,
+  commandTargets,
   defineGraph,
   defineMiddleware,
   defineMigration,
@@ -14,11 +15,11 @@ import {
   fork,
   getState,
   goto,
-  gotos,
   graphTool,
   importThread,
   interruptFor,
   list,
+  listInterrupts,
   listRuns,
   type Model,
   messages,
@@ -29,7 +30,6 @@ import {
   type Store,
   subgraph,
   toolNode,
-  waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -108,11 +108,11 @@ describe.each(places)("%s", (_name, open) => {
   const sources = async (branch = "main") =>
     (await store.history("t", { branch, limit: 50 })).map(({ source }) => source);
 
-  test("state, node and question: what is answered afterwards, under the new key, finds its node", async () => {
+  test("a migration of state, node and interrupt: an answer under the new key reaches its node", async () => {
     await run(first, { store, thread: "t" }).result;
     const stands = await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
     expect(stands).toMatchObject({ status: "waiting", state: { euros: 9, by: "nobody" } });
-    expect(await waiting(store)).toMatchObject([{ thread: "t", node: "confirm", key: "sign" }]);
+    expect(await listInterrupts(store)).toMatchObject([{ thread: "t", node: "confirm", key: "sign" }]);
     const failure = await failureOf(
       resume(second, { store, thread: "t", answers: { "0:0:approve": { ok: true } } }).result,
       "already_answered",
@@ -123,7 +123,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await sources()).toEqual(["step", "step", "migration", "input"]);
   });
 
-  test("an answer that was given before, and not taken yet, is taken by the node under its new name", async () => {
+  test("an answer given before a migration and not yet consumed reaches the renamed node", async () => {
     await run(first, { store, thread: "t" }).result;
     const dying = diesAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");
     leftToDie(resume(first, { store: dying.store, thread: "t", answers: { approve: { ok: true } } }).result);
@@ -133,7 +133,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done.state).toMatchObject({ log: ["9 euros by nobody: true", "paid"] });
   });
 
-  test("a thread that was migrated is exported and imported like any other", async () => {
+  test("a migrated thread is exported and imported like any other", async () => {
     await run(first, { store, thread: "t" }).result;
     await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
     await importThread(store, await exportThread(store, "t"), { as: "copy" });
@@ -141,7 +141,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done).toMatchObject({ status: "done", state: { euros: 9 } });
   });
 
-  test("several versions are gone through one after the other, and make one checkpoint", async () => {
+  test("a migration across several versions runs in order and writes one checkpoint", async () => {
     await run(first, { store, thread: "t" }).result;
     const done = await resume(third, {
       store,
@@ -153,7 +153,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await sources()).toEqual(["step", "step", "migration", "input"]);
   });
 
-  test("the conversation of a thread that has finished goes on with its next input", async () => {
+  test("a finished thread of an older version continues with its next input", async () => {
     await run(first, { store, thread: "t" }).result;
     await resume(first, { store, thread: "t", answers: { approve: { ok: true } } }).result;
     const refused = run(second, { store, thread: "t", input: { euros: 1 } });
@@ -166,20 +166,20 @@ describe.each(places)("%s", (_name, open) => {
     expect(next.state).toMatchObject({ euros: 5, by: "Ann", log: ["500 cents: false", "paid"] });
   });
 
-  test("a new input for a thread that waits is refused and migrates nothing", async () => {
+  test("a new input for a waiting thread is refused and migrates nothing", async () => {
     await run(first, { store, thread: "t" }).result;
-    const before = await store.image("t");
+    const before = await store.exportThread("t");
     await failureOf(
       run(second, { store, thread: "t", input: { euros: 1 }, migrations: [toSecond] }).result,
       "thread_busy",
     );
-    const { epoch: _, ...after } = { epoch: 0, ...(await store.image("t")) };
-    expect(after).toMatchObject({ lines: before.lines, runs: before.runs });
+    const { epoch: _, ...after } = { epoch: 0, ...(await store.exportThread("t")) };
+    expect(after).toMatchObject({ lines: before.namespaces, runs: before.runs });
   });
 
-  test("a migration that throws, or gives what does not fit, changes nothing and is named", async () => {
+  test("a migration that throws or returns incompatible values changes nothing and is named in the error", async () => {
     await run(first, { store, thread: "t" }).result;
-    const before = await store.image("t");
+    const before = await store.exportThread("t");
     const bad = [
       {
         state: () => {
@@ -210,11 +210,15 @@ describe.each(places)("%s", (_name, open) => {
         why: expect.stringContaining(says),
       });
     }
-    expect(await store.image("t")).toMatchObject({ lines: before.lines, runs: before.runs, events: before.events });
+    expect(await store.exportThread("t")).toMatchObject({
+      lines: before.namespaces,
+      runs: before.runs,
+      events: before.events,
+    });
     expect((await listRuns(store, { thread: "t" }))[0]?.status).toBe("waiting");
   });
 
-  test("a migration after which something still does not fit parks the run, with nothing written but its row", async () => {
+  test("a migration that leaves an incompatibility parks the run and writes only its row", async () => {
     await run(first, { store, thread: "t" }).result;
     const migrations = [defineMigration({ from: first, to: second, state: ({ cents }) => ({ euros: cents }) })];
     const failure = await failureOf(resume(second, { store, thread: "t", migrations }).result, "needs_migration");
@@ -225,7 +229,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done.status).toBe("done");
   });
 
-  test("an effect in flight keeps its idempotency key, and a recorded step is not done again", async () => {
+  test("an effect in flight keeps its idempotency key across a migration, and a recorded step is not repeated", async () => {
     const keys: string[] = [];
     const shape = (version: number, node: "work" | "labour", fails: boolean) =>
       defineGraph({ name: "works", version, state: defineState({ log: list(z.string()) }) })
@@ -263,7 +267,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(keys).toEqual(["t/main/0:0/count 1", "t/main/0:1/once 1", "t/main/0:1/charge 1", "t/main/0:1/charge 2"]);
   });
 
-  test("a once node that died under its old name is in doubt under its new one, and is not run again", async () => {
+  test("a once node that died under its old name is in doubt under its new name and does not run again", async () => {
     const calls: number[] = [];
     const shape = (version: number, node: string) =>
       defineGraph({ name: "once", version, state: defineState({ log: list(z.string()) }) })
@@ -286,7 +290,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(calls).toEqual([1]);
   });
 
-  test("the recorded result of a task leads to the node under its new name", async () => {
+  test("the recorded result of a task leads to the renamed node", async () => {
     const log: string[] = [];
     const shape = (version: number, next: "next" | "then", fails: boolean) =>
       defineGraph({ name: "leads", version, state: defineState({ log: list(z.string()) }) })
@@ -301,7 +305,7 @@ describe.each(places)("%s", (_name, open) => {
           },
           [next]: () => ({ log: [next] }),
         } as never)
-        .edges({ [START]: ["left", "right"], left: gotos(next), right: END, [next]: END } as never);
+        .edges({ [START]: ["left", "right"], left: commandTargets(next), right: END, [next]: END } as never);
     const [old, now] = [shape(1, "next", true), shape(2, "then", false)];
     await failureOf(run(old, { store, thread: "t" }).result, "node_failed");
     const failure = await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
@@ -312,7 +316,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(log).toEqual(["left by 1"]);
   });
 
-  test("what a graph inside has recorded goes along with its line to another name", async () => {
+  test("recorded effects of a subgraph move with its renamed namespace", async () => {
     const keys: string[] = [];
     const works = defineGraph({
       name: "works",
@@ -342,7 +346,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(row).toMatchObject({ idempotencyKey: "t/main/research/0:0/charge", state: "ok" });
   });
 
-  test("a question keeps its time under its new key", async () => {
+  test("an interrupt keeps its expiry under its renamed key", async () => {
     const clock = virtualClock();
     await run(first, { store, thread: "t", world: clock }).result;
     const due = (await store.timers({}))[0]?.dueAt;
@@ -355,7 +359,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await store.timers({})).toEqual([]);
   });
 
-  test("the timer of a renamed question stands with the migration itself", async () => {
+  test("the timer of a renamed interrupt is committed with the migration", async () => {
     const clock = virtualClock();
     await run(first, { store, thread: "t", world: clock }).result;
     const dying = diesAt(store, ({ checkpoint }) => checkpoint?.row.source === "migration", "after");
@@ -367,7 +371,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test.each(["the result of a task", "the answer of a model"])(
-    "a call of a tool under another name that stands in %s, recorded and not folded yet, is made under the new name",
+    "a call of a renamed tool inside %s, recorded and not yet folded, runs under the new name",
     async (where) => {
       let asked = 0;
       const model: Model = {
@@ -408,7 +412,7 @@ describe.each(places)("%s", (_name, open) => {
     },
   );
 
-  test("a tool that runs a graph under another name: what its graph has asked is answered there", async () => {
+  test("an interrupt inside a renamed graph tool is answered under the new name", async () => {
     const asking = {
       role: "assistant",
       id: "a",
@@ -451,7 +455,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done.state.messages.at(-1)).toMatchObject({ role: "tool", content: [{ text: "read 1, bees" }] });
   });
 
-  test("the tool of an open call under another name: the call goes on, and its approval is asked for again", async () => {
+  test("a pending call of a renamed tool continues, and its approval is requested again", async () => {
     const ran: string[] = [];
     const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => interruptFor(call, "a letter") });
     const asking = {
@@ -468,7 +472,7 @@ describe.each(places)("%s", (_name, open) => {
         interrupts: { approve: approval },
       })
         .nodes({
-          model: ({ messages: said }) => (said.length > 1 ? {} : { messages: [asking] }),
+          model: ({ messages }) => (messages.length > 1 ? {} : { messages: [asking] }),
           tools: toolNode({
             tools: [
               defineTool({
@@ -496,7 +500,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(ran).toEqual(["post Ann"]);
   });
 
-  describe("graphs inside", () => {
+  describe("subgraphs", () => {
     const inner = (version: number, node: string, key: "cents" | "euros") =>
       defineGraph({
         name: "inner",
@@ -537,7 +541,7 @@ describe.each(places)("%s", (_name, open) => {
     });
 
     test.each(["kept", "per-call"] as const)(
-      "a call at work (%s) goes on in the renamed node of the renamed graph",
+      "an active subgraph call (%s) continues in the renamed node of the renamed graph",
       async (persistence) => {
         const [old, now] = [outer(1, "research", innerOld, persistence), outer(2, "study", innerNow, persistence)];
         const migrations = [
@@ -549,7 +553,7 @@ describe.each(places)("%s", (_name, open) => {
           }),
         ];
         await run(old, { store, thread: "t" }).result;
-        expect(await waiting(store)).toMatchObject([{ node: "research.scope", key: "research.q" }]);
+        expect(await listInterrupts(store)).toMatchObject([{ node: "research.scope", key: "research.q" }]);
         await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
         const done = await resume(now, { store, thread: "t", answers: { "study.q": "yes" } as never, migrations })
           .result;
@@ -561,7 +565,7 @@ describe.each(places)("%s", (_name, open) => {
       },
     );
 
-    test("a state that is kept for the next call is migrated with the thread, also on a branch that was forked before", async () => {
+    test("persistent subgraph state is migrated with the thread, also on an earlier fork", async () => {
       const [old, now] = [outer(1, "research", innerOld, "kept"), outer(2, "study", innerNow, "kept")];
       const migrations = [
         defineMigration({
@@ -582,7 +586,7 @@ describe.each(places)("%s", (_name, open) => {
       }
     });
 
-    test("a graph inside that is not parallel any more goes on where it stood", async () => {
+    test("a subgraph that no longer has parallel regions continues at its node", async () => {
       const graph = (isParallel: boolean) =>
         defineGraph({ name: "inner", state: defineState({ log: list(z.string()) }), interrupts: { q: z.string() } })
           .nodes({
@@ -610,7 +614,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(done.state).toEqual({ log: ["yes", "left", "right"] });
     });
 
-    test("a migration that was cut short between two lines is made once on each", async () => {
+    test("a migration interrupted between two namespaces runs once on each", async () => {
       const [old, now] = [outer(1, "research", innerOld, "kept"), outer(2, "study", innerNow, "kept")];
       const migrations = [
         defineMigration({
@@ -634,7 +638,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(done.state).toMatchObject({ log: ["yes 1 euros"] });
     });
 
-    test("a death at any commit of a migrated run leads to the same end", async () => {
+    test("a crash at any commit of a migrated run leads to the same end", async () => {
       const [old, now] = [outer(1, "research", innerOld, "kept"), outer(2, "study", innerNow, "kept")];
       const migrations = [
         defineMigration({
@@ -676,7 +680,7 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  test("an engine goes on with each run under its version, and with those that an earlier one has parked", async () => {
+  test("an engine continues each run under its version, and runs parked by an earlier engine", async () => {
     const clock = virtualClock();
     await run(first, { store, thread: "waits", world: clock }).result;
     await run(first, { store, thread: "parked", world: clock }).result;
@@ -695,12 +699,12 @@ describe.each(places)("%s", (_name, open) => {
     await host.stop();
   });
 
-  test("E50 checkRuns reads every open run, page by page, and writes nothing", async () => {
+  test("checkRuns reads every open run page by page and writes nothing [E50]", async () => {
     for (let n = 0; n < 130; n++) await run(first, { store, thread: `t${n}` }).result;
     await run(first, { store, thread: "done" }).result;
     await resume(first, { store, thread: "done", answers: { approve: { ok: true } } }).result;
     await run(first, { store, thread: "t0", input: { cents: 1 }, onBusy: "enqueue" }).result;
-    const before = await store.image("t0");
+    const before = await store.exportThread("t0");
     const verdicts = async (...given: Parameters<typeof checkRuns> extends [Store, ...infer Rest] ? Rest : never) => {
       const checks = await checkRuns(store, ...given);
       const counted: Record<string, number> = {};
@@ -714,10 +718,10 @@ describe.each(places)("%s", (_name, open) => {
     expect(await verdicts([])).toEqual({ parks: 131 });
     const checks = await checkRuns(store, [second]);
     expect(new Set(checks.map(({ run: { thread } }) => thread)).size).toBe(130);
-    expect(await store.image("t0")).toEqual(before);
+    expect(await store.exportThread("t0")).toEqual(before);
   });
 
-  test("a fork from before a migration is migrated by itself, and getState shows what is there", async () => {
+  test("a fork from before a migration is migrated separately, and getState shows its saved state", async () => {
     await run(first, { store, thread: "t" }).result;
     const [input] = await store.history("t", { limit: 1 });
     await resume(second, { store, thread: "t", answers: { sign: { ok: true } }, migrations: [toSecond] }).result;
@@ -729,7 +733,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 });
 
-test("what cannot be meant is refused where the migration is defined", () => {
+test("an invalid migration is refused at definition", () => {
   const refused = (define: () => unknown, says: string) => expect(define).toThrow(says);
   const state = () => ({ euros: 1 });
   refused(

@@ -5,13 +5,13 @@ import { describe, expect, test } from "vitest";
 import {
   type AgentOptions,
   createAgent,
+  getMessageText,
   type Model,
   modelRegistry,
   type NoState,
   type RunEvent,
   StatewrightError,
   systemWorld,
-  textOf,
 } from "../../src/index.ts";
 
 type Options = AgentOptions<NoState, unknown, unknown>;
@@ -19,7 +19,7 @@ type Options = AgentOptions<NoState, unknown, unknown>;
 async function saidBy(options: Omit<Options, "name">): Promise<string | undefined> {
   const { state } = await createAgent({ name: "assistant", ...options }).run({ input: "Hi" }).result;
   const last = state.messages.at(-1);
-  return last && textOf(last);
+  return last && getMessageText(last);
 }
 
 const refusing = (id: string): Model =>
@@ -41,14 +41,14 @@ function thrown(make: () => unknown): string {
   throw new Error("nothing was thrown");
 }
 
-describe("a model by its name", () => {
-  test("is found in the registry of the agent, or in providers under their names", async () => {
+describe("model names", () => {
+  test("a model name resolves in the registry of the agent or in named providers", async () => {
     const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
     expect(await saidBy({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
     expect(await saidBy({ model: "house/small", models: { house: provider } })).toBe("I am small");
   });
 
-  test("that no provider of the registry has is refused where the agent is made, with those that there are", () => {
+  test("an unknown model name is refused at agent creation with the known providers", () => {
     const make = () => createAgent({ name: "assistant", model: "openai/gpt-5", models: { anthropic } });
     expect(thrown(make)).toContain(
       'has no model "openai/gpt-5". Write it as provider/model, with one of these providers: anthropic',
@@ -58,13 +58,13 @@ describe("a model by its name", () => {
     );
   });
 
-  test("without a registry is loaded from the provider's package with the first request, which says what is missing", async () => {
+  test("a model name without a registry loads the provider's package at the first request and names a missing package", async () => {
     const agent = createAgent({ name: "assistant", model: "mistral/small" });
     const error: unknown = await agent.run({ input: "Hi" }).result.catch((caught: unknown) => caught);
     expect(String(error)).toContain("Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry");
   });
 
-  test("may stand wherever a model may: as fallback, and for one step", async () => {
+  test("a model name may be used as a fallback and for a single turn", async () => {
     const models = {
       house: (id: string): Model => (id === "down" ? refusing(id) : scriptedModel([say(`I am ${id}`)], { id })),
     };
@@ -77,19 +77,19 @@ describe("a model by its name", () => {
   });
 });
 
-describe("a list of models", () => {
-  test("is the first one and those that stand in for it, of every kind", async () => {
+describe("model lists", () => {
+  test("a list of models is a model and its fallbacks, of any kind", async () => {
     const models = { house: (id: string): Model => scriptedModel([say(`I am ${id}`)], { id }) };
     const events: RunEvent[] = [];
     const agent = createAgent({ name: "assistant", model: [refusing("one"), refusing("two"), "house/three"], models });
     const run = agent.run({ input: "Hi" });
     run.on((event) => events.push(event));
     const { state } = await run.result;
-    expect(textOf(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("I am three");
+    expect(getMessageText(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("I am three");
     expect(events.flatMap((event) => (event.type === "model.retried" ? [event.next] : []))).toEqual(["two", "three"]);
   });
 
-  test("is not empty, and leaves no room for a fallback of its own", () => {
+  test("an empty list of models, and a list together with a fallback option, are refused", () => {
     expect(thrown(() => createAgent({ name: "assistant", model: [] }))).toContain("the list of models is empty");
     const one = scriptedModel([say("Hi")]);
     expect(thrown(() => createAgent({ name: "assistant", model: [one, one], fallback: [one] }))).toContain(
@@ -98,7 +98,7 @@ describe("a list of models", () => {
   });
 });
 
-describe("what is no model", () => {
+describe("invalid models", () => {
   test.each<[object, string]>([
     [{ model: undefined }, "the model of"],
     [{ model: 7 }, "the model of"],
@@ -113,14 +113,14 @@ describe("what is no model", () => {
     );
   });
 
-  test("nor is nothing at all", () => {
+  test("an agent without options is refused with an error about its model", () => {
     expect(thrown(() => createAgent(undefined as never))).toContain(
       "the model of an agent is a value of the type undefined",
     );
   });
 });
 
-test("tools of a provider stand in each request, as the provider's package makes them or made ready", async () => {
+test("provider tools are part of each request, as created by the provider's package or as plain objects", async () => {
   const model = scriptedModel([call("look", {}), say("Done")]);
   const search = anthropic.tools.webSearch_20250305({ maxUses: 3 });
   await createAgent({ name: "assistant", model, providerTools: [search, { name: "own", id: "x.own", args: {} }] }).run({
@@ -138,7 +138,7 @@ test("tools of a provider stand in each request, as the provider's package makes
   ]);
 });
 
-test("what a provider did not heed is told once in a run, as an event and in the log", async () => {
+test("provider warnings are reported once per run, as an event and in the log", async () => {
   const said: string[] = [];
   const model: Model = {
     id: "house/small",

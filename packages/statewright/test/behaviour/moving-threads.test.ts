@@ -10,8 +10,8 @@ import {
   END,
   exportThread,
   fork,
+  getHistory,
   getState,
-  history,
   importThread,
   list,
   memoryStore,
@@ -63,7 +63,7 @@ async function waiting(on: Store, thread: string): Promise<void> {
 }
 
 test.each(["from a file to memory and back", "from memory to a file"])(
-  "E46 a run that waits goes on in the store that its thread moved to: %s",
+  "a waiting run continues in the store that its thread was moved to: %s [E46]",
   async (way) => {
     const memory = memoryStore();
     const [from, to] = way.startsWith("from memory") ? [memory, store] : [store, memory];
@@ -91,15 +91,15 @@ test.each(["from a file to memory and back", "from memory to a file"])(
 
 async function firstOf(on: Store): Promise<number> {
   let first = 0;
-  for await (const entry of history(outer, { store: on, thread: "t" })) first = entry.checkpointId;
+  for await (const entry of getHistory(outer, { store: on, thread: "t" })) first = entry.checkpointId;
   return first;
 }
 
-test("a state that is read from a copy is the same at every checkpoint", async () => {
+test("the state of a copied thread equals the original at every checkpoint", async () => {
   await waiting(store, "t");
   await resume(outer, { store, thread: "t", answers: { "research.sure": true } }).result;
   await copyThread(store, "t", "copy");
-  for await (const { checkpointId: at } of history(outer, { store, thread: "t" })) {
+  for await (const { checkpointId: at } of getHistory(outer, { store, thread: "t" })) {
     const [one, other] = await Promise.all(["t", "copy"].map((thread) => getState(outer, { store, thread, at })));
     expect(other).toEqual(one);
   }

@@ -33,13 +33,13 @@ function overtaken(store: Store, meanwhile: () => Promise<unknown>): Store {
     ...store,
     claim: async (request) => {
       const claim = await store.claim(request);
-      if (request.begins === true) await meanwhile();
+      if (request.startsRun === true) await meanwhile();
       return claim;
     },
   };
 }
 
-test("a run that another process overtakes begins after it, on what it has left", async () => {
+test("a run overtaken by another process starts after that run, on its result", async () => {
   const file = join(home, "agent.db");
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
@@ -58,7 +58,7 @@ test("a run that another process overtakes begins after it, on what it has left"
   other.close();
 });
 
-test("a run that finds its thread taken by then is told so", async () => {
+test("a run whose thread was claimed in the meantime is refused", async () => {
   const file = join(home, "taken.db");
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
@@ -76,7 +76,7 @@ test("a run that finds its thread taken by then is told so", async () => {
   other.close();
 });
 
-test("inputs that come at once to a thread that is not there yet are all taken in", async () => {
+test("concurrent inputs to a new thread are all accepted", async () => {
   const store = sqliteStore(join(home, "at-once.db"));
   await run(chat, { input: { said: ["a"] }, store, thread: "before" }).result;
   const inputs = ["a", "b", "c"].map(
@@ -88,7 +88,7 @@ test("inputs that come at once to a thread that is not there yet are all taken i
   store.close();
 });
 
-test("an input that nobody can begin with takes none of those behind it along, where the thread was to be made by it", async () => {
+test("an input that fails to start does not take later queued inputs of a new thread with it", async () => {
   const picky = defineGraph({ name: "picky", state })
     .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
     .edges({
@@ -109,7 +109,7 @@ test("an input that nobody can begin with takes none of those behind it along, w
   store.close();
 });
 
-test("a run that others overtake before its thread is migrated begins after them", async () => {
+test("a run overtaken before its thread is migrated starts after the other runs", async () => {
   const file = join(home, "migrated.db");
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
@@ -126,7 +126,7 @@ test("a run that others overtake before its thread is migrated begins after them
   other.close();
 });
 
-test("a run that cannot learn who stands in line lets its thread go", async () => {
+test("a run that fails to read the queue releases its thread", async () => {
   const store = sqliteStore(join(home, "line.db"));
   const options = { input: { said: ["a"] }, store, thread: "t" };
   await run(chat, options).result;

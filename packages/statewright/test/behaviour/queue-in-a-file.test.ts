@@ -65,7 +65,7 @@ async function restingLog(graph: ReturnType<typeof held>["graph"], thread: strin
   return (await getState(graph, { store: owner, thread })).state.log;
 }
 
-test("E27 in a file: the owner sees at its next commit that its run is to end, ends it, and takes up the new input", async () => {
+test("in a file, the owner sees an input that ends its run at the next commit, ends the run, and starts the input [E27]", async () => {
   for (const [onBusy, log] of [
     ["enqueue", ["held 1", "held 2", "new 1", "new 2"]],
     ["interrupt", ["held 1", "new 1", "new 2"]],
@@ -86,7 +86,7 @@ test("E27 in a file: the owner sees at its next commit that its run is to end, e
   }
 });
 
-test("E27 in a file: an input that is cancelled where it came from never begins where the thread is at work", async () => {
+test("in a file, a queued input cancelled by its own process never starts in the owner [E27]", async () => {
   const { graph, open, begun } = held();
   const first = run(graph, { store: owner, thread: "t", input: { word: "held" } });
   await begun;

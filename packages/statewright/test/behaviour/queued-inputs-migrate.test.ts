@@ -58,7 +58,7 @@ const toEuros = defineMigration({
   input: (old) => ({ euros: (old.cents ?? 0) / 100 }),
 });
 
-test("E50 an input that was queued for an older version begins under the new one as the migration has it", async () => {
+test("an input queued for an older version starts migrated under the new version [E50]", async () => {
   const store = sqliteStore(join(home, "agent.db"));
   const given = { store, thread: "t" } as const;
   expect((await run(cents, { ...given, input: { cents: 100 } }).result).status).toBe("waiting");
@@ -85,7 +85,7 @@ test("E50 an input that was queued for an older version begins under the new one
   store.close();
 });
 
-test("E50 E45 an update of a thread that an older version has written migrates it first", async () => {
+test("an update of a thread written by an older version migrates the thread first [E50, E45]", async () => {
   const store = sqliteStore(join(home, "agent.db"));
   const given = { store, thread: "t" } as const;
   expect((await run(cents, { ...given, input: { cents: 100 } }).result).status).toBe("waiting");

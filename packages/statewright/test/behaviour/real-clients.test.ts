@@ -10,11 +10,11 @@ import {
   type AgentOptions,
   createAgent,
   defineTool,
+  getMessageText,
   isStatewrightError,
   type LanguageModel,
   type NoState,
   type RunEvent,
-  textOf,
 } from "../../src/index.ts";
 
 const mock = new LLMock({ port: 0 });
@@ -70,7 +70,7 @@ function agentOf(
 const ask = (city: string) => ({ name: "get_weather", arguments: JSON.stringify({ city }) });
 
 describe.each(clients)("an agent with the client of %s", (_name, client) => {
-  test("streams its text, and says what it cost", async () => {
+  test("an agent streams its text and reports its usage", async () => {
     mock.onMessage(/hello/, { content: "Hello from Oslo.", usage });
     const run = agentOf(client()).run({ input: "hello" });
     let text = "";
@@ -82,11 +82,11 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     expect(sent[0]?.text).toContain("Be brief.");
   });
 
-  test("runs several calls of one message, and answers with what they said", async () => {
+  test("an agent runs several calls of one message and answers with their results", async () => {
     mock.on({ hasToolResult: true }, { content: "It rains in both." });
     mock.onMessage(/rain/, { toolCalls: [ask("Oslo"), ask("Bergen")] });
     const { state } = await agentOf(client()).run({ input: "Does it rain?" }).result;
-    expect(state.messages.map((message) => `${message.role}: ${textOf(message)}`)).toEqual([
+    expect(state.messages.map((message) => `${message.role}: ${getMessageText(message)}`)).toEqual([
       "user: Does it rain?",
       "assistant: ",
       "tool: Oslo: rain",
@@ -98,16 +98,16 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     expect(sent[1]?.text).toContain("Bergen: rain");
   });
 
-  test("shows the model what a person attached", async () => {
+  test("an agent sends an attached image to the model", async () => {
     mock.onMessage(/see/, { content: "A dot." });
     const image = { type: "image" as const, mimeType: "image/png", data: "iVBORw0KGgo=" };
     const content = [{ type: "text" as const, text: "What do you see?" }, image];
     const { state } = await agentOf(client()).run({ input: [{ role: "user", id: "u1", content }] }).result;
-    expect(textOf(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("A dot.");
+    expect(getMessageText(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("A dot.");
     expect(sent[0]?.text).toContain("iVBORw0KGgo=");
   });
 
-  test("has the provider keep the schema of its output", async () => {
+  test("an agent requests native output from the provider", async () => {
     mock.onMessage(/city/, { content: '{"city":"Oslo","rain":true}' });
     const Report = z.object({ city: z.string(), rain: z.boolean() });
     const agent = createAgent({ name: "reporter", model: client(), output: Report });
@@ -117,7 +117,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     expect(sent[0]?.text).not.toContain("get_weather");
   });
 
-  test("is told which values an argument may have", async () => {
+  test("an agent sends the allowed values of an argument to the provider", async () => {
     mock.onMessage(/hello/, { content: "Hello." });
     const unit = z.union([z.literal("celsius"), z.literal("fahrenheit")]).optional();
     const measure = defineTool({ name: "measure", description: "Measure.", input: z.object({ unit }), run: () => "7" });
@@ -125,7 +125,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     expect(sent[0]?.text).toMatch(/"enum":\["celsius","fahrenheit"\]/);
   });
 
-  test("waits as long as the provider asks, then asks again", async () => {
+  test("an agent waits for the retry time of the provider and then retries", async () => {
     mock.on(
       { userMessage: /hello/, sequenceIndex: 0 },
       { error: { message: "Slow down" }, status: 429, retryAfter: 7 },
@@ -148,7 +148,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     [529, 2],
     [400, 1],
     [401, 1],
-  ])("is refused with the status %d: %d requests, and an error that says so", async (status, requests) => {
+  ])("an agent refused with the status %d makes %d requests and reports the status", async (status, requests) => {
     mock.onMessage(/hello/, { error: { message: "No" }, status });
     const retry = { attempts: 2, initialMs: 1, jitter: 0 };
     const error: unknown = await agentOf(client(), { retry })
@@ -158,7 +158,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     expect(sent).toHaveLength(requests);
   });
 
-  test("asks again when the stream is cut in the middle, and doubles nothing", async () => {
+  test("an agent retries after a truncated stream and duplicates no text", async () => {
     mock.on(
       { userMessage: /hello/, sequenceIndex: 0 },
       { content: "Hello from a city far away." },
@@ -167,16 +167,16 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     mock.on({ userMessage: /hello/, sequenceIndex: 1 }, { content: "Hello." });
     const retry = { attempts: 2, initialMs: 1, jitter: 0 };
     const { state } = await agentOf(client(), { retry }).run({ input: "hello" }).result;
-    expect(state.messages.map(textOf)).toEqual(["hello", "Hello."]);
+    expect(state.messages.map(getMessageText)).toEqual(["hello", "Hello."]);
     expect(sent).toHaveLength(2);
   });
 });
 
 /** The mock says of no Responses reply with calls that it was cut: that one is cut in the random conversations of the gates. */
 describe.each(clients.filter(([name]) => name !== "OpenAI responses"))(
-  "a reply that is cut, with the client of %s",
+  "a truncated reply with the client of %s",
   (_name, client) => {
-    test("runs no call of a reply that was cut by its length, and tells the model so", async () => {
+    test("an agent runs no call of a reply truncated by its length and reports that to the model", async () => {
       mock.on({ hasToolResult: true }, { content: "I see." });
       mock.onMessage(/rain/, { toolCalls: [ask("Oslo")], finishReason: "length" });
       const ran: RunEvent[] = [];
@@ -186,14 +186,14 @@ describe.each(clients.filter(([name]) => name !== "OpenAI responses"))(
       expect(ran).toEqual([]);
       const answer = state.messages[2];
       expect(answer?.role === "tool" && answer.isError).toBe(true);
-      expect(textOf(state.messages.at(-1) ?? answer ?? { role: "system", id: "", content: "" })).toBe("I see.");
+      expect(getMessageText(state.messages.at(-1) ?? answer ?? { role: "system", id: "", content: "" })).toBe("I see.");
     });
   },
 );
 
 /** Chat completions tell no thoughts. */
-describe.each(clients.slice(1))("a model that thinks, with the client of %s", (_name, client) => {
-  test("is heard thinking, and gets back what it thought with the answers to its calls", async () => {
+describe.each(clients.slice(1))("a reasoning model with the client of %s", (_name, client) => {
+  test("an agent streams reasoning and sends the reasoning back with the answers to its calls", async () => {
     mock.on({ hasToolResult: true }, { content: "It rains." });
     mock.onMessage(/rain/, { toolCalls: [ask("Oslo")], reasoning: "I should look at the sky." });
     const run = agentOf(client()).run({ input: "Does it rain?" });
@@ -210,7 +210,7 @@ describe.each(clients.slice(1))("a model that thinks, with the client of %s", (_
   });
 });
 
-test("a run that is cancelled closes the connection while the model is silent", async () => {
+test("a cancelled run closes the connection to a silent model", async () => {
   mock.onMessage(/hello/, { content: "Hello from Oslo, where it rains." }, { latency: 20_000 });
   const run = agentOf(openai().chat("gpt-4o")).run({ input: "hello" });
   const until = new Promise<void>((resolve) => {

@@ -16,7 +16,7 @@ const count = Number(asked ?? 1_000);
 const home = mkdtempSync(join(tmpdir(), "statewright-many-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-test("E35 1,000 unfinished runs of a killed process are found and continued by another", async () => {
+test("1,000 unfinished runs of a killed process are found and continued by another process [E35]", async () => {
   const file = join(home, "many.db");
   const child = fork(fileURLToPath(new URL("../support/unfinished.ts", import.meta.url)), [file, String(count)], {
     execArgv: [],

@@ -4,7 +4,7 @@ import {
   defineMigration,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
   fork,
   type Graph,
@@ -64,7 +64,7 @@ describe.each(places)("%s", (_name, open) => {
       .edges({ [START]: "begin", begin: name, [name]: END }) as Graph;
   }
 
-  test("E44 E50 a node that was renamed is not run again in silence on a fork", async () => {
+  test("a renamed once node is not run again silently on a fork [E44, E50]", async () => {
     const [old, graph] = [steps(1, "charge"), steps(2, "bill")];
     const migration = defineMigration({ from: old, to: graph, nodes: { charge: "bill" } });
     expect(await isKnown(old, graph, migration)).toMatchObject({
@@ -74,14 +74,14 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  test("nor where nothing that is pending needs a migration, and nobody gives one", async () => {
+  test("a renamed once node is in doubt on a fork, also without a migration", async () => {
     const again = await forked(steps(1, "charge"), 1);
     expect(await again(steps(2, "bill"))).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
     const end = await again(steps(2, "bill"), { onceElsewhere: "reuse" });
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began", "receipt 1"] }, 1]);
   });
 
-  test("what it gave there is not taken over where the graph cannot take it any more: a person is asked", async () => {
+  test("the prior result of a renamed once node that no longer fits the graph is not reused, and the run interrupts", async () => {
     const Sums = defineState({ log: list(z.string()), sum: z.number().default(0) });
     const old = defineGraph({
       name: "steps",
@@ -103,7 +103,7 @@ describe.each(places)("%s", (_name, open) => {
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began"], sum: 7 }, 1]);
   });
 
-  test("in one version it is taken over, also where its schema does not take again what it has made", async () => {
+  test("the prior result of a once node of the same version is reused, also when its schema does not accept its own output", async () => {
     const graph = defineGraph({
       name: "steps",
       state: defineState({ log: list(z.string()), sum: z.string().transform(Number).default(0) }),
@@ -135,7 +135,7 @@ describe.each(places)("%s", (_name, open) => {
   test.each([
     ["the model is asked again", 1],
     ["the call is made again", 2],
-  ])("E44 E50 a call of a tool that was renamed is not made again in silence, when %s", async (_when, at) => {
+  ])("a once call of a renamed tool is not repeated silently on a fork, when %s [E44, E50]", async (_when, at) => {
     const [old, graph] = [calling(1, "charge"), calling(2, "bill")];
     const migration = defineMigration({ from: old, to: graph, tools: { charge: "bill" } });
     const { state, ...known } = (await isKnown(old, graph, migration, at)) as { readonly state: object };
@@ -153,10 +153,10 @@ describe.each(places)("%s", (_name, open) => {
         paid: { type: "final" },
       },
     });
-    return durable(machine, { version }) as Graph;
+    return durableMachine(machine, { version }) as Graph;
   }
 
-  test("E44 E50 a promise of a state that was renamed is not begun again in silence", async () => {
+  test("a once promise of a renamed state is not started again silently on a fork [E44, E50]", async () => {
     const [old, graph] = [drawn(1, "paying"), drawn(2, "settling")];
     const migration = defineMigration({ from: old, to: graph, nodes: { paying: "settling" } });
     const again = await forked(old, 1);
@@ -187,7 +187,7 @@ describe.each(places)("%s", (_name, open) => {
       .edges({ [START]: "begin", begin: names[0], [names[0]]: END }) as Graph;
   }
 
-  test("E44 E50 what is done in a graph that is kept is not done again in silence, when its node and one around it were renamed", async () => {
+  test("a once effect of a persistent subgraph is not repeated silently on a fork, when its node and an outer node were renamed [E44, E50]", async () => {
     const [old, graph] = [keeping(1, ["research", "look"]), keeping(2, ["study", "see"])];
     const inside = [old, graph].map(
       (each, nth) => (each.nodes.get(["research", "study"][nth] ?? "")?.subgraph?.graph ?? each) as Graph,

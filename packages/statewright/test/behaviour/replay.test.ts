@@ -4,12 +4,13 @@ import {
   defineGraph,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
   fork,
+  getHistory,
   getState,
-  history,
   list,
+  listInterrupts,
   messages,
   resume,
   run,
@@ -17,7 +18,6 @@ import {
   type Store,
   subgraph,
   toolNode,
-  waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
@@ -110,8 +110,8 @@ describe.each(places)("%s", (_name, open) => {
   afterEach(() => place.close());
 
   /** The checkpoint at which these nodes come next. */
-  async function before(graph: Parameters<typeof history>[0], node: string, thread = "t"): Promise<number> {
-    for await (const entry of history(graph, { store, thread }))
+  async function before(graph: Parameters<typeof getHistory>[0], node: string, thread = "t"): Promise<number> {
+    for await (const entry of getHistory(graph, { store, thread }))
       if (entry.next.some((next) => next === node)) return entry.checkpointId;
     throw new Error(`nothing leads to ${node}`);
   }
@@ -139,7 +139,7 @@ describe.each(places)("%s", (_name, open) => {
       await resume(two(), { store, thread: "t", answers: { second: "b" } }).result;
     }
 
-    test("E44 replay from a checkpoint runs what comes after it again and asks its interrupts again", async () => {
+    test("replay from a checkpoint repeats later steps and their interrupts [E44]", async () => {
       await finished();
       const branch = await fork(two(), { store, thread: "t", at: await before(two(), "one"), name: "again" });
       expect(await resume(two(), { store, thread: "t", branch }).result).toMatchObject({
@@ -153,7 +153,7 @@ describe.each(places)("%s", (_name, open) => {
       expect((await getState(two(), { store, thread: "t" })).state.log).toEqual(["one a", "other b"]);
     });
 
-    test("E44 replay of a final checkpoint does nothing", async () => {
+    test("replay from a final checkpoint does nothing [E44]", async () => {
       await finished();
       const { checkpointId: at } = await getState(two(), { store, thread: "t" });
       const branch = await fork(two(), { store, thread: "t", at, name: "end" });
@@ -169,7 +169,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(world.paid).toEqual(["begin", "between"]);
     });
 
-    test("E44 forking between two interrupts keeps the first answer", async () => {
+    test("a fork between two interrupts keeps the first answer [E44]", async () => {
       await finished();
       const branch = await fork(two(), { store, thread: "t", at: await before(two(), "other"), name: "between" });
       const asked = await resume(two(), { store, thread: "t", branch }).result;
@@ -178,7 +178,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(end.state.log).toEqual(["one a", "other e"]);
     });
 
-    test("E44 so does forking between two answers to one body, and to one superstep", async () => {
+    test("a fork between two answers to one node or one superstep keeps the first answer [E44]", async () => {
       const chat = defineGraph({ name: "chat", state: Log, interrupts: { say: z.string(), beside: z.string() } })
         .nodes({
           talk: async (_state, { interrupt }) => ({ log: [await interrupt("say"), await interrupt("say")] }),
@@ -205,7 +205,7 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  describe("a once tool call that another branch has made", () => {
+  describe("once tool calls of other branches", () => {
     /** Paid on main, and a fork from before the call, or from before the model was asked. */
     async function forked(from: "tools" | "model" = "tools", graph = calling(world)) {
       const { state } = await run(graph, { store, thread: "t" }).result;
@@ -219,7 +219,7 @@ describe.each(places)("%s", (_name, open) => {
     }
 
     test.each(["tools", "model"] as const)(
-      "E44 is not made again in silence: a person is shown what came of it, forked from before the %s",
+      "a once call made on another branch is not repeated silently: the interrupt shows its result, forked from before the %s [E44]",
       async (from) => {
         const { again } = await forked(from);
         for (let nth = 0; nth < 2; nth++)
@@ -244,7 +244,7 @@ describe.each(places)("%s", (_name, open) => {
       },
     );
 
-    test("E44 is made again under a key of its own when a person says that it does not count", async () => {
+    test("a once call made on another branch runs again under its own key when the answer rejects the prior result [E44]", async () => {
       const { again } = await forked();
       await again();
       const end = await again({ answers: { in_doubt: { happened: false } } });
@@ -253,7 +253,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(world.keys[1]).toContain("/other/");
     });
 
-    test("a person may say themselves what came of it", async () => {
+    test("an answer may set the result of a once call made on another branch", async () => {
       const { again } = await forked();
       await again();
       const end = await again({ answers: { in_doubt: { happened: true, content: "from the log" } } });
@@ -263,31 +263,34 @@ describe.each(places)("%s", (_name, open) => {
     test.each([
       ["reuse", ["receipt 1"], ["5"]],
       ["repeat", ["receipt 2"], ["5", "5"]],
-    ] as const)("E44 by the policy %s nobody is asked", async (onceElsewhere, receipt, paid) => {
-      for (const from of ["tools", "model"] as const) {
-        world.paid.length = 0;
-        store = from === "tools" ? store : place.peer();
-        const thread = from;
-        const graph = calling(world);
-        await run(graph, { store, thread }).result;
-        const branch = await fork(graph, { store, thread, at: await before(graph, from, thread), name: "other" });
-        const end = await resume(graph, { store, thread, branch, onceElsewhere }).result;
-        expect([end.status, receipts(end.state), world.paid]).toEqual(["done", receipt, paid]);
-      }
-    });
+    ] as const)(
+      "a once call made on another branch causes no interrupt under the policy %s [E44]",
+      async (onceElsewhere, receipt, paid) => {
+        for (const from of ["tools", "model"] as const) {
+          world.paid.length = 0;
+          store = from === "tools" ? store : place.peer();
+          const thread = from;
+          const graph = calling(world);
+          await run(graph, { store, thread }).result;
+          const branch = await fork(graph, { store, thread, at: await before(graph, from, thread), name: "other" });
+          const end = await resume(graph, { store, thread, branch, onPriorEffect: onceElsewhere }).result;
+          expect([end.status, receipts(end.state), world.paid]).toEqual(["done", receipt, paid]);
+        }
+      },
+    );
 
-    test("other arguments are another call, and of two alike the first is the first and the second the second", async () => {
+    test("prior once calls are matched by arguments, and equal calls by their order", async () => {
       let calls = [{ cents: 5 }, { cents: 7 }, { cents: 5 }];
       const graph = calling(world, () => calls);
       await run(graph, { store, thread: "t" }).result;
       calls = [{ cents: 5 }, { cents: 9 }, { cents: 5 }, { cents: 5 }];
       const branch = await fork(graph, { store, thread: "t", at: await before(graph, "model"), name: "other" });
-      const end = await resume(graph, { store, thread: "t", branch, onceElsewhere: "reuse" }).result;
+      const end = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect(receipts(end.state)).toEqual(["receipt 1", "receipt 4", "receipt 3", "receipt 5"]);
       expect(world.paid).toEqual(["5", "7", "5", "9", "5"]);
     });
 
-    test("E44 a call that only started there is asked about under every policy that does not repeat it", async () => {
+    test("a once call only started on another branch interrupts under every policy except repeat [E44]", async () => {
       world.hang = true;
       const graph = calling(world);
       leftToDie(run(graph, { store, thread: "t", world: clock }).result);
@@ -296,7 +299,7 @@ describe.each(places)("%s", (_name, open) => {
       world.hang = false;
       const branch = await fork(graph, { store, thread: "t", at: await before(graph, "tools"), name: "other" });
       for (const onceElsewhere of ["ask", "reuse"] as const) {
-        const asked = await resume(graph, { store, thread: "t", branch, onceElsewhere }).result;
+        const asked = await resume(graph, { store, thread: "t", branch, onPriorEffect: onceElsewhere }).result;
         expect(asked).toMatchObject({ status: "waiting", interrupts: [{ payload: { alreadyOn: "main" } }] });
         expect(asked.status === "waiting" && asked.interrupts[0]?.payload).not.toHaveProperty("outcome");
       }
@@ -305,7 +308,7 @@ describe.each(places)("%s", (_name, open) => {
       expect([receipts(end.state)[0]?.startsWith("A person has confirmed"), world.paid]).toEqual([true, ["5"]]);
     });
 
-    test("E44 it does not matter which branch was first: a branch that went on before its origin did has made it", async () => {
+    test("a once call counts as prior whichever branch ran first [E44]", async () => {
       const graph = calling(world);
       const paused = await run(graph, { store, thread: "t", breakpoints: { before: ["tools"] } }).result;
       expect(paused.status).toBe("paused");
@@ -317,7 +320,7 @@ describe.each(places)("%s", (_name, open) => {
         const asked = await resume(graph, { store, thread: "t", branch }).result;
         expect(asked).toMatchObject({ status: "waiting", interrupts: [{ payload: { alreadyOn: "second" } }] });
       }
-      expect((await waiting(store)).map(({ branch }) => branch).sort()).toEqual(["first", "main"]);
+      expect((await listInterrupts(store)).map(({ branch }) => branch).sort()).toEqual(["first", "main"]);
       expect(world.paid).toEqual(["5"]);
     });
 
@@ -325,7 +328,7 @@ describe.each(places)("%s", (_name, open) => {
       return (await store.head("t", branch))?.id ?? 0;
     }
 
-    test("a branch that began by itself shares nothing with the others", async () => {
+    test("a branch with its own start shares no prior effects with other branches", async () => {
       const graph = calling(world);
       await run(graph, { store, thread: "t" }).result;
       const { state } = await run(graph, { store, thread: "t", branch: "apart" }).result;
@@ -333,12 +336,12 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  describe("a once step that another branch has taken", () => {
+  describe("once steps of other branches", () => {
     async function forked(graph: ReturnType<typeof stepping>): Promise<string> {
       return fork(graph, { store, thread: "t", at: await before(graph, "pay"), name: "other" });
     }
 
-    test("E44 fails instead of being taken again, and names the policies", async () => {
+    test("a once step taken on another branch fails instead of repeating and names the policies [E44]", async () => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
@@ -347,19 +350,19 @@ describe.each(places)("%s", (_name, open) => {
       expect(error.message).toContain('onceElsewhere: "reuse"');
       expect(error.details).toMatchObject({ key: "charge", alreadyOn: "main", idempotencyKey: world.keys[0] });
       expect(world.paid).toEqual(["5"]);
-      const reused = await resume(graph, { store, thread: "t", branch, onceElsewhere: "reuse" }).result;
+      const reused = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([reused.state.log, world.paid]).toEqual([["planned", "receipt 1"], ["5"]]);
     });
 
-    test("E44 is taken again when the policy says so", async () => {
+    test("a once step taken on another branch runs again under the policy repeat [E44]", async () => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
-      const end = await resume(graph, { store, thread: "t", branch, onceElsewhere: "repeat" }).result;
+      const end = await resume(graph, { store, thread: "t", branch, onPriorEffect: "repeat" }).result;
       expect([end.state.log, new Set(world.keys).size]).toEqual([["planned", "receipt 2"], 2]);
     });
 
-    test("what was taken over stands in the journal: a crash after it needs no policy any more", async () => {
+    test("a reused prior result is journaled, and a later crash needs no policy", async () => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
@@ -381,13 +384,13 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: "plan", plan: "pay", pay: END });
       const options = { store, thread: "t", branch };
-      await failureOf(resume(bad, { ...options, onceElsewhere: "reuse" }).result, "node_failed");
+      await failureOf(resume(bad, { ...options, onPriorEffect: "reuse" }).result, "node_failed");
       failing = false;
       const end = await resume(bad, options).result;
       expect([end.state.log, world.paid]).toEqual([["planned", "receipt 1"], ["5"]]);
     });
 
-    test("a failure there is the failure here when its outcome is taken over", async () => {
+    test("a reused prior failure fails this branch too", async () => {
       const graph = defineGraph({ name: "refused", state: Log })
         .nodes({
           pay: async (_state, { step }) => {
@@ -401,13 +404,13 @@ describe.each(places)("%s", (_name, open) => {
       const branch = await fork(graph, { store, thread: "t", at: 1, name: "other" });
       await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
       const error = await failureOf(
-        resume(graph, { store, thread: "t", branch, onceElsewhere: "reuse" }).result,
+        resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result,
         "node_failed",
       );
       expect([error.message.includes("card refused"), world.paid]).toEqual([true, ["5"]]);
     });
 
-    test("E44 also in a graph inside a graph, on the line of the same call", async () => {
+    test("a once step inside a subgraph is found in the namespace of the same call on another branch [E44]", async () => {
       const outer = defineGraph({ name: "outer", state: Log })
         .nodes({
           begin: () => ({ log: ["began"] }),
@@ -421,12 +424,12 @@ describe.each(places)("%s", (_name, open) => {
       const branch = await fork(outer, { store, thread: "t", at: await before(outer, "inner"), name: "other" });
       const error = await failureOf(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.place).toMatchObject({ within: "inner", node: "pay" });
-      const end = await resume(outer, { store, thread: "t", branch, onceElsewhere: "reuse" }).result;
+      const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([end.state.log, world.paid]).toEqual([["began", "planned", "receipt 1"], ["5"]]);
     });
   });
 
-  describe("a once node that another branch has run", () => {
+  describe("once nodes of other branches", () => {
     async function forked() {
       const graph = single(world);
       await run(graph, { store, thread: "t" }).result;
@@ -434,7 +437,7 @@ describe.each(places)("%s", (_name, open) => {
       return (more: object = {}) => resume(graph, { store, thread: "t", branch, ...more }).result;
     }
 
-    test("E44 is not run again: a person is shown what it gave, and may let it count, give another result, or have it run", async () => {
+    test("a once node run on another branch interrupts with its result, and the answer reuses it, replaces it or runs the node [E44]", async () => {
       const again = await forked();
       expect(await again()).toMatchObject({
         status: "waiting",
@@ -447,7 +450,7 @@ describe.each(places)("%s", (_name, open) => {
     test.each([
       [{ happened: true, update: { log: ["from the log"] } }, "from the log", 1],
       [{ happened: false }, "receipt 2", 2],
-    ] as const)("E44 a person who answers %j", async (answer, logged, times) => {
+    ] as const)("a once node run on another branch, answered with %j [E44]", async (answer, logged, times) => {
       const again = await forked();
       await again();
       const end = await again({ answers: { in_doubt: answer } });
@@ -457,14 +460,17 @@ describe.each(places)("%s", (_name, open) => {
     test.each([
       ["reuse", "receipt 1", 1],
       ["repeat", "receipt 2", 2],
-    ] as const)("E44 by the policy %s nobody is asked", async (onceElsewhere, logged, times) => {
-      const again = await forked();
-      const end = await again({ onceElsewhere });
-      expect([end.status, end.state.log, world.paid.length]).toEqual(["done", ["planned", logged], times]);
-    });
+    ] as const)(
+      "a once node run on another branch causes no interrupt under the policy %s [E44]",
+      async (onceElsewhere, logged, times) => {
+        const again = await forked();
+        const end = await again({ onceElsewhere });
+        expect([end.status, end.state.log, world.paid.length]).toEqual(["done", ["planned", logged], times]);
+      },
+    );
   });
 
-  describe("a once promise of a machine that another branch has begun", () => {
+  describe("once promises of other branches", () => {
     function order() {
       const machine = setup({
         actors: { charge: fromPromise(({ self }) => pay(world, "5", self.sessionId)) },
@@ -477,7 +483,7 @@ describe.each(places)("%s", (_name, open) => {
           paid: { type: "final" },
         },
       });
-      return durable(machine, { version: 1 });
+      return durableMachine(machine, { version: 1 });
     }
 
     async function forked() {
@@ -489,7 +495,7 @@ describe.each(places)("%s", (_name, open) => {
       return (more: object = {}) => resume(graph, { store, thread: "t", branch, world: clock, ...more }).result;
     }
 
-    test("E44 is not begun again: a person is asked", async () => {
+    test("a once promise of a machine started on another branch is not started again and interrupts [E44]", async () => {
       const again = await forked();
       const asked = { key: "in_doubt", payload: { actor: "charge", alreadyOn: "main", outcome: "receipt 1" } };
       expect(await again()).toMatchObject({ status: "waiting", interrupts: [asked] });
@@ -501,7 +507,7 @@ describe.each(places)("%s", (_name, open) => {
       [{ onceElsewhere: "reuse" }, 1],
       [{ onceElsewhere: "repeat" }, 2],
       [{ answers: { in_doubt: { happened: false } } }, 2],
-    ] as const)("E44 with %j", async (more, times) => {
+    ] as const)("a once promise of a machine started on another branch, resumed with %j [E44]", async (more, times) => {
       const again = await forked();
       if ("answers" in more) await again();
       expect((await again(more)).status).toBe("done");
@@ -509,7 +515,7 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  test("a thread with one branch is looked at once, and one without once effects never", async () => {
+  test("a thread with one branch reads its branches once, and a thread without once effects never", async () => {
     let reads = 0;
     const counting: Store = Object.assign(Object.create(store) as Store, {
       branches: (thread: string) => {

@@ -81,7 +81,7 @@ async function runs(): Promise<readonly (readonly [string, RunRow["status"], num
 
 const settle = (order: string): void => writeFileSync(join(home, `${order}.settled`), "");
 
-test("C24 F8 SIGTERM drains a process that serves threads: it exits with 0, and the next one goes on", async () => {
+test("SIGTERM drains a process that serves threads: it exits with 0, and the next process continues [C24, F8]", async () => {
   const first = serve("a", "b");
   await first.said("waiting for the bank: a");
   await first.said("waiting for the bank: b");
@@ -110,7 +110,7 @@ test("C24 F8 SIGTERM drains a process that serves threads: it exits with 0, and 
   expect(third.lines).not.toContain("waiting for the bank: a");
 });
 
-test("C24 F8 a second SIGTERM ends the process at once, and its runs read as crashed", async () => {
+test("a second SIGTERM ends the process at once, and its runs read as crashed [C24, F8]", async () => {
   const first = serve("a");
   await first.said("waiting for the bank: a");
   first.child.kill("SIGTERM");
@@ -126,7 +126,7 @@ test("C24 F8 a second SIGTERM ends the process at once, and its runs read as cra
   expect(await runs()).toEqual([["a", "done", 2]]);
 });
 
-test("C24 after a SIGKILL the next process goes on with what the first one had at work", async () => {
+test("after a SIGKILL the next process continues the active runs of the killed one [C24]", async () => {
   const first = serve("a", "b");
   await first.said("waiting for the bank: a");
   await first.said("waiting for the bank: b");

@@ -1,7 +1,7 @@
 /** How an agent is set up, seen where it arrives: at the provider. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { say, scriptedModel } from "@statewright/testing";
-import { aiModel, createAgent, defineTool, memoryStore, textOf } from "statewright";
+import { aiModel, createAgent, defineTool, getMessageText, memoryStore } from "statewright";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type AnthropicServer, anthropicServer } from "../support/anthropic-server.ts";
@@ -40,8 +40,8 @@ interface Wire {
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
 }
 
-describe("an agent is set up", () => {
-  test("S0.69 S2.75 by provider, system prompt, model, key, tools and strategy, each of which arrives in its place", async () => {
+describe("agent settings", () => {
+  test("provider, system prompt, model, key, tools and strategy of an agent each reach the provider request [S0.69, S2.75]", async () => {
     for (const [strategy, atWork] of [
       ["sequential", ["1 at work", "1 at work"]],
       ["parallel", ["2 at work", "1 at work"]],
@@ -77,7 +77,7 @@ describe("an agent is set up", () => {
     }
   });
 
-  test("S0.69 S2.75 without a key, and with the variable unset, an error names the variable before any request", async () => {
+  test("an agent without a key fails with the name of the unset variable before any request [S0.69, S2.75]", async () => {
     server = await anthropicServer();
     vi.stubEnv(variable, undefined);
     const model = createAnthropic({ baseURL: server.baseUrl })("claude-sonnet-4-5");
@@ -89,8 +89,8 @@ describe("an agent is set up", () => {
   });
 });
 
-describe("one model object", () => {
-  test("S2.66 serves three agents at once, which do not see each other, and its name for people reaches no provider", async () => {
+describe("shared model objects", () => {
+  test("a single model object serves three independent agents at once, and its display name reaches no provider [S2.66]", async () => {
     const at = await anthropicServer();
     server = at;
     const shown = "Sentinel Display Name";
@@ -108,7 +108,7 @@ describe("one model object", () => {
       const own = names[index];
       const others = names.filter((name) => name !== own);
       expect(status).toBe("done");
-      expect(textOf(state.messages[0] ?? { role: "system", id: "", content: "" })).toBe(`Hello ${own}`);
+      expect(getMessageText(state.messages[0] ?? { role: "system", id: "", content: "" })).toBe(`Hello ${own}`);
       for (const other of others) expect(JSON.stringify(state)).not.toContain(`Hello ${other}`);
     }
     const wires = (at.requests as readonly Wire[]).map((wire) => JSON.stringify(wire));
@@ -121,7 +121,7 @@ describe("one model object", () => {
     expect(new Set(at.keys)).toEqual(new Set(["the-key"]));
   });
 
-  test("an agent takes no key of its own, and shares what it does not have with nobody", async () => {
+  test("agents with one model object do not share tools", async () => {
     const model = scriptedModel(() => say("Hi"));
     const agents = ["one", "two"].map((name) => createAgent({ name, model, tools: [] }));
     agents[0]?.setTools([weather()]);

@@ -8,13 +8,13 @@ import {
   confirmTools,
   createAgent,
   defineTool,
+  getHistory,
+  getMessageText,
   getState,
   handoff,
-  history,
-  prune,
+  pruneThread,
   sqliteStore,
   team,
-  textOf,
 } from "statewright";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
@@ -40,7 +40,9 @@ function desk() {
     name: "clerk",
     model: scriptedModel((request) => {
       const last = request.messages.at(-1);
-      return last?.role === "user" ? call("pay", { cents: Number(textOf(last)) }) : say(textOf(last as never));
+      return last?.role === "user"
+        ? call("pay", { cents: Number(getMessageText(last)) })
+        : say(getMessageText(last as never));
     }),
     tools: [pay],
     middleware: [confirmTools()],
@@ -54,7 +56,7 @@ function desk() {
   return { agent, clerk, model };
 }
 
-test("two sub-agents ask, the file is closed, another handle answers, and each pays once", async () => {
+test("interrupts of two sub-agents are answered after the file was reopened, and each sub-agent pays once", async () => {
   const path = join(home, "desk.db");
   const first = sqliteStore(path);
   const waits = await desk().agent.run({ store: first, thread: "t", input: "Pay both." }).result;
@@ -67,8 +69,8 @@ test("two sub-agents ask, the file is closed, another handle answers, and each p
 
   const store = sqliteStore(path);
   const { agent, clerk, model } = desk();
-  const inside = await getState(clerk, { store, thread: "t", within: "clerk" });
-  expect(inside.state.messages.map(textOf)).toEqual(["8", ""]);
+  const inside = await getState(clerk, { store, thread: "t", nesting: "clerk" });
+  expect(inside.state.messages.map(getMessageText)).toEqual(["8", ""]);
   const answers = Object.fromEntries(ids.map((id) => [id, true])) as { readonly [id: `${string}:${string}`]: boolean };
   const end = await agent.resume({ store, thread: "t", answers }).result;
   expect(end.status).toBe("done");
@@ -76,14 +78,14 @@ test("two sub-agents ask, the file is closed, another handle answers, and each p
   // The calls were asked for in the first process; here only the last word is.
   expect(model.requests).toHaveLength(1);
   const lines = new Set<string>();
-  for await (const { branch } of history(clerk, { store, thread: "t", within: "clerk" })) lines.add(branch);
+  for await (const { branch } of getHistory(clerk, { store, thread: "t", nesting: "clerk" })) lines.add(branch);
   expect([...lines]).toEqual(["main/1:0:1", "main/1:0:0"]);
-  await prune(store, { thread: "t", keepLast: 1 });
+  await pruneThread(store, { thread: "t", keepLast: 1 });
   expect((await getState(agent, { store, thread: "t" })).state).toEqual(end.state);
   store.close();
 });
 
-test("a team goes on with the agent that had the conversation when the file is opened again", async () => {
+test("a team continues with its active agent after the file was reopened", async () => {
   const path = join(home, "team.db");
   const office = () => {
     const billing = scriptedModel([say("It is paid."), say("On Monday.")]);
@@ -102,7 +104,7 @@ test("a team goes on with the agent that had the conversation when the file is o
   first.close();
   const store = sqliteStore(path);
   const { state } = await office().run({ store, thread: "t", input: "When?" }).result;
-  expect(state.messages.map(textOf).at(-1)).toBe("On Monday.");
+  expect(state.messages.map(getMessageText).at(-1)).toBe("On Monday.");
   expect(state.activeAgent).toBe("billing");
   store.close();
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
-import { durable, fork, getState, resume, run, type Store, sqliteStore, type TimerRow } from "statewright";
+import { durableMachine, fork, getState, resume, run, type Store, sqliteStore, type TimerRow } from "statewright";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { assign, cancel, raise, setup } from "xstate";
 
@@ -12,7 +12,7 @@ interface Ticks {
 }
 
 /** Two timers that events arm and take back; what fires is noted. */
-const bench = durable(
+const bench = durableMachine(
   setup({
     types: { context: {} as Ticks, events: {} as { type: string; ms?: number } },
     delays: { given: ({ event }) => event.ms ?? 0 },
@@ -71,7 +71,7 @@ async function ticksOf(store: Store, thread: string): Promise<readonly string[]>
 const brief = (rows: readonly TimerRow[]) =>
   rows.map(({ thread, branch, id, generation, dueAt }) => [thread, branch, id, generation, dueAt]);
 
-test("E39 in a file: a process that was down past timers of several threads fires each once on return", async () => {
+test("in a file, a process that was down past the timers of several threads fires each once on return [E39]", async () => {
   const first = open();
   for (const thread of ["t", "u", "v"]) await run(bench, { store: first, thread, world }).result;
   await send(first, "t", "ARM_a", weeks);
@@ -97,7 +97,7 @@ test("E39 in a file: a process that was down past timers of several threads fire
   expect(brief(await second.timers())).toEqual([["v", "main", "a", 1, 1_000_001 + weeks]]);
 });
 
-test("E39 in a file: what was read before a timer was cancelled or armed again is ignored, in another process too", async () => {
+test("in a file, a stale read of a cancelled or rearmed timer is ignored, also in another process [E39]", async () => {
   const [one, other] = [open(), open()];
   await run(bench, { store: one, thread: "t", world }).result;
   await send(one, "t", "ARM_a", 100);
@@ -114,7 +114,7 @@ test("E39 in a file: what was read before a timer was cancelled or armed again i
   expect(await ticksOf(one, "t")).toEqual(["a"]);
 });
 
-test("E39 in a file: of two processes that come with the same timer one fires it", async () => {
+test("in a file, of two processes that fire the same timer exactly one succeeds [E39]", async () => {
   const [one, other] = [open(), open()];
   await run(bench, { store: one, thread: "t", world }).result;
   await send(one, "t", "ARM_a", 100);
@@ -127,7 +127,7 @@ test("E39 in a file: of two processes that come with the same timer one fires it
   expect(await one.timers()).toEqual([]);
 });
 
-test("in a file, a fork that nobody runs has no timers, and one that is run takes them along", async () => {
+test("in a file, a fork that is not run has no timers, and a resumed fork arms them", async () => {
   const store = open();
   await run(bench, { store, thread: "t", world }).result;
   await send(store, "t", "ARM_a", 100);

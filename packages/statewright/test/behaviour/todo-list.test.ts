@@ -7,7 +7,7 @@ const list = (...items: readonly (readonly [string, TodoItem["status"]])[]) => (
   items: items.map(([text, status]) => ({ text, status })),
 });
 
-test("the list is state, and a model that cannot see it any more is shown it until all is done", async () => {
+test("the todo list is state and is shown to a model that no longer sees it until every item is done", async () => {
   const model = scriptedModel([
     call("todo", list(["dig", "doing"], ["plant", "open"])),
     say("digging"),
@@ -48,7 +48,7 @@ test("the list is state, and a model that cannot see it any more is shown it unt
   ]);
 });
 
-test("without the tool nothing is said of a list, and wrong settings are refused", async () => {
+test("todoList adds no instructions without its tool and refuses invalid options", async () => {
   const model = scriptedModel([say("ok")]);
   await createAgent({ name: "a", model, instructions: "Help.", middleware: [todoList()] }).run({ input: "go" }).result;
   expect(model.requests[0]?.instructions).toBe("Help.");

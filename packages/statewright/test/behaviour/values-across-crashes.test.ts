@@ -12,7 +12,7 @@ import { keeping, valuesOf } from "../support/values-process.ts";
 const home = mkdtempSync(join(tmpdir(), "statewright-values-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-test("E48 any value is the same after it was saved, the process was killed, and another has read it", async () => {
+test("any value is equal after it was saved, the process was killed, and another process has read it [E48]", async () => {
   const [file, seed, count] = [join(home, "values.db"), 7, 60];
   const script = fileURLToPath(new URL("../support/values-process.ts", import.meta.url));
   const died = spawnSync(process.execPath, [script, file, String(seed), String(count)], { encoding: "utf8" });

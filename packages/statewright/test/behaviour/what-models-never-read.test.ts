@@ -85,8 +85,8 @@ const weather = defineTool({
   },
 });
 
-describe("what a tool says to people and programs", () => {
-  test("T21 stays out of the requests of every kind of language model, also when the thread is opened again from its file", async () => {
+describe("tool output for programs", () => {
+  test("tool details stay out of the requests of every kind of language model, also after the file is reopened [T21]", async () => {
     await using server = await disposable();
     const anthropic = createAnthropic({ baseURL: server.baseUrl, apiKey: "test" })("claude-sonnet-4-5");
     const models: Readonly<Record<string, { readonly model: LanguageModel; readonly asked: () => string }>> = {
@@ -113,7 +113,7 @@ describe("what a tool says to people and programs", () => {
     }
   });
 
-  test("S1.10 S1.69 structured output and references to artifacts are in the stored result, byte for byte as they were told", async () => {
+  test("structured output and artifact references are stored byte for byte as reported [S1.10, S1.69]", async () => {
     const path = join(folder, "threads.db");
     const tool = defineTool({
       name: "get_weather",

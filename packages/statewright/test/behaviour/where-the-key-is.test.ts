@@ -19,8 +19,8 @@ function modelOf(options: { readonly apiKey?: string }) {
   return createAnthropic({ baseURL: server.baseUrl, ...options })("claude-sonnet-4-5");
 }
 
-describe("the key of a provider", () => {
-  test("D29 comes from the model object, or from the provider's variable, and stands nowhere else", async () => {
+describe("provider keys", () => {
+  test("a provider key comes from the model object or the provider's variable and is stored nowhere else [D29]", async () => {
     for (const [key, options] of [
       ["key-of-the-object", { apiKey: "key-of-the-object" }],
       ["key-of-the-variable", {}],
@@ -32,18 +32,18 @@ describe("the key of a provider", () => {
       handle.on((event) => events.push(event));
       const result = await handle.result.catch((error: unknown) => error);
       expect(server.keys.at(-1)).toBe(key);
-      expect(JSON.stringify([events, result, await store.image("t"), server.requests])).not.toContain(key);
+      expect(JSON.stringify([events, result, await store.exportThread("t"), server.requests])).not.toContain(key);
     }
   });
 
-  test("D29 that is missing is named by its variable, before anything is sent", async () => {
+  test("a missing provider key is named by its variable before any request [D29]", async () => {
     vi.stubEnv(variable, undefined);
     const { result } = createAgent({ name: "one", model: modelOf({}), retry: { attempts: 1 } }).run({ input: "Hello" });
     await expect(result).rejects.toThrow(variable);
     expect(server.requests).toEqual([]);
   });
 
-  test("D29 is no option of an agent", () => {
+  test("a provider key is no option of an agent [D29]", () => {
     type Option = keyof AgentOptions<never, unknown, unknown>;
     expectTypeOf<Extract<Option, "apiKey" | "key" | "secret">>().toEqualTypeOf<never>();
     for (const option of ["apiKey", "key"]) {

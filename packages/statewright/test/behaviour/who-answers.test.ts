@@ -6,16 +6,16 @@ import {
   defineMiddleware,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
   getState,
   interruptFor,
   list,
+  listInterrupts,
   resume,
   run,
   START,
   subgraph,
-  waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { setup } from "xstate";
@@ -55,12 +55,12 @@ describe.each(places)("%s", (_name, open) => {
       ...(by === undefined ? {} : { by }),
     }).result;
 
-  test("waiting lists every open question of all threads with its payload and schema, the newest first, in pages", async () => {
+  test("listInterrupts lists every open interrupt of all threads with payload and schema, newest first, in pages", async () => {
     const { store } = place;
     await begin("t");
     await world.advance(10);
     await begin("u");
-    const all = await waiting(store);
+    const all = await listInterrupts(store);
     expect(all.map(({ thread, id }) => [thread, id])).toEqual([
       ["u", bobAsks],
       ["u", annAsks],
@@ -79,15 +79,15 @@ describe.each(places)("%s", (_name, open) => {
       payload: "bob?",
       schema: expect.objectContaining({ type: "object", required: ["ok"] }),
       raisedAt: 1_000_010,
-      place: all[0]?.place,
+      position: all[0]?.position,
     });
-    const first = await waiting(store, { limit: 3 });
-    const second = await waiting(store, { limit: 3, before: first[2] });
+    const first = await listInterrupts(store, { limit: 3 });
+    const second = await listInterrupts(store, { limit: 3, before: first[2] });
     expect([...first, ...second]).toEqual(all);
-    expect((await waiting(store, { thread: "t", key: "vote" })).map(({ thread }) => thread)).toEqual(["t", "t"]);
-    expect(await waiting(store, { graph: "other" })).toEqual([]);
-    await failureOf(waiting(store, { status: "waiting" } as object), "invalid_option");
-    await failureOf(waiting(store, { limit: 0 }), "invalid_option");
+    expect((await listInterrupts(store, { thread: "t", key: "vote" })).map(({ thread }) => thread)).toEqual(["t", "t"]);
+    expect(await listInterrupts(store, { graph: "other" })).toEqual([]);
+    await failureOf(listInterrupts(store, { status: "waiting" } as object), "invalid_option");
+    await failureOf(listInterrupts(store, { limit: 0 }), "invalid_option");
   });
 
   async function getRun(thread: string): Promise<{ readonly run: string }> {
@@ -95,17 +95,17 @@ describe.each(places)("%s", (_name, open) => {
     return { run: newest?.id ?? "" };
   }
 
-  test("waiting lists what waits now: no answered question, none of a run that is over, and those of inner graphs and machines", async () => {
+  test("listInterrupts omits answered interrupts and ended runs, and includes subgraphs and machines", async () => {
     const { store } = place;
     await begin("t");
     await give("t", { [annAsks]: { ok: true } });
-    expect((await waiting(store)).map(({ id }) => id)).toEqual([bobAsks]);
+    expect((await listInterrupts(store)).map(({ id }) => id)).toEqual([bobAsks]);
     await give("t", { vote: { ok: true } });
-    expect((await waiting(store)).map(({ key }) => key)).toEqual(["sign"]);
+    expect((await listInterrupts(store)).map(({ key }) => key)).toEqual(["sign"]);
     const cancelled = resume(team, { store, thread: "t", world, answers: { sign: "me" } });
     cancelled.cancel();
     expect((await cancelled.result).status).toBe("cancelled");
-    expect(await waiting(store)).toEqual([]);
+    expect(await listInterrupts(store)).toEqual([]);
 
     const outer = defineGraph({ name: "outer", state: Log })
       .nodes({ inner: subgraph(team, { input: () => ({}), output: ({ log }) => ({ log: [...log] }) }) })
@@ -116,15 +116,15 @@ describe.each(places)("%s", (_name, open) => {
       initial: "shut",
       states: { shut: { on: { OPEN: "open" } }, open: { type: "final" } },
     });
-    await run(durable(machine, { version: 1 }), { store, thread: "door", world }).result;
-    expect((await waiting(store)).map(({ thread, key, node }) => [thread, key, node])).toEqual([
+    await run(durableMachine(machine, { version: 1 }), { store, thread: "door", world }).result;
+    expect((await listInterrupts(store)).map(({ thread, key, node }) => [thread, key, node])).toEqual([
       ["door", "OPEN", "shut"],
       ["in", "inner.vote", "inner.bob"],
       ["in", "inner.vote", "inner.ann"],
     ]);
   });
 
-  test("a machine whose timer overtook a refused event waits for what it accepts now", async () => {
+  test("a machine whose timer overtook a refused event waits for the events that its new state accepts", async () => {
     const { store } = place;
     const machine = setup({}).createMachine({
       id: "offer",
@@ -135,17 +135,17 @@ describe.each(places)("%s", (_name, open) => {
         taken: { type: "final" },
       },
     });
-    const graph = durable(machine, { version: 1 });
+    const graph = durableMachine(machine, { version: 1 });
     await run(graph, { store, thread: "t", world }).result;
-    expect((await waiting(store)).map(({ key, node }) => [key, node])).toEqual([["TAKE", "open"]]);
+    expect((await listInterrupts(store)).map(({ key, node }) => [key, node])).toEqual([["TAKE", "open"]]);
     await world.advance(100);
     await failureOf(resume(graph, { store, thread: "t", world, answers: { TAKE: true } }).result, "event_refused");
-    expect((await waiting(store)).map(({ key, node }) => [key, node])).toEqual([["REOPEN", "late"]]);
+    expect((await listInterrupts(store)).map(({ key, node }) => [key, node])).toEqual([["REOPEN", "late"]]);
     const { interrupts, status } = await getState(graph, { store, thread: "t" });
     expect([status, interrupts.map(({ key }) => key)]).toEqual(["waiting", ["REOPEN"]]);
   });
 
-  test("who answered stands with the answer, and is told to whoever answers after them", async () => {
+  test("the author of an answer is stored with the answer and reported to later answers of the same interrupt", async () => {
     const { store } = place;
     await begin("t");
     await give("t", { [annAsks]: { ok: true } }, "ann");
@@ -167,7 +167,7 @@ describe.each(places)("%s", (_name, open) => {
     await give(thread, { [annAsks]: { ok: true } }, by);
   }
 
-  test("E29 an answer is matched by key or id, never by place; what does not fit is refused and changes nothing", async () => {
+  test("an answer is matched by key or id, not by position, and an invalid answer is refused and changes nothing [E29]", async () => {
     const { store } = place;
     await begin("t");
     const byKey = await failureOf(give("t", { vote: { ok: true } }), "ambiguous_answer");
@@ -176,7 +176,7 @@ describe.each(places)("%s", (_name, open) => {
     await failureOf(give("t", { [annAsks]: { ok: true }, [bobAsks]: { ok: "yes" } }), "invalid_answer");
     await failureOf(give("t", { veto: true }), "unknown_interrupt");
     await failureOf(give("nobody", { vote: { ok: true } }), "unknown_thread");
-    expect((await waiting(store)).map(({ id }) => id)).toEqual([bobAsks, annAsks]);
+    expect((await listInterrupts(store)).map(({ id }) => id)).toEqual([bobAsks, annAsks]);
     await give("t", { [bobAsks]: { ok: false }, [annAsks]: { ok: true } });
     const done = await give("t", { sign: "me" });
     expect([done.status, done.state.log]).toEqual(["done", ["ann true", "bob false", "signed me"]]);
@@ -185,7 +185,7 @@ describe.each(places)("%s", (_name, open) => {
     await failureOf(give("t", { veto: true }), "unknown_interrupt");
   });
 
-  test("E30 of two processes that answer at the same moment exactly one wins, and the other is told", async () => {
+  test("of two processes that answer an interrupt at the same moment exactly one wins, and the other gets an error [E30]", async () => {
     await begin("t");
     const stores = [place.store, place.peer()];
     const both = await Promise.allSettled(
@@ -205,18 +205,18 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test.each(["before", "after"] as const)(
-    "C18 a process that dies %s its question is recorded, and shows it to nobody: it is listed with the same id",
+    "a process that dies %s its interrupt is recorded, and before it is shown, leaves it listed with the same id [C18]",
     async (when) => {
       const dying = diesAt(place.store, ({ run: row }) => row?.status === "waiting", when);
       leftToDie(run(team, { store: dying.store, thread: "t", world }).result);
       await dying.dead;
       const next = place.crash();
       await world.advance(50);
-      const listed = (await waiting(next)).map(({ id }) => id);
+      const listed = (await listInterrupts(next)).map(({ id }) => id);
       expect(listed).toEqual(when === "after" ? [bobAsks, annAsks] : []);
       const again = await resume(team, { store: next, thread: "t", world }).result;
       expect(again).toMatchObject({ status: "waiting", interrupts: [{ id: annAsks }, { id: bobAsks }] });
-      const raised = (await waiting(next)).map(({ id, raisedAt }) => [id, raisedAt]);
+      const raised = (await listInterrupts(next)).map(({ id, raisedAt }) => [id, raisedAt]);
       const raisedAt = when === "after" ? 1_000_000 : 1_000_050;
       expect(raised).toEqual([
         [bobAsks, raisedAt],
@@ -225,7 +225,7 @@ describe.each(places)("%s", (_name, open) => {
     },
   );
 
-  test("C19 a process that dies when the answer is recorded, before it went on: the next one goes on with it, and a second answer is refused", async () => {
+  test("a process that dies after recording an answer leaves it to the next process, and a second answer is refused [C19]", async () => {
     await begin("t");
     const dying = diesAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, "after");
     const answers = { [annAsks]: { ok: true }, [bobAsks]: { ok: true } };
@@ -241,7 +241,7 @@ describe.each(places)("%s", (_name, open) => {
     expect([on.status, on.state.log]).toEqual(["waiting", ["ann true", "bob true"]]);
   });
 
-  test("R12 an approval counts for the call as it was shown: with other arguments, or another tool behind the name, it is asked for again", async () => {
+  test("an approval is valid for the shown call, and other arguments or another tool under the name request approval again [R12]", async () => {
     const { store } = place;
     const paid: number[] = [];
     const agentWith = (factor: number, description: string) =>

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about compiling prints what its page says, and writes a picture and a machine", async () => {
+test("the compile program prints the output on its page and writes a diagram and a machine", async () => {
   const folder = await mkdtemp(join(tmpdir(), "compiled-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("article-compiled.ts", import.meta.url), { cwd: folder });

@@ -4,7 +4,7 @@ import { article } from "./article.ts";
 
 const context = { editor: "ann" };
 
-test("the article of the tour is planned, written side by side, checked, revised, asked about and published", async () => {
+test("the tour article is planned, written in parallel, checked, revised, approved and published", async () => {
   const store = memoryStore();
   const handle = run(article, { store, thread: "t", input: { topic: " bees " }, context });
   const steps: string[] = [];
@@ -24,7 +24,7 @@ test("the article of the tour is planned, written side by side, checked, revised
   expect(second.state).toEqual({ topic: "bees", outline: ["What", "Why", "How"], parts, published: true });
 });
 
-test("the article of the tour takes no heading too, and begins again when its editor says so", async () => {
+test("the tour article works without headings and starts again when its editor says so", async () => {
   const none = await run(article, { input: { topic: "bees" }, context: { editor: "ann", headings: [] } }).result;
   expect(none).toMatchObject({ status: "done", output: { parts: {} } });
   const store = memoryStore();
@@ -33,7 +33,7 @@ test("the article of the tour takes no heading too, and begins again when its ed
   expect(again).toMatchObject({ status: "waiting", state: { parts: { What: "bees, draft 3", How: "bees, draft 3" } } });
 });
 
-test("what the article of the tour declares is held: its input, and what is private", async () => {
+test("the tour article refuses a private channel as input", async () => {
   const input = { topic: "bees", round: 7 };
   const refusal = await run(article, { input, context }).result.catch((error: unknown) => error);
   expect(isStatewrightError(refusal, "invalid_input")).toBe(true);

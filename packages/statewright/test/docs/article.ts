@@ -1,11 +1,14 @@
 import {
+  commandTargets,
   defineContext,
   defineGraph,
   defineState,
   END,
+  edit,
   ephemeral,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   join,
   list,
   overwrite,
@@ -14,9 +17,6 @@ import {
   route,
   START,
   send,
-  sends,
-  task,
-  update,
 } from "statewright";
 import * as z from "zod";
 
@@ -47,11 +47,11 @@ export const article = defineGraph({
 })
   .nodes({
     plan: (_state, { context }) => ({ outline: context.headings }),
-    write: task(z.string(), ({ topic, round }, { input }) => ({ parts: { [input]: `${topic}, draft ${round}` } })),
+    write: inputNode(z.string(), ({ topic, round }, { input }) => ({ parts: { [input]: `${topic}, draft ${round}` } })),
     spell: () => undefined,
     facts: ({ outline, round }) => (round === 1 ? { issues: outline.slice(-1) } : undefined),
     judge: ({ issues }) =>
-      update((draft) => {
+      edit((draft) => {
         draft.weak = [...issues];
       }),
     revise: ({ weak = [] }) => [{ round: 1, issues: overwrite([]) }, ...weak.map((part) => send("write", part))],
@@ -64,12 +64,12 @@ export const article = defineGraph({
   })
   .edges({
     [START]: "plan",
-    plan: sends("write", (state) => state.outline, { otherwise: END }),
+    plan: fanOut("write", (state) => state.outline, { otherwise: END }),
     write: ["spell", "facts"],
     spell: join("judge"),
     facts: join("judge"),
     judge: route(["revise", "ask"], ({ issues }) => (issues.length > 0 ? "revise" : "ask")),
-    revise: gotos("write"),
-    ask: gotos("publish", "plan"),
+    revise: commandTargets("write"),
+    ask: commandTargets("publish", "plan"),
     publish: END,
   });

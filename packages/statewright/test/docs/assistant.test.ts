@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { anthropicServer } from "../support/anthropic-server.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the first program of the README runs as it stands: real client, real file, local server", async () => {
+test("the first program of the README runs unchanged with a real client, a file and a local server", async () => {
   const folder = await mkdtemp(join(tmpdir(), "first-program-"));
   const server = await anthropicServer();
   onTestFinished(async () => {

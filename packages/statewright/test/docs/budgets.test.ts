@@ -1,6 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
-  type BudgetQuestion,
+  type BudgetInterrupt,
   budget,
   checkGraph,
   defineGraph,
@@ -24,7 +24,7 @@ const sort = defineTool({
 });
 const usage = { inputTokens: 500_000, outputTokens: 100_000 };
 
-test("an agent ends at its limit", async () => {
+test("the agent of the budgets page ends at its limit", async () => {
   const endless = () => scriptedModel(() => call("sort", {}));
   const { ended, state } = await limited(endless(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is used up" });
@@ -33,7 +33,7 @@ test("an agent ends at its limit", async () => {
   expect(second.ended?.by).toBe("maxTurns");
 });
 
-test("a person extends what an agent may cost, or ends it", async () => {
+test("the cost limit of the budgets page is extended or ended by an answer", async () => {
   const dear = () => {
     const model = scriptedModel([
       [say("", { usage }), call("sort", {})],
@@ -42,8 +42,8 @@ test("a person extends what an agent may cost, or ends it", async () => {
     ]);
     return { ...model, id: "anthropic/claude-sonnet-4-5" };
   };
-  const shown: BudgetQuestion[] = [];
-  const answer = (yes: boolean) => (question: BudgetQuestion) => {
+  const shown: BudgetInterrupt[] = [];
+  const answer = (yes: boolean) => (question: BudgetInterrupt) => {
     shown.push(question);
     return yes;
   };
@@ -55,18 +55,18 @@ test("a person extends what an agent may cost, or ends it", async () => {
   expect(other).toMatchObject({ status: "waiting" });
 });
 
-test("a team spends from one budget", async () => {
+test("the team of the budgets page spends from one budget", async () => {
   const lead = scriptedModel([call("research", { task: "one" }), say("summed up")]);
   const { state, ended } = await team(lead, scriptedModel([say("found")])).run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "answer" });
   expect(state).toMatchObject({ budgetSpent: { turns: 3 } });
 });
 
-test("what was spent is a channel of the state", async () => {
+test("the spending of a budget is a state channel", async () => {
   expect(await counted(scriptedModel([call("sort", {}), say("done")]), [sort])).toBe(2);
 });
 
-test("a graph of one's own takes a budget: its state stays typed, and who answers sees what fits", async () => {
+test("a custom graph with a budget keeps its typed state, has a spending channel and passes checkGraph", async () => {
   const mine = budget({ name: "mine", turns: 2, onExceeded: "ask" });
   const Mail = defineState({ sorted: z.number().default(0) });
   const graph = defineGraph({

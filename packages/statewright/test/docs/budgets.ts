@@ -2,7 +2,7 @@
 import {
   type Agent,
   agentTool,
-  type BudgetQuestion,
+  type BudgetInterrupt,
   budget,
   createAgent,
   defineState,
@@ -42,13 +42,13 @@ export function paid(model: Model, tools: readonly Tool[]) {
 }
 
 /** Ask a person at the limit, and go on. */
-export async function extended(clerk: Agent, store: Store, decide: (shown: BudgetQuestion) => boolean) {
+export async function extended(clerk: Agent, store: Store, decide: (shown: BudgetInterrupt) => boolean) {
   const result = await clerk.run({ store, thread: "t", input: "Sort the mail." }).result;
   if (result.status !== "waiting") return result;
   const answers = Object.fromEntries(
     result.interrupts.map(({ id, payload }: OpenInterrupt) => [
       id,
-      decide(payload as BudgetQuestion) ? { cost: 1 } : false,
+      decide(payload as BudgetInterrupt) ? { cost: 1 } : false,
     ]),
   );
   return clerk.resume({ store, thread: "t", answers }).result;

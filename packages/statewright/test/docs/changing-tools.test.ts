@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about tools that change prints what its page says", async () => {
+test("the changing tools program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "changing-tools-page-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("changing-tools.ts", import.meta.url), { cwd: folder });

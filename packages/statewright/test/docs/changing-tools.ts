@@ -1,13 +1,13 @@
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import {
   type ConfigChange,
+  type ConfigurationDescription,
   configTrust,
-  type FoundConfiguration,
   isUntrustedConfiguration,
   loadTools,
 } from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, isStatewrightError, memoryStore, textOf, toolRegistry } from "statewright";
+import { createAgent, defineTool, getMessageText, isStatewrightError, memoryStore, toolRegistry } from "statewright";
 import * as z from "zod";
 
 const tool = (name: string, run: () => string) =>
@@ -26,7 +26,8 @@ run.on((event) => {
   if (event.type === "tool.started" && event.tool === "search") registry.replaceAll([order]);
 });
 const { state } = await run.result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 
 await mkdir("workspace");
 const program = (name: string) =>
@@ -35,8 +36,8 @@ for (const name of ["lamps", "tables"]) await writeFile(`workspace/${name}.mjs`,
 const naming = (names: readonly string[]) =>
   JSON.stringify({ tools: { plugins: names.map((name) => ({ path: "node", args: [`${name}.mjs`] })) } });
 await writeFile("workspace/agent.json", naming(["lamps"]));
-const asked: FoundConfiguration[] = [];
-const askPerson = async (found: FoundConfiguration) => {
+const asked: ConfigurationDescription[] = [];
+const askPerson = async (found: ConfigurationDescription) => {
   asked.push(found);
   console.log(`may it start: ${found.starts}`);
   return true;

@@ -6,11 +6,11 @@ import {
   END,
   engine,
   list,
+  listInterrupts,
   resume,
   run,
   START,
   sqliteStore,
-  waiting,
 } from "statewright";
 import * as z from "zod";
 
@@ -47,7 +47,8 @@ await run(paymentV1, { store, thread: "t1", input: { cents: 900 } }).result;
 await run(paymentV1, { store, thread: "t2", input: { cents: 500 } }).result;
 
 // before the deploy
-for (const { run: open, verdict, why } of await checkRuns(store, [payment])) console.log(open.thread, verdict, why);
+for (const { run: open, verdict, reason } of await checkRuns(store, [payment]))
+  console.log(open.thread, verdict, reason);
 
 // the way from there to here
 const toV2 = defineMigration({
@@ -69,7 +70,7 @@ console.log(migrated.status, migrated.state.log);
 // or both versions side by side
 const host = engine({ store, graphs: [payment, paymentV1] });
 await host.start();
-for (const { thread, node } of await waiting(store)) console.log(thread, "waits in", node);
+for (const { thread, node } of await listInterrupts(store)) console.log(thread, "waits in", node);
 const done = await host.resume(payment, { thread: "t2", answers: { approve: { ok: true } } }).result;
 console.log(done.status, done.state.log);
 await host.stop();

@@ -17,7 +17,7 @@ const Chat = z.object({
   questions: z.array(z.unknown()),
 });
 
-test("two users chat, a transfer is approved after a kill, and a kill in the middle of the answer loses nothing", async () => {
+test("the chat server serves two users, approves a transfer after a kill, and loses nothing by a kill during an answer", async () => {
   const folder = await mkdtemp(join(tmpdir(), "chat-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   let server = await serve(folder);

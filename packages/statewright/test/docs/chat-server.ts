@@ -115,7 +115,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     }
     case "POST ": {
       const { id, text } = Words.parse(await bodyOf(request));
-      const input = assistant.inputOf(text);
+      const input = assistant.toInput(text);
       const metadata = { userId };
       return begun(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "interrupt" }));
     }

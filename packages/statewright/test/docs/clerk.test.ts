@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about agents prints what the page says", async () => {
+test("the agents program prints the output on its page", async () => {
   const printed = await runProgram(new URL("clerk.ts", import.meta.url), { cwd: tmpdir() });
   const page = printedOn("agents.md");
   const lines = printed.trim().split("\n");

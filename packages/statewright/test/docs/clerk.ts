@@ -117,7 +117,7 @@ const byHand = defineGraph({ name: "clerk", state: defineState({ messages: messa
     model: route(["tools", "model", END], afterModel),
     tools: route(["model", END], afterTools()),
   });
-const told = await run(byHand, { input: clerk.inputOf("What is a lamp?") }).result;
+const told = await run(byHand, { input: clerk.toInput("What is a lamp?") }).result;
 console.log(told.state.messages.length, "messages by hand");
 
 const inside = defineGraph({
@@ -127,7 +127,7 @@ const inside = defineGraph({
 })
   .nodes({
     clerk: subgraph(clerk, {
-      input: (state) => clerk.inputOf(state.words),
+      input: (state) => clerk.toInput(state.words),
       output: (order) => ({ total: order?.euros ?? 0 }),
     }),
   })

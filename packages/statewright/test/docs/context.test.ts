@@ -3,7 +3,7 @@ import { createAgent } from "statewright";
 import { expect, test } from "vitest";
 import { exact, gardener, withoutImages } from "./context.ts";
 
-test("the agent of the page about context sends ever the same amount, and keeps everything", async () => {
+test("the agent of the context page sends requests of bounded size and keeps every message", async () => {
   const model = scriptedModel((request) =>
     request.messages.at(-1)?.role === "user" ? call("look", { at: "roses" }) : say("They are green."),
   );
@@ -21,7 +21,7 @@ test("the agent of the page about context sends ever the same amount, and keeps 
   expect(JSON.stringify(model.requests.at(-1))).toContain('"cacheControl":{"type":"ephemeral"}');
 });
 
-test("a tokenizer of one's own counts, and middleware of one's own changes what is sent", async () => {
+test("a custom tokenizer counts tokens, and custom middleware changes the request", async () => {
   const model = scriptedModel([say("ok")]);
   const middleware = [exact((text) => text.length), withoutImages];
   const image = { type: "image" as const, mimeType: "image/png", data: "aGk=" };

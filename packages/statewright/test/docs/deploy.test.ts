@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about checking graphs prints what its page says", async () => {
+test("the graph check program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "deploy-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("deploy.ts", import.meta.url), { cwd: folder });

@@ -2,14 +2,14 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   isStatewrightError,
   list,
   resume,
   run,
   START,
-  sends,
   sqliteStore,
-  task,
 } from "statewright";
 import * as z from "zod";
 
@@ -19,14 +19,14 @@ const fetched: string[] = [];
 let down = true;
 const digest = defineGraph({ name: "digest", state: Digest })
   .nodes({
-    fetch: task(z.string(), (_state, { input }) => {
+    fetch: inputNode(z.string(), (_state, { input }) => {
       if (input === "b" && down) throw new Error("b is down");
       fetched.push(input);
       return { pages: [`page ${input}`] };
     }),
     sum: ({ pages }) => ({ summary: `${pages.length} pages` }),
   })
-  .edges({ [START]: sends("fetch", (state) => state.urls), fetch: "sum", sum: END });
+  .edges({ [START]: fanOut("fetch", (state) => state.urls), fetch: "sum", sum: END });
 
 // without a store
 const { status, state } = await run(digest, { input: { urls: ["a", "c"] } }).result;

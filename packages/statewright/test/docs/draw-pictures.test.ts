@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the pictures of the docs are those of the graphs: drawn again, they are the same bytes", async () => {
+test("the diagrams of the docs equal newly drawn diagrams byte for byte", async () => {
   const folder = await mkdtemp(join(tmpdir(), "pictures-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await runProgram(new URL("draw-pictures.ts", import.meta.url), { cwd: folder });

@@ -21,7 +21,7 @@ async function started(options: Partial<PluginOptions>) {
   return plugin;
 }
 
-test("the program for those who come from bitop-dev/agent prints what its page says", async () => {
+test("the bitop-dev/agent migration program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-bitop-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await copyFile(stars, join(folder, "stars.mjs"));
@@ -29,12 +29,12 @@ test("the program for those who come from bitop-dev/agent prints what its page s
   expect(printed).toBe(printedOn("coming-from-bitop.md"));
 });
 
-test("the plugin of the page is the one that runs", () => {
+test("the plugin on the bitop page equals the tested plugin", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../../docs/coming-from-bitop.md"), "utf8");
   expect(page).toContain(readFileSync(stars, "utf8"));
 });
 
-test("one process over calls and runs, and what it writes to stderr is a log", async () => {
+test("a plugin keeps one process over calls and runs, and its stderr is a log", async () => {
   const lines: string[] = [];
   const plugin = await started({ onStderr: (line) => lines.push(line) });
   const { pid } = plugin;
@@ -47,7 +47,7 @@ test("one process over calls and runs, and what it writes to stderr is a log", a
   expect(lines).toEqual(["drew 1", "drew 2"]);
 });
 
-test("what does not fit the plugin's schema does not reach it, and nothing is coerced", async () => {
+test("arguments that do not fit a plugin's schema do not reach the plugin and are not coerced", async () => {
   const lines: string[] = [];
   const plugin = await started({ onStderr: (line) => lines.push(line) });
   const { results } = await talk(plugin.tools, [call("stars", { count: "5" })]);
@@ -56,7 +56,7 @@ test("what does not fit the plugin's schema does not reach it, and nothing is co
   expect(lines).toEqual([]);
 });
 
-test("a schema that contradicts itself is refused when the plugin is loaded", async () => {
+test("a plugin with a contradictory schema is refused at load", async () => {
   const definition = { name: "odd", description, parameters: { type: "object", properties: { a: { type: "word" } } } };
   const script = `process.stdin.on("data", () => console.log(${JSON.stringify(JSON.stringify(definition))}))`;
   await expect(loadPlugin({ command: process.execPath, args: ["-e", script] })).rejects.toMatchObject({
@@ -64,7 +64,7 @@ test("a schema that contradicts itself is refused when the plugin is loaded", as
   });
 });
 
-test("a plugin that ends in a call harms that call only", async () => {
+test("a plugin that exits during a call fails only that call", async () => {
   const description = "Ends when it is told to.";
   const definition = JSON.stringify({ name: "ends", description, parameters: { type: "object" } });
   const script = `process.stdin.on("data", (data) => {
@@ -79,7 +79,7 @@ test("a plugin that ends in a call harms that call only", async () => {
   expect([status, plugin.pid === pid]).toEqual(["done", false]);
 });
 
-test("an error that is returned, and one beside content, count as errors; a text that says so does not", async () => {
+test("a returned error, also next to content, is a tool error, and an error text is not", async () => {
   const returned: readonly unknown[] = [
     new Error("city not found: X"),
     { content: "city not found: X", error: true },
@@ -96,7 +96,7 @@ test("an error that is returned, and one beside content, count as errors; a text
   expect(results.map(({ isError }) => isError)).toEqual([true, true, false]);
 });
 
-test("calls of one message overlap, unless the strategy says otherwise", async () => {
+test("calls of one message run in parallel unless the strategy is sequential", async () => {
   let atWork = 0;
   let most = 0;
   const waits = defineTool({

@@ -1,6 +1,6 @@
 import { loadPlugin } from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { bitopDialect, createAgent, defineTool, textOf, toolRegistry } from "statewright";
+import { bitopDialect, createAgent, defineTool, getMessageText, toolRegistry } from "statewright";
 import * as z from "zod";
 
 // a tool
@@ -91,5 +91,6 @@ run.on((event) => {
   }
 });
 const { state } = await run.result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 await plugin.close();

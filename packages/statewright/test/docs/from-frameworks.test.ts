@@ -6,7 +6,7 @@ import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
 test.each(["ai-sdk", "openai-agents", "langchain", "mastra"])(
-  "the program for those who come from %s prints what its page says",
+  "the %s migration program prints the output on its page",
   async (name) => {
     const folder = await mkdtemp(join(tmpdir(), "from-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));

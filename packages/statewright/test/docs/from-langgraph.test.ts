@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program for those who come from LangGraph does what theirs does", async () => {
+test("the LangGraph migration program has the result of the LangGraph original", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-langgraph-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("from-langgraph.ts", import.meta.url), { cwd: folder });

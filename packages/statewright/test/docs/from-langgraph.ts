@@ -1,14 +1,16 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
+  commandTargets,
   createAgent,
   defineGraph,
   defineState,
   defineTool,
   END,
+  fanOut,
   fork,
+  getHistory,
   goto,
-  gotos,
-  history,
+  inputNode,
   isStatewrightError,
   list,
   memoryStore,
@@ -16,10 +18,8 @@ import {
   route,
   run,
   START,
-  sends,
   sqliteStore,
   subgraph,
-  task,
 } from "statewright";
 import * as z from "zod";
 
@@ -58,13 +58,13 @@ const Topics = defineState({
 const fan = defineGraph({ name: "fan", state: Topics })
   .nodes({
     plan: () => ({ topics: ["bees", "ants"] }),
-    search: task(z.string(), (_state, { input }) => ({
+    search: inputNode(z.string(), (_state, { input }) => ({
       notes: [input],
     })),
   })
   .edges({
     [START]: "plan",
-    plan: sends("search", (s) => s.topics, {
+    plan: fanOut("search", (s) => s.topics, {
       otherwise: END,
     }),
     search: END,
@@ -80,7 +80,7 @@ const judged = defineGraph({ name: "judged", state: State })
   })
   .edges({
     [START]: "judge",
-    judge: gotos("search", "ship"),
+    judge: commandTargets("search", "ship"),
     search: "judge",
     ship: END,
   });
@@ -126,7 +126,7 @@ file.close();
 
 // looking back
 let at = 0;
-for await (const step of history(asking, {
+for await (const step of getHistory(asking, {
   store,
   thread: "t1",
 })) {

@@ -13,7 +13,7 @@ import { talk, textOfResult } from "../support/talk.ts";
 const input = z.object({});
 const description = "A tool of this test.";
 
-test("the program for those who come from phi-core prints what its page says", async () => {
+test("the phi-core migration program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-phi-core-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "money.txt"), "3\n4\n5\n");
@@ -21,13 +21,13 @@ test("the program for those who come from phi-core prints what its page says", a
   expect(printed).toBe(printedOn("coming-from-phi-core.md"));
 });
 
-test.each([0, -1, 1.5, Number.NaN])("a batch of %s is refused where the agent is made", (batch) => {
+test.each([0, -1, 1.5, Number.NaN])("a batch size of %s is refused at agent creation", (batch) => {
   const tools = [defineTool({ name: "tool", description, input, run: () => "done" })];
   const model = scriptedModel([say("Done.")]);
   expect(() => createAgent({ name: "talker", model, tools, strategy: { batch } })).toThrow(/batch/);
 });
 
-test("parallel is the default: calls of one message overlap", async () => {
+test("calls of one message run in parallel by default", async () => {
   let atWork = 0;
   let most = 0;
   const waits = defineTool({
@@ -49,12 +49,12 @@ test("parallel is the default: calls of one message overlap", async () => {
   expect(most).toBe(1);
 });
 
-test("a name that no tool has is refused, with those that there are", () => {
+test("a registry refuses an unknown tool name with the known names", () => {
   const registry = toolRegistry([defineTool({ name: "there", description, input, run: () => "done" })]);
   expect(() => registry.forModel(["missing"])).toThrow(/missing[\s\S]*there/);
 });
 
-test("a second tool of a name is refused, and replacing is another word", () => {
+test("a registry refuses a second tool of one name and replaces tools by a separate method", () => {
   const tool = defineTool({ name: "there", description, input, run: () => "done" });
   const registry = toolRegistry([tool]);
   expect(() => registry.register(tool)).toThrow(/there/);
@@ -62,7 +62,7 @@ test("a second tool of a name is refused, and replacing is another word", () => 
   expect(registry.replace(other).get("there")?.spec.description).toBe("Another tool.");
 });
 
-test("what a tool is told prints as ids", async () => {
+test("a tool runtime prints as ids", async () => {
   let printed = "";
   const prints = defineTool({
     name: "prints",
@@ -78,7 +78,7 @@ test("what a tool is told prints as ids", async () => {
   expect(printed).toContain("[function]");
 });
 
-test("an error that a tool throws is answered, and the others of its message are not touched", async () => {
+test("a tool that throws answers its call with the error and leaves other calls of the message unaffected", async () => {
   const fails = defineTool({
     name: "fails",
     description,

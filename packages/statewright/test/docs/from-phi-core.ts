@@ -4,10 +4,10 @@ import {
   createAgent,
   defineContext,
   defineTool,
+  getMessageText,
   secret,
   ToolError,
   type ToolRuntime,
-  textOf,
   yoagentDialect,
 } from "statewright";
 import * as z from "zod";
@@ -110,7 +110,8 @@ run.on((event) => {
 });
 await world.advance(1_000);
 const { state } = await run.result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 
 const second = agents.audit.run({ world, input: "Anything else?", context: { branch: "Rome" }, secrets });
-for (const message of (await second.result).state.messages.slice(-1)) console.log(textOf(message));
+for (const message of (await second.result).state.messages.slice(-1)) console.log(getMessageText(message));

@@ -1,14 +1,14 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import {
-  type AgentTool,
   createAgent,
   defineContext,
   defineMiddleware,
   defineTool,
   deny,
-  fromAgentTool,
+  fromPiTool,
+  getMessageText,
+  type PiTool,
   piDialect,
-  textOf,
   toolRegistry,
 } from "statewright";
 import * as z from "zod";
@@ -17,7 +17,7 @@ const albums = new Map([["Blue", ["All I Want", "Carey"]]]);
 const played: string[] = [];
 
 // an object of pi, as it is
-const listTracks: AgentTool = {
+const listTracks: PiTool = {
   name: "listTracks",
   label: "List Tracks",
   description: "List the tracks of an album.",
@@ -46,7 +46,7 @@ const listTracks: AgentTool = {
 };
 
 // here
-const tracks = fromAgentTool(listTracks, {
+const tracks = fromPiTool(listTracks, {
   effect: "pure",
   safety: { access: "read" },
 });
@@ -140,4 +140,4 @@ run.on((event) => {
 await world.advance(1_000);
 const { state } = await run.result;
 unsubscribe();
-for (const message of state.messages.slice(4)) console.log(`${message.role}: ${textOf(message) || "(calls)"}`);
+for (const message of state.messages.slice(4)) console.log(`${message.role}: ${getMessageText(message) || "(calls)"}`);

@@ -22,7 +22,7 @@ import { talk, textOfResult } from "../support/talk.ts";
 const description = "A tool of this test.";
 const input = z.object({});
 
-test("the program for those who come from tinyagents prints what its page says", async () => {
+test("the tinyagents migration program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-tinyagents-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const program = new URL("from-tinyagents.ts", import.meta.url);
@@ -31,13 +31,13 @@ test("the program for those who come from tinyagents prints what its page says",
 });
 
 test.each(["", "GetWeather", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])(
-  "the name %j is refused",
+  "the tool name %j is refused",
   (name) => {
     expect(() => toolRegistry([defineTool({ name, description, input, run: () => "done" })])).toThrow();
   },
 );
 
-test("a name that is provider-safe and no snake_case is taken where that is asked for", () => {
+test("a provider-safe tool name outside snake_case is accepted when the option allows it", () => {
   const getWeather: Tool = {
     spec: { ...toolSpec({ name: "get_weather", description, input }), name: "GetWeather" },
     call: () => "",
@@ -46,7 +46,7 @@ test("a name that is provider-safe and no snake_case is taken where that is aske
   expect(toolRegistry([getWeather], { names: "provider-safe" }).names()).toEqual(["GetWeather"]);
 });
 
-test("the state that a tool is called with cannot be changed", async () => {
+test("the state passed to a tool is read-only", async () => {
   const Cart = defineState({ cart: z.array(z.string()).default(["pear"]) });
   const writes: Tool<{ readonly cart: readonly string[] }> = {
     spec: toolSpec({ name: "writes", description, input }),
@@ -62,7 +62,7 @@ test("the state that a tool is called with cannot be changed", async () => {
   expect(state.messages.find(({ role }) => role === "tool")).toMatchObject({ isError: true });
 });
 
-test("a call of an unknown tool is answered, or fails the run when that is asked for, and is answered then too", async () => {
+test("a call of an unknown tool is answered, also when the option makes it fail the run", async () => {
   const there = defineTool({ name: "there", description, input, run: () => "done" });
   const repaired = await talk([there], [call("missing", {})]);
   expect([repaired.status, repaired.wires.length]).toEqual(["done", 2]);
@@ -75,7 +75,7 @@ test("a call of an unknown tool is answered, or fails the run when that is asked
   expect(model.requests.at(-1)?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
 });
 
-test("text that is no JSON never becomes {}", async () => {
+test("invalid JSON arguments never become an empty object", async () => {
   let ran = 0;
   const counts = defineTool({
     name: "counts",
@@ -96,7 +96,7 @@ test("text that is no JSON never becomes {}", async () => {
   expect(state.messages.find(({ role }) => role === "tool")).toMatchObject({ isError: true, callId: "c1" });
 });
 
-test("no more calls are at work than were asked for", async () => {
+test("the number of parallel calls never exceeds the option", async () => {
   let atWork = 0;
   let most = 0;
   const waits = defineTool({
@@ -115,7 +115,7 @@ test("no more calls are at work than were asked for", async () => {
   expect(most).toBe(2);
 });
 
-test("programs get the key of what is kept whole, the model a handle of its thread", async () => {
+test("a program gets the key of a stored artifact, and the model gets a handle of its thread", async () => {
   const large = defineTool({ name: "large", description, input, effect: "pure", run: () => "x".repeat(20_000) });
   const { results, wires } = await talk([large], [call("large", {})], { store: memoryStore() });
   const [kept] = results[0]?.artifacts ?? [];
@@ -124,7 +124,7 @@ test("programs get the key of what is kept whole, the model a handle of its thre
   expect([wire.includes(kept?.key ?? "?"), wire.includes(kept?.handle ?? "?")]).toEqual([false, true]);
 });
 
-test("a value that does not fit the output schema is an error of its kind", async () => {
+test("a tool value that does not fit the output schema fails with its own error kind", async () => {
   const odd = defineTool({
     name: "odd",
     description,

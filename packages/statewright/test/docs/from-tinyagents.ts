@@ -6,6 +6,7 @@ import {
   defineState,
   defineTool,
   env,
+  getMessageText,
   type Message,
   memoryStore,
   type RunEvent,
@@ -15,7 +16,6 @@ import {
   type ToolCall,
   ToolError,
   type ToolRuntime,
-  textOf,
   toolRegistry,
   toolSpec,
 } from "statewright";
@@ -128,7 +128,7 @@ for (const message of state.messages) if (message.role === "tool") console.log(`
 /** The beginning of what the model reads: a text, or the preview of what is kept whole. */
 function shown(message: Message): string {
   const [first] = message.content;
-  const text = typeof first === "object" && first.type === "artifact" ? first.preview : textOf(message);
+  const text = typeof first === "object" && first.type === "artifact" ? first.preview : getMessageText(message);
   return `${text.split("\n")[0]?.slice(0, 50)} (${text.length} letters)`;
 }
 

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program for those who come from XState prints what its page says, of an actor and of a durable run", async () => {
+test("the XState migration program prints the output on its page for an actor and a durable run", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-xstate-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("from-xstate.ts", import.meta.url), { cwd: folder });

@@ -3,11 +3,11 @@ import { virtualClock } from "@statewright/testing";
 import {
   defineGraph,
   defineState,
-  durable,
+  durableMachine,
   END,
   fork,
+  getHistory,
   getState,
-  history,
   isStatewrightError,
   memoryStore,
   resume,
@@ -70,7 +70,7 @@ await toPromise(actor);
 console.log(actor.getSnapshot().value);
 
 // run it: ours
-const reminder = durable(machine, { version: 1, effects: { send: "idempotent" } });
+const reminder = durableMachine(machine, { version: 1, effects: { send: "idempotent" } });
 const store = memoryStore();
 const first = await run(reminder, { store, thread: "ann", input: { to: "ann" } }).result;
 console.log(first.status, first.state.value);
@@ -92,7 +92,7 @@ try {
 // look back
 const { state } = await getState(reminder, { store, thread: "ann" });
 console.log(state.value);
-for await (const step of history(reminder, { store, thread: "ann" }))
+for await (const step of getHistory(reminder, { store, thread: "ann" }))
   console.log(step.checkpointId, step.node ?? step.source, "→", step.next.join());
 const branch = await fork(reminder, { store, thread: "ann", at: 1, name: "skipped" });
 const answers = { SKIP: { by: "ann" } };
@@ -142,7 +142,7 @@ createActor(paying, { snapshot: underWay }).start();
 console.log("charged", charges);
 
 // what may happen once: ours
-const payment = durable(paying, { version: 1, effects: { charge: "once" } });
+const payment = durableMachine(paying, { version: 1, effects: { charge: "once" } });
 run(payment, { store, thread: "pay" });
 await charging;
 store.crash();
@@ -161,7 +161,7 @@ console.log([...seen].join(" "));
 
 // refused
 try {
-  durable(
+  durableMachine(
     setup({ actors: { tick: fromCallback(() => undefined) } }).createMachine({
       id: "clock",
       initial: "on",

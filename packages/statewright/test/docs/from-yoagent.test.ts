@@ -12,7 +12,7 @@ import { talk, textOfResult } from "../support/talk.ts";
 const input = z.object({});
 const description = "A tool of this test.";
 
-test("the program for those who come from yoagent prints what its page says", async () => {
+test("the yoagent migration program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "from-yoagent-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const program = new URL("from-yoagent.ts", import.meta.url);
@@ -20,7 +20,7 @@ test("the program for those who come from yoagent prints what its page says", as
   expect(printed).toBe(printedOn("coming-from-yoagent.md"));
 });
 
-test("the four errors of yoagent have a maker each, and a kind that programs read", async () => {
+test("the four yoagent errors each have a factory and an error kind", async () => {
   const errors = [
     ToolError.failed("it broke"),
     ToolError.notFound("nothing there"),
@@ -43,7 +43,7 @@ test("the four errors of yoagent have a maker each, and a kind that programs rea
   expect(status).toBe("done");
 });
 
-test("a call that is refused before it starts has no start event of ours, and one of yoagent's", async () => {
+test("a call refused before its start has no tool.started event, and has the start event of yoagent's dialect", async () => {
   const tool = defineTool({ name: "there", description, input, run: () => "done" });
   const { events } = await talk([tool], [call("missing", {})]);
   const ofCall = events.filter(({ type }) => type.startsWith("tool."));
@@ -55,7 +55,7 @@ test("a call that is refused before it starts has no start event of ours, and on
   ]);
 });
 
-test("a skipped call says who has spoken", async () => {
+test("a skipped call states that a queued user message comes first", async () => {
   const waits = defineTool({
     name: "waits",
     description,
@@ -79,7 +79,7 @@ test("a skipped call says who has spoken", async () => {
   expect(textOfResult(results[1])).toMatch(/^Skipped: a note of the system /);
 });
 
-test("a default is filled in, is not required, and is no cover for a wrong type", async () => {
+test("a schema default is applied, is not required, and does not accept a wrong type", async () => {
   const deploy = defineTool({
     name: "deploy",
     description,
@@ -92,7 +92,7 @@ test("a default is filled in, is not required, and is no cover for a wrong type"
   expect(results.find(({ isError }) => isError)?.error?.kind).toBe("invalid_args");
 });
 
-test("two tools of one name, and a key on the agent, are refused where the agent is made", () => {
+test("duplicate tool names and a key option are refused at agent creation", () => {
   const tool = defineTool({ name: "twice", description, input, run: () => "done" });
   const model = scriptedModel([say("Done.")]);
   expect(() => createAgent({ name: "talker", model, tools: [tool, tool] })).toThrow(/twice/);
@@ -100,7 +100,7 @@ test("two tools of one name, and a key on the agent, are refused where the agent
   expect(() => createAgent(withKey)).toThrow(/apiKey/);
 });
 
-test("a tool that says nothing of itself is once and unclassified", () => {
+test("a tool without declarations is once and unclassified", () => {
   const { spec } = defineTool({ name: "plain", description, input, run: () => "done" });
   expect([spec.effect, spec.safety.access, spec.label]).toEqual(["once", "unclassified", "Plain"]);
 });

@@ -1,5 +1,14 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
-import { createAgent, defineContext, defineTool, env, secret, ToolError, textOf, yoagentDialect } from "statewright";
+import {
+  createAgent,
+  defineContext,
+  defineTool,
+  env,
+  getMessageText,
+  secret,
+  ToolError,
+  yoagentDialect,
+} from "statewright";
 import * as z from "zod";
 
 const shelf = new Map([["Emma", "A long novel about a matchmaker"]]);
@@ -123,5 +132,6 @@ run.on((event) => {
 
 await world.advance(1_000);
 const { state } = await run.result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 console.log(lending.seen.join());

@@ -1,5 +1,5 @@
 import { say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineContext, memoryStore, textOf } from "statewright";
+import { createAgent, defineContext, getMessageText, memoryStore } from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { careful } from "./hooks.ts";
@@ -13,10 +13,10 @@ const agentOf = (script: Parameters<typeof scriptedModel>[0]) =>
     store: memoryStore(),
   });
 
-test("hooks write, ask, end, and let the agent go on", async () => {
+test("the hooks of the hooks page write state, interrupt, end and continue the agent", async () => {
   const agent = agentOf([say("It is so."), say("It is so: https://example.org")]);
   const { state } = await agent.run({ thread: "t", input: "Is it so?", context: { user: "ada" } }).result;
-  expect(state.messages.map(textOf)).toEqual([
+  expect(state.messages.map(getMessageText)).toEqual([
     "Is it so?",
     "The user is called ADA.",
     "It is so.",
@@ -26,7 +26,7 @@ test("hooks write, ask, end, and let the agent go on", async () => {
   expect(state).toMatchObject({ asked: 2 });
 });
 
-test("a person is asked before a dear request, and may end the agent", async () => {
+test("the hooks page interrupts before an expensive request, and the answer may end the agent", async () => {
   const agent = agentOf([say("never")]);
   const context = { user: "ada" };
   const first = await agent.run({ thread: "t", input: "x".repeat(10_000), context }).result;

@@ -1,5 +1,5 @@
 /** The snippets of docs/middleware.md about hooks around models and at the ends of an agent. */
-import { defineMiddleware, reduce, textOf } from "statewright";
+import { defineMiddleware, getMessageText, reduce } from "statewright";
 import * as z from "zod";
 
 const asked = reduce(z.number().default(0), (sum, more: number) => sum + more);
@@ -25,7 +25,7 @@ export const careful = (nameOf: (user: string) => Promise<string>) =>
     },
     afterAgent: ({ messages, ended }, { run }) => {
       const last = messages.at(-1);
-      if (ended.by !== "answer" || last === undefined || textOf(last).includes("https://")) return undefined;
+      if (ended.by !== "answer" || last === undefined || getMessageText(last).includes("https://")) return undefined;
       const text = "Say where you have it from, with an address.";
       return { messages: [{ role: "user", id: `source:${run.task}`, content: [{ type: "text", text }] }] };
     },

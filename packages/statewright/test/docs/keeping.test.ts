@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about keeping threads runs as it stands", async () => {
+test("the thread retention program runs unchanged", async () => {
   const folder = await mkdtemp(join(tmpdir(), "keeping-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("keeping.ts", import.meta.url), { cwd: folder });

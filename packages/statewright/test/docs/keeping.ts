@@ -10,7 +10,7 @@ import {
   importThread,
   list,
   memoryStore,
-  prune,
+  pruneThread,
   run,
   START,
   sqliteStore,
@@ -35,7 +35,7 @@ async function keepPlain(): Promise<void> {
   await copyThread(store, "t7", "t7-before-the-change");
   await deleteThread(store, "t7");
 
-  await prune(store, { keepLast: 50, olderThanMs: 30 * day });
+  await pruneThread(store, { keepLast: 50, olderThanMs: 30 * day });
   await store.vacuum();
 
   const { faults } = await store.verify();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about artifacts prints what the page says", async () => {
+test("the artifacts program prints the output on its page", async () => {
   const printed = await runProgram(new URL("large-results.ts", import.meta.url), { cwd: tmpdir() });
   const said = printed.slice(printed.indexOf("---"));
   const blocks = said.split(/(?=^--- )|(?<=cc\.\]\n)/m).map((block) => block.trim());

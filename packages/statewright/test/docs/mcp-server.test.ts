@@ -13,7 +13,7 @@ async function host({ url, token }: { readonly url: string; readonly token: stri
   return client;
 }
 
-test("a host talks with the agent of the page, goes on with its thread, and has a refund confirmed", async () => {
+test("an MCP host talks to the agent of the page, continues its thread, and confirms a refund", async () => {
   vi.stubEnv("PAY_KEY", "sk-1");
   onTestFinished(() => {
     vi.unstubAllEnvs();
@@ -32,7 +32,7 @@ test("a host talks with the agent of the page, goes on with its thread, and has 
   expect([paid.content, refunds]).toEqual([[{ type: "text", text: "Refunded 9 EUR" }], ["local o7 900"]]);
 });
 
-test("several clients have their own tokens, and a handler of web requests asks who a token belongs to", async () => {
+test("several MCP clients have their own tokens, and the web handler resolves the owner of a token", async () => {
   const mcp = shop(scriptedModel([say("Hello ben.")]), memoryStore());
   onTestFinished(() => mcp.close());
   const token = "a-token-of-a-client";

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about MCP servers prints what its page says", async () => {
+test("the MCP servers program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "mcp-page-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await copyFile(join(import.meta.dirname, "bookings.mjs"), join(folder, "bookings.mjs"));

@@ -1,6 +1,6 @@
 import { connectMcp } from "@statewright/plugins/mcp";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, memoryStore, textOf, toolRegistry } from "statewright";
+import { createAgent, getMessageText, memoryStore, toolRegistry } from "statewright";
 
 // connect
 await using bookings = await connectMcp({
@@ -31,12 +31,13 @@ for (const { id, key, payload } of first.status === "waiting" ? first.interrupts
   console.log(key, JSON.stringify(payload));
   const answers = { [id]: { action: "accept", content: { seats: 2 } } };
   const { state } = await agent.resume({ thread: "t1", answers }).result;
-  for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+  for (const message of state.messages)
+    if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 }
 
 // registry
 const registry = toolRegistry();
-const leave = bookings.registerIn(registry);
+const leave = bookings.syncRegistry(registry);
 console.log(registry.names());
 leave();
 

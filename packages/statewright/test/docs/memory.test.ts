@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineContext, longTermStore, memoryStore, sqliteStore, textOf } from "statewright";
+import { createAgent, defineContext, getMessageText, longTermStore, memoryStore, sqliteStore } from "statewright";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { birthdays, byItself, withTools } from "./memory.ts";
@@ -17,7 +17,7 @@ async function fileStore() {
   return store;
 }
 
-test("a model remembers by tools in a file, and another conversation finds it by its words", async () => {
+test("a memory saved by a tool in a file is found by words in another conversation", async () => {
   const store = await fileStore();
   const script = [
     call("remember", { topic: "Drinks", text: "Prefers crème de menthe over coffee" }),
@@ -28,12 +28,12 @@ test("a model remembers by tools in a file, and another conversation finds it by
   const agent = withTools(scriptedModel(script), store);
   await agent.run({ thread: "monday", input: "No coffee", context: { user: "ann" } }).result;
   const { state } = await agent.run({ thread: "friday", input: "The usual", context: { user: "ann" } }).result;
-  expect(state.messages.flatMap((message) => (message.role === "tool" ? textOf(message) : []))).toEqual([
+  expect(state.messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : []))).toEqual([
     "drinks: Prefers crème de menthe over coffee",
   ]);
 });
 
-test("an agent remembers by itself in a file, and the next conversation begins with it", async () => {
+test("memories saved by middleware in a file are part of the next conversation", async () => {
   const store = await fileStore();
   const model = scriptedModel(() => say("Of course."));
   const small = scriptedModel(() =>
@@ -43,11 +43,11 @@ test("an agent remembers by itself in a file, and the next conversation begins w
   await agent.run({ thread: "monday", input: "At the window, please", context: { user: "ann" } }).result;
   await agent.run({ thread: "friday", input: "Hello again", context: { user: "ann" } }).result;
   await agent.run({ thread: "saturday", input: "Hello", context: { user: "bob" } }).result;
-  const shown = model.requests.map(({ messages }) => messages.map(textOf).join("\n"));
+  const shown = model.requests.map(({ messages }) => messages.map(getMessageText).join("\n"));
   expect(shown.map((text) => text.includes("- seat: Sits at the window"))).toEqual([false, true, false]);
 });
 
-test("what to remember may be found by a function", async () => {
+test("memories may be extracted by a function", async () => {
   const store = memoryStore();
   const context = defineContext({ user: z.string() });
   const agent = createAgent({

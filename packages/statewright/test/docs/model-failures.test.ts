@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about models that fail prints what its page says", async () => {
+test("the model failures program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "model-failures-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("model-failures.ts", import.meta.url), { cwd: folder });

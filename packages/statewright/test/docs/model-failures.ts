@@ -4,6 +4,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type Message,
   type ModelFailure,
   messages,
@@ -14,7 +15,6 @@ import {
   run,
   START,
   StatewrightError,
-  textOf,
 } from "statewright";
 
 const failed = (details: ModelFailure) =>
@@ -30,8 +30,10 @@ function tell(event: RunEvent): void {
   }
   if (event.type === "message.voided") console.log(`void: ${event.text}`);
   if (event.type === "message.completed") {
-    const { answeredBy = "big", lost = [] } = event.message;
-    console.log(`${textOf(event.message)} By ${answeredBy}; lost: ${lost.map(({ kind }) => kind).join(", ")}`);
+    const { answeredBy = "big", failedAttempts = [] } = event.message;
+    console.log(
+      `${getMessageText(event.message)} By ${answeredBy}; lost: ${failedAttempts.map(({ kind }) => kind).join(", ")}`,
+    );
   }
 }
 

@@ -5,7 +5,7 @@ import { LLMock } from "@copilotkit/aimock";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program of the page on models prints what the page says: real clients against a local server", async () => {
+test("the models program prints the output on its page with real clients against a local server", async () => {
   const mock = new LLMock({ port: 0 });
   mock.on({ model: /locked/ }, { error: { message: "No such key" }, status: 401 });
   mock.onMessage(/hello/, { content: "Hello." });

@@ -2,16 +2,16 @@ import { anthropic } from "@ai-sdk/anthropic";
 import { createOpenAI, openai } from "@ai-sdk/openai";
 import {
   createAgent,
+  getMessageText,
+  listProviderCalls,
+  listSources,
   type Message,
   type Model,
   modelRegistry,
-  providerCallsOf,
-  sourcesOf,
   sqliteStore,
-  textOf,
 } from "statewright";
 
-const lastWords = (messages: readonly Message[]): string => messages.slice(-1).map(textOf).join();
+const lastWords = (messages: readonly Message[]): string => messages.slice(-1).map(getMessageText).join();
 
 // a model in four ways
 const models = modelRegistry({
@@ -50,7 +50,7 @@ await createAgent({ name: "eyes", model: models.model("openai/gpt-5"), store }).
   .result;
 const other = createAgent({ name: "eyes", model: models.model("anthropic/claude-sonnet-4-5"), store });
 const { state } = await other.run({ thread: "t1", input: "Say it in other words." }).result;
-console.log(state.messages.map((message) => `${message.role}: ${textOf(message)}`).join("\n"));
+console.log(state.messages.map((message) => `${message.role}: ${getMessageText(message)}`).join("\n"));
 
 // a tool that the provider runs
 const reader = createAgent({
@@ -61,8 +61,8 @@ const reader = createAgent({
 const read = await reader.run({ input: "What is the news in Oslo?" }).result;
 for (const message of read.state.messages) {
   if (message.role !== "assistant") continue;
-  for (const { name, args } of providerCallsOf(message)) console.log(`${name} was run: ${JSON.stringify(args)}`);
-  console.log(`${textOf(message)} (${sourcesOf(message).length} sources)`);
+  for (const { name, args } of listProviderCalls(message)) console.log(`${name} was run: ${JSON.stringify(args)}`);
+  console.log(`${getMessageText(message)} (${listSources(message).length} sources)`);
 }
 
 // a model by hand

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program of the page about questions with an end runs as it stands", async () => {
+test("the interrupt expiry program runs unchanged", async () => {
   const folder = await mkdtemp(join(tmpdir(), "offer-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("offer.ts", import.meta.url), { cwd: folder });

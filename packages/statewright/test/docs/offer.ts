@@ -1,5 +1,5 @@
 import { virtualClock } from "@statewright/testing";
-import { defineGraph, defineState, END, getState, resume, run, START, sqliteStore, waiting } from "statewright";
+import { defineGraph, defineState, END, getState, listInterrupts, resume, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
 // a question with an end
@@ -26,7 +26,7 @@ const world = virtualClock();
 // what waits for people
 await run(offer, { store, world, thread: "ann", input: { price: 900 } }).result;
 await run(offer, { store, world, thread: "bob", input: { price: 300 } }).result;
-for (const question of await waiting(store, { world, key: "accept", limit: 20 }))
+for (const question of await listInterrupts(store, { world, key: "accept", limit: 20 }))
   console.log(question.thread, question.payload);
 
 // an answer, and who gave it

@@ -3,7 +3,7 @@ import { confirmTools, createAgent, memoryStore, run } from "statewright";
 import { expect, test } from "vitest";
 import { decide, desk, log, office, officeHours, pay } from "./office.ts";
 
-test("the office: four calls are decided one by one, a tool without a body is answered, and counts are kept", async () => {
+test("the office agent decides four calls one by one, answers a tool without a body, and keeps counts", async () => {
   const paying = (to: string, euros: number) => call("pay", { to, euros });
   const agent = office(
     scriptedModel([
@@ -35,7 +35,7 @@ test("the office: four calls are decided one by one, a tool without a body is an
   ]);
 });
 
-test("middleware of your own refuses before eight, and ends the run at night; a graph's own stands around all", async () => {
+test("custom middleware refuses calls before eight and ends the run at night, and graph middleware interrupts a call", async () => {
   for (const [hour, status] of [
     [7, "done"],
     [23, "cancelled"],

@@ -64,7 +64,7 @@ const office = (model: Model) =>
     middleware: [
       redactSecrets(),
       limitCalls({ perRun: 20, tools: { pay: { perThread: 5 } } }),
-      guardUntrusted({ action: "refuse", harms: ({ name }) => name === "send_mail" }),
+      guardUntrusted({ action: "refuse", isHarmful: ({ name }) => name === "send_mail" }),
       confirmTools({ expiresMs: 86_400_000 }),
     ],
   });

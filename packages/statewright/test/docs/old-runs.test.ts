@@ -27,13 +27,13 @@ async function copyOfProduction() {
   return store;
 }
 
-test("what production has open goes on under this code", async () => {
+test("exported production runs load under this code with the migration", async () => {
   const store = await copyOfProduction();
   const { refused } = await loadRuns(store, [sale], { migrations: [toV2] });
   expect(refused).toEqual([]);
 });
 
-test("without the migration it would not", async () => {
+test("exported production runs park under this code without the migration", async () => {
   const { refused } = await loadRuns(await copyOfProduction(), [sale]);
   expect(refused.map(({ run: { thread }, verdict }) => [thread, verdict])).toEqual([["t1", "parks"]]);
 });

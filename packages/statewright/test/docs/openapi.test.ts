@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about OpenAPI prints what its page says", async () => {
+test("the OpenAPI program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "openapi-page-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await copyFile(join(import.meta.dirname, "pets.yaml"), join(folder, "pets.yaml"));
@@ -14,7 +14,7 @@ test("the program about OpenAPI prints what its page says", async () => {
   expect(printed).toBe(printedOn("openapi.md"));
 });
 
-test("the document that the page shows is the one that is loaded", () => {
+test("the OpenAPI document on the page equals the loaded document", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../../docs/openapi.md"), "utf8");
   expect(page).toContain(readFileSync(join(import.meta.dirname, "pets.yaml"), "utf8"));
 });

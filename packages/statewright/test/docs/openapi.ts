@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { loadOpenApi } from "@statewright/plugins/openapi";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, env, memoryStore, textOf } from "statewright";
+import { createAgent, env, getMessageText, memoryStore } from "statewright";
 
 const pets = [{ id: 1, name: "Tom" }];
 const server = createServer((request, response) => {
@@ -40,7 +40,8 @@ const { state } = await agent.run({
   input: "Which cats are there? Add Kitty, and remove pet 7.",
   secrets: env(["PETS_KEY"]),
 }).result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 
 // tokens
 export const calendar = (url: string, freshToken: () => Promise<string>) => ({

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about day to day work prints what its page says", async () => {
+test("the operations program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "operating-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("operating.ts", import.meta.url), { cwd: folder });

@@ -5,19 +5,19 @@ import {
   END,
   exportThread,
   fork,
+  getHistory,
   getState,
-  history,
   importThread,
   list,
+  listInterrupts,
   listRuns,
   listThreads,
-  prune,
+  pruneThread,
   resume,
   route,
   run,
   START,
   sqliteStore,
-  waiting,
 } from "statewright";
 import * as z from "zod";
 
@@ -70,7 +70,7 @@ console.log(shipped.status, shipped.state.log.join(", "));
 
 // again from before the bad step
 let at = 0;
-for await (const { parent = 0 } of history(orders, { store, thread: "dee", nodes: ["price"] })) {
+for await (const { parent = 0 } of getHistory(orders, { store, thread: "dee", nodes: ["price"] })) {
   at = parent;
   break;
 }
@@ -79,7 +79,7 @@ const again = await resume(orders, { store, thread: "dee", branch }).result;
 console.log(again.status, again.state.log.join(", "));
 
 // many answers
-const page = await waiting(store, { key: "approve", limit: 2 });
+const page = await listInterrupts(store, { key: "approve", limit: 2 });
 for (const { thread, branch, id, payload } of page) {
   const answers = { [id]: { ok: z.object({ cents: z.number() }).parse(payload).cents < 7_500 } };
   const { status, state } = await resume(orders, { store, thread, branch, answers, by: "rules" }).result;
@@ -89,7 +89,7 @@ for (const { thread, branch, id, payload } of page) {
 // a run that nobody wants any more
 const unwanted = resume(orders, { store, thread: "ann" });
 unwanted.cancel("the customer has left");
-console.log((await unwanted.result).status, (await waiting(store)).length);
+console.log((await unwanted.result).status, (await listInterrupts(store)).length);
 
 // a thread in another file
 const archive = sqliteStore("archive.db");
@@ -98,7 +98,7 @@ await deleteThread(store, "bob");
 console.log((await getState(orders, { store: archive, thread: "bob" })).state.log.join(", "));
 
 // what nobody will look back at
-await prune(store, { keepLast: 20, olderThanMs: 30 * day });
+await pruneThread(store, { keepLast: 20, olderThanMs: 30 * day });
 
 await archive.close();
 await store.close();

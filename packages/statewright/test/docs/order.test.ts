@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program of the page on durable machines runs as it stands", async () => {
+test("the durable machine program runs unchanged", async () => {
   const folder = await mkdtemp(join(tmpdir(), "order-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("order.ts", import.meta.url), { cwd: folder });

@@ -1,4 +1,4 @@
-import { durable, history, resume, run, sqliteStore } from "statewright";
+import { durableMachine, getHistory, resume, run, sqliteStore } from "statewright";
 import { assign, fromPromise, setup } from "xstate";
 
 interface Order {
@@ -44,7 +44,7 @@ const machine = setup({
   },
 });
 
-const order = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+const order = durableMachine(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
 
 const store = sqliteStore("orders.db");
 const first = await run(order, { store, thread: "order-9", input: { id: "9", cents: 900 } }).result;
@@ -53,7 +53,7 @@ if (first.status === "waiting") console.log(first.state.value, first.interrupts.
 const second = await resume(order, { store, thread: "order-9", answers: { CONFIRM: { by: "ann" } } }).result;
 console.log(second.status, second.state.value, second.state.context.parcel);
 
-for await (const step of history(order, { store, thread: "order-9" })) {
+for await (const step of getHistory(order, { store, thread: "order-9" })) {
   console.log(step.step, step.node ?? step.source, "→", step.next.join());
 }
 store.close();

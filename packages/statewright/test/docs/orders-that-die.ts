@@ -11,7 +11,7 @@ export default crashProgram((outside) => {
   })
     .nodes({
       charge: async ({ order }, { step }) => {
-        await step("charge", ({ idempotencyKey }) => outside.did(`charge for order ${order}`, idempotencyKey));
+        await step("charge", ({ idempotencyKey }) => outside.recordEffect(`charge for order ${order}`, idempotencyKey));
         return { log: ["charged"] };
       },
       ship: async ({ order }, { interrupt }) => {

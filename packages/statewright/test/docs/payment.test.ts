@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program of the tour runs as it stands", async () => {
+test("the tour program runs unchanged", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tour-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("payment.ts", import.meta.url), { cwd: folder });

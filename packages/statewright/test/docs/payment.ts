@@ -1,11 +1,11 @@
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
   fork,
+  getHistory,
   goto,
-  gotos,
-  history,
   resume,
   run,
   START,
@@ -30,7 +30,7 @@ const payment = defineGraph({
     pay: () => ({ paid: true }),
     decline: () => ({ paid: false }),
   })
-  .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+  .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
 // run
 const store = sqliteStore("payments.db");
@@ -43,7 +43,7 @@ console.log(second.status, second.state);
 
 // look back
 let at = 0;
-for await (const step of history(payment, { store, thread: "t7" })) {
+for await (const step of getHistory(payment, { store, thread: "t7" })) {
   console.log(step.step, step.node ?? step.source, "→", step.next.join(), JSON.stringify(step.changes));
   if (step.next.includes("approve")) at = step.checkpointId;
 }

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, "../../../..");
 const counting = join(import.meta.dirname, "counting.mjs");
 const page = readFileSync(join(root, "docs/plugins.md"), "utf8");
 
-test("the program about plugins prints what its page says", async () => {
+test("the plugins program prints the output on its page", async () => {
   const folder = await mkdtemp(join(tmpdir(), "plugins-page-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await copyFile(join(root, "apps/examples/tools/typescript/json_query.ts"), join(folder, "json_query.ts"));
@@ -22,12 +22,12 @@ test("the program about plugins prints what its page says", async () => {
   expect(printed).toBe(printedOn("plugins.md"));
 });
 
-test("the plugins that the page shows are those that run", () => {
+test("the plugins on the page equal the tested plugins", () => {
   expect(page).toContain(readFileSync(counting, "utf8"));
   expect(page).toContain(readFileSync(join(root, "apps/examples/tools/python/stats.py"), "utf8"));
 });
 
-test("the plugin of the page hears of a cancel, and ends when it is told to", async () => {
+test("the plugin of the page receives a cancel and exits on request", async () => {
   const plugin = await loadPlugin({ command: process.execPath, args: [counting] });
   const { status, results } = await talk(plugin.tools, [call("count_up", { to: 1_000_000 })], {}, (run, event) => {
     if (event.type === "tool.update") void run.cancel("enough");

@@ -1,6 +1,6 @@
 import { loadPlugin } from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, textOf } from "statewright";
+import { createAgent, getMessageText } from "statewright";
 
 // load
 const query = await loadPlugin({
@@ -34,7 +34,8 @@ run.on((event) => {
   if (event.type === "tool.update") console.log(`${event.tool}: ${JSON.stringify(event.partial)}`);
 });
 const { state } = await run.result;
-for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${textOf(message)}`);
+for (const message of state.messages)
+  if (message.role === "tool") console.log(`model reads: ${getMessageText(message)}`);
 
 // restart, close
 await query.restart(); // takes changed code, and changed tools

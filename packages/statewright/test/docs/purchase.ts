@@ -1,21 +1,21 @@
 import {
   checkGraph,
+  commandTargets,
   defineGraph,
   defineState,
   END,
   fork,
+  getHistory,
   getState,
   goto,
-  gotos,
-  history,
   list,
   listRuns,
   listThreads,
-  readEvents,
   resume,
   run,
   START,
   sqliteStore,
+  streamEvents,
   updateState,
 } from "statewright";
 import * as z from "zod";
@@ -37,7 +37,7 @@ const purchase = defineGraph({
     pay: () => ({ paid: true }),
     decline: () => ({ paid: false }),
   })
-  .edges({ [START]: "quote", quote: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+  .edges({ [START]: "quote", quote: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
 const store = sqliteStore("purchases.db");
 const thread = "t7";
@@ -52,14 +52,14 @@ console.log(then.step, then.next.join(), then.state.log);
 
 // history
 let at = 0;
-for await (const step of history(purchase, { store, thread })) {
+for await (const step of getHistory(purchase, { store, thread })) {
   console.log(step.checkpointId, step.node ?? step.source, Object.keys(step.changes).join(), `${step.bytes} bytes`);
   if (step.next.includes("approve")) at = step.checkpointId;
 }
 
 // a page of it
 const page: number[] = [];
-for await (const { checkpointId } of history(purchase, { store, thread, before: 4, pageSize: 2 })) {
+for await (const { checkpointId } of getHistory(purchase, { store, thread, before: 4, pageSize: 2 })) {
   if (page.push(checkpointId) === 2) break;
 }
 console.log(page);
@@ -77,7 +77,7 @@ const refunded = await getState(purchase, { store, thread, branch });
 console.log(refunded.state.paid, refunded.state.log.join(", "));
 
 // events, from a number on
-for await (const event of readEvents({ store, thread, after: 11 })) console.log(event.seq, event.type);
+for await (const event of streamEvents({ store, thread, after: 11 })) console.log(event.seq, event.type);
 
 // lists
 for (const row of await listThreads(store, { graph: "purchase", limit: 20 })) console.log(row.id, row.graph);

@@ -1,21 +1,21 @@
 import {
+  commandTargets,
   defineGraph,
   defineState,
   END,
+  fanOut,
   fork,
+  getHistory,
   getState,
   goto,
-  gotos,
-  history,
+  inputNode,
   list,
   memoryStore,
   record,
   resume,
   run,
   START,
-  sends,
   subgraph,
-  task,
 } from "statewright";
 import * as z from "zod";
 
@@ -64,11 +64,11 @@ console.log((await going.result).state.notes);
 
 // looking inside
 let asked = 0;
-for await (const step of history(researcher, { store, thread: "t", within: "research" })) {
+for await (const step of getHistory(researcher, { store, thread: "t", nesting: "research" })) {
   console.log(step.checkpointId, step.node ?? step.source, "→", step.next.join());
   if (step.next.includes("ask")) asked = step.checkpointId;
 }
-const { state } = await getState(researcher, { store, thread: "t", within: "research" });
+const { state } = await getState(researcher, { store, thread: "t", nesting: "research" });
 console.log(state.drafts);
 
 // going another way from inside
@@ -94,7 +94,7 @@ const gate = defineGraph({ name: "gate", state: defineState({ score: z.number(),
     fix: () => ({ log: ["fixed"] }),
     ship: () => ({ log: ["shipped"] }),
   })
-  .edges({ [START]: "judged", judged: gotos("fix", "ship"), fix: END, ship: END });
+  .edges({ [START]: "judged", judged: commandTargets("fix", "ship"), fix: END, ship: END });
 console.log((await run(gate, { input: { score: 3 } }).result).state.log);
 
 // one call for each item
@@ -103,7 +103,7 @@ const many = defineGraph({
   state: defineState({ scores: z.array(z.number()), good: record(z.boolean()) }),
 })
   .nodes({
-    judged: task(
+    judged: inputNode(
       z.number(),
       subgraph(judge, {
         input: (_state, { input: score }) => ({ score }),
@@ -111,7 +111,7 @@ const many = defineGraph({
       }),
     ),
   })
-  .edges({ [START]: sends("judged", (state) => state.scores), judged: END });
+  .edges({ [START]: fanOut("judged", (state) => state.scores), judged: END });
 console.log((await run(many, { input: { scores: [3, 7] } }).result).state.good);
 
 // what a call begins with
@@ -125,7 +125,7 @@ for (const persistence of ["per-call", "kept"] as const) {
       count: subgraph(counter, { persistence, input: () => ({}), output: ({ total }) => ({ totals: [total] }) }),
       look: ({ totals }) => goto(totals.length < 2 ? "count" : END),
     })
-    .edges({ [START]: "count", count: "look", look: gotos("count", END) });
+    .edges({ [START]: "count", count: "look", look: commandTargets("count", END) });
   console.log(persistence, (await run(twice, {}).result).state.totals);
 }
 

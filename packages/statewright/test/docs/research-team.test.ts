@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { printedOn } from "../support/page.ts";
 import { runProgram } from "../support/run-program.ts";
 
-test("the program about sub-agents prints what the page says", async () => {
+test("the sub-agents program prints the output on its page", async () => {
   const printed = await runProgram(new URL("research-team.ts", import.meta.url), { cwd: tmpdir() });
   const page = printedOn("sub-agents.md");
   for (const part of printed.trim().split("\n")) expect(page).toContain(part.trimEnd());

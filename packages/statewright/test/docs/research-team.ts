@@ -6,24 +6,24 @@ import {
   defineState,
   defineTool,
   END,
+  getMessageText,
   graphTool,
   handoff,
   type ModelRequest,
   memoryStore,
+  removeToolCalls,
   run,
   START,
   subgraph,
   type Team,
   team,
-  textOf,
-  withoutToolCalls,
 } from "statewright";
 import * as z from "zod";
 
 const store = memoryStore();
-const lastWords = ({ messages }: ModelRequest): string => textOf(messages.at(-1));
+const lastWords = ({ messages }: ModelRequest): string => getMessageText(messages.at(-1));
 const answers = ({ messages }: ModelRequest): string =>
-  messages.flatMap((message) => (message.role === "tool" ? textOf(message) : [])).join(" ");
+  messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : [])).join(" ");
 
 const search = defineTool({
   name: "search",
@@ -85,8 +85,8 @@ const report = defineGraph({
 })
   .nodes({
     research: subgraph(researcher, {
-      input: ({ topic }) => researcher.inputOf(topic),
-      output: ({ messages }) => ({ notes: textOf(messages.at(-1)) }),
+      input: ({ topic }) => researcher.toInput(topic),
+      output: ({ messages }) => ({ notes: getMessageText(messages.at(-1)) }),
     }),
   })
   .edges({ [START]: "research", research: END });
@@ -103,7 +103,7 @@ const triage = createAgent({
     handoff("billing", {
       description: "For invoices and refunds.",
       input: z.object({ reason: z.string() }),
-      filter: withoutToolCalls,
+      filter: removeToolCalls,
     }),
   ],
 });
@@ -118,5 +118,5 @@ const desk: Team = team({ name: "desk", agents: [triage, billing], maxHandoffs: 
 
 const first = await desk.run({ thread: "t2", input: "Is my invoice paid?" }).result;
 const second = await desk.run({ thread: "t2", input: "When?" }).result;
-for (const message of second.state.messages) console.log(`${message.role}: ${textOf(message) || "(calls)"}`);
+for (const message of second.state.messages) console.log(`${message.role}: ${getMessageText(message) || "(calls)"}`);
 console.log(first.state.activeAgent);

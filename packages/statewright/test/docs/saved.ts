@@ -3,7 +3,9 @@ import {
   defineGraph,
   defineState,
   END,
-  history,
+  fanOut,
+  getHistory,
+  inputNode,
   isStatewrightError,
   list,
   memoryStore,
@@ -11,9 +13,7 @@ import {
   route,
   run,
   START,
-  sends,
   sqliteStore,
-  task,
   untracked,
 } from "statewright";
 import * as z from "zod";
@@ -43,7 +43,7 @@ const diary = defineGraph({ name: "diary", version: 1, state: Diary })
 // what a superstep saves
 const store = sqliteStore("diary.db");
 for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
-for await (const { checkpointId, node, source, changes } of history(diary, { store, thread: "ann" })) {
+for await (const { checkpointId, node, source, changes } of getHistory(diary, { store, thread: "ann" })) {
   const changed = Object.entries(changes).map(([channel, { kind }]) => `${channel} ${kind}`);
   console.log(checkpointId, node ?? source, changed.join(", "));
 }
@@ -51,7 +51,7 @@ for await (const { checkpointId, node, source, changes } of history(diary, { sto
 // its size, as the diary grows
 for (let day = 4; day <= 100; day++) await run(diary, { store, thread: "ann", input: { told: "rain" } }).result;
 const sizes: number[] = [];
-for await (const { bytes } of history(diary, { store, thread: "ann", nodes: ["note"] })) sizes.push(bytes);
+for await (const { bytes } of getHistory(diary, { store, thread: "ann", nodes: ["note"] })) sizes.push(bytes);
 console.log(`${sizes.length} entries; the first was saved with ${sizes.at(-1)} bytes, the last with ${sizes[0]}`);
 
 // a step inside a node
@@ -61,7 +61,7 @@ const Mails = defineState({ to: z.array(z.string()), receipts: list(z.string()) 
 
 const mails = defineGraph({ name: "mails", version: 1, state: Mails })
   .nodes({
-    mail: task(z.string(), async (_state, { input, step }) => {
+    mail: inputNode(z.string(), async (_state, { input, step }) => {
       const receipt = await step("send", async ({ idempotencyKey }) => {
         sent.push(input);
         return `sent under ${idempotencyKey}`;
@@ -70,7 +70,7 @@ const mails = defineGraph({ name: "mails", version: 1, state: Mails })
       return { receipts: [receipt] };
     }),
   })
-  .edges({ [START]: sends("mail", (state) => state.to), mail: END });
+  .edges({ [START]: fanOut("mail", (state) => state.to), mail: END });
 
 try {
   await run(mails, { store, thread: "monday", input: { to: ["ann", "bob"] } }).result;

@@ -2,6 +2,8 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  inputNode,
   isStatewrightError,
   list,
   memoryCache,
@@ -9,8 +11,6 @@ import {
   resume,
   run,
   START,
-  sends,
-  task,
 } from "statewright";
 import * as z from "zod";
 
@@ -54,7 +54,7 @@ const scrape = defineGraph({
       idleTimeoutMs: 50,
     },
     // cache
-    fetch: task(
+    fetch: inputNode(
       z.string(),
       (_state, { input }) => {
         begun(input);
@@ -75,7 +75,7 @@ const scrape = defineGraph({
   })
   .edges({
     [START]: ["login", "listen"],
-    login: sends("fetch", (state) => state.urls, { otherwise: "close" }),
+    login: fanOut("fetch", (state) => state.urls, { otherwise: "close" }),
     listen: "close",
     fetch: "rank",
     rank: "close",

@@ -8,7 +8,7 @@ import { printedOn } from "../support/page.ts";
 
 const program = fileURLToPath(new URL("shop.ts", import.meta.url));
 
-test("the processes of the page about resuming print, and die, as it says", async () => {
+test("the processes of the resume page print and die as described", async () => {
   const folder = await mkdtemp(join(tmpdir(), "shop-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const page = printedOn("tour/6-resume.md");

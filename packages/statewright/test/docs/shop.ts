@@ -2,13 +2,14 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import {
   checkRuns,
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
   goto,
-  gotos,
   isStatewrightError,
+  listInterrupts,
   type Message,
   messages,
   recover,
@@ -17,7 +18,6 @@ import {
   START,
   sqliteStore,
   toolNode,
-  waiting,
 } from "statewright";
 import * as z from "zod";
 
@@ -67,7 +67,7 @@ const order = defineGraph({
     pack: () => ({ messages: [wants("print", {})] }),
     label: toolNode({ tools: [print] }),
   })
-  .edges({ [START]: "ask", ask: gotos("pay", END), pay: "pack", pack: "label", label: END });
+  .edges({ [START]: "ask", ask: commandTargets("pay", END), pay: "pack", pack: "label", label: END });
 
 /** What a model would say. */
 function wants(tool: string, args: Record<string, number>): Message {
@@ -98,7 +98,7 @@ const programs: Record<string, () => Promise<void>> = {
     if (later.status === "waiting") console.log(later.status, later.interrupts[0]?.key, later.interrupts[0]?.node);
   },
   list: async () => {
-    for (const question of await waiting(store)) console.log(question.thread, question.key, question.node);
+    for (const question of await listInterrupts(store)) console.log(question.thread, question.key, question.node);
     for (const { run: open, verdict } of await checkRuns(store, [order])) console.log(open.thread, verdict);
   },
   printed: async () => {

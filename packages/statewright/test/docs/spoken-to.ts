@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, memoryStore, steer, textOf } from "statewright";
+import { createAgent, defineTool, getMessageText, memoryStore, steer } from "statewright";
 import * as z from "zod";
 
 const files = new Map([["notes.txt", "one"]]);
@@ -64,10 +64,10 @@ const run = worker.run({ thread: "t1", input: "Write three lines, wait for the b
 await run.followUp("Thank you.");
 run.on((event) => {
   if (event.type === "tool.progress") void run.steer("It is late: hand in what you have.");
-  if (event.type === "inbox.taken") console.log(`(${event.kind}: ${event.messages.map(textOf).join()})`);
+  if (event.type === "inbox.taken") console.log(`(${event.kind}: ${event.messages.map(getMessageText).join()})`);
 });
 const { state } = await run.result;
-for (const message of state.messages) console.log(`${message.role}: ${textOf(message) || "(calls)"}`);
+for (const message of state.messages) console.log(`${message.role}: ${getMessageText(message) || "(calls)"}`);
 console.log(files.get("notes.txt"));
 
 await steer(worker, { store, thread: "t1", input: "Use the metric system from now on." });

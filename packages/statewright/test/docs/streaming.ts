@@ -39,7 +39,7 @@ write("\n");
 
 // taken back
 const eraser = ({ length }: string): string => `⌫${length} `;
-for await (const text of talker().run({ input: "Oslo?" }).text({ voided: eraser })) write(text);
+for await (const text of talker().run({ input: "Oslo?" }).text({ formatRetracted: eraser })) write(text);
 write("\n");
 
 // everything

@@ -1,11 +1,11 @@
-import { call, faults, modelThatRefusesBadTranscripts, say, scriptedModel } from "@statewright/testing";
+import { call, faults, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import { testRun, toolTest } from "@statewright/testing/vitest";
 import { defineContext, defineTool, secret } from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { refunds } from "./refunds.ts";
 
-test("asks before it pays, and pays once", async () => {
+test("the refund agent asks before it pays, and pays once", async () => {
   const model = scriptedModel([call("find_order", { order: "7" }), call("refund", { order: "7" }), say("Paid back.")]);
   const t = await testRun(refunds, { input: "Pay order 7 back.", model });
   await t.until("tools.interrupted");
@@ -18,18 +18,18 @@ test("asks before it pays, and pays once", async () => {
   expect(t).toHaveRunOnce("refund");
 });
 
-test("names that the agent does not have do not compile", async () => {
+test("unknown names of an agent do not compile in a test", async () => {
   const t = await testRun(refunds, { input: "Hello", model: scriptedModel([say("Hello")]) });
   await t.finish();
   // @ts-expect-error the tool is called refund
   expect(t).not.toHaveRunOnce("refunds");
 });
 
-test("asks again when the model fails after the tool was called", async () => {
+test("the refund agent retries when the model fails after the tool call", async () => {
   const model = scriptedModel(({ messages }) =>
     messages.at(-1)?.role === "tool" ? say("Here it is.") : call("find_order", { order: "7" }),
   );
-  const strict = modelThatRefusesBadTranscripts(faults.model(model, { failNth: 2 }));
+  const strict = rejectInvalidTranscripts(faults.model(model, { failNth: 2 }));
   const t = await testRun(refunds, { input: "Where is order 7?", model: strict });
   await t.finish();
   expect(t).toHaveRunOnce("find_order");
@@ -46,7 +46,7 @@ const orders = defineTool({
   run: ({ since }, { injected }) => `orders of ${injected.customer} since ${since}`,
 });
 
-test("one tool, with what is hidden given", async () => {
+test("toolTest runs a tool with its hidden context and secrets", async () => {
   const { text, result } = await toolTest(orders, {
     args: { since: 2024 },
     context: { customerId: "c1" },

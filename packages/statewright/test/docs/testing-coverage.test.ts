@@ -1,9 +1,9 @@
-import { pathsOf } from "@statewright/testing";
+import { listPaths } from "@statewright/testing";
 import "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import { refunds } from "./refunds.ts";
 
-test.each(pathsOf(refunds))("$name", async (path) => {
+test.each(listPaths(refunds))("the refund agent follows the path: $name", async (path) => {
   const t = await path.run({
     input: "I want my money back for order 7.",
     answers: { approve: true },
@@ -12,8 +12,8 @@ test.each(pathsOf(refunds))("$name", async (path) => {
   expect(t.status).toBe(path.end);
 });
 
-test("the paths of an agent", () => {
-  expect(pathsOf(refunds).map(({ name }) => name)).toEqual([
+test("pathsOf lists the paths of an agent", () => {
+  expect(listPaths(refunds).map(({ name }) => name)).toEqual([
     "model to the end",
     "model calls find_order → find_order ok → model to the end",
     "model calls refund → refund ok → model to the end",

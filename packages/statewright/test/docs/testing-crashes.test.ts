@@ -3,11 +3,11 @@ import "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import program from "./orders-that-die.ts";
 
-test("survives a crash at every point", async () => {
+test("the orders program survives a crash at every point", async () => {
   expect(await crashMatrix(program)).toSurviveCrashes();
 });
 
-test("survives SIGKILL", async () => {
+test("the orders program survives SIGKILL", async () => {
   const killed = await crashMatrix(new URL("orders-that-die.ts", import.meta.url), {
     only: (point) => /after step charge|after the commit of the answer/.test(point),
   });

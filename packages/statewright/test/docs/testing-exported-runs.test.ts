@@ -10,7 +10,7 @@ import { refunds } from "./refunds.ts";
 const folder = mkdtempSync(join(tmpdir(), "statewright-exported-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a run of production becomes a test", async () => {
+test("an exported production run becomes a test", async () => {
   const store = memoryStore();
   const model = scriptedModel([call("find_order", { order: "7" }), call("refund", { order: "7" }), say("Paid back.")]);
   const t = await testRun(refunds, { store, thread: "t7", input: "Pay order 7 back.", model });

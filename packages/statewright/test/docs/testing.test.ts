@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const cheap = { north: 120, south: 90 };
 const dear = { north: 700, south: 900 };
 
-test("books the cheapest flight", async () => {
+test("the trip books the cheapest flight", async () => {
   const airlines = airlinesAsking({ north: 120, south: 90 });
   const t = await testRun(tripWith(airlines), {});
   await t.finish();
@@ -22,7 +22,7 @@ test("books the cheapest flight", async () => {
   expect(airlines.booked).toHaveLength(1);
 });
 
-test("a failure explains itself", async () => {
+test("a failed path expectation shows the path of the run", async () => {
   const t = await testRun(tripWith(airlinesAsking(cheap)), {});
   await t.finish();
   expect(() => expect(t).toVisit("approve")).toThrowErrorMatchingInlineSnapshot(`
@@ -33,7 +33,7 @@ test("a failure explains itself", async () => {
   `);
 });
 
-test("asks about a dear flight, and stays when the answer is no", async () => {
+test("the trip interrupts for an expensive flight and books nothing after a refusal", async () => {
   const t = await testRun(tripWith(airlinesAsking(dear)), {});
   await t.until("interrupted");
   expect(t).toBeInState("approve.interrupted");
@@ -44,7 +44,7 @@ test("asks about a dear flight, and stays when the answer is no", async () => {
   expect(t).toNeverVisit("book");
 });
 
-test("stops where it is told to", async () => {
+test("a test run stops at a given point", async () => {
   const t = await testRun(tripWith(airlinesAsking(dear)), {});
   await t.step();
   expect(t).toBeInState("plan");
@@ -55,7 +55,7 @@ test("stops where it is told to", async () => {
   expect([t.status, t.accepts]).toEqual(["waiting", ["approve"]]);
 });
 
-test("begins in the middle", async () => {
+test("a test run starts at a given node and state", async () => {
   const t = await testRun(tripWith(airlinesAsking(dear)), {
     startAt: { node: "approve", state: { price: 800 } },
   });
@@ -63,7 +63,7 @@ test("begins in the middle", async () => {
   expect(t).toHaveInterrupted("approve", { price: 800 });
 });
 
-test("one node, from a given state", async () => {
+test("nodeTest runs a single node from a given state", async () => {
   const trip = tripWith(airlinesAsking(cheap));
   const offers = [
     { airline: "north", price: 600 },
@@ -76,7 +76,7 @@ test("one node, from a given state", async () => {
   expect(booked).toMatchObject({ state: { ticket: "ticket 1" }, next: [END] });
 });
 
-test("books once, also when the process dies", async () => {
+test("the trip books once across a crash", async () => {
   const airlines = airlinesAsking(dear);
   const t = await testRun(() => tripWith(airlines), {});
   await t.until("interrupted");
@@ -87,7 +87,7 @@ test("books once, also when the process dies", async () => {
   expect(airlines.booked).toHaveLength(1);
 });
 
-test("crashes over a file", async () => {
+test("a test run crashes and resumes over a file", async () => {
   const t = await testRun(() => tripWith(airlinesAsking(dear)), {
     store: () => sqliteStore(join(folder, "trip.db")),
   });
@@ -97,13 +97,13 @@ test("crashes over a file", async () => {
   expect(t.state.ticket).toBe("ticket 1");
 });
 
-test("another process would do the same", async () => {
+test("a test run resumes identically in another process", async () => {
   const t = await testRun(() => tripWith(airlinesAsking(cheap)), {});
   await t.until("choose");
   await expect(t).toResumeIdentically();
 });
 
-test("the whole way, as a snapshot", async () => {
+test("the trace of a complete trip matches its snapshot", async () => {
   const t = await testRun(tripWith(airlinesAsking(dear)), {});
   await t.finish();
   await t.resume({ approve: true });
@@ -130,7 +130,7 @@ test("the whole way, as a snapshot", async () => {
   `);
 });
 
-test("comes to the same end in every order", async () => {
+test("the trip reaches the same end in every order", async () => {
   const { orders, all } = await everyOrder(async (order) => {
     const t = await testRun(tripWith(airlinesAsking(cheap)), { order });
     await t.finish();
@@ -139,7 +139,7 @@ test("comes to the same end in every order", async () => {
   expect([orders, all]).toEqual([10, true]);
 });
 
-test("an end that depends on who answers first is found", async () => {
+test("everyOrder finds an end that depends on the order of answers", async () => {
   const race = everyOrder(async (order) => {
     const answered: string[] = [];
     const t = await testRun(
@@ -164,7 +164,7 @@ test("an end that depends on who answers first is found", async () => {
   `);
 });
 
-test("hours take no time", async () => {
+test("hours of waiting take no time on a virtual clock", async () => {
   const world = virtualClock();
   const slow = {
     ...airlinesAsking(cheap),
@@ -175,7 +175,7 @@ test("hours take no time", async () => {
   expect(world.clock.monotonic()).toBe(3_600_000);
 });
 
-test("a full disk pauses the run, which goes on when there is room", async () => {
+test("a full disk pauses the run, and the run continues once there is room", async () => {
   const t = await testRun(tripWith(airlinesAsking(cheap)), {
     store: faults.store(memoryStore(), { failNth: 3, error: "store_full" }),
   });
@@ -185,9 +185,9 @@ test("a full disk pauses the run, which goes on when there is room", async () =>
   expect(t.state.ticket).toBe("ticket 1");
 });
 
-test("no dead ends", () => expect(checkGraph(tripWith(airlinesAsking(cheap)))).toHaveNoViolations());
+test("the trip has no dead ends", () => expect(checkGraph(tripWith(airlinesAsking(cheap)))).toHaveNoViolations());
 
-test("what waits in the store goes on under this code", async () => {
+test("a waiting run in the store loads under this code", async () => {
   const store = memoryStore();
   const t = await testRun(tripWith(airlinesAsking(dear)), { store });
   await t.finish();

@@ -2,12 +2,12 @@ import { call, say, scriptedModel } from "@statewright/testing";
 import {
   createAgent,
   defineTool,
+  getMessageText,
   isStatewrightError,
   memoryStore,
   type RunEvent,
   type Tool,
   ToolError,
-  textOf,
 } from "statewright";
 import * as z from "zod";
 
@@ -96,7 +96,8 @@ async function tell(tool: Tool, ...calls: ReturnType<typeof call>[]): Promise<vo
   });
   try {
     const { state } = await handle.result;
-    for (const message of state.messages) if (message.role === "tool") console.log("the model reads:", textOf(message));
+    for (const message of state.messages)
+      if (message.role === "tool") console.log("the model reads:", getMessageText(message));
   } catch (error) {
     if (!isStatewrightError(error, "tool_failed")) throw error;
     console.log("the run fails:", error.code);

@@ -3,7 +3,7 @@ import { createAgent, env } from "statewright";
 import { expect, test, vi } from "vitest";
 import { bank, Desk, described, files, note, shop, warnings } from "./tools.ts";
 
-test("the tools of the page about tools do what it says", async () => {
+test("the tools of the tools page work as described", async () => {
   vi.stubEnv("PAY_KEY", "SENTINEL-key");
   const model = scriptedModel([
     [call("refund", { orderId: "7", cents: 900 }), call("count_cart", {}), call("stats", { numbers: "1,2,6" })],
@@ -29,7 +29,7 @@ test("the tools of the page about tools do what it says", async () => {
     expect(wires).not.toContain(hidden);
 });
 
-test("a tool writes the state: in call order, and nothing that the state does not have", async () => {
+test("tool updates are applied in call order, and an unknown channel is refused", async () => {
   const said = [call("note", { text: "a" }), call("note", { text: "b" })];
   const options = { name: "desk", tools: [note] };
   const { state } = await createAgent({ ...options, state: Desk, model: scriptedModel([said, say("Done")]) }).run({
@@ -40,14 +40,14 @@ test("a tool writes the state: in call order, and nothing that the state does no
   await expect(without.run({ input: "Note this." }).result).rejects.toThrow(/unknown_channel.+"notes"/);
 });
 
-test("a refund without anything in the cart is not offered, and fails the run", async () => {
+test("a refund with an empty cart is not advertised and fails the run", async () => {
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
   const run = shop(model).run({ thread: "t", input: "Refund order 7", context: { customerId: "c1" } });
   await expect(run.result).rejects.toThrow(/tool_failed.+"refund"/);
   expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["count_cart", "stats"]);
 });
 
-test("the agent with a registry shows what it has, and the page's tools explain themselves", async () => {
+test("the agent with a registry advertises its tools, and the tools of the page explain themselves", async () => {
   const model = scriptedModel([call("lookup", { word: "graph" }), call("search_files", { glob: "*" }), say("Done")]);
   const { state } = await files(model).run({ thread: "t", input: "What is a graph?" }).result;
   expect(state.messages.flatMap((message) => (message.role === "tool" ? [message.isError] : []))).toEqual([

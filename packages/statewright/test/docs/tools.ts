@@ -4,7 +4,7 @@ import {
   defineMiddleware,
   defineState,
   defineTool,
-  fromAgentTool,
+  fromPiTool,
   jsonSchemaInput,
   lintTool,
   list,
@@ -110,7 +110,7 @@ export class CountCart implements Tool<{ readonly cart: readonly string[] }, { r
   }
 }
 
-export const search = fromAgentTool(
+export const search = fromPiTool(
   {
     name: "SearchFiles",
     label: "Search Files",

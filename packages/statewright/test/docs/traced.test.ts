@@ -8,12 +8,12 @@ import { answered } from "./traced.ts";
 const script = [call("todo", { items: [{ text: "dig", status: "open" }] }), say("done")];
 const gardener = () => createAgent({ name: "gardener", model: scriptedModel(script), tools: [todo()] });
 
-test("the run of the page about OpenTelemetry is done, also where nobody has registered a provider", async () => {
+test("the traced run of the OpenTelemetry page completes, also without a registered provider", async () => {
   expect((await answered(gardener(), "Dig")).status).toBe("done");
   expect(schemaUrl.endsWith(`/${genAiConventions}`)).toBe(true);
 });
 
-test("a run becomes spans of the API: each begins once, in that of its agent, and ends once", async () => {
+test("a run becomes OpenTelemetry spans, each started once inside its agent span and ended once", async () => {
   const tracer = otelTracer();
   const began: string[] = [];
   const ended: string[] = [];

@@ -1,5 +1,16 @@
 /** A graph that finds the cheapest flight, asks a person about a dear one, and books it. The tests of the testing guide look at it. */
-import { defineGraph, defineState, END, goto, gotos, list, route, START, sends, task } from "statewright";
+import {
+  commandTargets,
+  defineGraph,
+  defineState,
+  END,
+  fanOut,
+  goto,
+  inputNode,
+  list,
+  route,
+  START,
+} from "statewright";
 import * as z from "zod";
 
 /** What the graph knows of the world. */
@@ -22,7 +33,7 @@ export function tripWith(airlines: Airlines) {
   })
     .nodes({
       plan: () => undefined,
-      offer: task(z.string(), async (_state, { input, step }) => ({
+      offer: inputNode(z.string(), async (_state, { input, step }) => ({
         offers: [{ airline: input, price: await step("price", () => airlines.price(input)) }],
       })),
       choose: (state) => ({ price: Math.min(...state.offers.map(({ price }) => price)) }),
@@ -35,10 +46,10 @@ export function tripWith(airlines: Airlines) {
     })
     .edges({
       [START]: "plan",
-      plan: sends("offer", (state) => state.airlines, { otherwise: "stay" }),
+      plan: fanOut("offer", (state) => state.airlines, { otherwise: "stay" }),
       offer: "choose",
       choose: route(["book", "approve"], (state) => (state.price > 500 ? "approve" : "book")),
-      approve: gotos("book", "stay"),
+      approve: commandTargets("book", "stay"),
       book: END,
       stay: END,
     });

@@ -3,18 +3,18 @@
  * finds waiting, and what becomes of a second answer. It is started, killed and started again by the crash test.
  */
 import process from "node:process";
-import { anotherLife, crashPoints, logEffect } from "@statewright/testing";
+import { crashPoints, logEffect, restartExitCode } from "@statewright/testing";
 import {
   defineGraph,
   defineState,
   END,
   isStatewrightError,
   list,
+  listInterrupts,
   resume,
   run,
   START,
   sqliteStore,
-  waiting,
 } from "statewright";
 import * as z from "zod";
 
@@ -32,11 +32,11 @@ const approval = defineGraph({
   .edges({ [START]: "ask", ask: "after", after: END });
 
 const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
-const asked = await waiting(store);
+const asked = await listInterrupts(store);
 logEffect({ waiting: asked.map(({ id }) => id) });
 const head = await store.head(thread);
 const status = head === undefined ? (await run(approval, { store, thread }).result).status : await goOn();
-if (status === "waiting") process.exitCode = anotherLife;
+if (status === "waiting") process.exitCode = restartExitCode;
 else {
   const { state } = await resume(approval, { store, thread }).result;
   console.log(JSON.stringify({ status, log: state.log, second: await answerAgain(false) }));

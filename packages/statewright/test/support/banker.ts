@@ -1,7 +1,7 @@
 /** A model that writes slowly and a tool that moves money, for a program that is killed while they work. */
 import { appendFileSync } from "node:fs";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { defineTool, type Injection, type Model, systemWorld, textOf } from "statewright";
+import { defineTool, getMessageText, type Injection, type Model, systemWorld } from "statewright";
 import * as z from "zod";
 
 /** Has money sent when it is told to, and says in many words what came of it. */
@@ -10,8 +10,8 @@ export function banker(): Model {
     ({ messages }) => {
       const last = messages.at(-1);
       if (last?.role === "user")
-        return textOf(last).startsWith("Send") ? call("transfer", { to: "Bob", euros: 5 }) : say("Hello.");
-      return say(`${textOf(last)}. ${"It is done, and here is a long word of thanks. ".repeat(5)}`);
+        return getMessageText(last).startsWith("Send") ? call("transfer", { to: "Bob", euros: 5 }) : say("Hello.");
+      return say(`${getMessageText(last)}. ${"It is done, and here is a long word of thanks. ".repeat(5)}`);
     },
     { pace: { world: systemWorld(), chunkMs: 5 } },
   );

@@ -3,7 +3,7 @@
  * asked, and the next life answers. Every request to a model is written down outside.
  */
 import process from "node:process";
-import { anotherLife, call, crashPoints, logEffect, say, scriptedModel } from "@statewright/testing";
+import { call, crashPoints, logEffect, restartExitCode, say, scriptedModel } from "@statewright/testing";
 import { agentTool, budget, createAgent, sqliteStore } from "statewright";
 
 const thread = "frugal";
@@ -35,7 +35,7 @@ if (begun && result.status === "waiting") {
   const answers = Object.fromEntries(result.interrupts.map(({ id }) => [id, { turns: 2 }]));
   result = await lead.resume({ thread, answers }).result;
 }
-if (result.status === "waiting") process.exitCode = anotherLife;
+if (result.status === "waiting") process.exitCode = restartExitCode;
 else {
   const { turns, tokens, extended } = Reflect.get(result.state, "budgetSpent");
   console.log(JSON.stringify({ status: result.status, turns, tokens, extended }));

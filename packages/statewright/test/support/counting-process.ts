@@ -5,13 +5,13 @@
 import process from "node:process";
 import { call, crashPoint, say, scriptedModel } from "@statewright/testing";
 import {
-  callsOf,
   defineGraph,
   defineState,
   defineTool,
   END,
   join,
   type LongTerm,
+  listToolCalls,
   longTerm,
   longTermStore,
   messages,
@@ -75,7 +75,7 @@ const counting = defineGraph({ name: "counting", state: defineState({ messages: 
     right: join("model"),
     model: route(["tools", END], ({ messages }) => {
       const last = messages.at(-1);
-      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
     }),
     tools: "model",
   });

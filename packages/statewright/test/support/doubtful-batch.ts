@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, type EffectClass, sqliteStore, ToolError, textOf } from "statewright";
+import { createAgent, defineTool, type EffectClass, getMessageText, sqliteStore, ToolError } from "statewright";
 import * as z from "zod";
 
 const thread = "batch";
@@ -76,7 +76,7 @@ if (result.status === "waiting") {
   result = await agent.resume({ thread, answers }).result;
 }
 const said = result.state.messages.flatMap((message) =>
-  message.role === "tool" ? [[message.name, message.isError, textOf(message)]] : [],
+  message.role === "tool" ? [[message.name, message.isError, getMessageText(message)]] : [],
 );
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();

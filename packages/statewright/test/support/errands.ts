@@ -4,25 +4,25 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { anotherLife, call, crashPoint, crashPoints, logEffect, say, scriptedModel } from "@statewright/testing";
+import { call, crashPoint, crashPoints, logEffect, restartExitCode, say, scriptedModel } from "@statewright/testing";
 import {
-  callsOf,
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
+  fanOut,
   getState,
   goto,
-  gotos,
+  inputNode,
   list,
+  listToolCalls,
   messages,
   resume,
   route,
   run,
   START,
-  sends,
   sqliteStore,
-  task,
   toolNode,
 } from "statewright";
 import * as z from "zod";
@@ -87,7 +87,7 @@ const errands = defineGraph({
 })
   .nodes({
     plan: () => undefined,
-    look: task(z.string(), async (_state, { input, step }) => {
+    look: inputNode(z.string(), async (_state, { input, step }) => {
       const seen = await step(`weather of ${input}`, ({ idempotencyKey }) => {
         logEffect({ what: "look", key: idempotencyKey });
         return `${input}: rain`;
@@ -106,20 +106,20 @@ const errands = defineGraph({
   })
   .edges({
     [START]: "plan",
-    plan: sends("look", (state) => state.cities, { otherwise: "ask" }),
+    plan: fanOut("look", (state) => state.cities, { otherwise: "ask" }),
     look: "ask",
     ask: route(["tools", "approve"], (state) => {
       const last = state.messages.at(-1);
-      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : "approve";
+      return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : "approve";
     }),
     tools: "ask",
-    approve: gotos("end"),
+    approve: commandTargets("end"),
     end: END,
   });
 
 const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
 const result = await goOn();
-if (result.status === "waiting") process.exitCode = anotherLife;
+if (result.status === "waiting") process.exitCode = restartExitCode;
 else console.log(JSON.stringify({ status: result.status, state: result.state }));
 store.close();
 

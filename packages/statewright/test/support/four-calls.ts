@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, type EffectClass, sqliteStore, textOf } from "statewright";
+import { createAgent, defineTool, type EffectClass, getMessageText, sqliteStore } from "statewright";
 import * as z from "zod";
 
 const thread = "four";
@@ -65,7 +65,7 @@ if (result.status === "waiting") {
   result = await agent.resume({ thread, answers: { in_doubt: { happened: true, content: "the bank has it" } } }).result;
 }
 const said = result.state.messages.flatMap((message) =>
-  message.role === "tool" ? [[message.name, message.isError, textOf(message)]] : [],
+  message.role === "tool" ? [[message.name, message.isError, getMessageText(message)]] : [],
 );
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();

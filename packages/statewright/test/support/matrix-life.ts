@@ -6,17 +6,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
-  callsOf,
   defineGraph,
   defineState,
   defineTool,
   END,
   fork,
   type Graph,
+  getHistory,
   getState,
-  history,
   type Json,
   list,
+  listToolCalls,
   type Model,
   messages,
   resume,
@@ -80,7 +80,7 @@ function matrixGraph(kind: Kind, around: Surroundings): Graph {
       [START]: "ask",
       ask: route(["tools", "check"], (state) => {
         const last = state.messages.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : "check";
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : "check";
       }),
       tools: "ask",
       check: "end",
@@ -163,7 +163,7 @@ async function goOn(graph: Graph, store: Store, branch: string, { folder, log }:
 }
 
 async function forkAfterTools(graph: Graph, store: Store): Promise<void> {
-  for await (const entry of history(graph, { store, thread, branch: "main" })) {
+  for await (const entry of getHistory(graph, { store, thread, branch: "main" })) {
     if (!entry.nodes.includes("tools")) continue;
     await fork(graph, { store, thread, at: entry.checkpointId, name: "again" });
     return;

@@ -5,8 +5,8 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { anotherLife, crashPoint, crashPoints, logEffect } from "@statewright/testing";
-import { durable, history, resume, run, sqliteStore } from "statewright";
+import { crashPoint, crashPoints, logEffect, restartExitCode } from "@statewright/testing";
+import { durableMachine, getHistory, resume, run, sqliteStore } from "statewright";
 import { assign, fromPromise, setup } from "xstate";
 
 const thread = "order-9";
@@ -92,7 +92,7 @@ const machine = setup({
   },
 });
 
-const order = durable(machine, {
+const order = durableMachine(machine, {
   version: 1,
   effects: { charge: "once", pack: { wrap: "idempotent" }, ship: "idempotent" },
 });
@@ -114,8 +114,8 @@ if (result.status === "waiting" && result.interrupts[0]?.key === "in_doubt") {
 }
 if (result.status === "done") {
   const states: string[] = [];
-  for await (const { nodes, next } of history(order, { store, thread }))
+  for await (const { nodes, next } of getHistory(order, { store, thread }))
     states.push(`${nodes.join()} → ${next.join()}`);
   console.log(JSON.stringify({ state: result.state, states }));
-} else process.exitCode = anotherLife;
+} else process.exitCode = restartExitCode;
 store.close();

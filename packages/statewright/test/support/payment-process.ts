@@ -1,6 +1,6 @@
 /** One process of a payment: it asks a person, and ends; another one, on newer code, is given the answer as its argument. */
 import process from "node:process";
-import { defineGraph, defineState, END, goto, gotos, resume, run, START, sqliteStore } from "statewright";
+import { commandTargets, defineGraph, defineState, END, goto, resume, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
 const [answer] = process.argv.slice(2);
@@ -26,7 +26,7 @@ const payment = defineGraph({
       log.push(`declined: ${note}`);
     },
   })
-  .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+  .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
 const store = sqliteStore("payments.db");
 const result =

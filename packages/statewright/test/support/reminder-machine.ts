@@ -4,8 +4,8 @@
  * without letting its thread go, the life that reminds asks for one more, and the last one only looks.
  */
 import process from "node:process";
-import { anotherLife, crashPoint, crashPoints, logEffect, virtualClock } from "@statewright/testing";
-import { durable, history, resume, run, sqliteStore } from "statewright";
+import { crashPoint, crashPoints, logEffect, restartExitCode, virtualClock } from "@statewright/testing";
+import { durableMachine, getHistory, resume, run, sqliteStore } from "statewright";
 import { assign, fromPromise, setup } from "xstate";
 
 const thread = "reminder-1";
@@ -35,7 +35,7 @@ const machine = setup({
     over: { type: "final" },
   },
 });
-const reminder = durable(machine, { version: 1, effects: { remind: "idempotent" } });
+const reminder = durableMachine(machine, { version: 1, effects: { remind: "idempotent" } });
 
 const store = crashPoints(sqliteStore("reminders.db", { durability: "normal" }));
 const begun = (await store.head(thread)) !== undefined;
@@ -45,10 +45,10 @@ if (begun) {
   const { state } = await resume(reminder, { store, thread, world }).result;
   if (before?.status === "done") {
     const states: string[] = [];
-    for await (const { nodes, next, at } of history(reminder, { store, thread }))
+    for await (const { nodes, next, at } of getHistory(reminder, { store, thread }))
       states.unshift(`${nodes.join()} → ${next.join()} at ${at}`);
     console.log(JSON.stringify({ state, states, timers: await store.timers() }));
-  } else process.exitCode = anotherLife;
+  } else process.exitCode = restartExitCode;
   store.close();
 } else {
   const handle = run(reminder, { store, thread, world });
@@ -57,5 +57,5 @@ if (begun) {
   });
   console.log(JSON.stringify(await store.timers({ dueBy: Number(process.argv[3]) })));
   crashPoint("armed");
-  process.exit(anotherLife);
+  process.exit(restartExitCode);
 }

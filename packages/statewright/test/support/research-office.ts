@@ -1,7 +1,15 @@
 /** Run by tests in processes that die: an agent with two sub-agents at work in one message. Each request of a model is logged outside. */
 import process from "node:process";
-import { anotherLife, crashPoint, crashPoints, logEffect } from "@statewright/testing";
-import { agentTool, createAgent, defineTool, type Model, type ModelReply, sqliteStore, textOf } from "statewright";
+import { crashPoint, crashPoints, logEffect, restartExitCode } from "@statewright/testing";
+import {
+  agentTool,
+  createAgent,
+  defineTool,
+  getMessageText,
+  type Model,
+  type ModelReply,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 
 const thread = "t";
@@ -16,7 +24,7 @@ function logged(
   return {
     id,
     respond: async (request) => {
-      const said = request.messages.map((message) => textOf(message) || message.role);
+      const said = request.messages.map((message) => getMessageText(message) || message.role);
       logEffect({ model: id, said });
       return reply(request);
     },
@@ -47,7 +55,7 @@ const researcher = createAgent({
   name: "researcher",
   tools: [read],
   model: logged("small", async ({ messages }) => {
-    const topic = textOf(messages[0] as never);
+    const topic = getMessageText(messages[0] as never);
     if (messages.length === 1) return calls(["read", { topic }]);
     // Of two in the second request of bees nothing is heard: when the other one is done, the process dies.
     if (topic === "bees" && isFirst) await new Promise(() => undefined);
@@ -60,7 +68,7 @@ const boss = createAgent({
   tools: [agentTool(researcher, { description: "Researches a topic." })],
   model: logged("large", ({ messages }) => {
     if (messages.length === 1) return calls(["researcher", { task: "ants" }], ["researcher", { task: "bees" }]);
-    return says(messages.flatMap((message) => (message.role === "tool" ? textOf(message) : [])).join("; "));
+    return says(messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : [])).join("; "));
   }),
 });
 
@@ -72,7 +80,7 @@ run.on((event) => {
   if (event.type === "tool.completed" && event.within === undefined && isFirst) crashPoint("one is done");
 });
 const end = await run.result;
-if (end.status !== "done") process.exit(anotherLife);
-const answers = end.state.messages.flatMap((message) => (message.role === "tool" ? textOf(message) : []));
-console.log(JSON.stringify({ answers, last: textOf(end.state.messages.at(-1) as never) }));
+if (end.status !== "done") process.exit(restartExitCode);
+const answers = end.state.messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : []));
+console.log(JSON.stringify({ answers, last: getMessageText(end.state.messages.at(-1) as never) }));
 store.close();

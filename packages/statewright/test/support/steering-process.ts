@@ -6,7 +6,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { call, crashPoint, crashPoints, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, sqliteStore, steer, textOf } from "statewright";
+import { createAgent, defineTool, getMessageText, sqliteStore, steer } from "statewright";
 import * as z from "zod";
 
 const thread = "talk";
@@ -45,7 +45,7 @@ const { state } = await agent.run({
   key: "one",
   input: [{ role: "user", id: "u1", content: [{ type: "text", text: "go" }] }],
 }).result;
-const said = state.messages.map((message) => `${message.role}: ${textOf(message)}`);
+const said = state.messages.map((message) => `${message.role}: ${getMessageText(message)}`);
 process.stdout.write(JSON.stringify({ said, waits: (await store.inbox(thread, "main")).length }));
 other.close();
 store.close();

@@ -9,7 +9,7 @@ const Visitor = defineContext({ user: z.string() });
 const Place = defineContext({ city: z.string() });
 const namespace = ({ context }: { readonly context: { readonly user: string } }) => ["users", context.user];
 
-test("tools and middleware of memory need the context that their namespace reads", () => {
+test("memory tools and middleware require the context that their namespace reads", () => {
   createAgent({ name: "a", model, context: Visitor, tools: memoryTools({ namespace }) });
   createAgent({ name: "a", model, context: Visitor, middleware: [recallMemories({ namespace })] });
   createAgent({
@@ -36,7 +36,7 @@ test("tools and middleware of memory need the context that their namespace reads
   expect(memoryTools({ namespace }).map(({ spec }) => spec.name)).toEqual(["remember", "recall", "forget"]);
 });
 
-test("a summary needs a model", () => {
+test("summarise requires a model", () => {
   // @ts-expect-error no model
   expect(() => summarise({ triggerTokens: 100 })).toThrow(/invalid_option/);
 });

@@ -43,7 +43,7 @@ const far = defineGraph({
   .nodes({ confirm: () => ({}), pay: () => ({}) })
   .edges({ [START]: "confirm", confirm: "pay", pay: END });
 
-test("what the new state needs must be given, what it has or knows by itself may be", () => {
+test("defineMigration requires values for new required channels and not for defaulted or unchanged ones", () => {
   expect(defineMigration({ from: old, to: near }).to).toBe(near);
   defineMigration({ from: old, to: near, state: ({ cents }) => ({ cents: cents + 1 }) });
   defineMigration({ from: old, to: near, state: () => ({ by: "Ann", log: ["migrated"] }) });
@@ -71,7 +71,7 @@ test("what the new state needs must be given, what it has or knows by itself may
   defineMigration({ from: old, to: near, state: ({ euros }) => ({ cents: euros }) });
 });
 
-test("names are those of the graphs", () => {
+test("defineMigration accepts only names of its two graphs", () => {
   const state = () => ({ cents: "1", euros: 1 });
   // @ts-expect-error the old graph has no such node
   expect(() => defineMigration({ from: old, to: far, state, nodes: { asks: "confirm" } })).toThrow('"asks"');
@@ -83,14 +83,14 @@ test("names are those of the graphs", () => {
   expect(() => defineMigration({ from: old, to: far, state, interrupts: { approve: "allow" } })).toThrow('"allow"');
 });
 
-test("checkRuns gives a verdict for each run", () => {
+test("checkRuns returns a verdict for each run", () => {
   expectTypeOf(checkRuns).toEqualTypeOf<
     (
       store: Store,
       graphs: readonly Graph[],
       options?: CheckRunsOptions,
     ) => Promise<
-      readonly { readonly run: RunRow; readonly verdict: "goes on" | "migrates" | "parks"; readonly why: string }[]
+      readonly { readonly run: RunRow; readonly verdict: "goes on" | "migrates" | "parks"; readonly reason: string }[]
     >
   >();
 });

@@ -53,6 +53,6 @@ function refused() {
   modelRegistry({ openai: "openai" });
 }
 
-test("models, names, lists and tools of providers type-check", () => {
+test("models, model names, model lists and provider tools type-check", () => {
   expect([taken, refused]).toHaveLength(2);
 });

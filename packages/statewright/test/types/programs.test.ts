@@ -7,20 +7,23 @@ import * as z from "zod";
 import {
   allow,
   checkGraph,
+  commandTargets,
   createAgent,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  durable,
+  durableMachine,
   END,
+  edit,
   engine,
   env,
+  fanOut,
   fork,
+  getHistory,
   goto,
-  gotos,
-  history,
+  inputNode,
   interruptFor,
   type LanguageModel,
   list,
@@ -32,13 +35,10 @@ import {
   START,
   type Store,
   secret,
-  sends,
   sqliteStore,
   subgraph,
   type ToolResult,
-  task,
   type Usage,
-  update,
 } from "../../src/index.ts";
 
 declare function fetchWeather(
@@ -132,16 +132,16 @@ function three() {
   return defineGraph({ name: "review", version: 1, state: Review })
     .nodes({
       collect: async () => ({ files: await changedFiles() }),
-      inspect: task(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
+      inspect: inputNode(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
       judge: (state) => ({ verdict: state.findings.some((finding) => finding.severe) ? "fix" : "ship" }),
       fix: (state) =>
-        update((draft) => {
+        edit((draft) => {
           draft.files = state.findings.map((finding) => finding.file);
         }),
     })
     .edges({
       [START]: "collect",
-      collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+      collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
       inspect: "judge",
       judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
       fix: "collect",
@@ -165,7 +165,7 @@ function payment() {
       pay: () => undefined,
       decline: () => undefined,
     })
-    .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+    .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 }
 
 async function four() {
@@ -186,7 +186,7 @@ async function four() {
 async function five() {
   const graph = payment();
   let at = 0;
-  for await (const step of history(graph, { store, thread: "t7" })) {
+  for await (const step of getHistory(graph, { store, thread: "t7" })) {
     expectTypeOf(step.node).toEqualTypeOf<"approve" | "pay" | "decline" | undefined>();
     if (step.node === "approve") at = step.checkpointId;
     // @ts-expect-error a node that the graph does not have
@@ -267,17 +267,17 @@ async function nine() {
     types: { input: {} as { readonly orderId: string }, context: {} as { readonly receipt: string } },
     actors: { charge: fromPromise(charge), ship: fromPromise(ship) },
   }).createMachine({ id: "order", context: { receipt: "" }, output: () => ({ shipped: true }) });
-  const graph = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+  const graph = durableMachine(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
   const { state } = await run(graph, { store, thread: "order-9", input: { orderId: "9" } }).result;
   expectTypeOf(state.context.receipt).toEqualTypeOf<string>();
   await fork(graph, { store, thread: "order-9", at: 1, name: "again", update: { context: { receipt: "r2" } } });
-  durable(machine, { version: 1 });
+  durableMachine(machine, { version: 1 });
   // @ts-expect-error an actor that the machine does not have
-  durable(machine, { version: 1, effects: { chrage: "once" } });
+  durableMachine(machine, { version: 1, effects: { chrage: "once" } });
   // @ts-expect-error no effect class
-  durable(machine, { version: 1, effects: { charge: "twice" } });
+  durableMachine(machine, { version: 1, effects: { charge: "twice" } });
   // @ts-expect-error the version is asked for
-  durable(machine, {});
+  durableMachine(machine, {});
   // @ts-expect-error the machine needs its input
   run(graph, { store, thread: "order-9" });
   // @ts-expect-error and no other

@@ -1,32 +1,35 @@
-/** The few assertions that the suites need, without a test runner. */
+/** Assertions of the conformance suites, independent of any test runner. */
 import { type ErrorCode, isStatewrightError } from "@statewright/core";
 
-/** Throws unless both are the same data; a property that is `undefined` counts as absent. */
-export function same(actual: unknown, expected: unknown, what: string): void {
-  const [found, wanted] = [canonical(actual), canonical(expected)];
-  if (found !== wanted) throw new Error(`${what}:\n  expected ${wanted}\n  found    ${found}`);
+/**
+ * Throws unless both values are equal as JSON. The order of object keys does not matter; `undefined` properties count
+ * as absent.
+ */
+export function assertEqual(actual: unknown, expected: unknown, subject: string): void {
+  const [actualText, expectedText] = [toCanonicalJson(actual), toCanonicalJson(expected)];
+  if (actualText !== expectedText) throw new Error(`${subject}:\n  expected ${expectedText}\n  got      ${actualText}`);
 }
 
-/** Throws unless `condition` holds. */
-export function holds(condition: boolean, what: string): asserts condition {
-  if (!condition) throw new Error(what);
+/** Throws an error with the message `failure` when `condition` is false. */
+export function assertTrue(condition: boolean, failure: string): asserts condition {
+  if (!condition) throw new Error(failure);
 }
 
-/** Throws unless the promise is rejected with an error of this code. */
-export async function refused(work: Promise<unknown>, code: ErrorCode, what: string): Promise<void> {
+/** Throws unless the promise is rejected with a StatewrightError of this code. */
+export async function assertRejected(promise: Promise<unknown>, code: ErrorCode, subject: string): Promise<void> {
   try {
-    await work;
-  } catch (thrown) {
-    if (isStatewrightError(thrown, code)) return;
-    throw new Error(`${what}: refused with another error than ${code}`, { cause: thrown });
+    await promise;
+  } catch (error) {
+    if (isStatewrightError(error, code)) return;
+    throw new Error(`${subject}: expected an error with code ${code}, got another error`, { cause: error });
   }
-  throw new Error(`${what}: was not refused with ${code}`);
+  throw new Error(`${subject}: expected an error with code ${code}, but the promise resolved`);
 }
 
-function canonical(value: unknown): string {
+function toCanonicalJson(value: unknown): string {
   return (
     JSON.stringify(value, (_, each: unknown) =>
-      isRecord(each) ? Object.fromEntries(Object.entries(each).sort(byKey)) : each,
+      isRecord(each) ? Object.fromEntries(Object.entries(each).sort(compareKeys)) : each,
     ) ?? "undefined"
   );
 }
@@ -35,6 +38,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function byKey([one]: [string, unknown], [other]: [string, unknown]): number {
-  return one < other ? -1 : 1;
+function compareKeys([a]: [string, unknown], [b]: [string, unknown]): number {
+  return a < b ? -1 : 1;
 }

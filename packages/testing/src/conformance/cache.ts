@@ -1,35 +1,35 @@
-/** What every cache of nodes must do: run each test against a cache of your own. */
+/** Conformance tests of node caches. */
 import type { NodeCache } from "@statewright/core";
-import { same } from "./assert.ts";
+import { assertEqual } from "./assert.ts";
 
-/** One test of the suite: throws when the cache does not do what `name` says. `open` gives a fresh, empty cache. */
+/** One test of the suite. `run` throws when the cache violates `name`; `open` returns a fresh, empty cache. */
 export interface CacheTest {
   readonly name: string;
   run(open: () => NodeCache | Promise<NodeCache>): Promise<void>;
 }
 
-/** The tests that every cache of nodes must pass. */
+/** Tests for every node cache. */
 export const cacheConformance: readonly CacheTest[] = [
-  cacheTest("what was never put is not there", async (cache) => {
-    same(await cache.get("g/1/a/k"), undefined, "an unknown key");
+  defineCacheTest("a get of an unknown key returns undefined, and its delete is ignored", async (cache) => {
+    assertEqual(await cache.get("g/1/a/k"), undefined, "the entry of an unknown key");
     await cache.delete("g/1/a/k");
   }),
 
-  cacheTest("what was put is handed back as it was, with its end or without one", async (cache) => {
+  defineCacheTest("an entry is returned unchanged, with or without an expiry time", async (cache) => {
     const text = JSON.stringify({ text: "ä\n\u2028 \u{1F600}", nested: [[], {}, null] });
     await cache.put("endless", { text });
     await cache.put("ending", { text: "", expiresAt: 1_000 });
-    same(await cache.get("endless"), { text }, "an entry without an end");
-    same(await cache.get("ending"), { text: "", expiresAt: 1_000 }, "an entry with one");
+    assertEqual(await cache.get("endless"), { text }, "an entry without an expiry time");
+    assertEqual(await cache.get("ending"), { text: "", expiresAt: 1_000 }, "an entry with an expiry time");
   }),
 
-  cacheTest("a second put takes the place of the first", async (cache) => {
+  defineCacheTest("a second put replaces the first entry", async (cache) => {
     await cache.put("k", { text: "1", expiresAt: 1_000 });
     await cache.put("k", { text: "2" });
-    same(await cache.get("k"), { text: "2" }, "the entry");
+    assertEqual(await cache.get("k"), { text: "2" }, "the entry");
   }),
 
-  cacheTest("keys are taken as they are: none is another's, whatever stands in it", async (cache) => {
+  defineCacheTest("keys are compared exactly: case, spaces and special characters are significant", async (cache) => {
     const keys = [
       "a",
       "A",
@@ -45,18 +45,19 @@ export const cacheConformance: readonly CacheTest[] = [
       "x".repeat(5_000),
     ];
     for (const [index, key] of keys.entries()) await cache.put(key, { text: `${index}` });
-    for (const [index, key] of keys.entries()) same(await cache.get(key), { text: `${index}` }, JSON.stringify(key));
+    for (const [index, key] of keys.entries())
+      assertEqual(await cache.get(key), { text: `${index}` }, JSON.stringify(key));
   }),
 
-  cacheTest("what was deleted is gone, and nothing else", async (cache) => {
+  defineCacheTest("a delete removes the entry of its key only", async (cache) => {
     await cache.put("one", { text: "1" });
     await cache.put("two", { text: "2" });
     await cache.delete("one");
-    same(await cache.get("one"), undefined, "the deleted entry");
-    same(await cache.get("two"), { text: "2" }, "the other");
+    assertEqual(await cache.get("one"), undefined, "the deleted entry");
+    assertEqual(await cache.get("two"), { text: "2" }, "the other");
   }),
 ];
 
-function cacheTest(name: string, work: (cache: NodeCache) => Promise<void>): CacheTest {
-  return { name, run: async (open) => work(await open()) };
+function defineCacheTest(name: string, body: (cache: NodeCache) => Promise<void>): CacheTest {
+  return { name, run: async (open) => body(await open()) };
 }

@@ -1,104 +1,111 @@
-/** What every store must do with runs that a process goes on with by itself: each kind is a list of its own, page by page. */
+/** Conformance tests of claimable runs: runs that an engine continues automatically, listed by kind and in pages. */
 import type { ClaimableKind, ErrorRecord, RunRow, Store } from "@statewright/core";
-import { refused, same } from "./assert.ts";
-import { release, request, run, start, tell } from "./store-rows.ts";
-import { type StoreTest, sharedTest, storeTest } from "./store-test.ts";
+import { assertEqual, assertRejected } from "./assert.ts";
+import { commitWrite, createClaimRequest, createRun, releaseThread, startThread } from "./store-rows.ts";
+import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
 
 const drained: ErrorRecord = { name: "E", code: "drained", message: "", details: { reason: "the engine stops" } };
-const byPerson: ErrorRecord = { ...drained, details: { reason: "a person" } };
-const unfit: ErrorRecord = { name: "E", code: "needs_migration", message: "" };
+const pausedByPerson: ErrorRecord = { ...drained, details: { reason: "a person" } };
+const incompatible: ErrorRecord = { name: "E", code: "needs_migration", message: "" };
 const poisoned: ErrorRecord = { name: "E", code: "parked", message: "" };
 
 export const claimableTests: readonly StoreTest[] = [
-  sharedTest(
-    "what a process goes on with by itself is listed by its kind, and nothing else is",
+  defineSharedStoreTest(
+    "claimable runs are listed by kind, and waiting, paused, failed or poisoned runs are not listed",
     async ({ store, crash }) => {
       const statuses: readonly (readonly [string, Partial<RunRow>])[] = [
         ["done", { status: "done" }],
         ["waits", { status: "waiting" }],
         ["failed", { status: "failed", error: poisoned }],
         ["stopped", { status: "paused", error: drained }],
-        ["rests", { status: "paused", error: byPerson }],
-        ["old", { status: "parked", error: unfit }],
+        ["rests", { status: "paused", error: pausedByPerson }],
+        ["old", { status: "parked", error: incompatible }],
         ["poison", { status: "parked", error: poisoned }],
       ];
       for (const [thread, more] of statuses) {
-        const held = await start(store, thread);
-        await held.commit({ run: { ...run("r1"), thread, ...more }, release: true });
+        const held = await startThread(store, thread);
+        await held.commit({ run: { ...createRun("r1"), thread, ...more }, release: true });
       }
-      await start(store, "dies");
+      await startThread(store, "dies");
       const next = crash();
-      await start(next, "works");
-      const found = async (kind: ClaimableKind) =>
+      await startThread(next, "works");
+      const listThreadIds = async (kind: ClaimableKind) =>
         (await next.claimable({ kind, limit: 10 })).map(({ thread }) => thread);
-      same(await found("crashed"), ["dies"], "those whose process died");
-      same(await found("drained"), ["stopped"], "those that an engine has stopped");
-      same(await found("unfit"), ["old"], "those that did not fit");
-      same(await found("queued"), [], "those in line");
-      same((await next.claimable({ kind: "drained", limit: 1 }))[0]?.status, "paused", "the status of the row");
-      same(
+      assertEqual(await listThreadIds("crashed"), ["dies"], "the runs of crashed processes");
+      assertEqual(await listThreadIds("drained"), ["stopped"], "the runs stopped by an engine");
+      assertEqual(await listThreadIds("unfit"), ["old"], "the runs parked by an incompatible version");
+      assertEqual(await listThreadIds("queued"), [], "the queued runs");
+      assertEqual((await next.claimable({ kind: "drained", limit: 1 }))[0]?.status, "paused", "the status of the row");
+      assertEqual(
         (await next.runs({ status: "paused" })).map(({ thread }) => thread),
         ["rests", "stopped"],
-        "all that is paused",
+        "all paused runs",
       );
-      same(
+      assertEqual(
         (await next.runs({ status: "parked" })).map(({ thread }) => thread),
         ["poison", "old"],
-        "all that is parked",
+        "all parked runs",
       );
-      same((await next.threads({ status: "paused" })).length, 2, "threads with a paused run");
+      assertEqual((await next.threads({ status: "paused" })).length, 2, "the number of threads with a paused run");
     },
   ),
 
-  storeTest("of a queue the first is listed, and of a thread that somebody holds none", async ({ store }) => {
-    for (const thread of ["a", "b", "c"]) {
-      const claim = await store.claim(request(thread));
-      for (const id of ["q1", "q2"]) await enqueue(store, thread, id);
-      if (thread !== "b") await release(store, thread, claim);
-    }
-    const queued = async () =>
-      (await store.claimable({ kind: "queued", limit: 10 })).map(({ thread, id }) => [thread, id]);
-    same(
-      await queued(),
-      [
-        ["a", "q1"],
-        ["c", "q1"],
-      ],
-      "the first of each",
-    );
-    await store.dequeue("a", "q1", { at: 500, reason: "no" });
-    same(
-      await queued(),
-      [
-        ["a", "q2"],
-        ["c", "q1"],
-      ],
-      "after one was taken out",
-    );
-  }),
+  defineStoreTest(
+    "each thread offers only its first queued run as claimable, and none while the thread is claimed",
+    async ({ store }) => {
+      for (const thread of ["a", "b", "c"]) {
+        const claim = await store.claim(createClaimRequest(thread));
+        for (const id of ["q1", "q2"]) await enqueueRun(store, thread, id);
+        if (thread !== "b") await releaseThread(store, thread, claim);
+      }
+      const listQueued = async () =>
+        (await store.claimable({ kind: "queued", limit: 10 })).map(({ thread, id }) => [thread, id]);
+      assertEqual(
+        await listQueued(),
+        [
+          ["a", "q1"],
+          ["c", "q1"],
+        ],
+        "the first run of each queue",
+      );
+      await store.dequeue("a", "q1", { at: 500, reason: "no" });
+      assertEqual(
+        await listQueued(),
+        [
+          ["a", "q2"],
+          ["c", "q1"],
+        ],
+        "the queues after a dequeue",
+      );
+    },
+  ),
 
-  sharedTest(
-    "a queue on a thread whose holder died before it had a run is there to be taken up",
+  defineSharedStoreTest(
+    "a queued run becomes claimable when the owner of its thread crashes before a run starts",
     async ({ store, crash }) => {
-      await store.claim(request("t"));
-      await enqueue(store, "t", "q1");
-      same(await store.claimable({ kind: "queued", limit: 10 }), [], "while it is held");
+      await store.claim(createClaimRequest("t"));
+      await enqueueRun(store, "t", "q1");
+      assertEqual(
+        await store.claimable({ kind: "queued", limit: 10 }),
+        [],
+        "the queued runs while the thread is claimed",
+      );
       const next = crash();
       const found = await next.claimable({ kind: "queued", limit: 10 });
-      same(
+      assertEqual(
         found.map(({ id }) => id),
         ["q1"],
-        "after the death",
+        "the queued runs after the crash",
       );
     },
   ),
 
-  storeTest("pages of claimable runs follow each other and hold each run once", async ({ store }) => {
+  defineStoreTest("pages of claimable runs are consecutive and contain each run once", async ({ store }) => {
     for (let nth = 0; nth < 25; nth++) {
       const thread = `t${nth}`;
-      const held = await start(store, thread);
-      await held.commit({ run: { ...run("r1"), thread, status: "paused", error: drained } });
-      await enqueue(store, thread, "q");
+      const held = await startThread(store, thread);
+      await held.commit({ run: { ...createRun("r1"), thread, status: "paused", error: drained } });
+      await enqueueRun(store, thread, "q");
       await held.commit({ release: true });
     }
     for (const kind of ["queued", "drained"] as const) {
@@ -109,48 +116,64 @@ export const claimableTests: readonly StoreTest[] = [
         after = page.at(-1);
         if (page.length < 10) break;
       }
-      same(
+      assertEqual(
         all,
         Array.from({ length: 25 }, (_, nth) => `t${nth}`),
-        `the threads with runs that are ${kind}`,
+        `the threads with ${kind} runs`,
       );
     }
-    await refused(store.claimable({ kind: "done" as ClaimableKind, limit: 1 }), "invalid_option", "another kind");
-    await refused(store.claimable({ kind: "queued", limit: 0 }), "invalid_option", "a limit of 0");
+    await assertRejected(
+      store.claimable({ kind: "done" as ClaimableKind, limit: 1 }),
+      "invalid_option",
+      "another kind",
+    );
+    await assertRejected(store.claimable({ kind: "queued", limit: 0 }), "invalid_option", "a limit of 0");
   }),
 
-  storeTest("runs and threads are found by several values of their metadata at once", async ({ store }) => {
+  defineStoreTest("runs and threads can be filtered by several metadata values at once", async ({ store }) => {
     for (let nth = 0; nth < 60; nth++) {
       const thread = `t${nth}`;
       const metadata = { all: true, third: nth % 3, name: nth % 2 === 0 ? "even" : "odd", none: null };
-      const claim = await store.claim(request(thread));
-      const row = { ...run("r1"), thread, status: "done" as const, metadata, startedAt: nth };
-      await tell(store, { thread, branch: "main", epoch: claim.epoch, seq: 1, run: row, release: true });
+      const claim = await store.claim(createClaimRequest(thread));
+      const row = { ...createRun("r1"), thread, status: "done" as const, metadata, startedAt: nth };
+      await commitWrite(store, { thread, branch: "main", epoch: claim.epoch, seq: 1, run: row, release: true });
     }
-    const wanted = { all: true, third: 1, name: "odd", none: null };
-    const runs = await store.runs({ metadata: wanted });
-    same(
+    const filter = { all: true, third: 1, name: "odd", none: null };
+    const runs = await store.runs({ metadata: filter });
+    assertEqual(
       runs.map(({ thread }) => thread),
       ["t55", "t49", "t43", "t37", "t31", "t25", "t19", "t13", "t7", "t1"],
       "the runs",
     );
-    same((await store.threads({ metadata: wanted })).length, 10, "the threads");
-    const page = await store.runs({ metadata: wanted, limit: 2, before: runs[1] });
-    same(
+    assertEqual((await store.threads({ metadata: filter })).length, 10, "the threads");
+    const page = await store.runs({ metadata: filter, limit: 2, before: runs[1] });
+    assertEqual(
       page.map(({ thread }) => thread),
       ["t43", "t37"],
       "a page",
     );
-    same((await store.runs({ metadata: wanted, since: 30, status: "done" })).length, 5, "with a time and a status");
-    same((await store.runs({ metadata: { ...wanted, third: "1" } })).length, 0, "a value of another type");
-    same((await store.runs({ metadata: { other: null } })).length, 0, "a key that no run has");
-    same((await store.runs({ metadata: {}, limit: 100 })).length, 60, "no pair at all");
+    assertEqual(
+      (await store.runs({ metadata: filter, since: 30, status: "done" })).length,
+      5,
+      "the number of runs with a start time and a status",
+    );
+    assertEqual(
+      (await store.runs({ metadata: { ...filter, third: "1" } })).length,
+      0,
+      "the number of runs with a value of another type",
+    );
+    assertEqual((await store.runs({ metadata: { other: null } })).length, 0, "the number of runs with an unknown key");
+    assertEqual(
+      (await store.runs({ metadata: {}, limit: 100 })).length,
+      60,
+      "the number of runs with an empty metadata filter",
+    );
     await store.delete("t55");
-    same((await store.runs({ metadata: wanted })).length, 9, "after a thread was deleted");
+    assertEqual((await store.runs({ metadata: filter })).length, 9, "the number of runs after a thread was deleted");
   }),
 ];
 
-async function enqueue(store: Store, thread: string, id: string): Promise<void> {
-  const { thread: _, branch: __, ...row } = run(id);
+async function enqueueRun(store: Store, thread: string, id: string): Promise<void> {
+  const { thread: _, branch: __, ...row } = createRun(id);
   await store.enqueue({ thread, run: { ...row, status: "queued", input: "1", queuedAt: 300 } });
 }

@@ -1,4 +1,4 @@
-/** Conformance suites: what every implementation of a contract must do, as data for any test runner. */
+/** Conformance suites: tests of every implementation of a contract, as data for any test runner. */
 // biome-ignore lint/performance/noBarrelFile: the entry of a package
 export { type ArtifactTest, artifactConformance } from "./artifacts.ts";
 export { type CacheTest, cacheConformance } from "./cache.ts";
@@ -6,6 +6,6 @@ export { wordConformance } from "./long-term.ts";
 export { type ModelTest, type ModelUnderTest, modelConformance, type OpenModel } from "./models.ts";
 export { storeConformance } from "./store-conformance.ts";
 export type { StoreTest, StoreUnderTest } from "./store-test.ts";
-export { fill as fillThread, portrait as portraitOf } from "./thread-snapshot.ts";
+export { fillThread, readThreadSnapshot as portraitOf } from "./thread-snapshot.ts";
 export type { PackWorld } from "./tool-run.ts";
 export { type ToolPack, type ToolSamples, type ToolTest, toolConformance } from "./tools.ts";

@@ -1,4 +1,4 @@
-/** What every adapter of models must do with tools and files: run each test against an adapter of your own. */
+/** Conformance tests of model adapters: tools, tool calls, images and files. */
 import {
   type ContentBlock,
   defineTool,
@@ -12,26 +12,29 @@ import {
   toolRegistry,
   type UserMessage,
 } from "@statewright/core";
-import { holds, same } from "./assert.ts";
+import { assertEqual, assertTrue } from "./assert.ts";
 
-/** A model behind an adapter, whose provider answers what it is told to. */
+/** A model behind an adapter, with a scripted provider. */
 export interface ModelUnderTest {
   readonly model: Model;
-  /** What the provider was sent, one text a request. */
-  readonly wires: () => readonly string[];
+  /** Returns the requests that the provider received, one text per request. */
+  readonly listRequests: () => readonly string[];
 }
 
-/** Opens a model whose provider streams these answers, one a request: texts, and calls with their arguments in pieces. */
+/**
+ * Opens a model whose provider streams the given replies, one per request: texts, and tool calls with arguments in
+ * pieces.
+ */
 export type OpenModel = (answers: readonly ModelReply[]) => ModelUnderTest | Promise<ModelUnderTest>;
 
-/** One test of the suite: throws when the adapter does not do what `name` says. */
+/** One test of the suite. `run` throws when the adapter violates `name`. */
 export interface ModelTest {
   readonly name: string;
   run(open: OpenModel): Promise<void>;
 }
 
-const said: ModelReply = { content: [{ type: "text", text: "Done" }], finish: "stop" };
-const odd = "call_9-Zz";
+const textReply: ModelReply = { content: [{ type: "text", text: "Done" }], finish: "stop" };
+const unusualId = "call_9-Zz";
 const nested: JsonObject = {
   text: 'Grüße 気温 😀 "quoted" \\ \n\t',
   list: [1, [true, null], { deep: { deeper: ["ü"] } }],
@@ -40,126 +43,145 @@ const nested: JsonObject = {
   number: -1.5e-7,
 };
 
-/** The tests that every adapter of models must pass. */
+/** Tests for every model adapter. */
 export const modelConformance: readonly ModelTest[] = [
-  modelTest("a tool is told with its name, description and schema, and nothing else of it", async (open) => {
-    const { model, wires } = await open([said]);
-    const tool = toolRegistry([
-      defineTool({
-        name: "get_weather",
-        label: "SENTINEL-label",
-        description: "Weather of a city, now.",
-        input: weatherInput,
-        inject: { hiddenSentinel: { kind: "custom", resolve: () => "SENTINEL-value" } },
-        safety: { access: "destructive", roots: ["/SENTINEL-root"] },
-        run: () => "x",
-      }),
-    ]);
-    await ask(model, [user], { tools: tool.forModel() });
-    const [wire = ""] = wires();
-    for (const shown of ["get_weather", "Weather of a city, now.", "City name"])
-      holds(wire.includes(shown), `the request does not say "${shown}"`);
-    holds(!/SENTINEL|hiddenSentinel|destructive/.test(wire), "the request says what no model is to know of a tool");
-  }),
-
-  modelTest("a call without arguments arrives as an empty object", async (open) => {
-    const { model } = await open([calling(["now", {}, odd])]);
-    same(callsIn(await ask(model, [user])), [[odd, "now", {}]], "the calls");
-  }),
-
-  modelTest("arguments arrive whole: unicode, quotes, nesting and numbers", async (open) => {
-    const { model } = await open([calling(["act", nested, odd])]);
-    same(callsIn(await ask(model, [user])), [[odd, "act", nested]], "the calls");
-  }),
-
-  modelTest(
-    "two calls in one response arrive as two, in their order, and the reply says that it calls",
+  defineModelTest(
+    "a model request contains the name, description and schema of a tool, and no other tool options",
     async (open) => {
-      const { model } = await open([calling(["a", { n: 1 }, "call_1"], ["b", { n: 2 }, "call_2"])]);
-      const reply = await ask(model, [user]);
-      same(
-        callsIn(reply),
-        [
-          ["call_1", "a", { n: 1 }],
-          ["call_2", "b", { n: 2 }],
-        ],
-        "the calls",
+      const { model, listRequests } = await open([textReply]);
+      const tool = toolRegistry([
+        defineTool({
+          name: "get_weather",
+          label: "SENTINEL-label",
+          description: "Weather of a city, now.",
+          input: weatherInput,
+          inject: { hiddenSentinel: { kind: "custom", resolve: () => "SENTINEL-value" } },
+          safety: { access: "destructive", roots: ["/SENTINEL-root"] },
+          run: () => "x",
+        }),
+      ]);
+      await requestReply(model, [user], { tools: tool.forModel() });
+      const [wire = ""] = listRequests();
+      for (const shown of ["get_weather", "Weather of a city, now.", "City name"])
+        assertTrue(wire.includes(shown), `expected the model request to contain "${shown}"`);
+      assertTrue(
+        !/SENTINEL|hiddenSentinel|destructive/.test(wire),
+        "the model request contains private options of a tool",
       );
-      same(reply.finish, "calls", "why it finished");
     },
   ),
 
-  modelTest(
-    "streamed arguments come in pieces that make up the whole, under the id and the name of their call",
-    async (open) => {
-      const { model } = await open([calling(["act", nested, odd])]);
-      const deltas: ModelDelta[] = [];
-      await ask(model, [user], {}, (delta) => deltas.push(delta));
-      const pieces = deltas.flatMap((delta) => (delta.type === "call" ? [delta] : []));
-      holds(pieces.length > 0, "no piece of the arguments came");
-      same([...new Set(pieces.map(({ id, name }) => `${id} ${name}`))], [`${odd} act`], "whose pieces they are");
-      same(JSON.parse(pieces.map(({ argsText }) => argsText).join("")), nested, "the pieces together");
-    },
-  ),
-
-  modelTest("the id of a call comes back with the call and with its answer", async (open) => {
-    const { model, wires } = await open([said]);
-    await ask(model, history([{ type: "text", text: "sunny" }]));
-    const found = (wires()[0] ?? "").split(JSON.stringify(odd).slice(1, -1)).length - 1;
-    holds(found >= 2, `the id stands ${found} times in the request, not with the call and with its answer`);
+  defineModelTest("a tool call without arguments arrives with an empty object", async (open) => {
+    const { model } = await open([createCallReply(["now", {}, unusualId])]);
+    assertEqual(listCalls(await requestReply(model, [user])), [[unusualId, "now", {}]], "the calls");
   }),
 
-  modelTest("the answers to two calls go out in the order of the calls", async (open) => {
-    const { model, wires } = await open([said]);
-    await ask(model, [
+  defineModelTest("arguments arrive complete: unicode, quotes, nesting and numbers", async (open) => {
+    const { model } = await open([createCallReply(["act", nested, unusualId])]);
+    assertEqual(listCalls(await requestReply(model, [user])), [[unusualId, "act", nested]], "the calls");
+  }),
+
+  defineModelTest("two tool calls in one response arrive in order, and the reply finishes with calls", async (open) => {
+    const { model } = await open([createCallReply(["a", { n: 1 }, "call_1"], ["b", { n: 2 }, "call_2"])]);
+    const reply = await requestReply(model, [user]);
+    assertEqual(
+      listCalls(reply),
+      [
+        ["call_1", "a", { n: 1 }],
+        ["call_2", "b", { n: 2 }],
+      ],
+      "the calls",
+    );
+    assertEqual(reply.finish, "calls", "the finish reason");
+  }),
+
+  defineModelTest(
+    "streamed argument pieces add up to the complete arguments, with the id and the name of their tool call",
+    async (open) => {
+      const { model } = await open([createCallReply(["act", nested, unusualId])]);
+      const deltas: ModelDelta[] = [];
+      await requestReply(model, [user], {}, (delta) => deltas.push(delta));
+      const pieces = deltas.flatMap((delta) => (delta.type === "call" ? [delta] : []));
+      assertTrue(pieces.length > 0, "expected deltas with argument pieces, got none");
+      assertEqual(
+        [...new Set(pieces.map(({ id, name }) => `${id} ${name}`))],
+        [`${unusualId} act`],
+        "the ids and names of the pieces",
+      );
+      assertEqual(JSON.parse(pieces.map(({ argsText }) => argsText).join("")), nested, "the joined pieces");
+    },
+  ),
+
+  defineModelTest("the id of a tool call is sent to the provider with the call and with its result", async (open) => {
+    const { model, listRequests } = await open([textReply]);
+    await requestReply(model, createHistory([{ type: "text", text: "sunny" }]));
+    const found = (listRequests()[0] ?? "").split(JSON.stringify(unusualId).slice(1, -1)).length - 1;
+    assertTrue(
+      found >= 2,
+      `expected the id of the tool call in the request twice, with the call and with its result; found ${found}`,
+    );
+  }),
+
+  defineModelTest("the results of two tool calls are sent in the order of the calls", async (open) => {
+    const { model, listRequests } = await open([textReply]);
+    await requestReply(model, [
       user,
       {
         role: "assistant",
         id: "m1",
         finish: "calls",
-        content: [callBlock("a", {}, "call_1"), callBlock("b", {}, "call_2")],
+        content: [createCallBlock("a", {}, "call_1"), createCallBlock("b", {}, "call_2")],
       },
-      answer("call_1", "a", [{ type: "text", text: "first answer" }]),
-      answer("call_2", "b", [{ type: "text", text: "second answer" }]),
+      createToolMessage("call_1", "a", [{ type: "text", text: "first answer" }]),
+      createToolMessage("call_2", "b", [{ type: "text", text: "second answer" }]),
     ]);
-    const [wire = ""] = wires();
+    const [wire = ""] = listRequests();
     const [first, second] = [wire.indexOf("first answer"), wire.indexOf("second answer")];
-    holds(first >= 0 && second > first, "the answers are not in the order of the calls");
+    assertTrue(first >= 0 && second > first, "the tool results are not in the order of the calls");
   }),
 
-  modelTest("an error of a tool reaches the model in its own words", async (open) => {
-    const { model, wires } = await open([said]);
-    await ask(model, history([{ type: "text", text: "city not found: Oslo" }], true));
-    holds((wires()[0] ?? "").includes("city not found: Oslo"), "the request does not have the error");
+  defineModelTest("an error of a tool reaches the model unchanged", async (open) => {
+    const { model, listRequests } = await open([textReply]);
+    await requestReply(model, createHistory([{ type: "text", text: "city not found: Oslo" }], true));
+    assertTrue(
+      (listRequests()[0] ?? "").includes("city not found: Oslo"),
+      "the model request does not contain the text of the tool error",
+    );
   }),
 
-  modelTest("an image in a result reaches the model, or is named where there can be none", async (open) => {
-    const { model, wires } = await open([said]);
-    const image: ContentBlock = { type: "image", mimeType: "image/png", data: "c2VudGluZWw=" };
-    await ask(model, history([{ type: "text", text: "Here it is" }, image]));
-    const [wire = ""] = wires();
-    holds(wire.includes("Here it is"), "the request does not have the text beside the image");
-    holds(wire.includes("c2VudGluZWw=") || wire.includes("image/png"), "the image is gone without a word");
-  }),
-
-  modelTest(
-    "a file of a person reaches the model, or is named where it reads none: by bytes and by address",
+  defineModelTest(
+    "an image in a tool result reaches the model, or is replaced by a note where images are not supported",
     async (open) => {
-      const { model, wires } = await open([said]);
+      const { model, listRequests } = await open([textReply]);
+      const image: ContentBlock = { type: "image", mimeType: "image/png", data: "c2VudGluZWw=" };
+      await requestReply(model, createHistory([{ type: "text", text: "Here it is" }, image]));
+      const [wire = ""] = listRequests();
+      assertTrue(wire.includes("Here it is"), "the model request does not contain the text next to the image");
+      assertTrue(wire.includes("c2VudGluZWw=") || wire.includes("image/png"), "the image was dropped without a note");
+    },
+  ),
+
+  defineModelTest(
+    "a file in a user message reaches the model, or is replaced by a note: by bytes and by URL",
+    async (open) => {
+      const { model, listRequests } = await open([textReply]);
       const file = { type: "file", mimeType: "application/pdf" } as const;
       const content: UserMessage["content"] = [
         { ...file, data: "c2VudGluZWw=" },
         { ...file, url: "https://files.example/report.pdf" },
       ];
-      await ask(model, [{ role: "user", id: "u1", content }]);
-      const [wire = ""] = wires();
-      holds(wire.includes("c2VudGluZWw=") || wire.includes("application/pdf"), "the bytes are gone without a word");
-      holds(wire.includes("files.example/report.pdf"), "the address is gone without a word");
+      await requestReply(model, [{ role: "user", id: "u1", content }]);
+      const [wire = ""] = listRequests();
+      assertTrue(
+        wire.includes("c2VudGluZWw=") || wire.includes("application/pdf"),
+        "the file bytes were dropped without a note",
+      );
+      assertTrue(wire.includes("files.example/report.pdf"), "the file URL was dropped without a note");
     },
   ),
 ];
 
-function modelTest(name: string, run: (open: OpenModel) => Promise<void>): ModelTest {
+function defineModelTest(name: string, run: (open: OpenModel) => Promise<void>): ModelTest {
   return { name, run };
 }
 
@@ -179,26 +201,31 @@ const weatherInput: Schema<{ city: string }> = {
   },
 };
 
-type Call = readonly [name: string, args: JsonObject, id: string];
+type CallParts = readonly [name: string, args: JsonObject, id: string];
 
-function calling(...calls: readonly Call[]): ModelReply {
-  return { content: calls.map((made) => callBlock(...made)), finish: "calls" };
+function createCallReply(...calls: readonly CallParts[]): ModelReply {
+  return { content: calls.map((parts) => createCallBlock(...parts)), finish: "calls" };
 }
 
-function callBlock(name: string, args: JsonObject, id: string) {
+function createCallBlock(name: string, args: JsonObject, id: string) {
   return { type: "call" as const, id, name, args };
 }
 
-function answer(callId: string, name: string, content: readonly ContentBlock[], isError = false): Message {
+function createToolMessage(callId: string, name: string, content: readonly ContentBlock[], isError = false): Message {
   return { role: "tool", id: `answer ${callId}`, callId, name, content, isError };
 }
 
-function history(content: readonly ContentBlock[], isError = false): readonly Message[] {
-  const asked: Message = { role: "assistant", id: "m1", finish: "calls", content: [callBlock("act", { n: 1 }, odd)] };
-  return [user, asked, answer(odd, "act", content, isError)];
+function createHistory(content: readonly ContentBlock[], isError = false): readonly Message[] {
+  const callMessage: Message = {
+    role: "assistant",
+    id: "m1",
+    finish: "calls",
+    content: [createCallBlock("act", { n: 1 }, unusualId)],
+  };
+  return [user, callMessage, createToolMessage(unusualId, "act", content, isError)];
 }
 
-function ask(
+function requestReply(
   model: Model,
   messages: readonly Message[],
   more: Partial<ModelRequest> = {},
@@ -210,6 +237,6 @@ function ask(
   );
 }
 
-function callsIn({ content }: ModelReply): readonly unknown[] {
+function listCalls({ content }: ModelReply): readonly unknown[] {
   return content.flatMap((block) => (block.type === "call" ? [[block.id, block.name, block.args]] : []));
 }

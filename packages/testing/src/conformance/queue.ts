@@ -1,193 +1,236 @@
-/** What every store must do with runs as rows: the queue of a thread, idempotency keys, what a dead owner leaves, and lists. */
+/** Conformance tests of runs as rows: the queue of a thread, idempotency keys, runs of crashed owners, and lists. */
 import type { QueueWrite, RunRow, Store } from "@statewright/core";
-import { refused, same } from "./assert.ts";
-import { checkpoint, release, request, run, start } from "./store-rows.ts";
-import { type StoreTest, sharedTest, storeTest } from "./store-test.ts";
+import { assertEqual, assertRejected } from "./assert.ts";
+import { createCheckpoint, createClaimRequest, createRun, releaseThread, startThread } from "./store-rows.ts";
+import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
 
-function queued(id: string, more: Partial<RunRow> = {}): QueueWrite["run"] {
-  const { thread: _, branch: __, ...row } = run(id);
+function createQueuedRun(id: string, more: Partial<RunRow> = {}): QueueWrite["run"] {
+  const { thread: _, branch: __, ...row } = createRun(id);
   return { ...row, status: "queued", startedAt: 300, queuedAt: 300, input: `{"of":"${id}"}`, ...more };
 }
 
-const ids = async (rows: Promise<readonly RunRow[]>): Promise<string> => (await rows).map(({ id }) => id).join(" ");
+const listIds = async (rows: Promise<readonly RunRow[]>): Promise<string> => (await rows).map(({ id }) => id).join(" ");
 
-const statuses = async (store: Store): Promise<readonly string[]> =>
+const listStatuses = async (store: Store): Promise<readonly string[]> =>
   (await store.runs()).map(({ id, status }) => `${id} ${status}`);
 
 export const queueTests: readonly StoreTest[] = [
-  sharedTest(
-    "E27 anyone puts a run into the queue, whoever holds the thread; it comes back as it was given",
+  defineSharedStoreTest(
+    "any process can enqueue a run on a claimed thread, and the run is read back unchanged [E27]",
     async ({ store, peer }) => {
-      const held = await start(store, "t");
+      const held = await startThread(store, "t");
       const other = peer();
       const metadata = { who: "ann", "a'\"b": 1, deep: { list: [null, true] } };
-      const row = queued("q1", { key: "k", metadata, reason: "r", recovered: { count: 2, at: 7 } });
-      const given = await other.enqueue({ thread: "t", run: row, stops: "interrupt" });
-      same(given, { ...row, thread: "t", branch: "main", stops: { run: "r1", how: "interrupt" } }, "what it gives");
-      same(await store.runs({ status: "queued" }), [given], "the run");
-      same((await store.thread("t"))?.status, "running", "the status of the thread");
+      const row = createQueuedRun("q1", { key: "k", metadata, reason: "r", recovered: { count: 2, at: 7 } });
+      const enqueued = await other.enqueue({ thread: "t", run: row, stops: "interrupt" });
+      assertEqual(
+        enqueued,
+        { ...row, thread: "t", branch: "main", stops: { run: "r1", how: "interrupt" } },
+        "the returned run",
+      );
+      assertEqual(await store.runs({ status: "queued" }), [enqueued], "the run");
+      assertEqual((await store.thread("t"))?.status, "running", "the status of the thread");
       await held.commit({ release: true });
-      same((await other.claim(request("t"))).run?.id, "r1", "the newest run of the branch");
+      assertEqual((await other.claim(createClaimRequest("t"))).run?.id, "r1", "the newest run of the branch");
     },
   ),
 
-  sharedTest("E27 every write tells how many runs are queued, and so does the claim", async ({ store, peer }) => {
-    const held = await start(store, "t");
-    let told: number | undefined;
-    const write = (more = {}) =>
-      new Promise<void>((resolve, reject) => {
-        const { epoch } = held.claim;
-        store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, count) => {
-          told = count;
-          if (failure === undefined) resolve();
-          else reject(failure);
-        });
-      });
-    await write();
-    same(told, 0, "without a queue");
-    for (const id of ["q1", "q2"]) await peer().enqueue({ thread: "t", run: queued(id) });
-    await write({ run: { ...run("r1"), status: "done" } });
-    same(told, 2, "with two");
-    await write({ run: { ...run("q1"), queuedAt: 300 }, checkpoint: checkpoint(1, undefined, { run: "q1" }) });
-    same(told, 1, "when one of them begins");
-    await store.dequeue("t", "q2", { at: 400, reason: "no" });
-    await write({ release: true });
-    same(told, 0, "when the other was taken out");
-    await store.enqueue({ thread: "t", run: queued("q3") });
-    same((await peer().claim(request("t"))).queued, 1, "the claim");
-  }),
-
-  storeTest("E27 a queued run begins in one write, and is the newest of its branch from then on", async ({ store }) => {
-    const held = await start(store, "t");
-    await store.enqueue({ thread: "t", run: queued("q1", { metadata: { a: 1 } }) });
-    await held.commit({ run: { ...run("r1"), status: "done", endedAt: 350 } });
-    const begun = { ...run("q1"), startedAt: 400, queuedAt: 300, metadata: { a: 1 } };
-    await held.commit({ run: begun, checkpoint: checkpoint(1, undefined, { run: "q1", at: 400 }) });
-    same((await store.runs())[0], begun, "its row");
-    same((await store.thread("t"))?.status, "running", "the thread");
-    await held.commit({ run: { ...begun, status: "waiting" }, release: true });
-    same((await store.claim(request("t"))).run?.id, "q1", "the newest run");
-  }),
-
-  sharedTest(
-    "E27 the queue keeps the order of the calls, over all owners and whatever the clock says",
+  defineSharedStoreTest(
+    "every commit and every claim returns the number of queued runs [E27]",
     async ({ store, peer }) => {
-      await start(store, "t");
+      const held = await startThread(store, "t");
+      let queuedCount: number | undefined;
+      const write = (more = {}) =>
+        new Promise<void>((resolve, reject) => {
+          const { epoch } = held.claim;
+          store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, count) => {
+            queuedCount = count;
+            if (failure === undefined) resolve();
+            else reject(failure);
+          });
+        });
+      await write();
+      assertEqual(queuedCount, 0, "without a queue");
+      for (const id of ["q1", "q2"]) await peer().enqueue({ thread: "t", run: createQueuedRun(id) });
+      await write({ run: { ...createRun("r1"), status: "done" } });
+      assertEqual(queuedCount, 2, "with two");
+      await write({
+        run: { ...createRun("q1"), queuedAt: 300 },
+        checkpoint: createCheckpoint(1, undefined, { run: "q1" }),
+      });
+      assertEqual(queuedCount, 1, "the count after one queued run started");
+      await store.dequeue("t", "q2", { at: 400, reason: "no" });
+      await write({ release: true });
+      assertEqual(queuedCount, 0, "the count after the other queued run was dequeued");
+      await store.enqueue({ thread: "t", run: createQueuedRun("q3") });
+      assertEqual((await peer().claim(createClaimRequest("t"))).queued, 1, "the claim");
+    },
+  ),
+
+  defineStoreTest(
+    "a queued run starts in one commit and becomes the newest run of its branch [E27]",
+    async ({ store }) => {
+      const held = await startThread(store, "t");
+      await store.enqueue({ thread: "t", run: createQueuedRun("q1", { metadata: { a: 1 } }) });
+      await held.commit({ run: { ...createRun("r1"), status: "done", endedAt: 350 } });
+      const startedRun = { ...createRun("q1"), startedAt: 400, queuedAt: 300, metadata: { a: 1 } };
+      await held.commit({ run: startedRun, checkpoint: createCheckpoint(1, undefined, { run: "q1", at: 400 }) });
+      assertEqual((await store.runs())[0], startedRun, "its row");
+      assertEqual((await store.thread("t"))?.status, "running", "the thread");
+      await held.commit({ run: { ...startedRun, status: "waiting" }, release: true });
+      assertEqual((await store.claim(createClaimRequest("t"))).run?.id, "q1", "the newest run");
+    },
+  ),
+
+  defineSharedStoreTest(
+    "the queue keeps the order of the enqueues of all processes, independent of their clocks [E27]",
+    async ({ store, peer }) => {
+      await startThread(store, "t");
       const other = peer();
       for (const [index, id] of ["q1", "q2", "q3", "q4"].entries())
-        await (index % 2 === 0 ? store : other).enqueue({ thread: "t", run: queued(id, { startedAt: 900 - index }) });
-      same(await ids(store.runs({ status: "queued" })), "q4 q3 q2 q1", "the newest first");
-    },
-  ),
-
-  sharedTest(
-    "E27 a run that is taken out of the queue is cancelled, once, and cannot begin",
-    async ({ store, peer }) => {
-      const held = await start(store, "t");
-      await store.enqueue({ thread: "t", run: queued("q1") });
-      const taken = await Promise.all(
-        [store, peer()].map((each) => each.dequeue("t", "q1", { at: 400, reason: "no" })),
-      );
-      same(taken.filter(Boolean).length, 1, "how many took it out");
-      same(
-        (await store.runs())[0],
-        {
-          ...queued("q1"),
+        await (index % 2 === 0 ? store : other).enqueue({
           thread: "t",
-          branch: "main",
-          status: "cancelled",
-          endedAt: 400,
-          reason: "no",
-          input: undefined,
-        },
-        "its row",
-      );
-      same(await store.dequeue("t", "r1", { at: 400, reason: "no" }), false, "a run at work");
-      same(await store.dequeue("t", "none", { at: 400, reason: "no" }), false, "a run that is not there");
-      same(await store.dequeue("none", "q1", { at: 400, reason: "no" }), false, "a thread that is not there");
-      const late = { run: { ...run("q1"), queuedAt: 300 }, checkpoint: checkpoint(1, undefined) };
-      await refused(held.commit(late), "run_exists", "a late beginning");
-      same(await store.head("t"), undefined, "the head");
+          run: createQueuedRun(id, { startedAt: 900 - index }),
+        });
+      assertEqual(await listIds(store.runs({ status: "queued" })), "q4 q3 q2 q1", "the queued runs, newest first");
     },
   ),
 
-  storeTest("E27 what cannot be queued is refused, and nothing of it stays", async ({ store }) => {
-    await refused(store.enqueue({ thread: "none", run: queued("q") }), "unknown_thread", "no thread");
-    await start(store, "t");
-    await refused(store.enqueue({ thread: "t", branch: "none", run: queued("q") }), "unknown_branch", "no branch");
-    await refused(store.enqueue({ thread: "t", run: queued("a b") }), "invalid_id", "an id outside the grammar");
-    await refused(store.enqueue({ thread: "t", run: queued("r1") }), "run_exists", "an id that is taken");
-    same(await statuses(store), ["r1 running"], "the runs");
+  defineSharedStoreTest("a dequeued run is cancelled exactly once and cannot start [E27]", async ({ store, peer }) => {
+    const held = await startThread(store, "t");
+    await store.enqueue({ thread: "t", run: createQueuedRun("q1") });
+    const dequeued = await Promise.all(
+      [store, peer()].map((each) => each.dequeue("t", "q1", { at: 400, reason: "no" })),
+    );
+    assertEqual(dequeued.filter(Boolean).length, 1, "the number of successful dequeues");
+    assertEqual(
+      (await store.runs())[0],
+      {
+        ...createQueuedRun("q1"),
+        thread: "t",
+        branch: "main",
+        status: "cancelled",
+        endedAt: 400,
+        reason: "no",
+        input: undefined,
+      },
+      "its row",
+    );
+    assertEqual(await store.dequeue("t", "r1", { at: 400, reason: "no" }), false, "a dequeue of a running run");
+    assertEqual(await store.dequeue("t", "none", { at: 400, reason: "no" }), false, "a dequeue of an unknown run");
+    assertEqual(
+      await store.dequeue("none", "q1", { at: 400, reason: "no" }),
+      false,
+      "a dequeue from an unknown thread",
+    );
+    const late = { run: { ...createRun("q1"), queuedAt: 300 }, checkpoint: createCheckpoint(1, undefined) };
+    await assertRejected(held.commit(late), "run_exists", "a late beginning");
+    assertEqual(await store.head("t"), undefined, "the head");
   }),
 
-  sharedTest("E27 a key is unique in its thread, in the queue and outside of it", async ({ store, peer }) => {
-    const held = await start(store, "t", { run: false });
-    const first = { ...run("r1"), key: "k" };
-    await held.commit({ run: first });
-    same(
-      (await peer().enqueue({ thread: "t", run: queued("q1", { key: "k" }) })).id,
-      "r1",
-      "a run that began under it",
-    );
-    const others = await Promise.all(
-      [store, peer()].map((each, index) =>
-        each.enqueue({ thread: "t", run: queued(`q${index + 2}`, { key: "other" }) }),
-      ),
-    );
-    same(new Set(others.map(({ id }) => id)).size, 1, "two that come at once");
-    await held.commit({ run: { ...first, status: "done" } });
-    await refused(
-      held.commit({ run: { ...run("r2"), key: "other" }, checkpoint: checkpoint(1, undefined) }),
-      "run_exists",
-      "a run under a key of the queue",
-    );
-    same(await store.head("t"), undefined, "nothing of the refused write");
-    same(await ids(store.runs({ thread: "t", key: "k" })), "r1", "the run of a key");
-    const another = await start(store, "u", { run: false });
-    await another.commit({ run: { ...run("r9"), thread: "u", key: "k" } });
-    same(await ids(store.runs({ key: "k" })), "r9 r1", "the same key in another thread");
-  }),
+  defineStoreTest(
+    "a run for an unknown thread or branch, or with an invalid or used id, is refused and not queued [E27]",
+    async ({ store }) => {
+      await assertRejected(store.enqueue({ thread: "none", run: createQueuedRun("q") }), "unknown_thread", "no thread");
+      await startThread(store, "t");
+      await assertRejected(
+        store.enqueue({ thread: "t", branch: "none", run: createQueuedRun("q") }),
+        "unknown_branch",
+        "no branch",
+      );
+      await assertRejected(
+        store.enqueue({ thread: "t", run: createQueuedRun("a b") }),
+        "invalid_id",
+        "an id outside the grammar",
+      );
+      await assertRejected(store.enqueue({ thread: "t", run: createQueuedRun("r1") }), "run_exists", "an id in use");
+      assertEqual(await listStatuses(store), ["r1 running"], "the runs");
+    },
+  ),
 
-  sharedTest(
-    "E35 a run whose owner is dead, or let go without a word, reads as crashed, in every list, without a write",
+  defineSharedStoreTest(
+    "an idempotency key is unique within its thread, for queued and started runs [E27]",
+    async ({ store, peer }) => {
+      const held = await startThread(store, "t", { run: false });
+      const first = { ...createRun("r1"), key: "k" };
+      await held.commit({ run: first });
+      assertEqual(
+        (await peer().enqueue({ thread: "t", run: createQueuedRun("q1", { key: "k" }) })).id,
+        "r1",
+        "a run started with the key",
+      );
+      const others = await Promise.all(
+        [store, peer()].map((each, index) =>
+          each.enqueue({ thread: "t", run: createQueuedRun(`q${index + 2}`, { key: "other" }) }),
+        ),
+      );
+      assertEqual(new Set(others.map(({ id }) => id)).size, 1, "two concurrent enqueues with the same key");
+      await held.commit({ run: { ...first, status: "done" } });
+      await assertRejected(
+        held.commit({ run: { ...createRun("r2"), key: "other" }, checkpoint: createCheckpoint(1, undefined) }),
+        "run_exists",
+        "a run with the key of a queued run",
+      );
+      assertEqual(await store.head("t"), undefined, "the head after the refused commit");
+      assertEqual(await listIds(store.runs({ thread: "t", key: "k" })), "r1", "the run with the key");
+      const another = await startThread(store, "u", { run: false });
+      await another.commit({ run: { ...createRun("r9"), thread: "u", key: "k" } });
+      assertEqual(await listIds(store.runs({ key: "k" })), "r9 r1", "the runs with the same key in two threads");
+    },
+  ),
+
+  defineSharedStoreTest(
+    "a run whose owner crashed, or released the thread without a status, is listed as crashed without a write [E35]",
     async ({ store, peer, crash }) => {
       const other = peer();
       for (const thread of ["dead", "waits"]) {
-        const held = await start(store, thread, { run: false });
-        await held.commit({ run: { ...run(`r-${thread}`), thread } });
+        const held = await startThread(store, thread, { run: false });
+        await held.commit({ run: { ...createRun(`r-${thread}`), thread } });
         if (thread === "waits")
-          await held.commit({ run: { ...run("r-waits"), thread, status: "waiting" }, release: true });
+          await held.commit({ run: { ...createRun("r-waits"), thread, status: "waiting" }, release: true });
       }
-      same(await ids(other.runs({ status: "running" })), "r-dead", "while its owner lives");
-      same(await ids(other.runs({ status: "crashed" })), "", "nothing has crashed");
+      assertEqual(
+        await listIds(other.runs({ status: "running" })),
+        "r-dead",
+        "the running runs while the owner is alive",
+      );
+      assertEqual(await listIds(other.runs({ status: "crashed" })), "", "the crashed runs while the owner is alive");
       const next = crash();
-      const living = await start(next, "lives", { run: false });
-      await living.commit({ run: { ...run("r-lives"), thread: "lives" } });
-      same(await statuses(next), ["r-lives running", "r-waits waiting", "r-dead crashed"], "all runs");
-      same(await ids(next.runs({ status: "crashed" })), "r-dead", "those that crashed");
-      same(await ids(next.runs({ status: ["running", "crashed"] })), "r-lives r-dead", "both");
-      same(await ids(next.runs({ thread: "dead", status: "running" })), "", "of the thread");
-      same((await next.thread("dead"))?.status, "crashed", "the thread");
-      same(
+      const liveThread = await startThread(next, "lives", { run: false });
+      await liveThread.commit({ run: { ...createRun("r-lives"), thread: "lives" } });
+      assertEqual(await listStatuses(next), ["r-lives running", "r-waits waiting", "r-dead crashed"], "all runs");
+      assertEqual(await listIds(next.runs({ status: "crashed" })), "r-dead", "the crashed runs");
+      assertEqual(await listIds(next.runs({ status: ["running", "crashed"] })), "r-lives r-dead", "both");
+      assertEqual(
+        await listIds(next.runs({ thread: "dead", status: "running" })),
+        "",
+        "the running runs of the thread",
+      );
+      assertEqual((await next.thread("dead"))?.status, "crashed", "the thread");
+      assertEqual(
         (await next.threads({ status: "crashed" })).map(({ id }) => id),
         ["dead"],
         "the threads",
       );
-      const claim = await next.claim(request("dead"));
-      same([claim.recovered, claim.run?.status], [true, "running"], "the claim, which sees the row itself");
-      await release(next, "dead", claim);
-      same((await next.thread("dead"))?.status, "crashed", "after a claim that wrote nothing");
+      const claim = await next.claim(createClaimRequest("dead"));
+      assertEqual(
+        [claim.recovered, claim.run?.status],
+        [true, "running"],
+        "the claim, with the stored status of the run",
+      );
+      await releaseThread(next, "dead", claim);
+      assertEqual((await next.thread("dead"))?.status, "crashed", "the status after a claim without a commit");
     },
   ),
 
-  storeTest("E66 runs are listed by several filters at once, page by page", async ({ store }) => {
+  defineStoreTest("runs can be listed by several filters at once, in pages [E66]", async ({ store }) => {
     for (const [index, status] of (["done", "waiting", "failed", "done", "waiting"] as const).entries()) {
       const graph = index % 2 === 0 ? "even" : "odd";
-      const thread = await start(store, `t${index}`, { graph, run: false });
+      const thread = await startThread(store, `t${index}`, { graph, run: false });
       const metadata = { nth: index, odd: index % 2 === 1, "a.\"b'": "x", none: null };
       await thread.commit({
         run: {
-          ...run(`r${index}`),
+          ...createRun(`r${index}`),
           thread: `t${index}`,
           graph,
           status,
@@ -197,71 +240,71 @@ export const queueTests: readonly StoreTest[] = [
         release: true,
       });
     }
-    const list = (filter: Parameters<Store["runs"]>[0]) => ids(store.runs(filter));
-    same(await list({ status: ["waiting", "failed"] }), "r4 r2 r1", "several statuses");
-    same(await list({ status: [] }), "", "none of them");
-    same(await list({ graph: "odd" }), "r3 r1", "a graph");
-    same(await list({ graph: "even", status: "waiting" }), "r4", "a graph and a status");
-    same(await list({ since: 100, until: 300 }), "r2 r1", "from a time on, and before another");
-    same(await list({ graph: "odd", since: 300 }), "r3", "a graph and a time");
-    same(await list({ metadata: { odd: true } }), "r3 r1", "a boolean");
-    same(await list({ metadata: { nth: 2, none: null } }), "r2", "a number and null");
-    same(await list({ metadata: { "a.\"b'": "x" }, limit: 2 }), "r3 r2", "a text under a strange name");
-    same(await list({ metadata: { nth: "2" } }), "", "a text is no number");
-    same(await list({ metadata: { odd: 1 } }), "", "a boolean is no number");
-    same(await list({ metadata: { missing: null } }), "", "absent is not null");
-    same(await list({ metadata: {} }), "r4 r3 r2 r1 r0", "no condition");
+    const list = (filter: Parameters<Store["runs"]>[0]) => listIds(store.runs(filter));
+    assertEqual(await list({ status: ["waiting", "failed"] }), "r4 r2 r1", "several statuses");
+    assertEqual(await list({ status: [] }), "", "an empty list of statuses");
+    assertEqual(await list({ graph: "odd" }), "r3 r1", "a graph");
+    assertEqual(await list({ graph: "even", status: "waiting" }), "r4", "a graph and a status");
+    assertEqual(await list({ since: 100, until: 300 }), "r2 r1", "a start time and an end time");
+    assertEqual(await list({ graph: "odd", since: 300 }), "r3", "a graph and a start time");
+    assertEqual(await list({ metadata: { odd: true } }), "r3 r1", "a boolean");
+    assertEqual(await list({ metadata: { nth: 2, none: null } }), "r2", "a number and null");
+    assertEqual(await list({ metadata: { "a.\"b'": "x" }, limit: 2 }), "r3 r2", "a string under a key with quotes");
+    assertEqual(await list({ metadata: { nth: "2" } }), "", "a string instead of a number");
+    assertEqual(await list({ metadata: { odd: 1 } }), "", "a number instead of a boolean");
+    assertEqual(await list({ metadata: { missing: null } }), "", "null for an absent key");
+    assertEqual(await list({ metadata: {} }), "r4 r3 r2 r1 r0", "no condition");
     const first = await store.runs({ limit: 2 });
-    same(await ids(Promise.resolve(first)), "r4 r3", "a page");
+    assertEqual(await listIds(Promise.resolve(first)), "r4 r3", "a page");
     const second = await store.runs({ limit: 2, before: first[1] });
-    same(await ids(Promise.resolve(second)), "r2 r1", "the next page");
-    same(await ids(store.runs({ limit: 2, before: second[1] })), "r0", "the last page");
-    same(await list({ status: "waiting", before: { thread: "t4", id: "r4" } }), "r1", "a page of a status");
-    same(await list({ graph: "even", before: { thread: "t2", id: "r2" } }), "r0", "a page of a graph");
+    assertEqual(await listIds(Promise.resolve(second)), "r2 r1", "the next page");
+    assertEqual(await listIds(store.runs({ limit: 2, before: second[1] })), "r0", "the last page");
+    assertEqual(await list({ status: "waiting", before: { thread: "t4", id: "r4" } }), "r1", "a page with a status");
+    assertEqual(await list({ graph: "even", before: { thread: "t2", id: "r2" } }), "r0", "a page with a graph");
   }),
 
-  storeTest(
-    "E66 threads are listed by several filters at once, page by page; their newest run counts",
+  defineStoreTest(
+    "threads can be listed by several filters at once, in pages, by their newest run [E66]",
     async ({ store }) => {
       for (const [index, status] of (["done", "waiting", "failed", "done"] as const).entries()) {
         const graph = index % 2 === 0 ? "even" : "odd";
         const id = `t${index}`;
-        const thread = await start(store, id, { graph, at: 100 * index, run: false });
-        const row = { ...run(`r${index}`), thread: id, graph, startedAt: 100 * index };
+        const thread = await startThread(store, id, { graph, at: 100 * index, run: false });
+        const row = { ...createRun(`r${index}`), thread: id, graph, startedAt: 100 * index };
         await thread.commit({ run: { ...row, id: "before", status: "done", metadata: { nth: 99 } } });
         await thread.commit({ run: { ...row, status, metadata: { nth: index } }, release: true });
       }
-      const late = await start(store, "t9", { at: 300, run: false });
+      const late = await startThread(store, "t9", { at: 300, run: false });
       await late.commit({ release: true });
       const list = async (filter: Parameters<Store["threads"]>[0]) =>
         (await store.threads(filter)).map(({ id }) => id).join(" ");
-      same(await list({}), "t9 t3 t2 t1 t0", "all");
-      same(await list({ status: ["waiting", "failed"] }), "t2 t1", "several statuses");
-      same(await list({ status: "done", graph: "odd" }), "t3", "a status and a graph");
-      same(await list({ since: 100, until: 300 }), "t2 t1", "from a time on, and before another");
-      same(await list({ metadata: { nth: 1 } }), "t1", "metadata of the newest run");
-      same(await list({ metadata: { nth: 99 } }), "", "metadata of an older run");
+      assertEqual(await list({}), "t9 t3 t2 t1 t0", "all");
+      assertEqual(await list({ status: ["waiting", "failed"] }), "t2 t1", "several statuses");
+      assertEqual(await list({ status: "done", graph: "odd" }), "t3", "a status and a graph");
+      assertEqual(await list({ since: 100, until: 300 }), "t2 t1", "a start time and an end time");
+      assertEqual(await list({ metadata: { nth: 1 } }), "t1", "metadata of the newest run");
+      assertEqual(await list({ metadata: { nth: 99 } }), "", "metadata of an older run");
       const first = await store.threads({ limit: 2 });
-      same(
+      assertEqual(
         first.map(({ id }) => id),
         ["t9", "t3"],
         "a page",
       );
       const second = await store.threads({ limit: 2, before: first[1] });
-      same(
+      assertEqual(
         second.map(({ id }) => id),
         ["t2", "t1"],
         "the next page",
       );
-      same(
+      assertEqual(
         await list({ before: { id: "t9", updatedAt: 300 } }),
         "t3 t2 t1 t0",
-        "of those changed together the ones after it",
+        "the threads after a thread with the same update time",
       );
     },
   ),
 
-  storeTest("R3 a filter that there is not, and a status that there is not, are refused", async ({ store }) => {
+  defineStoreTest("a list with an unknown filter or an unknown status is refused [R3]", async ({ store }) => {
     for (const wrong of [
       { owner: "me" },
       { status: "asleep" },
@@ -269,9 +312,9 @@ export const queueTests: readonly StoreTest[] = [
       { metadata: { a: {} } },
       { limit: 0 },
     ]) {
-      await refused(store.runs(wrong as never), "invalid_option", `runs ${JSON.stringify(wrong)}`);
-      await refused(store.threads(wrong as never), "invalid_option", `threads ${JSON.stringify(wrong)}`);
+      await assertRejected(store.runs(wrong as never), "invalid_option", `runs ${JSON.stringify(wrong)}`);
+      await assertRejected(store.threads(wrong as never), "invalid_option", `threads ${JSON.stringify(wrong)}`);
     }
-    await refused(store.threads({ key: "k" } as never), "invalid_option", "a key of threads");
+    await assertRejected(store.threads({ key: "k" } as never), "invalid_option", "a filter by key for threads");
   }),
 ];

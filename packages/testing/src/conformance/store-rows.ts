@@ -1,4 +1,4 @@
-/** Rows to give to a store, and the few steps in which tests write and read them. */
+/** Factories of store rows, and helpers to write and read rows in tests. */
 import {
   type ArtifactRow,
   type ArtifactWrite,
@@ -7,54 +7,54 @@ import {
   type Claim,
   type ClaimRequest,
   type Commit,
+  computeArtifactKey,
   type DeltaRow,
   type EffectRow,
+  type InboxMessageWrite,
   type InterruptRow,
-  keyOfBody,
-  type LetterWrite,
   type RunRow,
   type StatewrightError,
   type Store,
   type TimerRow,
 } from "@statewright/core";
-import { holds } from "./assert.ts";
+import { assertTrue } from "./assert.ts";
 
-export function request(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {
+export function createClaimRequest(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {
   return { thread, graph: "g", version: 1, shape: "s1", at: 100, ...more };
 }
 
-/** A claimed thread with a run. */
+/** Handle of a claimed thread with a run. */
 export interface StartedThread {
   readonly claim: Claim;
   readonly request: ClaimRequest;
-  /** The checkpoints that `step` wrote. */
+  /** Checkpoint rows written by `writeStep`. */
   readonly rows: readonly CheckpointRow[];
   commit(write: Partial<Commit>): Promise<void>;
-  /** Write the next checkpoint of the branch. */
-  step(step: number, deltas?: readonly DeltaRow[]): Promise<void>;
+  /** Commits the next checkpoint of the branch. */
+  writeStep(step: number, deltas?: readonly DeltaRow[]): Promise<void>;
 }
 
-/** A claimed thread with a run, written step by step. */
-export async function start(
+/** Claims a thread and starts the run `r1`, unless the thread has a run or `run` is false. */
+export async function startThread(
   store: Store,
   thread: string,
   options: Partial<ClaimRequest> & { readonly run?: boolean } = {},
 ): Promise<StartedThread> {
   const { run: withRun = true, ...more } = options;
-  const claim = await store.claim(request(thread, more));
+  const claim = await store.claim(createClaimRequest(thread, more));
   let { nextSeq: seq, nextCheckpoint: id } = claim;
   let head = claim.head?.id;
   const rows: CheckpointRow[] = [];
   const commit = (write: Partial<Commit>): Promise<void> =>
-    tell(store, { thread, branch: claim.branch, epoch: claim.epoch, seq: seq++, ...write });
-  if (withRun && claim.run === undefined) await commit({ run: { ...run("r1"), thread, branch: claim.branch } });
+    commitWrite(store, { thread, branch: claim.branch, epoch: claim.epoch, seq: seq++, ...write });
+  if (withRun && claim.run === undefined) await commit({ run: { ...createRun("r1"), thread, branch: claim.branch } });
   return {
     claim,
-    request: request(thread, more),
+    request: createClaimRequest(thread, more),
     rows,
     commit,
-    step: async (step: number, deltas: readonly DeltaRow[] = []): Promise<void> => {
-      const write = checkpoint(id++, head, { step, branch: claim.branch, seq }, deltas);
+    writeStep: async (step: number, deltas: readonly DeltaRow[] = []): Promise<void> => {
+      const write = createCheckpoint(id++, head, { step, branch: claim.branch, seq }, deltas);
       await commit({ checkpoint: write });
       head = write.row.id;
       rows.push(write.row);
@@ -62,17 +62,17 @@ export async function start(
   };
 }
 
-export function tell(store: Store, commit: Commit): Promise<void> {
+export function commitWrite(store: Store, commit: Commit): Promise<void> {
   return new Promise((resolve, reject) => {
     store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
   });
 }
 
-export function release(store: Store, thread: string, { branch, epoch, nextSeq }: Claim): Promise<void> {
-  return tell(store, { thread, branch, epoch, seq: nextSeq, release: true });
+export function releaseThread(store: Store, thread: string, { branch, epoch, nextSeq }: Claim): Promise<void> {
+  return commitWrite(store, { thread, branch, epoch, seq: nextSeq, release: true });
 }
 
-export function fork(
+export function forkThread(
   store: Store,
   thread: string,
   branch: string,
@@ -84,20 +84,20 @@ export function fork(
     thread,
     branch,
     from,
-    checkpoint: checkpoint(0, from, { branch, source: "fork", step: from }, deltas),
+    checkpoint: createCheckpoint(0, from, { branch, source: "fork", step: from }, deltas),
     interrupts,
   });
 }
 
-export async function stateOf(store: Store, thread: string, checkpoint: number): Promise<Record<string, string[]>> {
+export async function readState(store: Store, thread: string, checkpoint: number): Promise<Record<string, string[]>> {
   const rows = await store.state(thread, checkpoint);
-  holds(new Set(rows.map(({ channel }) => channel)).size === rows.length, "a channel stands twice in the state");
+  assertTrue(new Set(rows.map(({ channel }) => channel)).size === rows.length, "the state contains a channel twice");
   return Object.fromEntries(
     rows.map(({ channel, deltas }) => [channel, deltas.map(({ kind, text }) => `${kind} ${text}`)]),
   );
 }
 
-export function checkpoint(
+export function createCheckpoint(
   id: number,
   parent: number | undefined,
   more: Partial<CheckpointRow> = {},
@@ -121,7 +121,7 @@ export function checkpoint(
   return { row, deltas };
 }
 
-export function delta(
+export function createDelta(
   channel: string,
   kind: DeltaRow["kind"],
   text: string,
@@ -130,7 +130,7 @@ export function delta(
   return { channel, kind, base, text };
 }
 
-export function effect(more: Partial<EffectRow> & { readonly step: number }): EffectRow {
+export function createEffect(more: Partial<EffectRow> & { readonly step: number }): EffectRow {
   return {
     task: `${more.step}:0`,
     key: "model",
@@ -145,11 +145,11 @@ export function effect(more: Partial<EffectRow> & { readonly step: number }): Ef
   };
 }
 
-export function letter(more: Partial<LetterWrite>): Omit<LetterWrite, "thread"> {
+export function createInboxMessage(more: Partial<InboxMessageWrite>): Omit<InboxMessageWrite, "thread"> {
   return { id: "l1", kind: "steer", messages: '["m"]', at: 300, ...more };
 }
 
-export function interrupt(more: Partial<InterruptRow>): InterruptRow {
+export function createInterrupt(more: Partial<InterruptRow>): InterruptRow {
   return {
     id: "i",
     branch: "main",
@@ -163,19 +163,22 @@ export function interrupt(more: Partial<InterruptRow>): InterruptRow {
   };
 }
 
-export function timer(more: Partial<TimerRow>): Omit<TimerRow, "thread" | "branch"> {
+export function createTimer(more: Partial<TimerRow>): Omit<TimerRow, "thread" | "branch"> {
   return { id: "id", kind: "after", generation: 1, dueAt: 1_000, about: "TICK", ...more };
 }
 
-export function run(id: string): RunRow {
+export function createRun(id: string): RunRow {
   return { id, thread: "t", branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 100 };
 }
 
-/** An artifact of a call; its key is that of its body. */
-export async function artifact(body: string | Uint8Array, more: Partial<ArtifactRow> = {}): Promise<ArtifactWrite> {
+/** Creates an artifact of a tool call. The key is computed from the body. */
+export async function createArtifact(
+  body: string | Uint8Array,
+  more: Partial<ArtifactRow> = {},
+): Promise<ArtifactWrite> {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const row: ArtifactRow = {
-    key: await keyOfBody(bytes),
+    key: await computeArtifactKey(bytes),
     name: "notes.txt",
     mimeType: "text/plain",
     bytes: bytes.length,

@@ -1,39 +1,45 @@
-/** What a test of a store is: it opens a store of its own, and throws when that does not do what its name says. */
+/**
+ * Definition of store conformance tests. Each test opens its own store and throws when the store violates the name of
+ * the test.
+ */
 import type { Store } from "@statewright/core";
 
-/** A fresh, empty store, and what a test may do to it. */
+/** A fresh, empty store with operations for tests. */
 export interface StoreUnderTest {
   readonly store: Store;
-  /** Another owner of the same threads, as a second process would be. */
+  /** Returns another owner of the same threads, like a second process. */
   peer(): Store;
-  /** End `store` as a SIGKILL would; gives a new owner of all that was durable by then. */
+  /** Ends `store` like a SIGKILL and returns a new owner of all data that was durable at this point. */
   crash(): Store;
-  /** Close everything that was opened, and remove what it left. */
+  /** Closes all opened stores and removes their files. */
   dispose(): void;
 }
 
-/** One test of the suite: throws when the store does not do what `name` says. */
+/** One test of the suite. `run` throws when the store violates `name`. */
 export interface StoreTest {
   readonly name: string;
-  /** It needs more than one owner: a peer, or one after a crash. */
+  /** True when the test needs more than one owner: a peer, or a new owner after a crash. */
   readonly shared: boolean;
   run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
 }
 
-export function storeTest(name: string, body: (under: Pick<StoreUnderTest, "store">) => Promise<void>): StoreTest {
-  return { ...sharedTest(name, body), shared: false };
+export function defineStoreTest(
+  name: string,
+  body: (fixture: Pick<StoreUnderTest, "store">) => Promise<void>,
+): StoreTest {
+  return { ...defineSharedStoreTest(name, body), shared: false };
 }
 
-export function sharedTest(name: string, body: (under: StoreUnderTest) => Promise<void>): StoreTest {
+export function defineSharedStoreTest(name: string, body: (fixture: StoreUnderTest) => Promise<void>): StoreTest {
   return {
     name,
     shared: true,
     run: async (open) => {
-      const under = await open();
+      const fixture = await open();
       try {
-        await body(under);
+        await body(fixture);
       } finally {
-        under.dispose();
+        fixture.dispose();
       }
     },
   };

@@ -1,11 +1,14 @@
-/** Calls of tools in a real run: a model that makes them, the tool node that answers them, and a look at all that was sent. */
+/**
+ * Executes tool calls in a real run: a scripted model makes the calls, a tool node executes them, and every model
+ * request is recorded.
+ */
 import {
-  callsOf,
   defineGraph,
   defineState,
   END,
   type Json,
   type JsonObject,
+  listToolCalls,
   type Message,
   type Model,
   messages,
@@ -25,60 +28,66 @@ import {
 import { checkTranscript } from "../transcript.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 
-/** What tools need beside their arguments. */
+/** State, context, secrets and clock for the tools under test. */
 export interface PackWorld {
-  /** The state that tools inject; each reads its own part of it. */
+  /** State for injected arguments of the tools. */
   readonly state?: object;
   readonly context?: object;
   readonly secrets?: Readonly<Record<string, string>>;
-  /** Texts that no request may hold. Default: all texts of eight letters and more in context and secrets. */
+  /**
+   * Texts that no model request may contain. Default: all texts of at least eight characters in `context` and
+   * `secrets`.
+   */
   readonly hidden?: readonly string[];
-  /** Which words of details a tool also says to the model on purpose. */
+  /** Returns true for a text of tool details that the tool also returns to the model on purpose. */
   readonly mayRepeat?: (word: string) => boolean;
-  /** Default: the real one. A virtual clock is moved whenever nothing else goes on. */
+  /** Default: the system world. A virtual clock is advanced whenever the run is idle. */
   readonly world?: World | VirtualClock;
-  /** How long a tool may take to stop after its signal, in milliseconds of its world. Default 5,000. */
+  /** Maximum time for a tool to stop after its abort signal, in milliseconds of the `world`. Default 5,000. */
   readonly stopsWithinMs?: number;
 }
 
-/** A call to make. */
+/** A tool call of the scripted model. */
 export interface PackCall {
   readonly tool: string;
   readonly args: JsonObject;
   readonly id: string;
-  /** What arrived, where it was no JSON object. */
+  /** Received argument text, when the text was no JSON object. */
   readonly raw?: string;
 }
 
-/** What came of calls. */
+/** Results of tool calls. */
 export interface PackRun {
   readonly status: RunResult<unknown>["status"] | "failed";
   readonly failure: unknown;
   readonly answers: readonly ToolMessage[];
-  /** Every request, as text. */
-  readonly wires: readonly string[];
-  /** Ids of calls that reached their tool. */
+  /** Every model request, as JSON text. */
+  readonly requests: readonly string[];
+  /** Ids of started tool calls. */
   readonly started: readonly string[];
   readonly updates: readonly ToolOutput[];
   readonly details: readonly unknown[];
-  /** Whether every body that was entered came to its end. */
+  /** True when every started tool body ended. */
   readonly stopped: boolean;
 }
 
-/** Let a model make these calls in one response. With `stopAtUpdate` the run is cancelled at the first update. */
-export async function converse(
+/**
+ * Lets a scripted model make these tool calls in one response. With `stopAtUpdate`, the run is cancelled at the first
+ * tool update.
+ */
+export async function runToolCalls(
   pack: PackWorld,
   registry: ToolRegistry<never, never>,
   calls: readonly PackCall[],
   { stopAtUpdate = false }: { readonly stopAtUpdate?: boolean } = {},
 ): Promise<PackRun> {
-  const wires: string[] = [];
+  const requests: string[] = [];
   const started: string[] = [];
   const updates: ToolOutput[] = [];
   const details: unknown[] = [];
   const bodies: Promise<unknown>[] = [];
   const world = pack.world ?? systemWorld();
-  const handle = run(graphOf(pack, registry, calls, wires, bodies), {
+  const handle = run(createGraph(pack, registry, calls, requests, bodies), {
     input: { messages: [{ role: "user", id: "user", content: [{ type: "text", text: "Go" }] }] },
     world,
     secrets: { get: (name) => pack.secrets?.[name] },
@@ -88,35 +97,35 @@ export async function converse(
     if (event.type === "tool.completed" || event.type === "tool.failed") details.push(event.result.details);
     if (event.type !== "tool.update") return;
     updates.push(event.partial);
-    if (stopAtUpdate) handle.cancel("the update was seen");
+    if (stopAtUpdate) handle.cancel("the test received a tool update");
   });
-  const end = await settled(handle, world);
+  const end = await waitForRun(handle, world);
   const state = "error" in end ? undefined : end.result.state;
   return {
     status: "error" in end ? "failed" : end.result.status,
     failure: "error" in end ? end.error : undefined,
     answers: (state?.messages ?? []).filter((message): message is ToolMessage => message.role === "tool"),
-    wires,
+    requests,
     started,
     updates,
     details,
-    stopped: await allEnd(bodies, world, pack.stopsWithinMs ?? 5_000),
+    stopped: await waitForBodies(bodies, world, pack.stopsWithinMs ?? 5_000),
   };
 }
 
 const Conversation = defineState({ messages: messages() });
-type Talk = { readonly messages: readonly Message[] };
+type ConversationState = { readonly messages: readonly Message[] };
 
-function graphOf(
+function createGraph(
   pack: PackWorld,
   registry: ToolRegistry<never, never>,
   calls: readonly PackCall[],
-  wires: string[],
+  requests: string[],
   bodies: Promise<unknown>[],
 ) {
-  const tools = [...registry.tools().values()].map((tool) => bound(tool, pack, bodies));
-  const node = toolNode<Talk>({ tools: registryLike(registry, tools) });
-  const model = modelThatCalls(calls, wires);
+  const tools = [...registry.tools().values()].map((tool) => bindTool(tool, pack, bodies));
+  const node = toolNode<ConversationState>({ tools: createBoundRegistry(registry, tools) });
+  const model = createCallingModel(calls, requests);
   return defineGraph({ name: "tool-conformance", state: Conversation })
     .nodes({
       model: async (state, runtime) => ({
@@ -130,23 +139,26 @@ function graphOf(
       [START]: "model",
       model: route(["tools", END], ({ messages: all }) => {
         const last = all[all.length - 1];
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
       tools: "model",
     });
 }
 
-/** The same names; each tool with the state and context of the pack. */
-function registryLike(registry: ToolRegistry<never, never>, tools: readonly Tool<Talk>[]): ToolRegistry<Talk> {
+/** Returns a registry with the same names, whose tools use the state and context of the pack. */
+function createBoundRegistry(
+  registry: ToolRegistry<never, never>,
+  tools: readonly Tool<ConversationState>[],
+): ToolRegistry<ConversationState> {
   const byName = new Map(tools.map((tool) => [tool.spec.name, tool]));
   return {
-    ...(registry as ToolRegistry<unknown> as ToolRegistry<Talk>),
+    ...(registry as ToolRegistry<unknown> as ToolRegistry<ConversationState>),
     get: (name) => byName.get(name),
     tools: () => byName,
   };
 }
 
-function bound(tool: Tool<never, never>, pack: PackWorld, bodies: Promise<unknown>[]): Tool<Talk> {
+function bindTool(tool: Tool<never, never>, pack: PackWorld, bodies: Promise<unknown>[]): Tool<ConversationState> {
   const { spec, resolve, prepareArguments } = tool;
   const { state = {}, context = {} } = pack;
   return {
@@ -155,22 +167,25 @@ function bound(tool: Tool<never, never>, pack: PackWorld, bodies: Promise<unknow
     ...(resolve === undefined ? {} : { resolve: (source) => resolve.call(tool, { ...source, state, context }) }),
     call: (_state, runtime, call) => {
       const body = Promise.resolve().then(() => tool.call(state as never, { ...runtime, context } as never, call));
-      bodies.push(body.catch(endedByThrowing));
+      bodies.push(body.catch(ignoreError));
       return body;
     },
   };
 }
 
-function endedByThrowing(): void {
-  // How a body ends is told by its result; that it ends is what is looked at.
+function ignoreError(): void {
+  // Ignored: the tool result reports the error; only the end of the body matters here.
 }
 
-/** Calls first, and says a word when the calls are answered. Strict: a transcript that a provider refuses is refused. */
-function modelThatCalls(calls: readonly PackCall[], wires: string[]): Model {
+/**
+ * Creates a model that makes the calls first and replies with a text after their results. Throws for a transcript
+ * that providers refuse.
+ */
+function createCallingModel(calls: readonly PackCall[], requests: string[]): Model {
   return {
     id: "conformance/model",
     respond: async (request) => {
-      wires.push(JSON.stringify(request));
+      requests.push(JSON.stringify(request));
       checkTranscript(request.messages);
       if (request.messages.some(({ role }) => role === "tool"))
         return { content: [{ type: "text", text: "Done" }], finish: "stop" };
@@ -186,54 +201,54 @@ function modelThatCalls(calls: readonly PackCall[], wires: string[]): Model {
   };
 }
 
-type End<Result> = { readonly result: Result } | { readonly error: unknown };
+type RunEnd<Result> = { readonly result: Result } | { readonly error: unknown };
 
-async function settled<State>(
+async function waitForRun<State>(
   { result }: RunHandle<State>,
   world: World | VirtualClock,
-): Promise<End<Awaited<RunHandle<State>["result"]>>> {
-  let ended = false;
+): Promise<RunEnd<Awaited<RunHandle<State>["result"]>>> {
+  let isFinished = false;
   const end = result
     .then(
       (value) => ({ result: value }),
       (error: unknown) => ({ error }),
     )
     .finally(() => {
-      ended = true;
+      isFinished = true;
     });
   if ("next" in world) {
-    for (await world.settle(); !ended; await world.settle()) if (!ended) await world.next();
+    for (await world.settle(); !isFinished; await world.settle()) if (!isFinished) await world.next();
   }
   return end;
 }
 
-/** Whether all bodies end, given some time of their world. */
-async function allEnd(
+/** Returns true if all tool bodies end within `timeoutMs` milliseconds of the world. */
+async function waitForBodies(
   bodies: readonly Promise<unknown>[],
   world: World | VirtualClock,
-  withinMs: number,
+  timeoutMs: number,
 ): Promise<boolean> {
-  let isOver = false;
+  let isFinished = false;
   const end = Promise.all(bodies).then(() => true);
-  const timeUp = new Promise<boolean>((resolve) => {
-    const cancel = world.schedule.after(withinMs, () => resolve(false));
+  const timeout = new Promise<boolean>((resolve) => {
+    const cancel = world.schedule.after(timeoutMs, () => resolve(false));
     void end.finally(() => {
-      isOver = true;
+      isFinished = true;
       cancel();
     });
   });
-  if ("next" in world) for (await world.settle(); !isOver && (await world.next()); );
-  return Promise.race([end, timeUp]);
+  if ("next" in world) for (await world.settle(); !isFinished && (await world.next()); );
+  return Promise.race([end, timeout]);
 }
 
-/** The words of eight letters and more in some data. */
-export function wordsIn(data: unknown): readonly string[] {
-  const words = new Set<string>();
+/** Lists the distinct texts of at least eight characters in a value. */
+export function listTexts(data: unknown): readonly string[] {
+  const texts = new Set<string>();
   const visit = (value: unknown): void => {
     if (typeof value === "string") {
-      if (value.length >= 8) words.add(value);
+      if (value.length >= 8) texts.add(value);
     } else if (typeof value === "object" && value !== null) for (const part of Object.values(value)) visit(part);
   };
   visit(data);
-  return [...words];
+  return [...texts];
 }

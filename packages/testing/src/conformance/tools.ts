@@ -1,4 +1,4 @@
-/** What every pack of tools must do: run each test against a pack of your own. */
+/** Tool conformance suite: tests of every tool pack, to run against custom tools. */
 import {
   type ContentBlock,
   type JsonObject,
@@ -8,151 +8,175 @@ import {
   type ToolRegistry,
   toolRegistry,
 } from "@statewright/core";
-import { holds, same } from "./assert.ts";
-import { converse, type PackRun, type PackWorld, wordsIn } from "./tool-run.ts";
+import { assertEqual, assertTrue } from "./assert.ts";
+import { listTexts, type PackRun, type PackWorld, runToolCalls } from "./tool-run.ts";
 
-/** Calls of one tool, as arguments that a model may send. */
+/** Sample arguments of one tool. */
 export interface ToolSamples {
-  /** A call that succeeds. It is made several times. */
+  /** Arguments of a successful call. The call is made several times. */
   readonly good: JsonObject;
-  /** A call that fits the schema and fails. */
+  /** Arguments that match the schema and make the call fail. */
   readonly failing?: JsonObject;
-  /** A call that gives an image. */
+  /** Arguments of a call whose result contains an image. */
   readonly image?: JsonObject;
-  /** A call that goes on for longer than a second, and would not end by itself: it shows an update with details, and stops. */
+  /**
+   * Arguments of a call that runs longer than a second without an end of its own, emits an update with details, and
+   * stops on its abort signal.
+   */
   readonly long?: JsonObject;
 }
 
-/** Tools, and what they need to run. */
+/** Tools under test with their samples and dependencies. */
 export interface ToolPack extends PackWorld {
-  /** The tools, made anew. */
+  /** Fresh tools for one test. */
   readonly tools: readonly Tool<never, never>[];
-  /** Calls by the name of their tool; each tool has some. */
+  /** Samples by tool name. Every tool needs an entry. */
   readonly samples: Readonly<Record<string, ToolSamples>>;
-  /** Remove what the calls have left. */
+  /** Removes files and other data created by the calls. */
   readonly dispose?: () => void | Promise<void>;
 }
 
-/** One test of the suite: throws when a tool of the pack does not do what `name` says. */
+/** One test of the suite. `run` throws when a tool of the pack violates `name`. */
 export interface ToolTest {
   readonly name: string;
   run(open: () => ToolPack | Promise<ToolPack>): Promise<void>;
 }
 
-/** The tests that every pack of tools must pass. */
+/** Tests for every tool pack. */
 export const toolConformance: readonly ToolTest[] = [
-  toolTest("every tool has sample calls, and every sample a tool", async ({ pack, registry }) => {
-    same(Object.keys(pack.samples).sort(), registry.names(), "the tools with samples");
+  defineToolTest("every tool has sample calls, and every sample belongs to a tool", async ({ pack, registry }) => {
+    assertEqual(Object.keys(pack.samples).sort(), registry.names(), "the names of the tools with samples");
   }),
 
-  toolTest(
-    "the schema of every tool is plain JSON of an object, under a name that every provider takes",
+  defineToolTest(
+    "the input schema of every tool is plain JSON of type object, and every provider accepts the tool name",
     async ({ registry }) => {
       for (const { name, inputSchema } of registry.forModel()) {
-        holds(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name), `"${name}" is not a name that every provider takes`);
-        same(JSON.parse(JSON.stringify(inputSchema)), inputSchema, `the schema of "${name}"`);
-        same(inputSchema["type"], "object", `the type at the top of the schema of "${name}"`);
+        assertTrue(
+          /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name),
+          `expected a tool name that every provider accepts (a letter or "_", then up to 63 letters, digits, "_" or "-"), got "${name}"`,
+        );
+        assertEqual(JSON.parse(JSON.stringify(inputSchema)), inputSchema, `the input schema of "${name}"`);
+        assertEqual(inputSchema["type"], "object", `the top-level type of the input schema of "${name}"`);
         for (const word of ["anyOf", "oneOf", "allOf", "$schema"])
-          holds(
+          assertTrue(
             inputSchema[word] === undefined,
-            `the schema of "${name}" has ${word} at the top, which providers refuse`,
+            `the input schema of "${name}" has ${word} at the top level, which providers refuse`,
           );
       }
     },
   ),
 
-  toolTest("the words of every tool tell a model and a person what it does", async ({ registry }) => {
+  defineToolTest("the description of every tool explains the tool to a model and to a person", async ({ registry }) => {
     const warnings = [...registry.tools().values()].flatMap((tool) => lintTool(tool).map(({ message }) => message));
-    same(warnings, [], "the warnings");
+    assertEqual(warnings, [], "the warnings");
   }),
 
-  eachSample("good", "a good call is answered once, under its own id, without an error", async (run, tool, args) => {
-    const { answers, failure } = await run([{ tool, args, id: "toolu_01-Ab_9" }]);
-    holds(failure === undefined, `the run failed: ${String(failure)}`);
-    same(
-      answers.map(({ callId, name }) => [callId, name]),
-      [["toolu_01-Ab_9", tool]],
-      `the answers of "${tool}"`,
-    );
-    holds(answers[0]?.isError === false, `a good call of "${tool}" failed: ${textOf(answers[0])}`);
-    holds((answers[0]?.content ?? []).every(isReadable), `the answer of "${tool}" has a block that no model reads`);
-  }),
-
-  eachSample("good", "two calls in one response are both answered, in their order", async (run, tool, args) => {
-    const { answers, failure } = await run([
-      { tool, args, id: "first" },
-      { tool, args, id: "second" },
-    ]);
-    holds(failure === undefined, `the run failed: ${String(failure)}`);
-    same(
-      answers.map(({ callId }) => callId),
-      ["first", "second"],
-      `the answers of "${tool}"`,
-    );
-  }),
-
-  eachSample(
+  defineSampleTest(
     "good",
-    "arguments that do not fit are answered, and never reach the tool",
+    "a valid call of each tool returns one result with its own call id and without an error",
+    async (run, tool, args) => {
+      const { answers, failure } = await run([{ tool, args, id: "toolu_01-Ab_9" }]);
+      assertTrue(failure === undefined, `the run failed: ${String(failure)}`);
+      assertEqual(
+        answers.map(({ callId, name }) => [callId, name]),
+        [["toolu_01-Ab_9", tool]],
+        `the results of "${tool}"`,
+      );
+      assertTrue(answers[0]?.isError === false, `a valid call of "${tool}" failed: ${getResultText(answers[0])}`);
+      assertTrue(
+        (answers[0]?.content ?? []).every(isReadable),
+        `the result of "${tool}" contains a block of a type that models cannot read`,
+      );
+    },
+  ),
+
+  defineSampleTest(
+    "good",
+    "two calls of a tool in one response both return a result, in their order",
+    async (run, tool, args) => {
+      const { answers, failure } = await run([
+        { tool, args, id: "first" },
+        { tool, args, id: "second" },
+      ]);
+      assertTrue(failure === undefined, `the run failed: ${String(failure)}`);
+      assertEqual(
+        answers.map(({ callId }) => callId),
+        ["first", "second"],
+        `the results of "${tool}"`,
+      );
+    },
+  ),
+
+  defineSampleTest(
+    "good",
+    "invalid arguments return an error result and never reach the tool",
     async (run, tool, args, { registry }) => {
       const schema = registry.forModel().find(({ name }) => name === tool)?.inputSchema ?? {};
-      for (const [what, bad] of misfits(schema, args)) {
+      for (const [what, bad] of createInvalidArgs(schema, args)) {
         const { answers, started, failure } = await run([{ tool, args: bad, id: "bad" }]);
-        holds(failure === undefined, `the run failed: ${String(failure)}`);
-        same(started, [], `calls of "${tool}" that were started with ${what}`);
-        same(
+        assertTrue(failure === undefined, `the run failed: ${String(failure)}`);
+        assertEqual(started, [], `started calls of "${tool}" with ${what}`);
+        assertEqual(
           answers.map(({ isError }) => isError),
           [true],
-          `the answers of "${tool}" to ${what}`,
+          `the results of "${tool}" for ${what}`,
         );
       }
     },
   ),
 
-  toolTest("a tool without arguments takes an empty text for none", async ({ registry, run, pack }) => {
+  defineToolTest("a tool without parameters accepts an empty argument text", async ({ registry, run, pack }) => {
     for (const { name, inputSchema } of registry.forModel()) {
       if (Object.keys((inputSchema["properties"] ?? {}) as object).length > 0) continue;
       const { answers } = await run([{ tool: name, args: pack.samples[name]?.good ?? {}, id: "none", raw: "" }]);
-      same(
+      assertEqual(
         answers.map(({ isError }) => isError),
         [false],
-        `the answers of "${name}"`,
+        `the results of "${name}"`,
       );
     }
   }),
 
-  eachSample(
+  defineSampleTest(
     "failing",
-    "a call that fails is an error that the model reads, and the run goes on",
+    "a failing tool call returns an error result to the model, and the run continues",
     async (run, tool, args) => {
       const { answers, failure } = await run([{ tool, args, id: "fails" }]);
-      holds(failure === undefined, `the run failed: ${String(failure)}`);
-      same(
+      assertTrue(failure === undefined, `the run failed: ${String(failure)}`);
+      assertEqual(
         answers.map(({ isError }) => isError),
         [true],
-        `the answers of "${tool}"`,
+        `the results of "${tool}"`,
       );
-      const said = textOf(answers[0]);
-      holds(said.trim() !== "", `the error of "${tool}" says nothing`);
-      holds(!/^\s*at .+:\d+:\d+/m.test(said), `the error of "${tool}" has a stack in it: ${said}`);
+      const errorText = getResultText(answers[0]);
+      assertTrue(errorText.trim() !== "", `the error result of "${tool}" has no text`);
+      assertTrue(
+        !/^\s*at .+:\d+:\d+/m.test(errorText),
+        `the error result of "${tool}" contains a stack trace: ${errorText}`,
+      );
     },
   ),
 
-  eachSample("image", "an image is a block with its type and its data", async (run, tool, args) => {
-    const { answers } = await run([{ tool, args, id: "image" }]);
-    const images = (answers[0]?.content ?? []).filter(({ type }) => type === "image");
-    holds(images.length > 0, `the answer of "${tool}" has no image: ${textOf(answers[0])}`);
-    for (const block of images)
-      holds(
-        block.type === "image" && /^image\//.test(block.mimeType) && /^[A-Za-z0-9+/]+=*$/.test(block.data ?? ""),
-        `an image of "${tool}" is not base64 with a type`,
-      );
-  }),
+  defineSampleTest(
+    "image",
+    "an image in a tool result is an image block with a media type and base64 data",
+    async (run, tool, args) => {
+      const { answers } = await run([{ tool, args, id: "image" }]);
+      const images = (answers[0]?.content ?? []).filter(({ type }) => type === "image");
+      assertTrue(images.length > 0, `the result of "${tool}" has no image: ${getResultText(answers[0])}`);
+      for (const block of images)
+        assertTrue(
+          block.type === "image" && /^image\//.test(block.mimeType) && /^[A-Za-z0-9+/]+=*$/.test(block.data ?? ""),
+          `an image of "${tool}" has no image media type or no base64 data`,
+        );
+    },
+  ),
 
-  toolTest(
-    "what is hidden from the model is in no request: names, values, labels and details",
+  defineToolTest(
+    "hidden argument names, hidden values and result details appear in no model request",
     async ({ registry, run, pack }) => {
-      const { wires, details } = await run(
+      const { requests, details } = await run(
         registry.names().flatMap((tool, index) => {
           const args = pack.samples[tool]?.good;
           return args === undefined ? [] : [{ tool, args, id: `call_${index}` }];
@@ -161,53 +185,53 @@ export const toolConformance: readonly ToolTest[] = [
       const definitions = JSON.stringify(registry.forModel());
       for (const { name, inject } of registry.describe())
         for (const hidden of Object.keys(inject))
-          holds(
+          assertTrue(
             !definitions.includes(JSON.stringify(hidden)),
-            `the schema of "${name}" shows its hidden argument "${hidden}"`,
+            `the input schema of "${name}" contains its hidden argument "${hidden}"`,
           );
-      for (const word of pack.hidden ?? wordsIn([pack.context, pack.secrets]))
-        holds(!wires.some((wire) => wire.includes(word)), "a hidden value is in a request");
-      for (const word of wordsIn(details))
-        holds(
-          !wires.some((wire) => wire.includes(word) && !pack.mayRepeat?.(word)),
-          `details are in a request: ${word}`,
+      for (const word of pack.hidden ?? listTexts([pack.context, pack.secrets]))
+        assertTrue(!requests.some((wire) => wire.includes(word)), "a hidden value appears in a model request");
+      for (const word of listTexts(details))
+        assertTrue(
+          !requests.some((wire) => wire.includes(word) && !pack.mayRepeat?.(word)),
+          `tool result details appear in a model request: ${word}`,
         );
     },
   ),
 
-  eachSample(
+  defineSampleTest(
     "long",
-    "a call that can run long shows an update with details, and stops on its signal",
+    "a long-running tool call emits an update with details and stops on its abort signal",
     async (run, tool, args) => {
       const { updates, stopped, status } = await run([{ tool, args, id: "long" }], { stopAtUpdate: true });
-      holds(updates.length > 0, `"${tool}" showed no update`);
-      holds(
+      assertTrue(updates.length > 0, `"${tool}" emitted no update`);
+      assertTrue(
         updates.some(({ details }) => details !== undefined),
         `no update of "${tool}" has details`,
       );
-      same(status, "cancelled", "how the run ended");
-      holds(stopped, `"${tool}" went on after its signal had fired`);
+      assertEqual(status, "cancelled", "the status of the run");
+      assertTrue(stopped, `"${tool}" continued after its abort signal`);
     },
   ),
 ];
 
-/** An opened pack at work. */
-interface AtWork {
+/** An opened tool pack with its registry. */
+interface OpenedPack {
   readonly pack: ToolPack;
   readonly registry: ToolRegistry<never, never>;
   readonly run: (
-    ...given: Parameters<typeof converse> extends [unknown, unknown, ...infer Rest] ? Rest : never
+    ...callArgs: Parameters<typeof runToolCalls> extends [unknown, unknown, ...infer Rest] ? Rest : never
   ) => Promise<PackRun>;
 }
 
-function toolTest(name: string, body: (at: AtWork) => Promise<void>): ToolTest {
+function defineToolTest(name: string, body: (opened: OpenedPack) => Promise<void>): ToolTest {
   return {
     name,
     run: async (open) => {
       const pack = await open();
       const registry = toolRegistry<never, never>(pack.tools, { names: "provider-safe" });
       try {
-        await body({ pack, registry, run: (calls, options) => converse(pack, registry, calls, options) });
+        await body({ pack, registry, run: (calls, options) => runToolCalls(pack, registry, calls, options) });
       } finally {
         await pack.dispose?.();
       }
@@ -215,12 +239,12 @@ function toolTest(name: string, body: (at: AtWork) => Promise<void>): ToolTest {
   };
 }
 
-function eachSample(
+function defineSampleTest(
   kind: keyof ToolSamples,
   name: string,
-  body: (run: AtWork["run"], tool: string, args: JsonObject, at: AtWork) => Promise<void>,
+  body: (run: OpenedPack["run"], tool: string, args: JsonObject, opened: OpenedPack) => Promise<void>,
 ): ToolTest {
-  return toolTest(name, async (at) => {
+  return defineToolTest(name, async (at) => {
     for (const [tool, samples] of Object.entries(at.pack.samples)) {
       const args = samples[kind];
       if (args !== undefined) await body(at.run, tool, args, at);
@@ -228,13 +252,16 @@ function eachSample(
   });
 }
 
-/** Arguments with one mistake each: a key that nobody knows, a value of another type, a required one left out. */
-function misfits(schema: JsonObject, good: JsonObject): readonly (readonly [what: string, args: JsonObject])[] {
+/** Creates argument sets with one mistake each: an unknown key, a value of a wrong type, or a missing required key. */
+function createInvalidArgs(
+  schema: JsonObject,
+  good: JsonObject,
+): readonly (readonly [what: string, args: JsonObject])[] {
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, JsonObject>>;
   const wrong = Object.entries(properties).flatMap(([name, { type }]) => {
     if (typeof type !== "string") return [];
     const value = type === "object" ? [] : type === "array" ? {} : { not: type };
-    return [[`another type in "${name}"`, { ...good, [name]: value }] as const];
+    return [[`a value of a wrong type for "${name}"`, { ...good, [name]: value }] as const];
   });
   const required = (schema["required"] ?? []) as readonly string[];
   const missing = required.map((name) => {
@@ -247,12 +274,7 @@ function misfits(schema: JsonObject, good: JsonObject): readonly (readonly [what
     ...missing,
     ...(isOpen
       ? []
-      : [
-          [
-            `a key that nobody knows, which "additionalProperties": false refuses`,
-            { ...good, no_such_key: 1 },
-          ] as const,
-        ]),
+      : [[`an unknown key, which "additionalProperties": false forbids`, { ...good, no_such_key: 1 }] as const]),
   ];
 }
 
@@ -260,6 +282,6 @@ function isReadable(block: ContentBlock): boolean {
   return ["text", "json", "image", "file", "artifact"].includes(block.type);
 }
 
-function textOf(answer: ToolMessage | undefined): string {
+function getResultText(answer: ToolMessage | undefined): string {
   return (answer?.content ?? []).map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join(" ");
 }

@@ -1,82 +1,82 @@
-/** Coverage put together over all tests, as numbers and as a table. */
-import { END, printable, START, StatewrightError } from "@statewright/core";
-import { type Covered, type CoveredKind, coveredKinds, type Declared } from "./hits.ts";
+/** Graph coverage over all tests, as numbers and as a table. */
+import { END, escapeControlChars, START, StatewrightError } from "@statewright/core";
+import { type CoveredParts, type CoveredKind, coveredKinds, type DeclaredParts } from "./hits.ts";
 
-/** What the tests came to in one graph. */
+/** Covered parts of one graph. */
 export interface GraphCoverage {
   readonly graph: string;
-  readonly declared: Declared;
-  readonly hits: Covered;
+  readonly declared: DeclaredParts;
+  readonly hits: CoveredParts;
 }
 
-/** The least that a graph may have of each kind, in percent. */
+/** Minimum coverage of each kind, in percent, for every graph. */
 export type CoverageThreshold = { readonly [Kind in CoveredKind]?: number };
 
-/** What was never come to. */
-export function missedIn({ declared, hits }: GraphCoverage, kind: CoveredKind): readonly string[] {
+/** Lists the declared parts of a kind that no test covered. */
+export function listUncovered({ declared, hits }: GraphCoverage, kind: CoveredKind): readonly string[] {
   return declared[kind].filter((name) => !hits[kind].includes(name));
 }
 
 /**
- * The coverage without the parts that no test has to come to, named as the table names them. Throws `invalid_option` for a
- * name that the graph does not have, so that none outlives what it excepts.
+ * Returns the coverage without the excepted parts, named as in the coverage table. Throws `invalid_option` for a name
+ * that the graph does not have, so that an exception cannot outlive its part.
  */
-export function leavingOut(coverage: GraphCoverage, names: readonly string[]): GraphCoverage {
+export function removeExcepted(coverage: GraphCoverage, names: readonly string[]): GraphCoverage {
   const { graph, declared } = coverage;
-  const known = new Set(coveredKinds.flatMap((kind) => declared[kind].map(inWords)));
+  const known = new Set(coveredKinds.flatMap((kind) => declared[kind].map(toDisplayName)));
   for (const name of names)
     if (!known.has(name))
       throw new StatewrightError("invalid_option", {
-        what: `\`except\` of the coverage names "${printable(name)}", which the graph "${printable(graph)}" does not have`,
-        next: "Name a part as the table of the coverage names it, or leave the name out",
+        what: `coverage: \`except\` contains "${escapeControlChars(name)}", which is no part of the graph "${escapeControlChars(graph)}"`,
+        next: "Use a name from the coverage table, or remove the name",
       });
-  const left = coveredKinds.map((kind) => [kind, declared[kind].filter((name) => !names.includes(inWords(name)))]);
-  return { ...coverage, declared: { ...declared, ...Object.fromEntries(left) } };
+  const remaining = coveredKinds.map((kind) => [kind, declared[kind].filter((name) => !names.includes(toDisplayName(name)))]);
+  return { ...coverage, declared: { ...declared, ...Object.fromEntries(remaining) } };
 }
 
-/** How much was come to, in percent; of nothing, all. */
-function percentOf(coverage: GraphCoverage, kind: CoveredKind): number {
+/** Returns the coverage of a kind in percent; 100 when the graph has no part of this kind. */
+function computePercent(coverage: GraphCoverage, kind: CoveredKind): number {
   const all = coverage.declared[kind].length;
-  return all === 0 ? 100 : Math.floor((100 * (all - missedIn(coverage, kind).length)) / all);
+  return all === 0 ? 100 : Math.floor((100 * (all - listUncovered(coverage, kind).length)) / all);
 }
 
-/** The table: a line for each graph, and below it what no test came to. */
-export function coverageTable(graphs: readonly GraphCoverage[]): string {
+/** Formats the coverage as a table with one row per graph, followed by the uncovered parts. */
+export function formatCoverageTable(graphs: readonly GraphCoverage[]): string {
   const head = ["graph", ...coveredKinds];
-  const rows = graphs.map((coverage) => [printable(coverage.graph), ...coveredKinds.map((kind) => cell(coverage, kind))]);
+  const rows = graphs.map((coverage) => [escapeControlChars(coverage.graph), ...coveredKinds.map((kind) => formatCell(coverage, kind))]);
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
-  const line = (cells: readonly string[]): string =>
+  const formatRow = (cells: readonly string[]): string =>
     cells.map((text, column) => (column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0))).join("  ");
   const lines = graphs.flatMap((coverage, index) => [
-    line(rows[index] ?? []),
+    formatRow(rows[index] ?? []),
     ...coveredKinds.flatMap((kind) => {
-      const missed = missedIn(coverage, kind);
-      return missed.length === 0 ? [] : [`  ${kind} never: ${missed.map(inWords).join(", ")}`];
+      const uncovered = listUncovered(coverage, kind);
+      return uncovered.length === 0 ? [] : [`  ${kind} never: ${uncovered.map(toDisplayName).join(", ")}`];
     }),
   ]);
-  return [line(head), ...lines].join("\n");
+  return [formatRow(head), ...lines].join("\n");
 }
 
-/** What is below the threshold, a sentence for each. */
-export function belowThreshold(graphs: readonly GraphCoverage[], threshold: CoverageThreshold): readonly string[] {
+/** Lists the violations of the threshold, one sentence each. */
+export function listViolations(graphs: readonly GraphCoverage[], threshold: CoverageThreshold): readonly string[] {
   return graphs.flatMap((coverage) =>
     coveredKinds.flatMap((kind) => {
-      const [least, found] = [threshold[kind], percentOf(coverage, kind)];
-      if (least === undefined || found >= least) return [];
+      const [min, percent] = [threshold[kind], computePercent(coverage, kind)];
+      if (min === undefined || percent >= min) return [];
       return [
-        `the tests come to ${found} % of the ${kind} of the graph "${printable(coverage.graph)}", less than ${least} %: never ${missedIn(coverage, kind).map(inWords).join(", ")}`,
+        `coverage of the ${kind} of the graph "${escapeControlChars(coverage.graph)}": expected at least ${min} %, got ${percent} %. Not covered: ${listUncovered(coverage, kind).map(toDisplayName).join(", ")}`,
       ];
     }),
   );
 }
 
-function cell(coverage: GraphCoverage, kind: CoveredKind): string {
+function formatCell(coverage: GraphCoverage, kind: CoveredKind): string {
   const all = coverage.declared[kind].length;
   if (all === 0) return "-";
-  return `${all - missedIn(coverage, kind).length}/${all} ${String(percentOf(coverage, kind)).padStart(3)} %`;
+  return `${all - listUncovered(coverage, kind).length}/${all} ${String(computePercent(coverage, kind)).padStart(3)} %`;
 }
 
-/** Ids of edges as people read them. */
-function inWords(name: string): string {
-  return printable(name.replace(" -> ", " → ").replaceAll(START, "start").replaceAll(END, "end"));
+/** Formats an edge id for people: `→` instead of `->`, `start` and `end` instead of the internal node names. */
+function toDisplayName(name: string): string {
+  return escapeControlChars(name.replace(" -> ", " → ").replaceAll(START, "start").replaceAll(END, "end"));
 }

@@ -1,2 +1,2 @@
-/** The key under which a test's meta holds what its runs came to. */
+/** Key of the coverage data in the meta of a vitest test. */
 export const metaKey = "statewright";

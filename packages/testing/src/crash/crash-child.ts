@@ -1,53 +1,60 @@
-/** The process that dies: it makes the program of a module, lives one life, and prints what is left. */
+/**
+ * Child process of `crashMatrix`: creates the program of a module, runs it in one process until it ends or is killed,
+ * and prints the result.
+ */
 import process from "node:process";
 import { virtualClock } from "../virtual-clock.ts";
-import type { CrashProgramOf } from "./crash-program.ts";
-import { type CrashEffect, crashOutside, isKnown } from "./external-world.ts";
-import { crashEnv, crashPoint, logEffect, loggedEffects } from "./points.ts";
-import { talePrefix } from "./run-killed-processes.ts";
-import { oneLife, storeWithPoints, taleOf } from "./run-process.ts";
+import type { CrashProgramFactory } from "./crash-program.ts";
+import { type CrashEffect, createExternalWorld, isKnown } from "./external-world.ts";
+import { crashEnv, crashPoint, logEffect, readLoggedEffects } from "./points.ts";
+import { resultPrefix } from "./run-killed-processes.ts";
+import { addCommitPoints, loadRunResult, runProcess } from "./run-process.ts";
 
 const [file = ""] = process.argv.slice(2);
 const folder = process.env[crashEnv.folder] ?? "";
-const dieAt = process.env[crashEnv.point];
-const make = await programIn(file);
+const killPoint = process.env[crashEnv.point];
+const createProgram = await loadProgram(file);
 
 let points = 0;
-const point = (name: string): void => {
+const reachPoint = (name: string): void => {
   points += 1;
   const nth = String(points);
-  crashPoint(nth === dieAt ? nth : name);
+  crashPoint(nth === killPoint ? nth : name);
 };
-const write = (effect: CrashEffect): void => logEffect(JSON.parse(JSON.stringify(effect)));
-const answered = (answer: CrashEffect): void => {
-  if (!isKnown(loggedEffects(folder), answer.key)) write(answer);
+const writeEffect = (effect: CrashEffect): void => logEffect(JSON.parse(JSON.stringify(effect)));
+const recordAnswer = (answer: CrashEffect): void => {
+  if (!isKnown(readLoggedEffects(folder), answer.key)) writeEffect(answer);
 };
-const outside = crashOutside(
+const outside = createExternalWorld(
   (effect) => {
-    write(effect);
-    point(`after "${effect.what}"`);
+    writeEffect(effect);
+    reachPoint(`after "${effect.what}"`);
   },
-  () => loggedEffects(folder),
+  () => readLoggedEffects(folder),
 );
-const program = make(outside);
+const program = createProgram(outside);
 if (program.store === undefined)
-  throw new Error(`the program of ${file} has no store that outlives its process: give it store: (folder) => …`);
+  throw new Error(
+    `crashMatrix: expected the program of ${file} to have a store outside the process. Add store: (folder) => sqliteStore(…).`,
+  );
 const store = program.store(folder);
 const clock = virtualClock();
-const gate = { alive: () => true, point };
-const end = await oneLife(program, {
+const gate = { alive: () => true, point: reachPoint };
+const end = await runProcess(program, {
   ...gate,
-  store: storeWithPoints(store, { ...gate, answered }),
+  store: addCommitPoints(store, { ...gate, recordAnswer }),
   world: clock,
   clock,
 });
-const tale = await taleOf(program.graph, store, end, program.codec);
+const result = await loadRunResult(program.graph, store, end, program.codec);
 store.close();
-process.stdout.write(`\n${talePrefix}${JSON.stringify({ graph: program.graph.name, tale })}\n`);
+process.stdout.write(`\n${resultPrefix}${JSON.stringify({ graph: program.graph.name, tale: result })}\n`);
 
-async function programIn(path: string): Promise<CrashProgramOf> {
+async function loadProgram(path: string): Promise<CrashProgramFactory> {
   const module: unknown = await import(path);
-  const made = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
-  if (typeof made === "function") return made as CrashProgramOf;
-  throw new Error(`${path} has no default export that makes a program: export default crashProgram((outside) => …)`);
+  const factory = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
+  if (typeof factory === "function") return factory as CrashProgramFactory;
+  throw new Error(
+    `crashMatrix: expected ${path} to have a default export that creates a program, got ${typeof factory}. Add: export default crashProgram((outside) => …)`,
+  );
 }

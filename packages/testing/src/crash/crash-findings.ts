@@ -1,192 +1,211 @@
-/** What a crash changed, and must not: compared with the run that nobody killed. */
-import type { CrashEffect, CrashPlace } from "./external-world.ts";
-import type { CrashTale } from "./run-process.ts";
+/** Compares a crashed run with the reference run without a crash and lists the forbidden differences. */
+import type { CrashEffect, CrashLocation } from "./external-world.ts";
+import type { CrashRunResult } from "./run-process.ts";
 
-/** One thing that a crash lost, repeated or changed. */
+/** Something that a crash lost, repeated or changed. */
 export interface CrashFinding {
   readonly kind: "lost" | "repeated" | "diverged";
-  /** What it is about: an effect, a question, a channel, the path, the end. */
+  /** Subject of the finding: an effect, an interrupt, a channel, the path or the end. */
   readonly about: string;
-  /** What happened, in a sentence. */
-  readonly said: string;
-  /** What to do. */
+  /** Description of the difference, one sentence. */
+  readonly message: string;
+  /** Advice for a fix. */
   readonly next: string;
   readonly node?: string | undefined;
   readonly effect?: string | undefined;
 }
 
-/** A run, and what it did outside. */
-export interface CrashStory {
-  readonly tale: CrashTale;
+/** Result and external effects of a run. */
+export interface ObservedRun {
+  readonly result: CrashRunResult;
   readonly effects: readonly CrashEffect[];
 }
 
-/** One run of a program: where it died, if it did, and what came of it. */
-export interface CrashRun extends CrashStory {
+/** One run of a program: its crash, if any, and its result. */
+export interface CrashRun extends ObservedRun {
   readonly graph: string;
-  /** The points of its first life, in order. */
+  /** Crash points of the first process, in order. */
   readonly points: readonly string[];
   readonly died: boolean;
 }
 
-/** Everything in which a run that died differs from the whole one. */
-export function crashFindings(
-  story: CrashStory,
-  whole: CrashStory,
+/** Lists all differences between a crashed run and the reference run. Channels in `varying` are not compared. */
+export function findCrashFindings(
+  observed: ObservedRun,
+  reference: ObservedRun,
   varying: readonly string[],
 ): readonly CrashFinding[] {
-  const { status } = story.tale.end;
-  const ended = status === "done" || status === "cancelled";
+  const { status } = observed.result.end;
+  const isFinished = status === "done" || status === "cancelled";
   return [
-    ...effectFindings(story, whole, ended),
-    ...(status === "in doubt" ? [] : endFindings(story.tale, whole.tale)),
-    ...(ended ? stateFindings(story.tale, whole.tale, varying) : []),
+    ...findEffectFindings(observed, reference, isFinished),
+    ...(status === "in doubt" ? [] : findEndFindings(observed.result, reference.result)),
+    ...(isFinished ? findStateFindings(observed.result, reference.result, varying) : []),
   ];
 }
 
-function effectFindings(story: CrashStory, whole: CrashStory, ended: boolean): readonly CrashFinding[] {
-  const [now, before] = [counted(story.effects), counted(whole.effects)];
-  const found: CrashFinding[] = [];
-  for (const [what, count] of now) {
-    const usual = before.get(what) ?? 0;
+function findEffectFindings(
+  observed: ObservedRun,
+  reference: ObservedRun,
+  isFinished: boolean,
+): readonly CrashFinding[] {
+  const [actualCounts, expectedCounts] = [countEffects(observed.effects), countEffects(reference.effects)];
+  const findings: CrashFinding[] = [];
+  for (const [what, count] of actualCounts) {
+    const usual = expectedCounts.get(what) ?? 0;
     if (count <= usual) continue;
-    const place = story.effects.findLast((effect) => effect.what === what)?.place ?? {};
+    const place = observed.effects.findLast((effect) => effect.what === what)?.place ?? {};
     if (usual === 0)
-      found.push({
+      findings.push({
         kind: "diverged",
         about: what,
-        said: `"${what}" happened ${inPlace(place)}, and does not happen without a crash`,
-        next: "Decide from the state, or from what a step has recorded: nothing else is the same after a crash",
-        ...named(place),
+        message: `"${what}" happened ${formatLocation(place)}, but does not happen without a crash`,
+        next: "Decide from the state or from recorded step results: other values can change after a crash",
+        ...pickNames(place),
       });
     else
-      found.push({
+      findings.push({
         kind: "repeated",
         about: what,
-        said:
+        message:
           place.kind === "question"
-            ? `the question ${what} was asked again, though its answer was saved: ${times(count)} instead of ${times(usual)}`
-            : `"${what}" happened ${times(count)}${usual === 1 ? "" : ` instead of ${times(usual)}`}, ${inPlace(place)}`,
-        next: adviceOf(place),
-        ...named(place),
+            ? `the interrupt ${what} was raised again although its answer was saved: ${formatCount(count)} instead of ${formatCount(usual)}`
+            : `"${what}" happened ${formatCount(count)}${usual === 1 ? "" : ` instead of ${formatCount(usual)}`}, ${formatLocation(place)}`,
+        next: getAdvice(place),
+        ...pickNames(place),
       });
   }
-  if (!ended) return found;
-  for (const { what, place } of whole.effects) {
-    const [count, usual] = [now.get(what) ?? 0, before.get(what) ?? 0];
-    if (count >= usual || found.some((each) => each.about === what)) continue;
-    found.push({
+  if (!isFinished) return findings;
+  for (const { what, place } of reference.effects) {
+    const [count, usual] = [actualCounts.get(what) ?? 0, expectedCounts.get(what) ?? 0];
+    if (count >= usual || findings.some((each) => each.about === what)) continue;
+    findings.push({
       kind: "lost",
       about: what,
-      said:
+      message:
         place.kind === "question"
-          ? `the question ${what} was answered ${times(count)}, and ${times(usual)} without a crash`
-          : `"${what}" happened ${times(count)}, and ${times(usual)} without a crash, ${inPlace(place)}`,
-      next: "Whatever says that it has happened must not be recorded before it has: return from the step or the tool when it is done",
-      ...named(place),
+          ? `the interrupt ${what} was answered ${formatCount(count)}, but ${formatCount(usual)} without a crash`
+          : `"${what}" happened ${formatCount(count)}, but ${formatCount(usual)} without a crash, ${formatLocation(place)}`,
+      next: "Record the effect only after it happened: return from the step or the tool when the effect is done",
+      ...pickNames(place),
     });
   }
-  return found;
+  return findings;
 }
 
-function adviceOf({ node, effect, kind, class: effectClass }: CrashPlace): string {
+function getAdvice({ node, effect, kind, class: effectClass }: CrashLocation): string {
   if (kind === undefined)
     return node === undefined
-      ? "Do it in a step or in a tool: nothing else is recorded"
-      : `A body starts again after a crash. Do it in a step: step("…", ({ idempotencyKey }) => …, { effect: "once" })`;
+      ? "Move the effect into a step or a tool: other code is not recorded"
+      : `A node body runs again after a crash. Move the effect into a step: step("…", ({ idempotencyKey }) => …, { effect: "once" })`;
   if (kind === "question")
-    return "After a crash a body asks again from its first line, and a question that shows something else is another one: show what comes from the state, the input or a step";
+    return "A node body runs again from its first line after a crash, and an interrupt with another payload is a new interrupt: build the payload from the state, the input or a step result";
   if (effectClass === "once")
-    return `The ${kind} "${effect}" is once, and was begun again: its reconcile must find what has happened`;
-  const why = effectClass === undefined ? "" : ` is ${effectClass}, so it`;
-  return `The ${kind} "${effect}"${why} is done again when a crash comes before its outcome is saved. Give the other side its idempotencyKey, or mark it { effect: "once" }`;
+    return `The ${kind} "${effect}" is once and was started again: its reconcile must detect that the effect happened`;
+  const reason = effectClass === undefined ? "" : ` is ${effectClass}, so it`;
+  return `The ${kind} "${effect}"${reason} runs again when a crash happens before its outcome is saved. Pass its idempotencyKey to the external service, or mark it { effect: "once" }`;
 }
 
-function endFindings({ end }: CrashTale, whole: CrashTale): readonly CrashFinding[] {
-  if (end.status === whole.end.status) return [];
-  const how =
-    end.status === "waits" ? `waits for ${end.why}` : `is ${end.status}${end.why === undefined ? "" : `: ${end.why}`}`;
+function findEndFindings({ end }: CrashRunResult, reference: CrashRunResult): readonly CrashFinding[] {
+  if (end.status === reference.end.status) return [];
+  const description =
+    end.status === "waits"
+      ? `is waiting for ${end.reason}`
+      : `is ${end.status}${end.reason === undefined ? "" : `: ${end.reason}`}`;
   const next =
     end.status === "waits"
-      ? "Answer it in `answers`, or let the node ask the same question under the same key again"
-      : "Look at what the node reads: after a crash it has its state, its context, and what its steps recorded";
+      ? "Add the answer to `answers`, or raise the same interrupt under the same key again"
+      : "Check the inputs of the node: after a crash a node has its state, its context and its recorded step results";
   return [
-    { kind: "diverged", about: "the end", said: `the run ${how}, and is ${whole.end.status} without a crash`, next },
+    {
+      kind: "diverged",
+      about: "the end",
+      message: `the run ${description}, but is ${reference.end.status} without a crash`,
+      next,
+    },
   ];
 }
 
-function stateFindings(tale: CrashTale, whole: CrashTale, varying: readonly string[]): readonly CrashFinding[] {
-  const found: CrashFinding[] = [];
-  const at = whole.path.findIndex((nodes, index) => nodes !== tale.path[index]);
-  if (at >= 0 || tale.path.length !== whole.path.length) {
-    const place = at >= 0 ? at : whole.path.length;
-    found.push({
+function findStateFindings(
+  result: CrashRunResult,
+  reference: CrashRunResult,
+  varying: readonly string[],
+): readonly CrashFinding[] {
+  const findings: CrashFinding[] = [];
+  const at = reference.path.findIndex((nodes, index) => nodes !== result.path[index]);
+  if (at >= 0 || result.path.length !== reference.path.length) {
+    const superstep = at >= 0 ? at : reference.path.length;
+    findings.push({
       kind: "diverged",
       about: "the path",
-      said: `superstep ${place} ran ${tale.path[place] ?? "nothing"}, and ${whole.path[place] ?? "nothing"} without a crash`,
+      message: `superstep ${superstep} ran ${result.path[superstep] ?? "nothing"}, but ${reference.path[superstep] ?? "nothing"} without a crash`,
       next: "Routes must decide from the state alone",
     });
   }
-  for (const channel of new Set([...Object.keys(whole.state), ...Object.keys(tale.state)])) {
-    const [now, before] = [tale.state[channel], whole.state[channel]];
-    if (now !== before && !varying.includes(channel)) found.push(channelFinding(channel, now, before));
+  for (const channel of new Set([...Object.keys(reference.state), ...Object.keys(result.state)])) {
+    const [actual, expected] = [result.state[channel], reference.state[channel]];
+    if (actual !== expected && !varying.includes(channel))
+      findings.push(createChannelFinding(channel, actual, expected));
   }
-  return found;
+  return findings;
 }
 
-function channelFinding(channel: string, now: string | undefined, before: string | undefined): CrashFinding {
-  const said = `the channel "${channel}" is ${shown(now)}, and ${shown(before)} without a crash`;
-  const [one, other] = [itemsOf(now), itemsOf(before)];
+function createChannelFinding(channel: string, actual: string | undefined, expected: string | undefined): CrashFinding {
+  const message = `the channel "${channel}" is ${formatValue(actual)}, but ${formatValue(expected)} without a crash`;
+  const [actualItems, expectedItems] = [parseItems(actual), parseItems(expected)];
   const about = `channel ${channel}`;
-  if (now === undefined || (one !== undefined && other !== undefined && one.length < other.length))
+  if (
+    actual === undefined ||
+    (actualItems !== undefined && expectedItems !== undefined && actualItems.length < expectedItems.length)
+  )
     return {
       kind: "lost",
       about,
-      said,
-      next: "What a node keeps in variables, or in a channel that is not saved, is gone with the process: write it to a channel",
+      message,
+      next: "Variables of a node and unsaved channels are lost with the process: write the value to a saved channel",
     };
-  if (one !== undefined && other !== undefined && one.length > other.length)
+  if (actualItems !== undefined && expectedItems !== undefined && actualItems.length > expectedItems.length)
     return {
       kind: "repeated",
       about,
-      said,
-      next: "A node writes by what it returns; let nothing else add to the channel",
+      message,
+      next: "A node writes by its return value: remove other writes to the channel",
     };
   return {
     kind: "diverged",
     about,
-    said,
-    next: "A value that a process makes up, such as a time, an id or a counter, belongs into a step: its result is recorded",
+    message,
+    next: "Create times, ids and counters in a step: step results are recorded",
   };
 }
 
-function itemsOf(text: string | undefined): readonly unknown[] | undefined {
+function parseItems(text: string | undefined): readonly unknown[] | undefined {
   if (text === undefined) return undefined;
   const value: unknown = JSON.parse(text);
   return Array.isArray(value) ? value : undefined;
 }
 
-function shown(text: string | undefined): string {
+function formatValue(text: string | undefined): string {
   if (text === undefined) return "not there";
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-function counted(effects: readonly CrashEffect[]): ReadonlyMap<string, number> {
+function countEffects(effects: readonly CrashEffect[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { what } of effects) counts.set(what, (counts.get(what) ?? 0) + 1);
   return counts;
 }
 
-function inPlace({ node, effect, kind }: CrashPlace): string {
+function formatLocation({ node, effect, kind }: CrashLocation): string {
   if (kind === "tool") return `in tool "${effect}"`;
   if (kind === "step") return `in step "${effect}" of node "${node}"`;
   return node === undefined ? "outside every node" : `in the body of node "${node}", outside any step`;
 }
 
-function named({ node, effect }: CrashPlace): Pick<CrashFinding, "node" | "effect"> {
+function pickNames({ node, effect }: CrashLocation): Pick<CrashFinding, "node" | "effect"> {
   return { ...(node === undefined ? {} : { node }), ...(effect === undefined ? {} : { effect }) };
 }
 
-function times(count: number): string {
+function formatCount(count: number): string {
   return count === 0 ? "never" : count === 1 ? "once" : count === 2 ? "twice" : `${count} times`;
 }

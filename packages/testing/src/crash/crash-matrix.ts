@@ -1,76 +1,84 @@
-/** `crashMatrix`: a graph of yours dies at every point of a run, one death a run, and must come to the same end. */
+/**
+ * `crashMatrix`: crashes a graph at every point of a run, one crash per run, and compares the results with a run
+ * without a crash.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Graph, type GraphTypes, type MemoryStore, memoryStore, type Store } from "@statewright/core";
-import { beginLife } from "../run/process-run.ts";
+import { startProcessRun } from "../run/process-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
-import { type CrashRun, crashFindings } from "./crash-findings.ts";
-import type { CrashProgram, CrashProgramOf } from "./crash-program.ts";
-import { type CrashedAt, type CrashMatrix, crashReport } from "./crash-report.ts";
-import { type CrashEffect, crashOutside, isKnown } from "./external-world.ts";
-import { killedLives } from "./run-killed-processes.ts";
-import { oneLife, storeWithPoints, taleOf } from "./run-process.ts";
+import { type CrashRun, findCrashFindings } from "./crash-findings.ts";
+import type { CrashProgram, CrashProgramFactory } from "./crash-program.ts";
+import { type CrashMatrix, type CrashPointResult, createCrashReport } from "./crash-report.ts";
+import { type CrashEffect, createExternalWorld, isKnown } from "./external-world.ts";
+import { runKilledProcesses } from "./run-killed-processes.ts";
+import { addCommitPoints, loadRunResult, runProcess } from "./run-process.ts";
 
-/** What `crashMatrix` takes besides the program. */
+/** Options of `crashMatrix`. */
 export interface CrashMatrixOptions {
-  /** Only points for whose name this is true, such as `(point) => point.includes("pay")`. */
+  /** Selects points by name, for example `(point) => point.includes("pay")`. */
   readonly only?: (point: string) => boolean;
-  /** Only every so many points, for long runs. Default 1. */
+  /** Tests only every n-th point, for long runs. Default 1. */
   readonly every?: number;
-  /** Where runs in this process are kept: in memory (default), or in the program's own store, which takes longer. */
+  /** Store of in-process runs: memory (default), or the program's own store, which is slower. */
   readonly store?: "memory" | "own";
-  /** How many killed processes may live at the same time. Default 2. */
+  /** Maximum number of concurrent killed processes. Default 2. */
   readonly parallel?: number;
 }
 
 /**
- * Let a run of a graph die at every point, once in each run, and go on in a new process: before and after each commit, before
- * and after each node, step, tool call and answer of a model, and after each thing that it says it did outside. What a crash
- * lost, repeated or changed stands in the result by point.
+ * Crashes a run of a graph at every point, one crash per run, and continues each run in a new process. Points are
+ * before and after each commit, before and after each node, step, tool call and model reply, and after each reported
+ * external effect. The result lists lost, repeated and changed data by point.
  *
- * Give a program (in this process: its memory is dropped, its store is opened again), a function that makes it anew for each
- * process, or the URL of a module whose default export is such a function: then real processes die by SIGKILL.
+ * Pass a program (in-process: its memory is dropped and its store is opened again), a function that creates the
+ * program anew for each process, or the URL of a module whose default export is such a function: then real processes
+ * are killed by SIGKILL.
  *
  * ```ts
  * expect(await crashMatrix((outside) => ({ graph: shop(outside), input: { order: "7" } }))).toSurviveCrashes();
  * ```
  *
- * Throws when the run does not come to its end without a crash.
+ * Throws when the run does not finish without a crash.
  */
 export async function crashMatrix<Types extends GraphTypes>(
-  program: CrashProgram<Types> | CrashProgramOf<Types> | URL,
+  program: CrashProgram<Types> | CrashProgramFactory<Types> | URL,
   options: CrashMatrixOptions = {},
 ): Promise<CrashMatrix> {
   const { only = () => true, every = 1, parallel = 2, store = "memory" } = options;
   const folder = mkdtempSync(join(tmpdir(), "statewright-crashes-"));
-  const live =
+  const runProgram =
     program instanceof URL
-      ? (run: number, dieAt: number | undefined) => killedLives(fileURLToPath(program), join(folder, `${run}`), dieAt)
+      ? (run: number, dieAt: number | undefined) =>
+          runKilledProcesses(fileURLToPath(program), join(folder, `${run}`), dieAt)
       : (run: number, dieAt: number | undefined) =>
-          droppedLives(asFunction(program, store), join(folder, `${run}`), dieAt);
+          runSimulatedProcesses(toFactory(program, store), join(folder, `${run}`), dieAt);
   try {
-    const [whole, again] = await Promise.all([live(0, undefined), live(-1, undefined)]);
-    const { end } = whole.tale;
-    if (end.status !== "done" && end.status !== "cancelled") throw neverEnds(whole.graph, end.status, end.why);
-    const varying = Object.keys(whole.tale.state).filter((name) => whole.tale.state[name] !== again.tale.state[name]);
-    const wanted = whole.points
+    const [reference, control] = await Promise.all([runProgram(0, undefined), runProgram(-1, undefined)]);
+    const { end } = reference.result;
+    if (end.status !== "done" && end.status !== "cancelled")
+      throw createUnfinishedError(reference.graph, end.status, end.reason);
+    const varying = Object.keys(reference.result.state).filter(
+      (name) => reference.result.state[name] !== control.result.state[name],
+    );
+    const selected = reference.points
       .map((name, index) => ({ name, nth: index + 1 }))
       .filter(({ name }) => only(name))
       .filter((_, index) => index % every === 0);
-    const results = new Map<number, CrashedAt>();
-    const waiting = [...wanted];
-    const next = async (): Promise<void> => {
+    const results = new Map<number, CrashPointResult>();
+    const waiting = [...selected];
+    const testPoints = async (): Promise<void> => {
       for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
         const { nth, name } = point;
-        results.set(nth, crashedAt(`${nth} ${name}`, await live(nth, nth), whole, varying));
+        results.set(nth, toPointResult(`${nth} ${name}`, await runProgram(nth, nth), reference, varying));
       }
     };
-    await Promise.all(Array.from({ length: program instanceof URL ? parallel : 1 }, next));
-    return crashReport(
-      whole.graph,
-      wanted.flatMap(({ nth }) => results.get(nth) ?? []),
+    await Promise.all(Array.from({ length: program instanceof URL ? parallel : 1 }, testPoints));
+    return createCrashReport(
+      reference.graph,
+      selected.flatMap(({ nth }) => results.get(nth) ?? []),
       varying,
     );
   } finally {
@@ -78,85 +86,94 @@ export async function crashMatrix<Types extends GraphTypes>(
   }
 }
 
-function crashedAt(point: string, run: CrashRun, whole: CrashRun, varying: readonly string[]): CrashedAt {
-  const { end } = run.tale;
+function toPointResult(
+  point: string,
+  run: CrashRun,
+  reference: CrashRun,
+  varying: readonly string[],
+): CrashPointResult {
+  const { end } = run.result;
   return {
     point,
-    findings: crashFindings(run, whole, varying),
+    findings: findCrashFindings(run, reference, varying),
     reached: run.died,
-    ...(end.status === "in doubt" ? { inDoubt: end.why ?? "an effect" } : {}),
+    ...(end.status === "in doubt" ? { inDoubt: end.reason ?? "an effect" } : {}),
   };
 }
 
-function asFunction<Types extends GraphTypes>(
-  program: CrashProgram<Types> | CrashProgramOf<Types>,
-  kept: "memory" | "own",
-): CrashProgramOf {
-  const make = (typeof program === "function" ? program : () => program) as CrashProgramOf;
-  if (kept === "own") return make;
+function toFactory<Types extends GraphTypes>(
+  program: CrashProgram<Types> | CrashProgramFactory<Types>,
+  storeKind: "memory" | "own",
+): CrashProgramFactory {
+  const make = (typeof program === "function" ? program : () => program) as CrashProgramFactory;
+  if (storeKind === "own") return make;
   return (outside) => {
     const { store: _, ...rest } = make(outside);
     return rest;
   };
 }
 
-/** Processes inside this one: what dies enters nothing and hears of nothing any more. */
-async function droppedLives(make: CrashProgramOf, folder: string, dieAt: number | undefined): Promise<CrashRun> {
+/** Runs a program in simulated processes inside this process. A dead process starts nothing and receives nothing. */
+async function runSimulatedProcesses(
+  createProgram: CrashProgramFactory,
+  folder: string,
+  killPoint: number | undefined,
+): Promise<CrashRun> {
   mkdirSync(folder, { recursive: true });
   const clock = virtualClock();
   const effects: CrashEffect[] = [];
   const points: string[] = [];
   let memory: MemoryStore | undefined;
-  let died = false;
+  let hasCrashed = false;
   for (;;) {
-    const first = points.length === 0;
-    let dead = (): boolean => false;
-    let die = (): void => undefined;
-    const point = (name: string): void => {
-      if (dead() || died) return;
+    const isFirst = points.length === 0;
+    let isDead = (): boolean => false;
+    let killProcess = (): void => undefined;
+    const reachPoint = (name: string): void => {
+      if (isDead() || hasCrashed) return;
       points.push(name);
-      if (points.length !== dieAt) return;
-      died = true;
-      die();
+      if (points.length !== killPoint) return;
+      hasCrashed = true;
+      killProcess();
     };
-    const outside = crashOutside(
+    const outside = createExternalWorld(
       (effect) => {
-        if (dead()) throw new Error("this process is dead");
+        if (isDead()) throw new Error("the simulated process has crashed");
         effects.push(effect);
-        point(`after "${effect.what}"`);
-        if (dead()) throw new Error("this process is dead");
+        reachPoint(`after "${effect.what}"`);
+        if (isDead()) throw new Error("the simulated process has crashed");
       },
       () => effects,
     );
-    const program = make(outside);
+    const program = createProgram(outside);
     if (program.store === undefined) memory = memory?.peer() ?? memoryStore();
     const opened: Store = program.store?.(folder) ?? memory ?? memoryStore();
-    const gate = { alive: () => !dead(), point };
-    const answered = (answer: CrashEffect): void => {
+    const gate = { alive: () => !isDead(), point: reachPoint };
+    const recordAnswer = (answer: CrashEffect): void => {
       if (!isKnown(effects, answer.key)) effects.push(answer);
     };
-    const life = beginLife(storeWithPoints(opened, { ...gate, answered }), clock);
-    dead = () => !life.alive();
-    die = life.die;
-    const end = await oneLife(program, { ...gate, store: life.store, world: life.world, clock });
-    if (end.status === "died" && first) {
+    const simulated = startProcessRun(addCommitPoints(opened, { ...gate, recordAnswer }), clock);
+    isDead = () => !simulated.isAlive();
+    killProcess = simulated.kill;
+    const end = await runProcess(program, { ...gate, store: simulated.store, world: simulated.world, clock });
+    if (end.status === "died" && isFirst) {
       if (memory === opened) memory.crash();
       else opened.close();
       continue;
     }
     const graph: Graph = program.graph;
-    const tale = await taleOf(graph, opened, end, program.codec);
+    const result = await loadRunResult(graph, opened, end, program.codec);
     opened.close();
-    return { graph: graph.name, points, died, effects, tale };
+    return { graph: graph.name, points, died: hasCrashed, effects, result };
   }
 }
 
-function neverEnds(graph: string, status: string, why: string | undefined): Error {
-  const what =
+function createUnfinishedError(graph: string, status: string, reason: string | undefined): Error {
+  const state =
     status === "waits"
-      ? `it waits for ${why}`
-      : `it is ${status}${why === undefined ? "" : `: ${why.replace(/\.$/, "")}`}`;
+      ? `the run waits for ${reason}`
+      : `the run is ${status}${reason === undefined ? "" : `: ${reason.replace(/\.$/, "")}`}`;
   return new Error(
-    `the run of graph "${graph}" does not come to its end without a crash: ${what}.${status === "waits" ? " Give its answers: answers: { … }." : ""}`,
+    `crashMatrix: expected the run of graph "${graph}" to finish without a crash, but ${state}.${status === "waits" ? " Add the answers to the program: answers: { … }." : ""}`,
   );
 }

@@ -1,36 +1,40 @@
-/** What dies in a crash matrix: a graph, its input, the people who answer, and the world outside. */
+/** Program of a crash matrix: a graph, its input, answers to its interrupts, and its store. */
 import type { Codec, Graph, GraphTypes, Model, OpenInterrupt, RunOptions, Store } from "@statewright/core";
-import type { CrashOutside } from "./external-world.ts";
+import type { CrashExternalWorld } from "./external-world.ts";
 
-/** A graph and what a run of it needs. */
+/** A graph with the options of its runs. */
 export interface CrashProgram<Types extends GraphTypes = GraphTypes> {
   readonly graph: Graph<Types>;
-  /** What the run is given; of an agent also the words of a person. */
+  /** Input of the run. For an agent also a text or messages. */
   readonly input?: unknown;
   readonly context?: unknown;
-  /** Answers in place of every model of the graph. */
+  /** Replaces every model of the graph. */
   readonly model?: Model;
   readonly secrets?: Readonly<Record<string, string>>;
   readonly codec?: Codec;
-  /** What people answer: by the key of the question, or decided from it. */
-  readonly answers?: Readonly<Record<string, unknown>> | ((question: OpenInterrupt) => unknown);
+  /** Answers to interrupts: by interrupt key, or a function of the interrupt. */
+  readonly answers?: Readonly<Record<string, unknown>> | ((interrupt: OpenInterrupt) => unknown);
   /**
-   * Opens the store of a run whose place is `folder`; the same folder is the same store. A program that is killed by SIGKILL
-   * needs one: `(folder) => sqliteStore(join(folder, "run.db"))`.
+   * Opens the store of a run in `folder`; the same folder must open the same store. Required for a program that is
+   * killed by SIGKILL: `(folder) => sqliteStore(join(folder, "run.db"))`.
    */
   readonly store?: (folder: string) => Store;
 }
 
-/** Makes the program anew for each process, as its start would: what a graph keeps in variables is gone after a crash. */
-export type CrashProgramOf<Types extends GraphTypes = GraphTypes> = (outside: CrashOutside) => CrashProgram<Types>;
+/** Creates the program anew for each process, because variables of a graph are lost in a crash. */
+export type CrashProgramFactory<Types extends GraphTypes = GraphTypes> = (
+  outside: CrashExternalWorld,
+) => CrashProgram<Types>;
 
-/** A program for `crashMatrix`, also as the default export of a module that is killed. Exists for its types. */
-export function crashProgram<Types extends GraphTypes>(program: CrashProgramOf<Types>): CrashProgramOf<Types> {
+/** Types a program for `crashMatrix`, for example the default export of a module. Returns the function unchanged. */
+export function crashProgram<Types extends GraphTypes>(
+  program: CrashProgramFactory<Types>,
+): CrashProgramFactory<Types> {
   return program;
 }
 
-/** What a run of a program is started and resumed with. */
-export function commonOptions({ context, secrets, codec }: CrashProgram): Partial<RunOptions<GraphTypes>> {
+/** Creates the options shared by start and resume of a run. */
+export function createRunOptions({ context, secrets, codec }: CrashProgram): Partial<RunOptions<GraphTypes>> {
   return {
     ...(context === undefined ? {} : { context }),
     ...(codec === undefined ? {} : { codec }),
@@ -38,8 +42,8 @@ export function commonOptions({ context, secrets, codec }: CrashProgram): Partia
   };
 }
 
-/** What a person answers to a question; undefined leaves it open. */
-export function answerTo({ answers }: CrashProgram, question: OpenInterrupt): unknown {
-  if (typeof answers === "function") return answers(question);
-  return answers !== undefined && Object.hasOwn(answers, question.key) ? answers[question.key] : undefined;
+/** Returns the answer to an interrupt, or undefined to leave the interrupt open. */
+export function getAnswer({ answers }: CrashProgram, interrupt: OpenInterrupt): unknown {
+  if (typeof answers === "function") return answers(interrupt);
+  return answers !== undefined && Object.hasOwn(answers, interrupt.key) ? answers[interrupt.key] : undefined;
 }

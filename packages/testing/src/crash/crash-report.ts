@@ -1,85 +1,92 @@
-/** The report of a crash matrix: what was lost, repeated and diverged, each with the points at which it was. */
-import { printable } from "@statewright/core";
+/** Report of a crash matrix: lost, repeated and diverged data, each with its crash points. */
+import { escapeControlChars } from "@statewright/core";
 import type { CrashFinding } from "./crash-findings.ts";
 
-/** One death, and what came of it. */
-export interface CrashedAt {
-  /** Its number, from 1, and its name: `7 after tool refund`. */
+/** Result of one crash. */
+export interface CrashPointResult {
+  /** Number from 1 and name of the point: `7 after tool refund`. */
   readonly point: string;
   readonly findings: readonly CrashFinding[];
-  /** What a person has to find out before the run goes on. */
+  /** The effect in doubt that a person must resolve before the run can continue. */
   readonly inDoubt?: string | undefined;
-  /** False where the run never came to the point again, as when its work is done in another order. */
+  /** False when the run did not reach the point again, for example because work ran in another order. */
   readonly reached: boolean;
 }
 
-/** A finding and where it was. */
-export interface CrashFindingAt extends CrashFinding {
+/** A finding with its crash point. */
+export interface CrashPointFinding extends CrashFinding {
   readonly point: string;
 }
 
-/** What became of a graph that died at every point. */
+/** Results of a crash matrix. */
 export interface CrashMatrix {
   readonly graph: string;
-  readonly points: readonly CrashedAt[];
-  readonly lost: readonly CrashFindingAt[];
-  readonly repeated: readonly CrashFindingAt[];
-  readonly diverged: readonly CrashFindingAt[];
-  /** Points after which a person is asked what has happened: a `once` effect was under way, and nothing could reconcile it. */
+  readonly points: readonly CrashPointResult[];
+  readonly lost: readonly CrashPointFinding[];
+  readonly repeated: readonly CrashPointFinding[];
+  readonly diverged: readonly CrashPointFinding[];
+  /**
+   * Points after which an effect is in doubt: a `once` effect was started and had no `reconcile` that could decide.
+   */
   readonly inDoubt: readonly string[];
-  /** Channels that have another value in every run, also without a crash: they are not compared. */
+  /** Channels with a different value in every run, even without a crash. These channels are not compared. */
   readonly varying: readonly string[];
   readonly survived: boolean;
-  /** All of it for people: each finding once, with its points. */
+  /** Complete report as text: each finding once, with its points. */
   readonly text: string;
 }
 
-const mostShown = 3;
+const maxShownPoints = 3;
 
-/** Put the deaths together. */
-export function crashReport(graph: string, points: readonly CrashedAt[], varying: readonly string[]): CrashMatrix {
+/** Combines the results of all crashes into a report. */
+export function createCrashReport(
+  graph: string,
+  points: readonly CrashPointResult[],
+  varying: readonly string[],
+): CrashMatrix {
   const all = points.flatMap(({ point, findings }) =>
-    findings.map((finding): CrashFindingAt => ({ ...finding, point })),
+    findings.map((finding): CrashPointFinding => ({ ...finding, point })),
   );
-  const of = (kind: CrashFinding["kind"]): readonly CrashFindingAt[] => all.filter((each) => each.kind === kind);
-  const died = points.filter(({ reached }) => reached);
-  const bad = points.filter(({ findings }) => findings.length > 0);
-  const inDoubt = points.flatMap(({ point, inDoubt: why }) => (why === undefined ? [] : [point]));
-  const counted = `${died.length} ${died.length === 1 ? "point" : "points"}`;
+  const filterKind = (kind: CrashFinding["kind"]): readonly CrashPointFinding[] =>
+    all.filter((each) => each.kind === kind);
+  const reached = points.filter(({ reached }) => reached);
+  const failed = points.filter(({ findings }) => findings.length > 0);
+  const inDoubt = points.flatMap(({ point, inDoubt: effect }) => (effect === undefined ? [] : [point]));
+  const pointCount = `${reached.length} ${reached.length === 1 ? "point" : "points"}`;
   const head =
-    bad.length === 0
-      ? `the graph "${graph}" survives a crash at each of ${counted}`
-      : `the graph "${graph}" does not survive a crash at ${bad.length} of ${counted}`;
+    failed.length === 0
+      ? `the graph "${graph}" survives a crash at each of ${pointCount}`
+      : `the graph "${graph}" does not survive a crash at ${failed.length} of ${pointCount}`;
   return {
     graph,
     points,
-    lost: of("lost"),
-    repeated: of("repeated"),
-    diverged: of("diverged"),
+    lost: filterKind("lost"),
+    repeated: filterKind("repeated"),
+    diverged: filterKind("diverged"),
     inDoubt,
     varying,
-    survived: bad.length === 0,
-    text: printable(
+    survived: failed.length === 0,
+    text: escapeControlChars(
       [
         `${head}.`,
-        ...grouped(all),
+        ...formatGroups(all),
         ...(inDoubt.length === 0
           ? []
           : [
-              `in doubt, a person is asked: at ${places(inDoubt)}\n  Give the effect a reconcile that asks the other side.`,
+              `in doubt, a person must decide: at ${formatPoints(inDoubt)}\n  Add a reconcile function to the effect that queries the external service.`,
             ]),
         ...(varying.length === 0
           ? []
           : [
-              `not compared, since every run has another value: channel ${varying.map((name) => `"${name}"`).join(", ")}\n  Take times, ids and chance from a step, or from the clock of the runtime.`,
+              `not compared, because the value differs in every run: channel ${varying.map((name) => `"${name}"`).join(", ")}\n  Get times, ids and random values from a step, or from the clock of the runtime.`,
             ]),
       ].join("\n"),
     ),
   };
 }
 
-function grouped(all: readonly CrashFindingAt[]): readonly string[] {
-  const groups = new Map<string, { readonly finding: CrashFindingAt; readonly points: string[] }>();
+function formatGroups(all: readonly CrashPointFinding[]): readonly string[] {
+  const groups = new Map<string, { readonly finding: CrashPointFinding; readonly points: string[] }>();
   for (const finding of all) {
     const key = `${finding.kind} ${finding.about}`;
     const group = groups.get(key) ?? { finding, points: [] };
@@ -87,11 +94,11 @@ function grouped(all: readonly CrashFindingAt[]): readonly string[] {
     group.points.push(finding.point);
   }
   return [...groups.values()].map(
-    ({ finding: { kind, said, next }, points }) => `${kind}: ${said}.\n  at ${places(points)}\n  ${next}.`,
+    ({ finding: { kind, message, next }, points }) => `${kind}: ${message}.\n  at ${formatPoints(points)}\n  ${next}.`,
   );
 }
 
-function places(points: readonly string[]): string {
-  const shown = points.slice(0, mostShown).map((point) => `point ${point}`);
-  return `${shown.join("; ")}${points.length > mostShown ? `; and ${points.length - mostShown} more` : ""}`;
+function formatPoints(points: readonly string[]): string {
+  const shown = points.slice(0, maxShownPoints).map((point) => `point ${point}`);
+  return `${shown.join("; ")}${points.length > maxShownPoints ? `; and ${points.length - maxShownPoints} more` : ""}`;
 }

@@ -1,8 +1,11 @@
-/** What a commit holds, in a few words, for the name of a point. */
+/** Describes the contents of a commit, for the name of a crash point. */
 import type { Commit } from "@statewright/core";
 
-/** Name what becomes durable: `step 2 (pay)`, `the start of step charge`, `the answer to approve`, `the end of the run`. */
-export function commitInWords({ branch, checkpoint, effects = [], interrupts = [], run }: Commit): string {
+/**
+ * Names the rows that become durable: `step 2 (pay)`, `the start of step charge`, `the answer to approve`, `the end
+ * of the run`.
+ */
+export function describeCommit({ branch, checkpoint, effects = [], interrupts = [], run }: Commit): string {
   const parts = [
     ...(checkpoint === undefined
       ? []
@@ -16,9 +19,9 @@ export function commitInWords({ branch, checkpoint, effects = [], interrupts = [
         ? [`the ${state === "started" ? "start" : "outcome"} of ${kind} ${name}`]
         : [],
     ),
-    ...interrupts.map(({ key, answer }) => (answer === undefined ? `the question ${key}` : `the answer to ${key}`)),
+    ...interrupts.map(({ key, answer }) => (answer === undefined ? `the interrupt ${key}` : `the answer to ${key}`)),
     ...(run?.status === "done" ? ["the end of the run"] : []),
   ];
-  const inside = branch.includes("/") ? " in a graph inside" : "";
-  return `${[...new Set(parts)].join(", ") || "the run's row"}${inside}`;
+  const suffix = branch.includes("/") ? " in an inner graph" : "";
+  return `${[...new Set(parts)].join(", ") || "the run's row"}${suffix}`;
 }

@@ -1,57 +1,63 @@
-/** The world outside of a program that dies: what has happened there, and who did it. No crash takes it back. */
+/**
+ * External world of a crashing program: effects and their locations in the graph. A crash does not undo external
+ * effects.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Where in a graph something was done. */
-export interface CrashPlace {
+/** Location of an effect in a graph. */
+export interface CrashLocation {
   readonly node?: string | undefined;
-  /** The step or the tool that it was done in, the key of a question; absent in a body by itself. */
+  /** Name of the step or the tool, or key of the interrupt; undefined directly in a node body. */
   readonly effect?: string | undefined;
   readonly kind?: "step" | "tool" | "question" | undefined;
   readonly class?: string | undefined;
 }
 
-/** Something that happened outside. */
+/** An external effect. */
 export interface CrashEffect {
   readonly what: string;
   readonly key?: string | undefined;
-  readonly place: CrashPlace;
+  readonly place: CrashLocation;
 }
 
-/** A program's view of the world outside. */
-export interface CrashOutside {
+/** A program's view of the external world. */
+export interface CrashExternalWorld {
   /**
-   * Say that something happens outside, where it happens: `outside.did("charge card 7")`. With a key the other side knows what
-   * it has done already, so that the same key again is no second time.
+   * Records an external effect at the place where it happens: `outside.recordEffect("charge card 7")`. With a key the
+   * external service detects duplicates: a second effect with the same key is ignored.
    */
-  readonly did: (what: string, key?: string) => void;
-  /** Ask whether something has happened, as `reconcile` does: by its name, or by its key. */
-  readonly hasDone: (whatOrKey: string) => boolean;
+  readonly recordEffect: (what: string, key?: string) => void;
+  /** Returns true if an effect with this name or key happened, as a `reconcile` function asks. */
+  readonly hasEffect: (nameOrKey: string) => boolean;
 }
 
-const placeNow = new AsyncLocalStorage<CrashPlace>();
+const currentLocation = new AsyncLocalStorage<CrashLocation>();
 
-/** Do something at a place, so that what happens meanwhile is known to happen there. */
-export function at<Value>(place: CrashPlace, work: () => Value): Value {
-  return placeNow.run({ ...placeNow.getStore(), ...place }, work);
+/** Runs a function at a location. Effects inside the function are recorded with this location. */
+export function runAt<Value>(place: CrashLocation, work: () => Value): Value {
+  return currentLocation.run({ ...currentLocation.getStore(), ...place }, work);
 }
 
-/** The place where the code runs that asks. */
-function here(): CrashPlace {
-  return placeNow.getStore() ?? {};
+/** Returns the location of the calling code. */
+function getLocation(): CrashLocation {
+  return currentLocation.getStore() ?? {};
 }
 
-/** A view of what has happened. `write` keeps what happens; `read` gives all of it, of all lives. */
-export function crashOutside(write: (effect: CrashEffect) => void, read: () => readonly CrashEffect[]): CrashOutside {
+/** Creates a view of the external world. `write` stores an effect; `read` returns the effects of all processes. */
+export function createExternalWorld(
+  write: (effect: CrashEffect) => void,
+  read: () => readonly CrashEffect[],
+): CrashExternalWorld {
   return {
-    did: (what, key) => {
+    recordEffect: (what, key) => {
       if (isKnown(read(), key)) return;
-      write({ what, place: here(), ...(key === undefined ? {} : { key }) });
+      write({ what, place: getLocation(), ...(key === undefined ? {} : { key }) });
     },
-    hasDone: (asked) => read().some(({ what, key }) => what === asked || key === asked),
+    hasEffect: (nameOrKey) => read().some(({ what, key }) => what === nameOrKey || key === nameOrKey),
   };
 }
 
-/** Whether something was done under this key. */
+/** Returns true if an effect was recorded under this key. */
 export function isKnown(effects: readonly CrashEffect[], key: string | undefined): boolean {
   return key !== undefined && effects.some((effect) => effect.key === key);
 }

@@ -1,28 +1,31 @@
-/** Outside the process that is to die: start it, kill it at a point by SIGKILL, start it again until it ends. */
+/**
+ * Controls the process under test from outside: starts it, kills it by SIGKILL at a point, and restarts it until it
+ * ends.
+ */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@statewright/core";
-import { anotherLife, crashEnv, effectsFile, pointsFile } from "./points.ts";
+import { crashEnv, effectsFile, getPointsFile, restartExitCode } from "./points.ts";
 
-/** A script for Node that can be killed and started again. */
+/** A script for Node that can be killed and restarted. */
 export interface CrashScript {
   readonly script: string | URL;
-  /** An empty folder of the test's own: the script runs in it, and its effects and points are written there. */
+  /** Empty folder of the test: working directory of the script, also for the files of effects and points. */
   readonly folder: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A life that takes longer is an error. Default 20,000. */
+  /** Maximum run time of one process, in milliseconds. A longer run is an error. Default 20,000. */
   readonly timeoutMs?: number;
-  /** More lives than this are an error. Default 10. */
-  readonly maxLives?: number;
+  /** Maximum number of processes. More processes are an error. Default 10. */
+  readonly maxProcesses?: number;
 }
 
-/** One process, from its start to its end. */
-export interface ProcessLife {
-  /** The points that it came to, in order. */
+/** One process from start to end. */
+export interface CrashProcess {
+  /** Reached crash points, in order. */
   readonly points: readonly string[];
   readonly exitCode: number | null;
   readonly signal: string | null;
@@ -30,80 +33,89 @@ export interface ProcessLife {
   readonly stderr: string;
 }
 
-/** What is left when the last process has ended. */
+/** Result of all processes of a script. */
 export interface CrashOutcome {
-  readonly lives: readonly ProcessLife[];
-  /** What `logEffect` wrote down, in all lives. */
+  readonly processes: readonly CrashProcess[];
+  /** Effects logged by `logEffect` in all processes. */
   readonly effects: readonly Json[];
-  /** What the last life printed. */
+  /** Standard output of the last process. */
   readonly stdout: string;
 }
 
-/** Start a script, and again while it asks for another life with exit code 75, until it ends with 0. Throws when it ends otherwise. */
-export function untilDone(script: CrashScript): Promise<CrashOutcome> {
-  return live(script, []);
+/**
+ * Starts a script and restarts it while it exits with code 75 (`restartExitCode`), until it exits with 0. Throws for
+ * any other exit.
+ */
+export function runUntilDone(script: CrashScript): Promise<CrashOutcome> {
+  return runToEnd(script, []);
 }
 
 /**
- * Start a script that dies by SIGKILL at `point` of its first life (or of `life`), and start it again until it ends.
- * Throws when it never comes to the point.
+ * Starts a script, kills it by SIGKILL at `point` of its first process (or of process number `processNumber`), and
+ * restarts it until it ends. Throws when the process does not reach the point.
  */
 export async function killAt(
-  script: CrashScript & { readonly point: string; readonly life?: number },
+  script: CrashScript & { readonly point: string; readonly processNumber?: number },
 ): Promise<CrashOutcome> {
-  const { point, life = 1 } = script;
-  const lives: ProcessLife[] = [];
-  while (lives.length < life - 1) {
-    lives.push(await oneLife(script, lives.length + 1, undefined));
-    if (lives.at(-1)?.exitCode !== anotherLife) throw notThere(point, lives.at(-1) as ProcessLife);
+  const { point, processNumber = 1 } = script;
+  const lives: CrashProcess[] = [];
+  while (lives.length < processNumber - 1) {
+    lives.push(await spawnProcess(script, lives.length + 1, undefined));
+    if (lives.at(-1)?.exitCode !== restartExitCode) throw createMissedPointError(point, lives.at(-1) as CrashProcess);
   }
-  const dying = await oneLife(script, life, point);
-  if (dying.signal !== "SIGKILL" || dying.points.at(-1) !== point) throw notThere(point, dying);
-  return live(script, [...lives, dying]);
+  const killed = await spawnProcess(script, processNumber, point);
+  if (killed.signal !== "SIGKILL" || killed.points.at(-1) !== point) throw createMissedPointError(point, killed);
+  return runToEnd(script, [...lives, killed]);
 }
 
 /**
- * Start a script again and again until it ends; its first life dies by SIGKILL at the first of `points`, its second at the
- * second, and so on. A life that does not come to its point goes on to its end.
+ * Restarts a script until it ends. The first process is killed by SIGKILL at the first of `points`, the second
+ * process at the second, and so on. A process that does not reach its point runs to its end.
  */
-export async function killInTurn(
-  script: CrashScript & { readonly points: readonly string[]; readonly before?: readonly ProcessLife[] },
+export async function killInSequence(
+  script: CrashScript & { readonly points: readonly string[]; readonly before?: readonly CrashProcess[] },
 ): Promise<CrashOutcome> {
   const { points, before = [] } = script;
   const lives = [...before];
   for (const point of points) {
-    const life = await oneLife(script, lives.length + 1, point);
+    const life = await spawnProcess(script, lives.length + 1, point);
     lives.push(life);
-    if (life.exitCode === 0) return outcomeOf(script, lives);
-    if (life.signal !== "SIGKILL" && life.exitCode !== anotherLife)
-      throw new Error(`life ${lives.length} ${endOf(life)}.\n${life.stderr}`);
+    if (life.exitCode === 0) return createOutcome(script, lives);
+    if (life.signal !== "SIGKILL" && life.exitCode !== restartExitCode)
+      throw new Error(`life ${lives.length} ${describeEnd(life)}.\n${life.stderr}`);
   }
-  return live(script, lives);
+  return runToEnd(script, lives);
 }
 
-function outcomeOf({ folder }: CrashScript, lives: readonly ProcessLife[]): CrashOutcome {
+function createOutcome({ folder }: CrashScript, lives: readonly CrashProcess[]): CrashOutcome {
   const last = lives[lives.length - 1];
-  return { lives, effects: readLines(join(folder, effectsFile)), stdout: last?.stdout ?? "" };
+  return { processes: lives, effects: readLines(join(folder, effectsFile)), stdout: last?.stdout ?? "" };
 }
 
-function notThere(point: string, life: ProcessLife): Error {
-  const came = life.points.join(", ") || "no point";
-  return new Error(`a process was to die at "${point}" and ${endOf(life)}. It came to: ${came}.\n${life.stderr}`);
+function createMissedPointError(point: string, life: CrashProcess): Error {
+  const reached = life.points.join(", ") || "no point";
+  return new Error(
+    `expected the process to die at "${point}", but the process ${describeEnd(life)}. Points reached: ${reached}.\n${life.stderr}`,
+  );
 }
 
-async function live(script: CrashScript, before: readonly ProcessLife[]): Promise<CrashOutcome> {
-  const { maxLives = 10 } = script;
+async function runToEnd(script: CrashScript, before: readonly CrashProcess[]): Promise<CrashOutcome> {
+  const { maxProcesses = 10 } = script;
   const lives = [...before];
   for (;;) {
-    const life = await oneLife(script, lives.length + 1, undefined);
+    const life = await spawnProcess(script, lives.length + 1, undefined);
     lives.push(life);
-    if (life.exitCode === 0) return outcomeOf(script, lives);
-    if (life.exitCode !== anotherLife) throw new Error(`life ${lives.length} ${endOf(life)}.\n${life.stderr}`);
-    if (lives.length >= maxLives) throw new Error(`after ${maxLives} lives the script still asks for another`);
+    if (life.exitCode === 0) return createOutcome(script, lives);
+    if (life.exitCode !== restartExitCode)
+      throw new Error(`life ${lives.length} ${describeEnd(life)}.\n${life.stderr}`);
+    if (lives.length >= maxProcesses)
+      throw new Error(
+        `expected the script to end within ${maxProcesses} processes, but the last process requested another restart. Fix the script, or increase maxProcesses.`,
+      );
   }
 }
 
-function oneLife(script: CrashScript, life: number, point: string | undefined): Promise<ProcessLife> {
+function spawnProcess(script: CrashScript, processNumber: number, point: string | undefined): Promise<CrashProcess> {
   const { script: file, folder, args = [], env = {}, timeoutMs = 20_000 } = script;
   const child = spawn(process.execPath, [file instanceof URL ? fileURLToPath(file) : file, ...args], {
     cwd: folder,
@@ -114,7 +126,7 @@ function oneLife(script: CrashScript, life: number, point: string | undefined): 
       ...process.env,
       ...env,
       [crashEnv.folder]: folder,
-      [crashEnv.life]: String(life),
+      [crashEnv.processNumber]: String(processNumber),
       ...(point === undefined ? {} : { [crashEnv.point]: point }),
     },
   });
@@ -129,13 +141,13 @@ function oneLife(script: CrashScript, life: number, point: string | undefined): 
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (exitCode, signal) => {
-      const points = readLines(join(folder, pointsFile(String(life)))).map(String);
+      const points = readLines(join(folder, getPointsFile(String(processNumber)))).map(String);
       resolve({ points, exitCode, signal, stdout, stderr });
     });
   });
 }
 
-function endOf({ exitCode, signal }: ProcessLife): string {
+function describeEnd({ exitCode, signal }: CrashProcess): string {
   return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
 }
 

@@ -1,62 +1,64 @@
 /**
- * Inside the process that is to die: named points, a store that has points around every commit, and a log of effects that
- * outlives the process. Outside a crash test all of this does nothing.
+ * API for the process under test: named crash points, a store with crash points around every commit, and a log of
+ * effects outside the process. All functions do nothing outside a crash test.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { Json, Store } from "@statewright/core";
-import { storeAround } from "../wrap-store.ts";
+import { wrapStore } from "../wrap-store.ts";
 import type { CrashEffect } from "./external-world.ts";
 
-/** What the parent of a dying process tells it. */
+/** Environment variables from the parent process to the process under test. */
 export const crashEnv = {
   folder: "STATEWRIGHT_CRASH_FOLDER",
   point: "STATEWRIGHT_CRASH_POINT",
-  life: "STATEWRIGHT_CRASH_LIFE",
+  processNumber: "STATEWRIGHT_CRASH_LIFE",
 } as const;
 
-/** With this exit code a process asks for another life: it has come to a stop, such as a question, and is not done. */
-export const anotherLife = 75;
+/**
+ * Exit code with which a process requests a restart: the run stopped, for example at an interrupt, and is not done.
+ */
+export const restartExitCode = 75;
 
-/** Come to a named point: it is written down, and the process dies here by SIGKILL if it was told to. */
+/** Reaches a named point: records the point, and kills the process by SIGKILL when the test selected this point. */
 export function crashPoint(name: string): void {
   const folder = process.env[crashEnv.folder];
   if (folder === undefined) return;
-  appendFileSync(join(folder, pointsFile(process.env[crashEnv.life] ?? "1")), `${JSON.stringify(name)}\n`);
+  appendFileSync(join(folder, getPointsFile(process.env[crashEnv.processNumber] ?? "1")), `${JSON.stringify(name)}\n`);
   if (process.env[crashEnv.point] !== name) return;
   process.kill(process.pid, "SIGKILL");
-  // Where the signal takes a moment, nothing may happen in it.
+  // Block until the signal arrives, so that no code runs after the point.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
 /**
- * The store with points around each commit: `before commit n`, `after commit n` when it is durable and nobody was told,
- * `told commit n`. Commits count from 1 in each process.
+ * Wraps a store with points around each commit: `before commit n`, `after commit n` when the commit is durable but
+ * not reported yet, and `told commit n` after its callback. Commits are numbered from 1 in each process.
  */
 export function crashPoints(store: Store, onPoint: (name: string) => void = crashPoint): Store {
   let commits = 0;
-  return storeAround(store, {
-    commit: (commit, told) => {
+  return wrapStore(store, {
+    commit: (commit, onCommitted) => {
       const nth = ++commits;
       onPoint(`before commit ${nth}`);
       store.commit(commit, (failure, queued) => {
         onPoint(`after commit ${nth}`);
-        told(failure, queued);
+        onCommitted(failure, queued);
         onPoint(`told commit ${nth}`);
       });
     },
   });
 }
 
-/** Write down that something happened in the world outside, where no crash and no database can take it back. */
+/** Logs an external effect to a file that survives crashes and database rollbacks. */
 export function logEffect(effect: Json): void {
   const folder = process.env[crashEnv.folder];
   if (folder !== undefined) appendFileSync(join(folder, effectsFile), `${JSON.stringify(effect)}\n`);
 }
 
-/** What the programs of a crash matrix have written down in a folder, in all lives. */
-export function loggedEffects(folder: string): readonly CrashEffect[] {
+/** Reads the effects that all processes of a crash matrix logged in a folder. */
+export function readLoggedEffects(folder: string): readonly CrashEffect[] {
   const file = join(folder, effectsFile);
   if (!existsSync(file)) return [];
   return readFileSync(file, "utf8")
@@ -65,10 +67,10 @@ export function loggedEffects(folder: string): readonly CrashEffect[] {
     .map((line) => JSON.parse(line) as CrashEffect);
 }
 
-/** The file of effects in a crash test's folder, one line of JSON each. */
+/** Name of the effects file in the folder of a crash test. One line of JSON per effect. */
 export const effectsFile = "effects.ndjson";
 
-/** The file of the points that one life came to. */
-export function pointsFile(life: string): string {
-  return `points-${life}.ndjson`;
+/** Returns the name of the file with the points of one process. */
+export function getPointsFile(processNumber: string): string {
+  return `points-${processNumber}.ndjson`;
 }

@@ -1,41 +1,51 @@
-/** Lives of real processes: the first dies by SIGKILL at a point, the next goes on from the store. */
+/**
+ * Runs a program in real processes: the first process is killed by SIGKILL at a point, the next process continues
+ * from the store.
+ */
 import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import type { CrashRun } from "./crash-findings.ts";
-import { type CrashOutcome, killInTurn } from "./kill-at.ts";
-import { loggedEffects } from "./points.ts";
-import { processFile } from "./process-file.ts";
-import type { CrashTale } from "./run-process.ts";
+import { type CrashOutcome, killInSequence } from "./kill-at.ts";
+import { readLoggedEffects } from "./points.ts";
+import { getProcessFile } from "./process-file.ts";
+import type { CrashRunResult } from "./run-process.ts";
 
-/** Before the line in which a process says what is left. */
-export const talePrefix = "statewright-tale: ";
+/** Prefix of the output line with the result of a process. */
+export const resultPrefix = "statewright-tale: ";
 
-/** Run the program of a module in processes of its own; the first dies at the point with this number. */
-export async function killedLives(file: string, folder: string, dieAt: number | undefined): Promise<CrashRun> {
+/**
+ * Runs the program of a module in separate processes. The first process is killed at the point with the number
+ * `killPoint`.
+ */
+export async function runKilledProcesses(
+  file: string,
+  folder: string,
+  killPoint: number | undefined,
+): Promise<CrashRun> {
   mkdirSync(folder, { recursive: true });
-  const outcome = await killInTurn({
-    script: processFile("crash-child"),
+  const outcome = await killInSequence({
+    script: getProcessFile("crash-child"),
     folder,
     args: [pathToFileURL(file).href],
-    points: dieAt === undefined ? [] : [String(dieAt)],
+    points: killPoint === undefined ? [] : [String(killPoint)],
   });
-  const { graph, tale } = leftBehind(file, outcome);
-  const [first] = outcome.lives;
+  const { graph, tale } = parseResult(file, outcome);
+  const [first] = outcome.processes;
   return {
     graph,
-    tale,
+    result: tale,
     points: first?.points ?? [],
     died: first?.signal === "SIGKILL",
-    effects: loggedEffects(folder),
+    effects: readLoggedEffects(folder),
   };
 }
 
-function leftBehind(
+function parseResult(
   file: string,
-  { stdout, lives }: CrashOutcome,
-): { readonly graph: string; readonly tale: CrashTale } {
-  const line = stdout.split("\n").findLast((each) => each.startsWith(talePrefix));
+  { stdout, processes }: CrashOutcome,
+): { readonly graph: string; readonly tale: CrashRunResult } {
+  const line = stdout.split("\n").findLast((each) => each.startsWith(resultPrefix));
   if (line === undefined)
-    throw new Error(`the program of ${file} ended its process by itself.\n${lives.at(-1)?.stderr ?? ""}`);
-  return JSON.parse(line.slice(talePrefix.length)) as { readonly graph: string; readonly tale: CrashTale };
+    throw new Error(`crashMatrix: the process of ${file} ended without a result.\n${processes.at(-1)?.stderr ?? ""}`);
+  return JSON.parse(line.slice(resultPrefix.length)) as { readonly graph: string; readonly tale: CrashRunResult };
 }

@@ -1,4 +1,7 @@
-/** One process of a crash matrix: it starts or resumes the run, answers for people, and goes on until the run rests for good or it dies. */
+/**
+ * One process of a crash matrix: starts or resumes the run, answers its interrupts, and continues until the run
+ * finishes or the process dies.
+ */
 import {
   type Codec,
   type Graph,
@@ -17,94 +20,100 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
-import { withNormalIds } from "../run/normalize-ids.ts";
-import { withoutLost } from "../simulation/omit-failed-attempts.ts";
+import { normalizeIds } from "../run/normalize-ids.ts";
+import { omitFailedAttempts } from "../simulation/omit-failed-attempts.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
-import { storeAround } from "../wrap-store.ts";
-import { answerTo, type CrashProgram, commonOptions } from "./crash-program.ts";
-import { commitInWords } from "./describe-commit.ts";
+import { wrapStore } from "../wrap-store.ts";
+import { type CrashProgram, createRunOptions, getAnswer } from "./crash-program.ts";
+import { describeCommit } from "./describe-commit.ts";
 import type { CrashEffect } from "./external-world.ts";
-import { type Watch, watchedGraph } from "./watch-graph.ts";
+import { type CrashHooks, watchGraph } from "./watch-graph.ts";
 
-/** The thread of every run of a matrix. */
+/** Thread id of every run of a crash matrix. */
 const crashThread = "crash-matrix";
 
-/** How the last process of a run ended. */
-export interface LifeEnd {
+/** End of the last process of a run. */
+export interface ProcessEnd {
   readonly status: "done" | "failed" | "in doubt" | "waits" | "cancelled" | "died";
-  /** The failure, or what it waits for. */
-  readonly why?: string | undefined;
+  /** Error message of a failed run, or keys of the open interrupts. */
+  readonly reason?: string | undefined;
 }
 
-/** What is left of a run when its last process has ended, in plain data. */
-export interface CrashTale {
-  readonly end: LifeEnd;
-  /** The value of each channel, encoded. */
+/** Result of a run after its last process, as plain data. */
+export interface CrashRunResult {
+  readonly end: ProcessEnd;
+  /** Channel values, encoded. */
   readonly state: Readonly<Record<string, string>>;
-  /** The nodes of each superstep. */
+  /** Node names of each superstep. */
   readonly path: readonly string[];
 }
 
-/** What a process is made of. */
-export interface Process extends Pick<Watch, "alive" | "point"> {
+/** Dependencies of a process. */
+export interface ProcessContext extends Pick<CrashHooks, "alive" | "point"> {
   readonly store: Store;
   readonly world: World;
   readonly clock: VirtualClock;
 }
 
-const mostStops = 100;
+const maxStops = 100;
 
-/** Live until the run rests for good, or the process dies. */
-export async function oneLife(program: CrashProgram, process: Process): Promise<LifeEnd> {
+/** Starts or resumes the run until it finishes, needs an unknown answer, or the process dies. */
+export async function runProcess(program: CrashProgram, process: ProcessContext): Promise<ProcessEnd> {
   const { alive, world } = process;
   const { graph, model } = program;
-  const watched = watchedGraph(graph, { alive, point: process.point, model });
+  const watched = watchGraph(graph, { alive, point: process.point, model });
   const store = process.store;
-  const common = { ...commonOptions(program), thread: crashThread, store, world };
+  const common = { ...createRunOptions(program), thread: crashThread, store, world };
   let answers: Record<string, unknown> = {};
-  for (let stops = 0; stops < mostStops; stops++) {
-    const begun = (await store.thread(crashThread)) !== undefined && (await store.head(crashThread)) !== undefined;
-    const handle = begun
+  for (let stops = 0; stops < maxStops; stops++) {
+    const hasStarted = (await store.thread(crashThread)) !== undefined && (await store.head(crashThread)) !== undefined;
+    const handle = hasStarted
       ? resume(watched, { ...common, answers } as unknown as ResumeOptions<GraphTypes>)
-      : run(watched, { ...common, ...inputOf(program, world) } as unknown as RunOptions<GraphTypes>);
-    const end = await endOf(handle, process);
+      : run(watched, { ...common, ...createInput(program, world) } as unknown as RunOptions<GraphTypes>);
+    const end = await waitForRun(handle, process);
     if (!alive() || end === undefined) return { status: "died" };
-    if ("error" in end) return failure(end.error);
+    if ("error" in end) return toFailure(end.error);
     const { result } = end;
     if (result.status === "done" || result.status === "cancelled") return { status: result.status };
     answers = {};
     if (result.status !== "waiting") continue;
-    for (const question of result.interrupts) {
-      const answer = answerTo(program, question);
-      if (answer !== undefined) answers[question.id] = answer;
+    for (const interrupt of result.interrupts) {
+      const answer = getAnswer(program, interrupt);
+      if (answer !== undefined) answers[interrupt.id] = answer;
     }
     if (Object.keys(answers).length > 0) continue;
     const keys = result.interrupts.map(({ key }) => key);
     const inDoubt = keys.some((key) => key.endsWith("in_doubt"));
-    return { status: inDoubt ? "in doubt" : "waits", why: keys.map((key) => `"${key}"`).join(", ") };
+    return { status: inDoubt ? "in doubt" : "waits", reason: keys.map((key) => `"${key}"`).join(", ") };
   }
-  return { status: "waits", why: `an end: it stopped ${mostStops} times` };
+  return { status: "waits", reason: `the end of the run: the run stopped ${maxStops} times` };
 }
 
-/** What a process tells of its commits. */
-export interface CommitWatch extends Pick<Watch, "alive" | "point"> {
-  /** An answer of a person is durable. `key` is another one when the question shows something else. */
-  readonly answered: (answer: CrashEffect) => void;
+/** Hooks for the commits of a process. */
+export interface CommitHooks extends Pick<CrashHooks, "alive" | "point"> {
+  /**
+   * Called when an answer to an interrupt is durable. `key` contains the payload, so that another payload is another
+   * answer.
+   */
+  readonly recordAnswer: (answer: CrashEffect) => void;
 }
 
-/** The store of a process, with a point before each commit, and one when it is durable and nobody was told. */
-export function storeWithPoints(store: Store, { alive, point, answered }: CommitWatch): Store {
-  return storeAround(store, {
-    commit: (commit, told) => {
-      const what = commitInWords(commit);
-      point(`before the commit of ${what}`);
+/**
+ * Wraps the store of a process with a crash point before each commit, and a point when the commit is durable but not
+ * reported yet.
+ */
+export function addCommitPoints(store: Store, { alive, point, recordAnswer }: CommitHooks): Store {
+  return wrapStore(store, {
+    commit: (commit, onCommitted) => {
+      const description = describeCommit(commit);
+      point(`before the commit of ${description}`);
       if (!alive()) return;
       store.commit(commit, (failure, queued) => {
         if (!alive()) return;
         if (failure === undefined)
-          for (const row of commit.interrupts ?? []) if (isAnswer(row)) answered(answerIn(row));
-        point(`after the commit of ${what}`);
-        if (alive()) told(failure, queued);
+          for (const row of commit.interrupts ?? []) if (isAnswer(row)) recordAnswer(toAnswerEffect(row));
+        point(`after the commit of ${description}`);
+        if (alive()) onCommitted(failure, queued);
       });
     },
   });
@@ -114,7 +123,7 @@ function isAnswer({ key, answer }: InterruptRow): boolean {
   return answer !== undefined && !key.endsWith("in_doubt");
 }
 
-function answerIn({ id, key, node, payload }: InterruptRow): CrashEffect {
+function toAnswerEffect({ id, key, node, payload }: InterruptRow): CrashEffect {
   return {
     what: `"${key}" in node "${node}"`,
     key: `${id} ${payload}`,
@@ -122,39 +131,44 @@ function answerIn({ id, key, node, payload }: InterruptRow): CrashEffect {
   };
 }
 
-/** What the store knows of the run. */
-export async function taleOf(graph: Graph, store: Store, end: LifeEnd, codec: Codec = plainCodec): Promise<CrashTale> {
+/** Loads the result of a run from the store. */
+export async function loadRunResult(
+  graph: Graph,
+  store: Store,
+  end: ProcessEnd,
+  codec: Codec = plainCodec,
+): Promise<CrashRunResult> {
   const { state, branch } = await getState(graph, { store, thread: crashThread, codec });
-  const line = await store.history(crashThread, { branch, limit: 10_000 });
+  const entries = await store.history(crashThread, { branch, limit: 10_000 });
   return {
     end,
-    state: stateInText(state as object, codec),
-    path: line.toReversed().map(({ nodes }) => nodes.join(" + ") || "start"),
+    state: encodeState(state as object, codec),
+    path: entries.toReversed().map(({ nodes }) => nodes.join(" + ") || "start"),
   };
 }
 
-/** Without what differs from process to process: ids that are made up, and requests for a message that were made in vain. */
-function stateInText(state: object, codec: Codec): CrashTale["state"] {
+/** Encodes the state without values that differ between processes: generated ids and failed model attempts. */
+function encodeState(state: object, codec: Codec): CrashRunResult["state"] {
   const encoded = Object.entries(state).map(([name, value]) => [
     name,
     JSON.parse(codec.encode(value, `the channel "${name}"`)),
   ]);
-  const shown = withNormalIds(withoutLost(Object.fromEntries(encoded))) as object;
-  return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, JSON.stringify(value)]));
+  const normalized = normalizeIds(omitFailedAttempts(Object.fromEntries(encoded))) as object;
+  return Object.fromEntries(Object.entries(normalized).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-function inputOf({ graph, input }: CrashProgram, world: World): { readonly input?: unknown } {
+function createInput({ graph, input }: CrashProgram, world: World): { readonly input?: unknown } {
   if (input === undefined) return {};
-  const words = graph as { readonly inputOf?: (words: never, world: World) => object };
-  const isWords = typeof input === "string" || Array.isArray(input);
-  return { input: isWords && words.inputOf !== undefined ? words.inputOf(input as never, world) : input };
+  const agent = graph as { readonly toInput?: (words: never, world: World) => object };
+  const isAgentInput = typeof input === "string" || Array.isArray(input);
+  return { input: isAgentInput && agent.toInput !== undefined ? agent.toInput(input as never, world) : input };
 }
 
-type Ended = { readonly result: RunResult<unknown> } | { readonly error: unknown };
+type RunEnd = { readonly result: RunResult<unknown> } | { readonly error: unknown };
 
-/** Let time skip ahead until the run rests; undefined when the process died first. */
-async function endOf(handle: RunHandle<unknown>, { alive, clock }: Process): Promise<Ended | undefined> {
-  let end: Ended | undefined;
+/** Advances the clock until the run rests. Returns undefined when the process died first. */
+async function waitForRun(handle: RunHandle<unknown>, { alive, clock }: ProcessContext): Promise<RunEnd | undefined> {
+  let end: RunEnd | undefined;
   handle.result.then(
     (result) => {
       end = { result };
@@ -163,24 +177,25 @@ async function endOf(handle: RunHandle<unknown>, { alive, clock }: Process): Pro
       end = { error };
     },
   );
-  const goesOn = (): boolean => end === undefined && alive();
-  while (goesOn()) {
+  const isRunning = (): boolean => end === undefined && alive();
+  while (isRunning()) {
     await clock.settle();
-    if (goesOn() && !(await clock.next()) && !(await somethingElse(goesOn)))
-      return { error: new Error("nothing happens any more: no timer is set, and nothing is under way") };
+    if (isRunning() && !(await clock.next()) && !(await waitForExternalWork(isRunning)))
+      return { error: new Error("the run is stuck: no timer is set and no operation is pending") };
   }
   return end;
 }
 
-/** With no timer left, something outside may still move the run: it gets two seconds of real time. */
-async function somethingElse(goesOn: () => boolean): Promise<boolean> {
+/** Waits up to two seconds of real time for external work that can continue the run after the last timer. */
+async function waitForExternalWork(isRunning: () => boolean): Promise<boolean> {
   const { clock, schedule } = systemWorld();
-  const began = clock.monotonic();
-  while (goesOn() && clock.monotonic() - began < 2_000) await new Promise<void>((resolve) => schedule.soon(resolve));
-  return !goesOn();
+  const startedAt = clock.monotonic();
+  while (isRunning() && clock.monotonic() - startedAt < 2_000)
+    await new Promise<void>((resolve) => schedule.soon(resolve));
+  return !isRunning();
 }
 
-function failure(error: unknown): LifeEnd {
+function toFailure(error: unknown): ProcessEnd {
   const inDoubt = isStatewrightError(error) && /effect_in_doubt/.test(`${error.code} ${error.message}`);
-  return { status: inDoubt ? "in doubt" : "failed", why: error instanceof Error ? error.message : String(error) };
+  return { status: inDoubt ? "in doubt" : "failed", reason: error instanceof Error ? error.message : String(error) };
 }

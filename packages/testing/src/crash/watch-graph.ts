@@ -1,22 +1,25 @@
-/** A graph with a point at every place where a process may die between two commits: bodies, steps, calls of models and tools. */
+/**
+ * Wraps a graph with a crash point at every place between two commits: node bodies, steps, model calls and tool
+ * calls.
+ */
 import type { Graph, GraphDefinition, GraphTypes, Model } from "@statewright/core";
-import { graphWith, runtimeWith } from "../node/replace-parts.ts";
+import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import { instrument } from "../run/instrument.ts";
-import { at } from "./external-world.ts";
+import { runAt } from "./external-world.ts";
 
 type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never;
 type Body = NodeRecord["body"];
 
-/** What a graph is watched with. */
-export interface Watch {
+/** Hooks of a watched graph. */
+export interface CrashHooks {
   readonly alive: () => boolean;
-  /** The program comes to a point; the process may be dead behind it. */
+  /** Called at a crash point. The process can be dead afterwards. */
   readonly point: (name: string) => void;
   readonly model: Model | undefined;
 }
 
-/** What a body may do that has a beginning and an end. */
-interface Doing {
+/** Runtime methods of a node body with a start and an end. */
+interface BodyRuntime {
   readonly step: (
     key: string,
     work: (at: never) => unknown,
@@ -25,66 +28,70 @@ interface Doing {
   readonly model: (call: never, key?: string) => Promise<unknown>;
 }
 
-/** The graph, with points. The original is not touched. */
-export function watchedGraph<Types extends GraphTypes>(graph: Graph<Types>, watch: Watch): Graph<Types> {
+/** Returns a copy of the graph with crash points. The original graph is unchanged. */
+export function watchGraph<Types extends GraphTypes>(graph: Graph<Types>, watch: CrashHooks): Graph<Types> {
   const { alive, model } = watch;
-  const doors = instrument(graph, {
-    alive,
+  const instrumented = instrument(graph, {
+    isAlive: alive,
     model,
-    executed: () => undefined,
-    around: ({ tool }, body) => {
+    onToolExecuted: () => undefined,
+    wrapToolBody: ({ tool }, body) => {
       const effect = graph.tools.find(({ spec }) => spec.name === tool)?.spec.effect;
-      return through(watch, `tool ${tool}`, () => at({ kind: "tool", effect: tool, class: effect }, body));
+      return runBetweenPoints(watch, `tool ${tool}`, () => runAt({ kind: "tool", effect: tool, class: effect }, body));
     },
   });
-  return graphWith(doors, { nodes: watchedNodes(doors, watch, "") });
+  return replaceGraphParts(instrumented, { nodes: watchNodes(instrumented, watch, "") });
 }
 
-function watchedNodes(graph: GraphDefinition, watch: Watch, path: string): GraphDefinition["nodes"] {
-  return new Map([...graph.nodes].map(([name, node]) => [name, watchedNode(node, watch, path + name)]));
+function watchNodes(graph: GraphDefinition, watch: CrashHooks, path: string): GraphDefinition["nodes"] {
+  return new Map([...graph.nodes].map(([name, node]) => [name, watchNode(node, watch, path + name)]));
 }
 
-function watchedNode(node: NodeRecord, watch: Watch, name: string): NodeRecord {
+function watchNode(node: NodeRecord, watch: CrashHooks, name: string): NodeRecord {
   const { subgraph } = node;
   if (subgraph !== undefined) {
     const inner = subgraph.graph as Graph;
     return {
       ...node,
-      subgraph: { ...subgraph, graph: graphWith(inner, { nodes: watchedNodes(inner, watch, `${name}.`) }) },
+      subgraph: { ...subgraph, graph: replaceGraphParts(inner, { nodes: watchNodes(inner, watch, `${name}.`) }) },
     };
   }
   if (node.tools !== undefined) return node;
   const body: Body = (state, runtime) =>
-    through(watch, `node ${name}`, () =>
-      at({ node: name }, () => node.body(state, doing(runtime as unknown as Doing, watch) as never)),
+    runBetweenPoints(watch, `node ${name}`, () =>
+      runAt({ node: name }, () => node.body(state, watchRuntime(runtime as unknown as BodyRuntime, watch) as never)),
     ) as ReturnType<Body>;
   return { ...node, body };
 }
 
-function doing(runtime: Doing, watch: Watch): Doing {
-  return runtimeWith(runtime, {
+function watchRuntime(runtime: BodyRuntime, watch: CrashHooks): BodyRuntime {
+  return replaceRuntimeParts(runtime, {
     step: (key, work, options) =>
       runtime.step(
         key,
         (step) =>
-          through(watch, `step ${key}`, () =>
-            at({ kind: "step", effect: key, class: options?.effect ?? "idempotent" }, () => work(step)),
+          runBetweenPoints(watch, `step ${key}`, () =>
+            runAt({ kind: "step", effect: key, class: options?.effect ?? "idempotent" }, () => work(step)),
           ),
         options,
       ),
-    model: (call, key) => through(watch, "the model's answer", () => runtime.model(call, key)),
+    model: (call, key) => runBetweenPoints(watch, "the model's answer", () => runtime.model(call, key)),
   });
 }
 
-/** Come to a point before some work and to one after it; a dead process does neither. */
-async function through<Value>({ alive, point }: Watch, name: string, work: () => Value): Promise<Awaited<Value>> {
+/** Runs a function between two crash points. Never resolves when the process dies. */
+async function runBetweenPoints<Value>(
+  { alive, point }: CrashHooks,
+  name: string,
+  work: () => Value,
+): Promise<Awaited<Value>> {
   point(`before ${name}`);
-  if (!alive()) return never();
+  if (!alive()) return waitForever();
   const value = await work();
   if (alive()) point(`after ${name}`);
-  return alive() ? value : never();
+  return alive() ? value : waitForever();
 }
 
-function never(): Promise<never> {
+function waitForever(): Promise<never> {
   return new Promise(() => undefined);
 }

@@ -1,4 +1,7 @@
-/** `exportTest`: a run of a store as a vitest file that passes now, and fails when the graph behaves otherwise. */
+/**
+ * `exportTest`: exports a run of a store as a vitest file that passes now and fails when the behaviour of the graph
+ * changes.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,113 +15,125 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
-import { redactor } from "../recording/redact.ts";
-import { type ReadRun, type RecordedRun, readRun, updateIn } from "./recorded-run.ts";
-import { gotoKey, play, type ReplayOptions, UnrecordedStep } from "./replay-run.ts";
-import { testFile } from "./test-file.ts";
+import { createRedactor } from "../recording/redact.ts";
+import { type LoadedRecording, loadRecording, type RecordedRun, toUpdate } from "./recorded-run.ts";
+import { gotoKey, playRecording, type ReplayOptions, UnrecordedStep } from "./replay-run.ts";
+import { renderTestFile } from "./test-file.ts";
 
-/** What `exportTest` takes. */
+/** Options of `exportTest`. */
 export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extends ReplayOptions {
   readonly graph: Graph<Types>;
-  /** The test file to write, such as `test/refund.test.ts`; the recording stands beside it as `test/refund.run.json`. */
+  /**
+   * Test file to write, for example `test/refund.test.ts`. The recording is written next to it as
+   * `test/refund.run.json`.
+   */
   readonly file: string | URL;
-  /** Where the test finds the graph: the module as the test imports it, and the name of the export: `../src/shop.ts#shop`. */
+  /** Module and export name of the graph, as imported by the test: `../src/shop.ts#shop`. */
   readonly from: string;
-  /** Where it finds the context, in the same form. Without it a context of plain data is written into the test. */
+  /**
+   * Module and export name of the context, in the same form. Without this option, a context of plain data is written
+   * into the test.
+   */
   readonly contextFrom?: string;
-  /** Texts that never reach the files, beside what looks like a key and what stands under a name such as `password`. */
+  /**
+   * Additional texts to redact from the files. Key-like texts and values under names such as `password` are always
+   * redacted.
+   */
   readonly redact?: readonly (string | RegExp)[];
 }
 
-/** What was written. */
+/** Files written by `exportTest`. */
 export interface ExportedTest {
   readonly file: string;
   readonly recording: string;
-  /** What the recording lacks, in words: it stands in the test file too. */
+  /** Parts of the run that the recording lacks, as sentences. Also written to the test file. */
   readonly unrecorded: readonly string[];
 }
 
 /**
- * Write a run down as a test. What models said, what tools gave and what people answered comes from the store; what models were
- * asked comes from playing the run once, with nothing but these answers: no tool, no model and no step is called. A node whose
- * steps have no saved outcome is recorded by what it wrote. Throws `invalid_option` when the graph as it is now does not come to
- * the same end, and `unknown_thread`.
+ * Exports a run as a test. Model replies, tool results and interrupt answers come from the store. Model requests come
+ * from one replay of the run with these replies only: no tool, model or step is called. A node whose steps have no
+ * saved outcome is recorded by its writes. Throws `invalid_option` when the current graph does not replay the run
+ * with the same result, and `unknown_thread`.
  */
 export async function exportTest<Types extends GraphTypes>(
   store: Store,
   thread: string,
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
-  const { file: given, from, contextFrom, redact = [], codec = plainCodec, context } = options;
+  const { file: target, from, contextFrom, redact = [], codec = plainCodec, context } = options;
   const graph = options.graph as unknown as Graph;
-  const clean = redactor(redact);
-  const read = await readRun(graph, store, thread, codec);
-  const unrecorded = [...read.unrecorded];
-  let recorded = clean(read.recorded);
-  const played = { ...options, context: contextFrom === undefined ? clean(context) : context };
+  const redactValue = createRedactor(redact);
+  const loaded = await loadRecording(graph, store, thread, codec);
+  const unrecorded = [...loaded.unrecorded];
+  let recorded = redactValue(loaded.recorded);
+  const replayOptions = { ...options, context: contextFrom === undefined ? redactValue(context) : context };
   for (;;) {
     const requests: unknown[] = [];
-    const { run, error } = await play(graph, recorded, played, { requests, clean });
+    const { run, error } = await playRecording(graph, recorded, replayOptions, { requests, redact: redactValue });
     if (error instanceof UnrecordedStep && recorded.written[error.node] === undefined) {
-      unrecorded.push(`${error.message}: the test has what the node wrote, and does not run its body`);
-      const written = await writtenBy(graph, store, thread, codec, read, error.node);
-      recorded = { ...recorded, written: { ...recorded.written, [error.node]: clean(written) } };
+      unrecorded.push(`${error.message}: the test contains the writes of the node and does not run its body`);
+      const written = await loadNodeWrites(graph, store, thread, codec, loaded, error.node);
+      recorded = { ...recorded, written: { ...recorded.written, [error.node]: redactValue(written) } };
       continue;
     }
     const models = recorded.models
       .slice(0, requests.length)
       .map(({ reply }, index) => ({ request: requests[index], reply }));
     const rest = recorded.models.length - models.length;
-    if (rest > 0) unrecorded.push(`${rest} answers of models that this run did not ask for`);
+    if (rest > 0) unrecorded.push(`${rest} model replies that this run did not request`);
     recorded = { ...recorded, models };
-    const wrong = firstDifference(recorded, run, error);
-    if (wrong !== undefined) throw differs(graph.name, thread, wrong);
+    const difference = findDifference(recorded, run, error);
+    if (difference !== undefined) throw createMismatchError(graph.name, thread, difference);
     break;
   }
-  const file = given instanceof URL ? fileURLToPath(given) : resolve(given);
+  const file = target instanceof URL ? fileURLToPath(target) : resolve(target);
   const recording = file.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, ".run.json");
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(recording, `${JSON.stringify(recorded, undefined, 2)}\n`);
   writeFileSync(
     file,
-    testFile({
+    renderTestFile({
       recorded,
       recording: basename(recording),
       from,
       contextFrom,
-      context: clean(context),
+      context: redactValue(context),
       unrecorded,
     }),
   );
   return { file, recording, unrecorded };
 }
 
-/** What a node wrote each time that it ran; only known where it ran by itself. */
-async function writtenBy(
+/**
+ * Loads the writes of a node for each of its executions. Throws when the node ran in parallel with other nodes,
+ * because the writes cannot be separated.
+ */
+async function loadNodeWrites(
   graph: Graph,
   store: Store,
   thread: string,
   codec: Codec,
-  { line }: ReadRun,
+  { entries }: LoadedRecording,
   node: string,
 ): Promise<RecordedRun["written"][string]> {
-  const written: RecordedRun["written"][string][number][] = [];
-  for (const { nodes, changes, checkpointId, next } of line) {
+  const writes: RecordedRun["written"][string][number][] = [];
+  for (const { nodes, changes, checkpointId, next } of entries) {
     if (!nodes.includes(node)) continue;
     if (nodes.length > 1)
-      throw differs(
+      throw createMismatchError(
         graph.name,
         thread,
-        `the steps of "${node}" are not saved, and it ran beside ${nodes.filter((each) => each !== node).join(", ")}, so that nobody can tell what it wrote`,
+        `the steps of "${node}" are not saved, and the node ran in parallel with ${nodes.filter((each) => each !== node).join(", ")}, so its writes cannot be determined`,
       );
     const { state } = await getState(graph, { store, thread, codec, at: checkpointId });
     const target = graph.edges.get(node)?.kind === "gotos" ? next[0] : undefined;
-    written.push({ ...updateIn(changes, state), ...(target === undefined ? {} : { [gotoKey]: target }) });
+    writes.push({ ...toUpdate(changes, state), ...(target === undefined ? {} : { [gotoKey]: target }) });
   }
-  return written;
+  return writes;
 }
 
-function firstDifference(
+function findDifference(
   recorded: RecordedRun,
   run: { readonly path: RecordedRun["path"]; readonly status: string; readonly state: RecordedRun["state"] },
   error: unknown,
@@ -127,24 +142,24 @@ function firstDifference(
     return error instanceof Error ? error.message : String(error);
   const at = recorded.path.findIndex((nodes, index) => nodes.join() !== run.path[index]?.join());
   if (at >= 0)
-    return `after ${recorded.path[at - 1]?.join(" + ") ?? START} it went to ${run.path[at]?.join(" + ") ?? "its end"}, and the run had gone to ${recorded.path[at]?.join(" + ")}`;
+    return `after ${recorded.path[at - 1]?.join(" + ") ?? START} the run continued with ${run.path[at]?.join(" + ") ?? "its end"}, but the recorded run continued with ${recorded.path[at]?.join(" + ")}`;
   const channel = Object.keys(recorded.state).find(
     (name) => JSON.stringify(recorded.state[name]) !== JSON.stringify(run.state[name]),
   );
   if (channel !== undefined)
-    return `the channel "${channel}" is ${cut(JSON.stringify(run.state[channel]))}, and was ${cut(JSON.stringify(recorded.state[channel]))}`;
+    return `the channel "${channel}" is ${truncate(JSON.stringify(run.state[channel]))}, but was ${truncate(JSON.stringify(recorded.state[channel]))}`;
   return undefined;
 }
 
-function cut(text: string | undefined): string {
+function truncate(text: string | undefined): string {
   if (text === undefined) return "not there";
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-function differs(graph: string, thread: string, wrong: string): StatewrightError {
+function createMismatchError(graph: string, thread: string, difference: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the run of the thread "${thread}" cannot be exported, since the graph "${graph}" does not play it as it was: ${wrong.replace(/\.$/, "")}`,
-    next: "Give the context of the run, and export with the code that ran it; do what changes from run to run in once steps or tools",
+    what: `exportTest: the graph "${graph}" does not replay the run of the thread "${thread}": ${difference.replace(/\.$/, "")}`,
+    next: "Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools",
     place: { thread },
   });
 }

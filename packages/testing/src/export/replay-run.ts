@@ -1,4 +1,7 @@
-/** `replayRun`: a recorded run played by the graph as it is now. Models, tools and people answer as they did; everything else is the graph's. */
+/**
+ * `replayRun`: replays a recorded run with the current graph. Model replies, tool results and interrupt answers come
+ * from the recording; everything else from the graph.
+ */
 import {
   type Codec,
   type Graph,
@@ -14,56 +17,57 @@ import {
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
-import { graphWith, runtimeWith } from "../node/replace-parts.ts";
-import { differences, digestOf, normalised } from "../recording/request-digest.ts";
+import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
+import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
 import { instrument } from "../run/instrument.ts";
 import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
-import { checkRecorded, type RecordedRun, shownState } from "./recorded-run.ts";
+import { checkRecording, type RecordedRun, toRecordedState } from "./recorded-run.ts";
 
-/** What replaying takes. */
+/** Options of a replay. */
 export interface ReplayOptions {
   readonly context?: unknown;
-  /** The others are stand-ins: the bodies of tools do not run. */
+  /** Secrets by name. Other secrets get placeholder values, because tool bodies do not run. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly codec?: Codec;
 }
 
-/** Where the run went this time, in the form of the recording. */
+/** Path, status and state of a replay, in the form of the recording. */
 export interface ReplayedRun {
-  /** The nodes of each superstep. */
+  /** Node names of each superstep. */
   readonly path: readonly (readonly string[])[];
   readonly status: string;
   readonly state: Readonly<Record<string, Json>>;
 }
 
 /**
- * Play a recorded run with a graph as it is now. Expect its path, its status and its state to be those of the recording. Throws
- * when a model is asked something else than it was, with what differs, and when the run fails where it did not.
+ * Replays a recorded run with the current graph. A test compares path, status and state with the recording. Throws
+ * when a model request differs from the recording, with the differences, and when the run fails but the recorded run
+ * did not.
  */
 export async function replayRun<Types extends GraphTypes>(
   graph: Graph<Types>,
   recorded: unknown,
   options: ReplayOptions = {},
 ): Promise<ReplayedRun> {
-  checkRecorded(recorded);
-  const { run, error } = await play(graph as unknown as Graph, recorded, options, undefined);
+  checkRecording(recorded);
+  const { run, error } = await playRecording(graph as unknown as Graph, recorded, options, undefined);
   if (error !== undefined && recorded.status !== "failed")
     throw new Error(
-      `the graph "${graph.name}" does not go as it was recorded: ${error instanceof Error ? error.message : String(error)}\nIt went ${run.path.map((nodes) => nodes.join(" + ")).join(" → ") || "nowhere"}; recorded is ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`,
+      `the graph "${graph.name}" does not follow the recorded run: ${error instanceof Error ? error.message : String(error)}\nPath: ${run.path.map((nodes) => nodes.join(" + ")).join(" → ") || "none"}; recorded path: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`,
       { cause: error },
     );
   return run;
 }
 
-/** What is written down while a run is played for the first time. */
+/** Data collected during the first replay of a run. */
 export interface Capture {
-  /** What the model was asked, in the order of the recorded answers. */
+  /** Model requests, in the order of the recorded replies. */
   readonly requests: unknown[];
-  readonly clean: <Value>(value: Value) => Value;
+  readonly redact: <Value>(value: Value) => Value;
 }
 
-/** A step whose outcome no store has kept: its node cannot be played. */
+/** Thrown for a step without a saved outcome: the body of its node cannot be replayed. */
 export class UnrecordedStep extends Error {
   override readonly name = "UnrecordedStep";
   readonly node: string;
@@ -77,35 +81,35 @@ export class UnrecordedStep extends Error {
 
 type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never;
 
-/** Play a run; with `capture` every request is answered in order and written down. */
-export async function play(
+/** Replays a run. With `capture`, model requests are answered in recorded order and collected. */
+export async function playRecording(
   graph: Graph,
   recorded: RecordedRun,
   { context, secrets = {}, codec = plainCodec }: ReplayOptions,
   capture: Capture | undefined,
 ): Promise<{ readonly run: ReplayedRun; readonly error: unknown }> {
-  const acting = instrument(graph, {
-    alive: () => true,
-    executed: () => undefined,
+  const instrumented = instrument(graph, {
+    isAlive: () => true,
+    onToolExecuted: () => undefined,
     model: undefined,
-    around: ({ tool, callId }) => {
+    wrapToolBody: ({ tool, callId }) => {
       const result = recorded.tools[callId];
       if (result === undefined)
         throw new StatewrightError("invalid_option", {
-          what: `the tool "${tool}" was called where the recorded run has no call`,
-          next: "Mend what differs, or export the run again",
+          what: `the tool "${tool}" was called, but the recorded run has no such call`,
+          next: "Fix the difference, or export the run again",
         });
       return { content: result.content, isError: result.isError } satisfies ToolOutput;
     },
   });
   let unrecorded: UnrecordedStep | undefined;
-  const playing = graphWith(acting, {
+  const replayGraph = replaceGraphParts(instrumented, {
     nodes: new Map(
-      [...acting.nodes].map(([name, node]) => [name, played(node, recorded, (step) => (unrecorded = step))]),
+      [...instrumented.nodes].map(([name, node]) => [name, replayNode(node, recorded, (step) => (unrecorded = step))]),
     ),
   });
   const store = memoryStore();
-  const model = recordedAnswers(recorded, capture);
+  const model = createReplayModel(recorded, capture);
   const clock = virtualClock({ now: recorded.startedAt });
   const common = {
     store,
@@ -114,49 +118,49 @@ export async function play(
     clock,
     codec,
     ...(context === undefined ? {} : { context }),
-    // No tool is run, so nobody needs the real ones.
+    // Tools do not run in a replay, so no real secret is needed.
     secrets: { get: (name: string) => secrets[name] ?? `stand-in of the secret ${name}` },
   };
   const answers = [...recorded.answers];
   const path: (readonly string[])[] = [];
   let t: TestRun | undefined;
   for (const input of recorded.inputs) {
-    t = await testRun(playing, { ...common, input } as unknown as TestRunOptions<GraphTypes, unknown>);
+    t = await testRun(replayGraph, { ...common, input } as unknown as TestRunOptions<GraphTypes, unknown>);
     const run = t;
-    await letGo(run, () => run.finish());
+    await ignoreRunError(run, () => run.finish());
     while (run.status === "waiting") {
-      const given = answersTo(run, answers);
-      if (Object.keys(given).length === 0) break;
-      await letGo(run, () => run.resume(given));
+      const resumeAnswers = takeAnswers(run, answers);
+      if (Object.keys(resumeAnswers).length === 0) break;
+      await ignoreRunError(run, () => run.resume(resumeAnswers));
     }
     for (const entry of run.trace.entries)
       if (entry.type === "step.committed" && entry.within === undefined && entry.nodes.length > 0)
         path.push(entry.nodes);
     if (run.status === "failed") break;
   }
-  const run = { path, status: t?.status ?? "not begun", state: shownState(t?.state ?? {}, codec) };
+  const run = { path, status: t?.status ?? "not begun", state: toRecordedState(t?.state ?? {}, codec) };
   return { run, error: unrecorded ?? (t?.status === "failed" ? t.error : undefined) };
 }
 
-function answersTo(t: TestRun, answers: RecordedRun["answers"][number][]): Record<string, Json> {
-  const given: Record<string, Json> = {};
+function takeAnswers(t: TestRun, answers: RecordedRun["answers"][number][]): Record<string, Json> {
+  const taken: Record<string, Json> = {};
   for (const { id, key, node } of t.interrupts) {
     const at = answers.findIndex((answer) => answer.key === key && answer.node === node);
-    const [found] = at < 0 ? [] : answers.splice(at, 1);
-    if (found !== undefined) given[id] = found.answer;
+    const [match] = at < 0 ? [] : answers.splice(at, 1);
+    if (match !== undefined) taken[id] = match.answer;
   }
-  return given;
+  return taken;
 }
 
-async function letGo(t: TestRun, go: () => Promise<void>): Promise<void> {
+async function ignoreRunError(t: TestRun, action: () => Promise<void>): Promise<void> {
   try {
-    await go();
+    await action();
   } catch (error) {
     if (t.error !== error) throw error;
   }
 }
 
-interface Steps {
+interface StepExecutor {
   readonly step: (
     key: string,
     work: (at: { readonly idempotencyKey: string }) => unknown,
@@ -164,81 +168,82 @@ interface Steps {
   ) => Promise<unknown>;
 }
 
-/** A node whose steps give what is recorded, or that writes what it wrote. */
-function played(
+/** Replaces the steps of a node by their recorded outcomes, or the body by its recorded writes. */
+function replayNode(
   node: NodeRecord,
   { steps, written }: RecordedRun,
-  missing: (step: UnrecordedStep) => void,
+  onMissingStep: (step: UnrecordedStep) => void,
 ): NodeRecord {
   if (node.subgraph !== undefined || node.tools !== undefined) return node;
   const writes = written[node.name];
   if (writes !== undefined) {
-    let times = 0;
-    return { ...node, body: () => rewritten(writes[times++] ?? {}) as never };
+    let executions = 0;
+    return { ...node, body: () => toNodeReturn(writes[executions++] ?? {}) as never };
   }
   const body: NodeRecord["body"] = (state, runtime) => {
-    const given = runtime as unknown as Steps;
-    const step: Steps["step"] = (key, _work, options) =>
-      given.step(
+    const executor = runtime as unknown as StepExecutor;
+    const step: StepExecutor["step"] = (key, _work, options) =>
+      executor.step(
         key,
         ({ idempotencyKey }) => {
-          const place = idempotencyKey.slice(idempotencyKey.indexOf("/") + 1);
-          if (place in steps) return steps[place];
-          const lacking = new UnrecordedStep(node.name, key);
-          missing(lacking);
-          throw lacking;
+          const location = idempotencyKey.slice(idempotencyKey.indexOf("/") + 1);
+          if (location in steps) return steps[location];
+          const missingStep = new UnrecordedStep(node.name, key);
+          onMissingStep(missingStep);
+          throw missingStep;
         },
         options,
       );
-    return node.body(state, runtimeWith(given, { step }) as never);
+    return node.body(state, replaceRuntimeParts(executor, { step }) as never);
   };
   return { ...node, body };
 }
 
-function rewritten({ [gotoKey]: target, ...update }: Readonly<Record<string, Json>>): unknown {
+function toNodeReturn({ [gotoKey]: target, ...update }: Readonly<Record<string, Json>>): unknown {
   const values = Object.fromEntries(
     Object.entries(update).map(([channel, value]) => [channel, Array.isArray(value) ? value : overwrite(value)]),
   );
   return typeof target === "string" ? goto(target, values) : values;
 }
 
-/** Under this name a recording says where a node's command led. No channel can have it. */
+/** Key of the `goto` target in the recorded writes of a node. No channel can have this name. */
 export const gotoKey = "→";
 
-/** Answers by what is asked; while it is captured, in the order of the recording. */
-function recordedAnswers({ models }: RecordedRun, capture: Capture | undefined): Model {
-  const given = new Map<string, number>();
-  let asked = 0;
+/** Creates a model that finds its reply by the request. During capture, replies are returned in recorded order. */
+function createReplayModel({ models }: RecordedRun, capture: Capture | undefined): Model {
+  const useCounts = new Map<string, number>();
+  let requestCount = 0;
   return {
     id: "recorded",
     respond: async (request: ModelRequest) => {
       if (capture !== undefined) {
-        const answer = models[asked];
-        asked += 1;
-        if (answer === undefined) throw unasked("the run asked its models more often than the store has answers", []);
-        capture.requests.push(normalised(capture.clean(request)));
+        const answer = models[requestCount];
+        requestCount += 1;
+        if (answer === undefined)
+          throw createRequestError("the run made more model requests than the store has replies", []);
+        capture.requests.push(normalizeRequest(capture.redact(request)));
         return structuredClone(answer.reply);
       }
-      const shown: unknown = JSON.parse(JSON.stringify(normalised(request)));
-      const digest = digestOf(shown);
-      const same = models.filter((answer) => digestOf(answer.request) === digest);
-      const nth = given.get(digest) ?? 0;
-      given.set(digest, nth + 1);
-      const answer = same[Math.min(nth, same.length - 1)];
+      const shown: unknown = JSON.parse(JSON.stringify(normalizeRequest(request)));
+      const digest = computeDigest(shown);
+      const matches = models.filter((answer) => computeDigest(answer.request) === digest);
+      const nth = useCounts.get(digest) ?? 0;
+      useCounts.set(digest, nth + 1);
+      const answer = matches[Math.min(nth, matches.length - 1)];
       if (answer !== undefined) return structuredClone(answer.reply);
-      const apart = models
-        .map((each) => differences(each.request, shown))
-        .sort((one, other) => one.length - other.length);
-      throw unasked("a model is asked something else than it was", apart[0] ?? []);
+      const differencesByReply = models
+        .map((each) => listDifferences(each.request, shown))
+        .sort((a, b) => a.length - b.length);
+      throw createRequestError("a model request differs from the recording", differencesByReply[0] ?? []);
     },
   };
 }
 
-function unasked(what: string, found: readonly string[]): StatewrightError {
+function createRequestError(fact: string, found: readonly string[]): StatewrightError {
   const shown = found.slice(0, 5).join("; ");
   return new StatewrightError("model_failed", {
-    what: shown === "" ? what : `${what}: ${shown}`,
-    next: "Mend what differs, or export the run again",
+    what: shown === "" ? fact : `${fact}: ${shown}`,
+    next: "Fix the difference, or export the run again",
     details: { retryable: false, kind: "invalid_request", differences: found },
   });
 }

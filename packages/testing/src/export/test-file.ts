@@ -1,10 +1,10 @@
-/** The text of an exported test. */
+/** Source text of an exported test. */
 import type { RecordedRun } from "./recorded-run.ts";
 
-/** What stands in the file. */
-export interface TestFile {
+/** Contents of a test file. */
+export interface TestFileOptions {
   readonly recorded: RecordedRun;
-  /** The name of the recording, beside the test. */
+  /** File name of the recording next to the test. */
   readonly recording: string;
   readonly from: string;
   readonly contextFrom: string | undefined;
@@ -12,22 +12,30 @@ export interface TestFile {
   readonly unrecorded: readonly string[];
 }
 
-/** A vitest file that plays the recording. */
-export function testFile({ recorded, recording, from, contextFrom, context, unrecorded }: TestFile): string {
-  const graph = importOf(from);
-  const given = contextFrom === undefined ? undefined : importOf(contextFrom);
-  const shared = given?.module === graph.module ? [graph.name, given.name].sort().join(", ") : graph.name;
+/** Renders a vitest file that replays the recording. */
+export function renderTestFile({
+  recorded,
+  recording,
+  from,
+  contextFrom,
+  context,
+  unrecorded,
+}: TestFileOptions): string {
+  const graph = parseImport(from);
+  const contextImport = contextFrom === undefined ? undefined : parseImport(contextFrom);
+  const names =
+    contextImport?.module === graph.module ? [graph.name, contextImport.name].sort().join(", ") : graph.name;
   const imports = [
-    `import { ${shared} } from ${JSON.stringify(graph.module)};`,
-    ...(given === undefined || given.module === graph.module
+    `import { ${names} } from ${JSON.stringify(graph.module)};`,
+    ...(contextImport === undefined || contextImport.module === graph.module
       ? []
-      : [`import { ${given.name} } from ${JSON.stringify(given.module)};`]),
+      : [`import { ${contextImport.name} } from ${JSON.stringify(contextImport.module)};`]),
   ];
-  const shown = given?.name ?? (context === undefined ? undefined : JSON.stringify(context));
-  const options = shown === undefined ? "" : `, { context: ${shown} }`;
-  const title = `the graph ${recorded.graph} goes as it was recorded: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`;
+  const contextSource = contextImport?.name ?? (context === undefined ? undefined : JSON.stringify(context));
+  const options = contextSource === undefined ? "" : `, { context: ${contextSource} }`;
+  const title = `the graph ${recorded.graph} follows the recorded path: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`;
   return [
-    "// Written by exportTest: export the run again when the graph is meant to behave otherwise.",
+    "// Written by exportTest. Export the run again when the graph changes on purpose.",
     ...(unrecorded.length === 0 ? [] : ["// Not recorded:", ...unrecorded.map((line) => `// - ${line}`)]),
     'import { readFileSync } from "node:fs";',
     'import { replayRun } from "@statewright/testing";',
@@ -46,8 +54,8 @@ export function testFile({ recorded, recording, from, contextFrom, context, unre
   ].join("\n");
 }
 
-function importOf(from: string): { readonly module: string; readonly name: string } {
+function parseImport(from: string): { readonly module: string; readonly name: string } {
   const [module = "", name = ""] = from.split("#");
   if (module !== "" && /^[A-Za-z_$][\w$]*$/.test(name)) return { module, name };
-  throw new TypeError(`"${from}" names no export of a module: write it as "../src/shop.ts#shop"`);
+  throw new TypeError(`exportTest: expected a module and an export name such as "../src/shop.ts#shop", got "${from}"`);
 }

@@ -1,35 +1,35 @@
-/** When something fails: the first times, exactly these, or by chance with a seed. */
+/** Fault plans: the first calls, chosen calls, or a seeded probability. */
 import type { Random, World } from "@statewright/core";
-import { seededRandom } from "../virtual-clock.ts";
+import { createSeededRandom } from "../virtual-clock.ts";
 
-/** Which times something fails; the first is 1. Without any of these it always does. */
+/** Selects the calls that fail; the first call is number 1. An empty plan fails every call. */
 export interface FaultPlan {
-  /** The first so many times. */
+  /** Number of initial calls that fail. */
   readonly failFirst?: number;
-  /** Exactly these times. */
+  /** Numbers of the calls that fail. */
   readonly failNth?: number | readonly number[];
-  /** With this probability, 0 to 1, by `seed`. */
+  /** Probability of a failure per call, 0 to 1, drawn with `seed`. */
   readonly chance?: number;
-  /** What chance starts from. Default 1. */
+  /** Seed of the random source. Default 1. */
   readonly seed?: number;
 }
 
-/** Says, time after time, whether this is one that fails. */
-export function planned(plan: FaultPlan): () => boolean {
+/** Creates a counter for one plan: each call of the returned function returns true if that call has to fail. */
+export function createFaultCounter(plan: FaultPlan): () => boolean {
   const { failFirst, failNth, chance, seed = 1 } = plan;
-  const random: Random = seededRandom(seed);
+  const random: Random = createSeededRandom(seed);
   const chosen = new Set(typeof failNth === "number" ? [failNth] : failNth);
-  const always = failFirst === undefined && failNth === undefined && chance === undefined;
-  let nth = 0;
+  const isAlways = failFirst === undefined && failNth === undefined && chance === undefined;
+  let callNumber = 0;
   return () => {
-    nth += 1;
-    const unlucky = chance !== undefined && random.next() < chance;
-    return always || nth <= (failFirst ?? 0) || chosen.has(nth) || unlucky;
+    callNumber += 1;
+    const isRandomFault = chance !== undefined && random.next() < chance;
+    return isAlways || callNumber <= (failFirst ?? 0) || chosen.has(callNumber) || isRandomFault;
   };
 }
 
-/** So much time of a world; ends early with the signal. */
-export function pause({ schedule }: World, ms: number, signal?: AbortSignal): Promise<void> {
+/** Waits `ms` milliseconds of the world's time; rejects with the abort reason when the signal aborts. */
+export function waitFor({ schedule }: World, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = schedule.after(ms, resolve);
     signal?.addEventListener(

@@ -1,16 +1,16 @@
-/** A world whose wall clock jumps on purpose, as when somebody sets it or a machine wakes from sleep. */
+/** World with a wall clock that jumps by a plan, as after a manual clock change or a wake-up from sleep. */
 import type { World } from "@statewright/core";
-import { type FaultPlan, planned } from "./fault-plan.ts";
+import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 
-/** How a clock fails: which readings of `now` it jumps before. */
+/** Faults of a clock. The plan selects the readings of `now` that are preceded by a jump. */
 export interface ClockFaults extends FaultPlan {
-  /** How far it jumps each time, in milliseconds; below zero it is set back. */
+  /** Size of each jump in milliseconds; a negative value sets the clock back. */
   readonly jumpMs: number;
 }
 
-/** The world, with a wall clock that jumps by plan. Its monotonic clock, and delays, go on as they were. */
-export function faultyClock<Faulty extends World>(world: Faulty, plan: ClockFaults): Faulty {
-  const fails = planned(plan);
+/** Returns the world with a wall clock that jumps by the plan. The monotonic clock and delays are unaffected. */
+export function createFaultyClock<Faulty extends World>(world: Faulty, plan: ClockFaults): Faulty {
+  const shouldFail = createFaultCounter(plan);
   const { clock, schedule } = world;
   let skew = 0;
   return Object.defineProperties({} as Faulty, {
@@ -19,7 +19,7 @@ export function faultyClock<Faulty extends World>(world: Faulty, plan: ClockFaul
       enumerable: true,
       value: {
         now: () => {
-          if (fails()) skew += plan.jumpMs;
+          if (shouldFail()) skew += plan.jumpMs;
           return clock.now() + skew;
         },
         monotonic: () => clock.monotonic(),

@@ -1,43 +1,43 @@
-/** A model that fails on purpose: it rejects, breaks off, falls silent, takes its time, or answers what is no message. */
+/** Model with planned faults: it rejects, cuts its stream, hangs, answers late, or returns a malformed message. */
 import { type Model, type ModelReply, StatewrightError, systemWorld, type World } from "@statewright/core";
-import { type FaultPlan, pause, planned } from "./fault-plan.ts";
+import { createFaultCounter, type FaultPlan, waitFor } from "./fault-plan.ts";
 
-/** How a model fails. */
+/** Faults of a model. */
 export interface ModelFaults extends FaultPlan {
-  /** What it rejects with. Default: `model_failed` that may be tried again. */
+  /** Rejection value. Default: a retryable `model_failed`. */
   readonly error?: unknown;
-  /** Fail after so many deltas of the answer were streamed, instead of before the first. */
+  /** Number of streamed deltas before the failure. Default: the failure precedes the first delta. */
   readonly cutAfter?: number;
-  /** Instead of failing: never answer, until the request is aborted. */
+  /** Hangs instead of failing, until the request is aborted. */
   readonly hang?: boolean;
-  /** Instead of failing: answer so many milliseconds later. */
+  /** Delays the answer by this many milliseconds instead of failing. */
   readonly slowMs?: number;
-  /** Instead of failing: call a tool that nobody has, with arguments that are no object. */
+  /** Returns a call of an unknown tool with arguments that are no object, instead of failing. */
   readonly malformed?: boolean;
-  /** The world in which it is slow; the real one by default. */
+  /** World of the delay; the real world by default. */
   readonly world?: World;
 }
 
-/** The model, failing by plan. */
-export function faultyModel<Faulty extends Model>(model: Faulty, plan: ModelFaults): Faulty {
-  const { error = modelFault(), cutAfter, hang = false, slowMs, malformed = false, world = systemWorld() } = plan;
-  const fails = planned(plan);
+/** Returns the model with planned faults. */
+export function createFaultyModel<Faulty extends Model>(model: Faulty, plan: ModelFaults): Faulty {
+  const { error = createModelFault(), cutAfter, hang = false, slowMs, malformed = false, world = systemWorld() } = plan;
+  const shouldFail = createFaultCounter(plan);
   return {
     ...model,
     respond: async (request, options) => {
-      if (!fails()) return model.respond(request, options);
-      if (hang) return silence(options.signal);
+      if (!shouldFail()) return model.respond(request, options);
+      if (hang) return waitForAbort(options.signal);
       if (slowMs !== undefined) {
-        await pause(world, slowMs, options.signal);
+        await waitFor(world, slowMs, options.signal);
         return model.respond(request, options);
       }
-      if (malformed) return nonsense;
+      if (malformed) return malformedReply;
       if (cutAfter === undefined) throw error;
-      let left = cutAfter;
+      let remaining = cutAfter;
       await model.respond(request, {
         ...options,
         delta: (delta) => {
-          if (left-- > 0) options.delta?.(delta);
+          if (remaining-- > 0) options.delta?.(delta);
         },
       });
       throw error;
@@ -45,23 +45,23 @@ export function faultyModel<Faulty extends Model>(model: Faulty, plan: ModelFaul
   };
 }
 
-const nonsense: ModelReply = {
+const malformedReply: ModelReply = {
   content: [{ type: "call", id: "call_nonsense", name: "no such tool", args: "{ not json" }],
   finish: "calls",
   usage: {},
 };
 
-function silence(signal: AbortSignal): Promise<never> {
+function waitForAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 }
 
-function modelFault(): StatewrightError {
+function createModelFault(): StatewrightError {
   return new StatewrightError("model_failed", {
-    what: "a model failed because a test planned it",
-    next: "Ask it again",
+    what: "a model failed because of a planned fault of the test",
+    next: "Retry the request",
     details: { retryable: true },
   });
 }

@@ -1,28 +1,28 @@
-/** A plugin that fails on purpose: a process of ours stands before the real one and spoils what is said by plan. */
-import { processFile } from "../crash/process-file.ts";
+/** Plugin with planned faults: a proxy process between the test and the real plugin spoils selected calls. */
+import { getProcessFile } from "../crash/process-file.ts";
 import type { FaultPlan } from "./fault-plan.ts";
 
-/** How a plugin fails; which of its calls is said by the plan. */
+/** Faults of a plugin. The plan selects the calls. */
 export interface PluginFaults extends FaultPlan {
   /**
-   * `error` (the default): the call is answered with an error. `hang`: it is never answered. `slow`: it reaches the plugin
-   * later, by `slowMs` of real time. `malformed`: it is answered with a line that is no message. `cut`: the process dies in the
-   * middle of the answer.
+   * Kind of the fault. `error` (the default): an error response. `hang`: no response. `slow`: the plugin receives the
+   * call after `slowMs` of real time. `malformed`: the response is a line that is no message. `cut`: the process
+   * exits in the middle of the response.
    */
   readonly how?: "error" | "hang" | "slow" | "malformed" | "cut";
-  /** Default 100. */
+  /** Delay of a slow call in milliseconds. Default 100. */
   readonly slowMs?: number;
 }
 
-/** A program and its arguments, as `loadPlugin` takes them. */
+/** Program and arguments, as in the options of `loadPlugin`. */
 export interface PluginCommand {
   readonly command: string;
   readonly args?: readonly string[];
 }
 
-/** The command of the plugin behind one that fails by plan; other options of `loadPlugin` stay beside it. */
-export function faultyPlugin<Command extends PluginCommand>(plugin: Command, plan: PluginFaults): Command {
-  const proxy = processFile("plugin-proxy");
+/** Returns the plugin command behind a proxy process with planned faults; other options of `loadPlugin` are kept. */
+export function createFaultyPlugin<Command extends PluginCommand>(plugin: Command, plan: PluginFaults): Command {
+  const proxy = getProcessFile("plugin-proxy");
   const { command, args = [] } = plugin;
   return { ...plugin, command: process.execPath, args: [proxy, JSON.stringify(plan), command, ...args] };
 }

@@ -1,78 +1,90 @@
-/** A store that fails on purpose: commits, claims or reads. */
+/** Store with planned faults in commits, claims or reads. */
 import { StatewrightError, type Store, systemWorld, type World } from "@statewright/core";
-import { storeAround } from "../wrap-store.ts";
-import { type FaultPlan, planned } from "./fault-plan.ts";
+import { wrapStore } from "../wrap-store.ts";
+import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 
-/** How a store fails. */
+/** Faults of a store. */
 export interface StoreFaults extends FaultPlan {
-  /** What fails: writing (the default), taking a thread, or reading. */
+  /** Failing operation: `commit` (the default), `claim` of a thread, or `read`. */
   readonly on?: "commit" | "claim" | "read";
-  /** How it fails: whole, and nothing of a commit is kept. Default `store_failed`. */
+  /** Error code; a failed commit writes nothing. Default `store_failed`. */
   readonly error?: "store_full" | "store_failed" | "store_locked";
-  /** Instead of failing: a commit is made and nobody is ever told, as when a disk hangs. */
+  /** Hangs instead of failing: the commit is written, but its callback is never called, as with a hanging disk. */
   readonly hang?: boolean;
-  /** Tell of every commit so much later, in milliseconds of the world. */
-  readonly tellAfterMs?: number;
-  /** The world whose schedule delays what is told; the real one by default. */
+  /** Delays the callback of every commit by this many milliseconds of the world. */
+  readonly notifyAfterMs?: number;
+  /** World whose schedule delays the callbacks; the real world by default. */
   readonly world?: World;
 }
 
-/** A commit that was made and is not told of yet. */
-interface Untold {
-  readonly tell: (failure?: StatewrightError, queued?: number) => void;
+/** Commit whose callback has not been called yet. */
+interface PendingCommit {
+  readonly notify: (failure?: StatewrightError, queued?: number) => void;
   outcome: { readonly failure: StatewrightError | undefined; readonly queued: number | undefined } | undefined;
 }
 
-/** The store, failing by plan. */
-export function faultyStore(inner: Store, plan: StoreFaults): Store {
+/** Returns the store with planned faults. */
+export function createFaultyStore(inner: Store, plan: StoreFaults): Store {
   const { on = "commit", error = "store_failed" } = plan;
-  const fails = planned(plan);
-  const refused = (): Promise<never> => Promise.reject(storeFault(on, error));
-  if (on === "claim") return storeAround(inner, { claim: (request) => (fails() ? refused() : inner.claim(request)) });
-  if (on === "commit") return commitsBadly(inner, plan, fails);
-  return storeAround(inner, {
-    thread: (thread) => (fails() ? refused() : inner.thread(thread)),
-    head: (thread, branch) => (fails() ? refused() : inner.head(thread, branch)),
-    history: (thread, page) => (fails() ? refused() : inner.history(thread, page)),
-    checkpoint: (thread, id) => (fails() ? refused() : inner.checkpoint(thread, id)),
-    state: (thread, checkpoint) => (fails() ? refused() : inner.state(thread, checkpoint)),
-    runs: (filter) => (fails() ? refused() : inner.runs(filter)),
-    events: (thread, page) => (fails() ? refused() : inner.events(thread, page)),
-    interrupts: (thread, branch) => (fails() ? refused() : inner.interrupts(thread, branch)),
+  const shouldFail = createFaultCounter(plan);
+  const rejectPlanned = (): Promise<never> => Promise.reject(createStoreFault(on, error));
+  if (on === "claim")
+    return wrapStore(inner, { claim: (request) => (shouldFail() ? rejectPlanned() : inner.claim(request)) });
+  if (on === "commit") return createStoreWithCommitFaults(inner, plan, shouldFail);
+  return wrapStore(inner, {
+    thread: (thread) => (shouldFail() ? rejectPlanned() : inner.thread(thread)),
+    head: (thread, branch) => (shouldFail() ? rejectPlanned() : inner.head(thread, branch)),
+    history: (thread, page) => (shouldFail() ? rejectPlanned() : inner.history(thread, page)),
+    checkpoint: (thread, id) => (shouldFail() ? rejectPlanned() : inner.checkpoint(thread, id)),
+    state: (thread, checkpoint) => (shouldFail() ? rejectPlanned() : inner.state(thread, checkpoint)),
+    runs: (filter) => (shouldFail() ? rejectPlanned() : inner.runs(filter)),
+    events: (thread, page) => (shouldFail() ? rejectPlanned() : inner.events(thread, page)),
+    interrupts: (thread, branch) => (shouldFail() ? rejectPlanned() : inner.interrupts(thread, branch)),
   });
 }
 
-function commitsBadly(inner: Store, plan: StoreFaults, fails: () => boolean): Store {
-  const { error = "store_failed", hang = false, tellAfterMs, world = systemWorld() } = plan;
-  const untold: Untold[] = [];
+function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail: () => boolean): Store {
+  const { error = "store_failed", hang = false, notifyAfterMs, world = systemWorld() } = plan;
+  const pendingCommits: PendingCommit[] = [];
 
-  /** Commits are told of in their order, also where one of them never reached the store. */
-  function settle(commit: Untold, failure: StatewrightError | undefined, queued: number | undefined): void {
+  /** Calls the callbacks in commit order, also for a commit that never reached the store. */
+  function finishCommit(
+    commit: PendingCommit,
+    failure: StatewrightError | undefined,
+    queued: number | undefined,
+  ): void {
     commit.outcome = { failure, queued };
-    while (untold[0]?.outcome !== undefined) {
-      const first = untold.shift();
-      first?.tell(first.outcome?.failure, first.outcome?.queued);
+    while (pendingCommits[0]?.outcome !== undefined) {
+      const first = pendingCommits.shift();
+      first?.notify(first.outcome?.failure, first.outcome?.queued);
     }
   }
 
-  return storeAround(inner, {
-    commit: (commit, told) => {
-      const mine: Untold = { tell: told, outcome: undefined };
-      untold.push(mine);
-      const end = (failure?: StatewrightError, queued?: number): void => {
-        if (tellAfterMs === undefined) settle(mine, failure, queued);
-        else world.schedule.after(tellAfterMs, () => settle(mine, failure, queued));
+  return wrapStore(inner, {
+    commit: (commit, onCommitted) => {
+      const pending: PendingCommit = { notify: onCommitted, outcome: undefined };
+      pendingCommits.push(pending);
+      const finish = (failure?: StatewrightError, queued?: number): void => {
+        if (notifyAfterMs === undefined) finishCommit(pending, failure, queued);
+        else world.schedule.after(notifyAfterMs, () => finishCommit(pending, failure, queued));
       };
-      const isFaulty = fails();
+      const isFaulty = shouldFail();
       if (isFaulty && hang) inner.commit(commit, () => undefined);
-      else if (isFaulty) queueMicrotask(() => end(storeFault("commit", error)));
-      else inner.commit(commit, end);
+      else if (isFaulty) queueMicrotask(() => finish(createStoreFault("commit", error)));
+      else inner.commit(commit, finish);
     },
   });
 }
 
-const kept = { commit: "Nothing of it was kept; trying again is safe", claim: "Try again", read: "Try again" } as const;
+const nextSteps = {
+  commit: "The commit wrote nothing; retry the commit",
+  claim: "Try again",
+  read: "Try again",
+} as const;
 
-function storeFault(on: keyof typeof kept, code: NonNullable<StoreFaults["error"]>): StatewrightError {
-  return new StatewrightError(code, { what: `a ${on} failed because a test planned it`, next: kept[on] });
+function createStoreFault(on: keyof typeof nextSteps, code: NonNullable<StoreFaults["error"]>): StatewrightError {
+  return new StatewrightError(code, {
+    what: `a ${on} failed because of a planned fault of the test`,
+    next: nextSteps[on],
+  });
 }

@@ -1,36 +1,36 @@
-/** A tool that fails on purpose: it throws, hangs, takes its time, or returns what nobody can read. */
+/** Tool with planned faults: it throws, hangs, returns late, or returns a malformed result. */
 import { systemWorld, type Tool, ToolError, type World } from "@statewright/core";
-import { type FaultPlan, pause, planned } from "./fault-plan.ts";
+import { createFaultCounter, type FaultPlan, waitFor } from "./fault-plan.ts";
 
-/** How a tool fails. */
+/** Faults of a tool. */
 export interface ToolFaults extends FaultPlan {
-  /** What it throws. Default: unavailable, so that a retry may help. */
+  /** Thrown value. Default: an `unavailable` error, so that a retry may succeed. */
   readonly error?: unknown;
-  /** Instead of throwing: never end, until the call is cancelled or its time is over. */
+  /** Hangs instead of throwing, until the call is cancelled or times out. */
   readonly hang?: boolean;
-  /** Instead of throwing: do its work so many milliseconds later. */
+  /** Delays the call by this many milliseconds instead of throwing. */
   readonly slowMs?: number;
-  /** Instead of throwing: do its work, and return what is no result. */
+  /** Executes the call and returns a malformed result, instead of throwing. */
   readonly malformed?: boolean;
-  /** The world in which it is slow; the real one by default. */
+  /** World of the delay; the real world by default. */
   readonly world?: World;
 }
 
-/** The tool, failing by plan. */
-export function faultyTool<Faulty extends Tool<never, never>>(tool: Faulty, plan: ToolFaults): Faulty {
+/** Returns the tool with planned faults. */
+export function createFaultyTool<Faulty extends Tool<never, never>>(tool: Faulty, plan: ToolFaults): Faulty {
   const { hang = false, slowMs, malformed = false, world = systemWorld() } = plan;
-  const { error = ToolError.unavailable("The test made this tool unavailable") } = plan;
-  const fails = planned(plan);
+  const { error = ToolError.unavailable("The tool is unavailable because of a planned fault of the test") } = plan;
+  const shouldFail = createFaultCounter(plan);
   const { spec, reconcile } = tool;
   const wrapped: Tool<never, never> = {
     ...tool,
     spec,
     ...(reconcile && { reconcile: (state, runtime, call) => reconcile.call(tool, state, runtime, call) }),
     call: async (state, runtime, call) => {
-      if (!fails()) return tool.call(state, runtime, call);
+      if (!shouldFail()) return tool.call(state, runtime, call);
       if (hang) return new Promise(() => undefined);
       if (slowMs !== undefined) {
-        await pause(world, slowMs, (runtime as { readonly signal: AbortSignal }).signal);
+        await waitFor(world, slowMs, (runtime as { readonly signal: AbortSignal }).signal);
         return tool.call(state, runtime, call);
       }
       if (!malformed) throw error;

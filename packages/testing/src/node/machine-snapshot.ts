@@ -1,18 +1,18 @@
-/** What the machine of a graph says of the state that it stands in: its tags, and the events that it takes. */
+/** Tags and accepted events of a graph's machine in a given state. */
 import type { Graph, Json } from "@statewright/core";
 
-/** The tags of every state that the machine stands in, sorted. */
-export function tagsAt(graph: Graph, value: Json): readonly string[] {
-  return [...snapshotAt(graph, value).tags].sort();
+/** Returns the tags of all active states, sorted. */
+export function listTags(graph: Graph, value: Json): readonly string[] {
+  return [...resolveSnapshot(graph, value).tags].sort();
 }
 
-/** The types of the events that some of these states take, guards aside; sorted. */
-export function eventsAt(graph: Graph, value: Json): readonly string[] {
-  const { _nodes: nodes } = snapshotAt(graph, value);
+/** Returns the event types accepted by the active states, without evaluating guards; sorted. */
+export function listEvents(graph: Graph, value: Json): readonly string[] {
+  const { _nodes: nodes } = resolveSnapshot(graph, value);
   const events = nodes.flatMap(({ ownEvents }) => ownEvents.map(String));
   return [...new Set(events)].filter((event) => !event.startsWith("xstate.")).sort();
 }
 
-function snapshotAt({ machine }: Graph, value: Json): ReturnType<Graph["machine"]["resolveState"]> {
+function resolveSnapshot({ machine }: Graph, value: Json): ReturnType<Graph["machine"]["resolveState"]> {
   return machine.resolveState({ value: value as string, context: {} });
 }

@@ -1,7 +1,6 @@
-/** Tests of one part: a single node, or a single tool, run by the real engine. */
+/** Tests of a single node or a single tool, executed by the real engine. */
 import {
   type Answers,
-  callsOf,
   type DefinedTool,
   type Delta,
   defineGraph,
@@ -9,7 +8,9 @@ import {
   END,
   type Graph,
   type GraphTypes,
+  getMessageText,
   type JsonObject,
+  listToolCalls,
   type Message,
   type Model,
   messages,
@@ -18,62 +19,61 @@ import {
   StatewrightError,
   type Tool,
   type ToolResult,
-  textOf,
   toolNode,
   type World,
 } from "@statewright/core";
 import { type TestStatus, testRun } from "../run/test-run.ts";
 import type { Trace } from "../trace/trace.ts";
 
-type Needed<Name extends string, Value> = unknown extends Value
+type RequiredOption<Name extends string, Value> = unknown extends Value
   ? { readonly [Key in Name]?: Value }
   : { readonly [Key in Name]: Value };
 
-/** What `nodeTest` takes. */
-export type NodeTestOptions<Types extends GraphTypes> = Needed<"context", Types["given"]> & {
-  /** Whole values of channels; the others have their initial ones. */
+/** Options of `nodeTest`. */
+export type NodeTestOptions<Types extends GraphTypes> = RequiredOption<"context", Types["given"]> & {
+  /** Complete values of channels; other channels have their initial values. */
   readonly state?: Partial<Types["state"]>;
-  /** What a task node is sent. */
+  /** Input of a task node. */
   readonly input?: unknown;
   readonly model?: Model;
-  /** Answers to what the node asks. */
+  /** Answers to the interrupts of the node. */
   readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
   readonly secrets?: Readonly<Record<string, string>>;
 };
 
-/** What one execution of a node did. */
+/** Result of one execution of a node. */
 export interface NodeTest<Types extends GraphTypes> {
   readonly status: TestStatus;
-  /** The state with what the node wrote. */
+  /** State after the writes of the node. */
   readonly state: Types["state"];
-  /** What it wrote, by channel. */
+  /** Writes of the node by channel. */
   readonly changes: { readonly [Channel in keyof Types["state"]]?: Delta };
-  /** Where control goes from here, by the graph's own edges. */
+  /** Next nodes, by the edges of the graph. */
   readonly next: readonly (Types["nodes"] | typeof END)[];
-  /** Questions that it asked and that have no answer. */
+  /** Open interrupts of the node. */
   readonly interrupts: readonly OpenInterrupt[];
   readonly trace: Trace<Types>;
 }
 
-/** Run one node of a graph once, from a given state. Rejects with the error that the node fails with. */
+/** Runs one node of a graph once, from a given state. Rejects with the error of a failed node. */
 export async function nodeTest<Types extends GraphTypes>(
   graph: Graph<Types>,
   node: Types["nodes"],
   options: NodeTestOptions<Types>,
 ): Promise<NodeTest<Types>> {
-  const { state = {}, input, answers, secrets = {}, ...given } = options as LooseNodeOptions;
+  const { state = {}, input, answers, secrets = {}, ...common } = options as LooseNodeOptions;
   const t = await testRun(graph, {
-    ...given,
+    ...common,
     secrets: { get: (name: string) => secrets[name] },
     startAt: { node, state, input },
   } as unknown as Parameters<typeof testRun<Types, unknown>>[1]);
   await t.step();
   if (t.status === "waiting" && answers !== undefined)
     await t.resume(answers as Answers<Types["interrupts"] & Types["innerInterrupts"]>, {
-      until: ({ trace }) => committed(trace) !== undefined,
+      until: ({ trace }) => findCommittedStep(trace) !== undefined,
     });
   if (t.status === "failed") throw t.error;
-  const step = committed(t.trace);
+  const step = findCommittedStep(t.trace);
   return {
     status: t.status,
     state: t.state,
@@ -91,34 +91,40 @@ interface LooseNodeOptions {
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
-function committed(trace: Trace) {
+function findCommittedStep(trace: Trace) {
   return trace.entries.find((entry) => entry.type === "step.committed");
 }
 
-/** A tool that `defineTool` did not make: that of a plugin or a server, a class. What its arguments are is known to its schema alone. */
+/**
+ * Tool not made by `defineTool`, such as a plugin tool, a server tool or a class; its arguments are typed by its
+ * schema only.
+ */
 type UntypedTool<State, Context> = Tool<State, Context> & { readonly is?: never };
 
-/** What `toolTest` takes: the arguments of the model, and the state, context and secrets that the tool injects. */
-export type ToolTestOptions<Args, State, Context> = Needed<"state", State> &
-  Needed<"context", Context> & {
+/** Options of `toolTest`: the arguments of the model, and the state, context and secrets injected into the tool. */
+export type ToolTestOptions<Args, State, Context> = RequiredOption<"state", State> &
+  RequiredOption<"context", Context> & {
     readonly args: Args;
     readonly secrets?: Readonly<Record<string, string>>;
   };
 
-/** What one call of a tool came to. */
+/** Result of one tool call. */
 export interface ToolTest {
   readonly result: ToolResult;
-  /** What the model reads. */
+  /** Text of the tool message. */
   readonly text: string;
-  /** The lines of progress that it gave. */
+  /** Progress lines of the call. */
   readonly progress: readonly string[];
-  /** How often its body was entered. */
+  /** Number of executions of the tool body. */
   readonly attempts: number;
-  /** The world of the call, with its virtual clock. */
+  /** World of the call, with its virtual clock. */
   readonly world: World;
 }
 
-/** Make one call of a tool through the whole machine of a call: arguments are parsed, hidden ones injected, retries made in no time. */
+/**
+ * Runs one tool call through the engine: arguments are parsed, hidden arguments are injected, and retries take no
+ * real time.
+ */
 export function toolTest<Args, State, Context>(
   tool: DefinedTool<string, Args, State, Context>,
   options: ToolTestOptions<Args, State, Context>,
@@ -130,25 +136,28 @@ export function toolTest<State, Context>(
 export async function toolTest(tool: Tool<never, never>, options: object): Promise<ToolTest> {
   const { name } = tool.spec;
   const { args, state, context, secrets = {} } = options as LooseToolOptions;
-  const asks: Message = {
+  const callMessage: Message = {
     role: "assistant",
     id: "asks",
     finish: "calls",
     content: [{ type: "call", id: "call_1", name, args }],
   };
-  const t = await testRun(oneTool(tool, state), {
-    input: { messages: [asks] },
+  const t = await testRun(createToolGraph(tool, state), {
+    input: { messages: [callMessage] },
     context,
     secrets: { get: (name) => secrets[name] },
   });
   await t.finish();
   if (t.status === "failed") throw t.error;
-  const ended = t.trace.entries.findLast((entry) => entry.type === "tool.completed" || entry.type === "tool.failed");
+  const completion = t.trace.entries.findLast(
+    (entry) => entry.type === "tool.completed" || entry.type === "tool.failed",
+  );
   const answer = t.state.messages.at(-1);
-  if (ended === undefined || answer === undefined) throw noAnswer(name, callsOf(asks).length);
+  if (completion === undefined || answer === undefined)
+    throw createMissingAnswerError(name, listToolCalls(callMessage).length);
   return {
-    result: ended.result,
-    text: textOf(answer),
+    result: completion.result,
+    text: getMessageText(answer),
     progress: t.trace.entries.flatMap((entry) => (entry.type === "tool.progress" ? [entry.text] : [])),
     attempts: t.trace.entries.filter((entry) => entry.type === "tool.executed").length,
     world: t.world,
@@ -162,15 +171,15 @@ interface LooseToolOptions {
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
-const ofOneTool: WeakSet<Graph> = new WeakSet();
+const toolTestGraphs: WeakSet<Graph> = new WeakSet();
 
-/** Whether a graph is the one that `toolTest` makes around a tool: it is nobody's, so no coverage counts it. */
-export function isOfToolTest(graph: Graph): boolean {
-  return ofOneTool.has(graph);
+/** Returns true for a graph created by `toolTest`, which coverage ignores. */
+export function isToolTestGraph(graph: Graph): boolean {
+  return toolTestGraphs.has(graph);
 }
 
-/** A graph of one tool node, in which the tool sees the given state. */
-function oneTool(tool: Tool<never, never>, state: unknown) {
+/** Creates a graph with one tool node, in which the tool sees the given state. */
+function createToolGraph(tool: Tool<never, never>, state: unknown) {
   const bound: Tool<{ readonly messages: readonly Message[] }> = {
     spec: tool.spec,
     call: (_state, runtime, call) => tool.call(state as never, runtime as never, call),
@@ -186,13 +195,13 @@ function oneTool(tool: Tool<never, never>, state: unknown) {
   const graph = defineGraph({ name: "tool-test", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools: [bound] }) })
     .edges({ [START]: "tools", tools: END });
-  ofOneTool.add(graph);
+  toolTestGraphs.add(graph);
   return graph;
 }
 
-function noAnswer(tool: string, calls: number): StatewrightError {
+function createMissingAnswerError(tool: string, calls: number): StatewrightError {
   return new StatewrightError("machine_failed", {
-    what: `${calls} call of the tool "${tool}" had no answer`,
-    next: "Report this with the tool",
+    what: `${calls} call of the tool "${tool}" got no answer`,
+    next: "Report this error with the definition of the tool",
   });
 }

@@ -1,21 +1,21 @@
-/** The edges that a run took: which node led to which, by what the edges and the nodes chose. */
+/** Edges that a run took, by the choices of edges and nodes. */
 import { type Graph, START } from "@statewright/core";
 import type { Trace } from "../trace/trace.ts";
 
-/** An edge that was taken, in the superstep with this number. */
+/** Edge taken in the superstep with number `step`. */
 export interface TakenEdge {
   readonly from: string;
   readonly to: string;
   readonly step: number;
 }
 
-/** Every edge of the outermost graph that was taken in a superstep that is saved, in order. */
-export function edgesTaken(trace: Trace, graph: Graph): readonly TakenEdge[] {
+/** Lists the taken edges of the outermost graph in order, for saved supersteps only. */
+export function listTakenEdges(trace: Trace, graph: Graph): readonly TakenEdge[] {
   const taken: TakenEdge[] = [];
   let chosen = new Map<string, readonly string[]>();
   for (const entry of trace.entries) {
     if (entry.type === "process.crashed") chosen = new Map();
-    if (entry.type === "edge.chosen") chosen.set(entry.from, withMore(chosen.get(entry.from), entry));
+    if (entry.type === "edge.chosen") chosen.set(entry.from, addTargets(chosen.get(entry.from), entry));
     if (entry.type !== "step.committed" || entry.within !== undefined) continue;
     const { step, nodes, next } = entry;
     for (const from of nodes.length === 0 ? [START] : new Set(nodes)) {
@@ -33,10 +33,10 @@ export function edgesTaken(trace: Trace, graph: Graph): readonly TakenEdge[] {
   return taken;
 }
 
-/** Tasks of one node may each give a command; a route is asked once. */
-function withMore(
-  before: readonly string[] | undefined,
+/** Adds the targets of a choice: several tasks of one node may each return a command, a route is evaluated once. */
+function addTargets(
+  previous: readonly string[] | undefined,
   { kind, targets }: { readonly kind: string; readonly targets: readonly string[] },
 ): readonly string[] {
-  return kind === "goto" || kind === "send" ? [...(before ?? []), ...targets] : targets;
+  return kind === "goto" || kind === "send" ? [...(previous ?? []), ...targets] : targets;
 }

@@ -1,135 +1,139 @@
 /**
- * Orders of completion: work that runs at the same time is let go one by one, in every order, and each order must come to
- * the same end. All orders of a small fan-out are tried, a seeded sample of those of a larger one.
+ * Orders of completion: concurrent work is released one by one, in every order, and each order must produce the same
+ * result. A small fan-out is tested in all orders, a larger fan-out in a seeded sample.
  */
 
-import { account } from "../run/explain-run.ts";
-import { normalIds, withNormalIds } from "../run/normalize-ids.ts";
+import { explainRun } from "../run/explain-run.ts";
+import { createIdNormalizer, normalizeIds } from "../run/normalize-ids.ts";
 import type { TestRun } from "../run/test-run.ts";
-import { toldOf } from "../run/trace-context.ts";
-import { type Chance, chanceOf } from "../simulation/chance.ts";
-import { writeText } from "../trace/format-write.ts";
-import { pathText, writesOf } from "../trace/trace.ts";
-import { type Difference, firstDifference, textOfValue } from "./first-difference.ts";
+import { getTraceContext } from "../run/trace-context.ts";
+import { type Chance, createChance } from "../simulation/chance.ts";
+import { formatWrite } from "../trace/format-write.ts";
+import { formatPath, listChannelWrites } from "../trace/trace.ts";
+import { type Difference, findFirstDifference, formatValue } from "./first-difference.ts";
 
-/** One order in which the work of a test run completes: give it to `testRun` as `order`. */
+/** One order of completion of concurrent work; pass it to `testRun` as `order`. */
 export interface Order {
-  /** A body, a step, a model or a tool waits here until it is its turn; what has died meanwhile has none. */
-  readonly gate: (door: string, alive: () => boolean) => Promise<void>;
-  /** Let go what is next; false when nothing waits. */
+  /** Blocks a node body, a step, a model or a tool until its turn. Work of a dead process is never released. */
+  readonly gate: (point: string, isAlive: () => boolean) => Promise<void>;
+  /** Releases the next waiting work; returns false when nothing waits. */
   readonly release: () => boolean;
-  /** The run that goes in this order: a failure tells of it. */
+  /** Registers the run of this order, for the failure message. */
   readonly watch: (run: TestRun) => void;
 }
 
-/** What `everyOrder` takes. */
+/** Options of `everyOrder`. */
 export interface EveryOrderOptions {
-  /** How many orders are tried at most. Default 120: all of them for four tasks that run side by side. */
+  /** Maximum number of orders. Default 120: all orders of four concurrent tasks. */
   readonly limit?: number;
-  /** What the sample starts from, where there are more orders than the limit. Default 1. */
+  /** Seed of the sample, used when there are more orders than the limit. Default 1. */
   readonly seed?: number;
-  /** Try this order alone, as a failure names it. */
+  /** Name of a single order to run, as printed by a failure. */
   readonly only?: string;
 }
 
-/** How many orders were tried, and whether these are all. */
-export interface OrdersTried {
+/** Number of tested orders; `all` is true when no order was left out. */
+export interface OrderReport {
   readonly orders: number;
   readonly all: boolean;
 }
 
 /**
- * Run `body` once for each order of completion; it makes its graph and its run anew each time, with `order`. What it returns
- * must be the same in every order: a test run stands for its status, its state and its questions. Rejects with the first order
- * in which the body fails, or comes to another end than in the first one.
+ * Runs `body` once for each order of completion; the body creates its graph and its run each time, with `order`. The
+ * return value must be equal in every order; a test run is compared by its status, its state and its interrupts.
+ * Rejects with the first order in which the body fails or returns a different value than in the first order.
  */
 export async function everyOrder(
   body: (order: Order) => unknown,
   options: EveryOrderOptions = {},
-): Promise<OrdersTried> {
+): Promise<OrderReport> {
   const { limit = 120, seed = 1, only } = options;
-  const plan = only === undefined ? explored(limit, chanceOf(seed)) : single(only);
-  const failures: Tried[] = [];
-  let sound: Tried | undefined;
-  for (let next = plan.next(); next !== undefined; next = plan.next()) {
-    const tried = await attempt(body, next);
-    plan.took(tried.order);
-    if (tried.failure !== undefined) {
-      failures.push(tried);
+  const plan = only === undefined ? createExplorationPlan(limit, createChance(seed)) : createSinglePlan(only);
+  const failures: OrderAttempt[] = [];
+  let firstSuccess: OrderAttempt | undefined;
+  for (let decider = plan.next(); decider !== undefined; decider = plan.next()) {
+    const current = await runOrder(body, decider);
+    plan.complete(current.order);
+    if (current.failure !== undefined) {
+      failures.push(current);
       continue;
     }
-    sound ??= tried;
-    const difference = firstDifference(sound.outcome, tried.outcome, "");
-    if (failures.length === 0 && difference !== undefined) throw differs(sound, tried, difference);
+    firstSuccess ??= current;
+    const difference = findFirstDifference(firstSuccess.outcome, current.outcome, "");
+    if (failures.length === 0 && difference !== undefined)
+      throw createDifferenceError(firstSuccess, current, difference);
   }
   const [failure] = failures;
-  if (failure !== undefined) throw failed(failure, failures.length, plan.tried().orders, sound);
-  return plan.tried();
+  if (failure !== undefined) throw createFailureError(failure, failures.length, plan.report().orders, firstSuccess);
+  return plan.report();
 }
 
-/** What decides in one order. */
-interface Deciding {
-  /** One after the other, each coming to rest before the next; or all that wait in one go. */
+/** Decisions of one order. */
+interface Decider {
+  /**
+   * `apart`: each released work comes to rest before the next release. `together`: all waiting work is released at
+   * once.
+   */
   readonly mode: "apart" | "together";
-  /** Which of so many that wait is next. */
+  /** Returns the index of the next work among `count` waiting. */
   readonly choose: (count: number) => number;
 }
 
 interface Decision {
   readonly chosen: number;
-  readonly of: number;
+  readonly count: number;
 }
 
-interface Recorded {
-  readonly mode: Deciding["mode"];
+interface RecordedOrder {
+  readonly mode: Decider["mode"];
   readonly decisions: readonly Decision[];
-  /** What was let go, in order, where there was a choice. */
+  /** Released work in order, at points with a choice. */
   readonly doors: readonly string[];
 }
 
-interface Tried {
-  readonly order: Recorded;
+interface OrderAttempt {
+  readonly order: RecordedOrder;
   readonly outcome: unknown;
   readonly failure: { readonly error: unknown } | undefined;
   readonly run: TestRun | undefined;
 }
 
-async function attempt(body: (order: Order) => unknown, deciding: Deciding): Promise<Tried> {
+async function runOrder(body: (order: Order) => unknown, decider: Decider): Promise<OrderAttempt> {
   const decisions: Decision[] = [];
   const doors: string[] = [];
   let run: TestRun | undefined;
-  let isLastOfSome = false;
-  let waiting: { readonly door: string; readonly alive: () => boolean; readonly open: () => void }[] = [];
+  let hadChoice = false;
+  let waiting: { readonly point: string; readonly isAlive: () => boolean; readonly open: () => void }[] = [];
 
-  function take(): void {
-    const of = waiting.length;
-    const chosen = of === 1 ? 0 : deciding.choose(of);
-    if (of > 1) decisions.push({ chosen, of });
+  function releaseNext(): void {
+    const count = waiting.length;
+    const chosen = count === 1 ? 0 : decider.choose(count);
+    if (count > 1) decisions.push({ chosen, count });
     const [next] = waiting.splice(chosen, 1);
     if (next === undefined) return;
-    if (of > 1 || isLastOfSome) doors.push(next.door);
-    isLastOfSome = of > 1;
+    if (count > 1 || hadChoice) doors.push(next.point);
+    hadChoice = count > 1;
     next.open();
   }
 
   const order: Order = {
-    gate: (door, alive) => new Promise((open) => waiting.push({ door, alive, open })),
+    gate: (point, isAlive) => new Promise((open) => waiting.push({ point, isAlive, open })),
     watch: (watched) => {
       run = watched;
     },
     release: () => {
-      waiting = waiting.filter(({ alive }) => alive());
+      waiting = waiting.filter(({ isAlive }) => isAlive());
       if (waiting.length === 0) return false;
-      take();
-      while (deciding.mode === "together" && waiting.length > 0) take();
+      releaseNext();
+      while (decider.mode === "together" && waiting.length > 0) releaseNext();
       return true;
     },
   };
-  const recorded = { mode: deciding.mode, decisions, doors };
+  const recorded = { mode: decider.mode, decisions, doors };
   try {
-    const given = await body(order);
-    const outcome = isRun(given) ? outcomeOf(given) : given;
-    return { order: recorded, outcome: withNormalIds(outcome), failure: undefined, run };
+    const returned = await body(order);
+    const outcome = isTestRun(returned) ? toOutcome(returned) : returned;
+    return { order: recorded, outcome: normalizeIds(outcome), failure: undefined, run };
   } catch (error) {
     return { order: recorded, outcome: undefined, failure: { error }, run };
   } finally {
@@ -137,124 +141,138 @@ async function attempt(body: (order: Order) => unknown, deciding: Deciding): Pro
   }
 }
 
-function isRun(given: unknown): given is TestRun {
-  return typeof given === "object" && given !== null && "trace" in given && "status" in given && "interrupts" in given;
+function isTestRun(value: unknown): value is TestRun {
+  return typeof value === "object" && value !== null && "trace" in value && "status" in value && "interrupts" in value;
 }
 
-function outcomeOf({ status, state, interrupts, error }: TestRun): object {
+function toOutcome({ status, state, interrupts, error }: TestRun): object {
   return {
     status,
     state,
-    questions: interrupts.map(({ key, payload }) => ({ key, payload })),
+    interrupts: interrupts.map(({ key, payload }) => ({ key, payload })),
     ...(error === undefined ? {} : { error: String(error) }),
   };
 }
 
-/** Which orders are tried. */
-interface Plan {
-  readonly next: () => Deciding | undefined;
-  readonly took: (order: Recorded) => void;
-  readonly tried: () => OrdersTried;
+/** Sequence of the orders to test. */
+interface OrderPlan {
+  readonly next: () => Decider | undefined;
+  readonly complete: (order: RecordedOrder) => void;
+  readonly report: () => OrderReport;
 }
 
-/** All orders, by going back to the last choice that has another way; or a sample, when the first way shows too many. */
-function explored(limit: number, chance: Chance): Plan {
+/**
+ * Explores all orders by backtracking to the last choice with another option; samples when the first order shows too
+ * many.
+ */
+function createExplorationPlan(limit: number, chance: Chance): OrderPlan {
   let prefix: readonly number[] | undefined = [];
-  let mode: Deciding["mode"] = "apart";
+  let mode: Decider["mode"] = "apart";
   let orders = 0;
-  let sampled = false;
+  let isSampled = false;
   return {
     next: () => {
       if (prefix === undefined || orders >= limit) return undefined;
-      if (sampled) return { mode: chance.share(0.5) ? "apart" : "together", choose: (count) => chance.below(count) };
-      let nth = 0;
+      if (isSampled)
+        return { mode: chance.flip(0.5) ? "apart" : "together", choose: (count) => chance.getInteger(count) };
+      let position = 0;
       const known = prefix;
-      return { mode, choose: () => known[nth++] ?? 0 };
+      return { mode, choose: () => known[position++] ?? 0 };
     },
-    took: ({ decisions }) => {
+    complete: ({ decisions }) => {
       orders += 1;
-      const ways = decisions.reduce((product, { of }) => product * of, 2);
-      if (orders === 1 && ways > limit) sampled = true;
-      if (sampled) return;
-      prefix = following(decisions);
+      const combinations = decisions.reduce((product, { count }) => product * count, 2);
+      if (orders === 1 && combinations > limit) isSampled = true;
+      if (isSampled) return;
+      prefix = getNextPrefix(decisions);
       if (prefix === undefined && mode === "apart" && orders > 1) {
         mode = "together";
         prefix = [];
       }
     },
-    tried: () => ({ orders, all: !sampled && prefix === undefined }),
+    report: () => ({ orders, all: !isSampled && prefix === undefined }),
   };
 }
 
-function following(decisions: readonly Decision[]): readonly number[] | undefined {
-  const last = decisions.findLastIndex(({ chosen, of }) => chosen + 1 < of);
+function getNextPrefix(decisions: readonly Decision[]): readonly number[] | undefined {
+  const last = decisions.findLastIndex(({ chosen, count }) => chosen + 1 < count);
   if (last < 0) return undefined;
   return decisions.slice(0, last + 1).map(({ chosen }, index) => (index === last ? chosen + 1 : chosen));
 }
 
-/** One order again, by the name that a failure gave it. */
-function single(name: string): Plan {
+/** Plan of a single order, by the name printed in a failure. */
+function createSinglePlan(name: string): OrderPlan {
   const [mode, ...choices] = name.split(" ");
-  let isOver = false;
-  let nth = 0;
+  let isFinished = false;
+  let position = 0;
   return {
     next: () =>
-      isOver
+      isFinished
         ? undefined
         : {
             mode: mode === "together" ? "together" : "apart",
-            choose: (count) => Math.min(Number(choices[nth++] ?? 0), count - 1),
+            choose: (count) => Math.min(Number(choices[position++] ?? 0), count - 1),
           },
-    took: () => {
-      isOver = true;
+    complete: () => {
+      isFinished = true;
     },
-    tried: () => ({ orders: 1, all: false }),
+    report: () => ({ orders: 1, all: false }),
   };
 }
 
-function nameOf({ mode, decisions }: Recorded): string {
+function formatOrderName({ mode, decisions }: RecordedOrder): string {
   return [mode, ...decisions.map(({ chosen }) => chosen)].join(" ");
 }
 
-function orderText({ mode, doors }: Recorded): string {
-  if (doors.length === 0) return "nothing ran side by side";
+function formatOrder({ mode, doors }: RecordedOrder): string {
+  if (doors.length === 0) return "no work ran concurrently";
   return `${doors.join(", then ")} (${mode === "apart" ? "one after the other" : "all at the same time"})`;
 }
 
-function failed({ order, failure, run }: Tried, failures: number, orders: number, sound: Tried | undefined): Error {
+function createFailureError(
+  { order, failure, run }: OrderAttempt,
+  failures: number,
+  orders: number,
+  firstSuccess: OrderAttempt | undefined,
+): Error {
   const { error } = failure ?? {};
-  const many = failures === orders ? "it fails in every order" : `it fails in ${failures} of ${orders} orders`;
+  const summary =
+    failures === orders ? "the body fails in every order" : `the body fails in ${failures} of ${orders} orders`;
   const lines = [
-    `${many}, such as ${orderText(order)}.`,
+    `${summary}, such as ${formatOrder(order)}.`,
     error instanceof Error ? error.message : String(error),
-    ...(sound === undefined ? [] : [`It goes well in others, such as ${orderText(sound.order)}.`]),
-    ...(run === undefined ? [] : [`The path: ${pathText(run.trace)}`]),
-    again(order),
+    ...(firstSuccess === undefined ? [] : [`The body succeeds in others, such as ${formatOrder(firstSuccess.order)}.`]),
+    ...(run === undefined ? [] : [`The path: ${formatPath(run.trace)}`]),
+    formatRetryHint(order),
   ];
-  return new Error(normalIds()([...new Set(lines)].join("\n")), { cause: error });
+  return new Error(createIdNormalizer()([...new Set(lines)].join("\n")), { cause: error });
 }
 
-function differs(first: Tried, tried: Tried, { place, one, other }: Difference): Error {
-  const what = place === "" ? "what the body returns" : place.slice(1);
+function createDifferenceError(
+  first: OrderAttempt,
+  current: OrderAttempt,
+  { path, first: value, second: otherValue }: Difference,
+): Error {
+  const subject = path === "" ? "the return value of the body" : path.slice(1);
   return new Error(
     [
-      `the end depends on the order in which work completes: ${what} is ${textOfValue(one)} in one order, and ${textOfValue(other)} in another.`,
-      `${textOfValue(one)}: ${orderText(first.order)}.`,
-      `${textOfValue(other)}: ${orderText(tried.order)}.`,
-      ...(tried.run === undefined ? [] : [...writesIn(tried.run, place), account(tried.run.trace)]),
-      again(tried.order),
+      `the result depends on the order in which work completes: ${subject} is ${formatValue(value)} in one order, and ${formatValue(otherValue)} in another.`,
+      `${formatValue(value)}: ${formatOrder(first.order)}.`,
+      `${formatValue(otherValue)}: ${formatOrder(current.order)}.`,
+      ...(current.run === undefined ? [] : [...formatWrites(current.run, path), explainRun(current.run.trace)]),
+      formatRetryHint(current.order),
     ].join("\n"),
   );
 }
 
-/** Who wrote the channel that differs, in the order that differs. */
-function writesIn({ trace }: TestRun, place: string): readonly string[] {
-  const [, channel] = /^\.state\.([^.[]+)/.exec(place) ?? [];
+/** Lists the writes of the differing channel, in the differing order. */
+function formatWrites({ trace }: TestRun, path: string): readonly string[] {
+  const [, channel] = /^\.state\.([^.[]+)/.exec(path) ?? [];
   if (channel === undefined) return [];
-  const writes = writesOf(trace, channel, toldOf(trace)?.initial[channel]);
-  return writes.length === 0 ? [] : [`There "${channel}" was written so:`, ...writes.map(writeText)];
+  const writes = listChannelWrites(trace, channel, getTraceContext(trace)?.initial[channel]);
+  return writes.length === 0 ? [] : [`Writes of "${channel}" in this order:`, ...writes.map(formatWrite)];
 }
 
-function again(order: Recorded): string {
-  return `To try this order alone: everyOrder(body, { only: "${nameOf(order)}" })`;
+function formatRetryHint(order: RecordedOrder): string {
+  return `To test this order alone: everyOrder(body, { only: "${formatOrderName(order)}" })`;
 }

@@ -1,57 +1,60 @@
-/** The first place where two values differ, so that a failure shows one line instead of two trees. */
+/** First difference of two values, so that a failure shows one line instead of two trees. */
 
-/** A place and what stands there. */
+/** Path and the two differing values. */
 export interface Difference {
-  /** As `state.messages[2].content`. */
-  readonly place: string;
-  readonly one: unknown;
-  readonly other: unknown;
+  /** Path such as `state.messages[2].content`. */
+  readonly path: string;
+  readonly first: unknown;
+  readonly second: unknown;
 }
 
 type Equals = (one: unknown, other: unknown) => boolean;
 
-/** Where `one` and `other` differ first, in the order of `one`; undefined where they are equal. */
-export function firstDifference(
-  one: unknown,
-  other: unknown,
-  place: string,
-  equals: Equals = sameText,
+/** Returns the first difference in the key order of the first value; undefined for equal values. */
+export function findFirstDifference(
+  first: unknown,
+  second: unknown,
+  path: string,
+  equals: Equals = hasSameText,
 ): Difference | undefined {
-  if (equals(one, other)) return undefined;
-  const [left, right] = [partsOf(one), partsOf(other)];
-  if (left === undefined || right === undefined || Array.isArray(one) !== Array.isArray(other))
-    return { place, one, other };
+  if (equals(first, second)) return undefined;
+  const [left, right] = [toRecord(first), toRecord(second)];
+  if (left === undefined || right === undefined || Array.isArray(first) !== Array.isArray(second))
+    return { path, first, second };
   for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
-    const inner = Array.isArray(one) ? `${place}[${key}]` : `${place}.${key}`;
-    const found = firstDifference(left[key], right[key], inner, equals);
-    if (found !== undefined) return found;
+    const innerPath = Array.isArray(first) ? `${path}[${key}]` : `${path}.${key}`;
+    const difference = findFirstDifference(left[key], right[key], innerPath, equals);
+    if (difference !== undefined) return difference;
   }
-  return { place, one, other };
+  return { path, first, second };
 }
 
-function partsOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+function toRecord(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return typeof value === "object" && value !== null && !("asymmetricMatch" in value)
     ? (value as Readonly<Record<string, unknown>>)
     : undefined;
 }
 
-function sameText(one: unknown, other: unknown): boolean {
-  return Object.is(one, other) || textOfValue(one) === textOfValue(other);
+function hasSameText(first: unknown, second: unknown): boolean {
+  return Object.is(first, second) || formatValue(first) === formatValue(second);
 }
 
-/** A value in one line: enough of it to be known by. */
-export function textOfValue(value: unknown): string {
+/** Formats a value in one line. */
+export function formatValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "bigint" || typeof value === "symbol" || typeof value === "function") return String(value);
   try {
-    return JSON.stringify(value, readable) ?? String(value);
+    return JSON.stringify(value, replaceUnprintable) ?? String(value);
   } catch {
     return String(value);
   }
 }
 
-/** Matchers such as `expect.any(String)` say what they take; what JSON has no word for says what it is. */
-function readable(_key: string, value: unknown): unknown {
+/**
+ * JSON replacer: asymmetric matchers such as `expect.any(String)` print their description, a bigint prints its
+ * digits.
+ */
+function replaceUnprintable(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value !== "object" || value === null || !("asymmetricMatch" in value)) return value;
   if ("toAsymmetricMatcher" in value && typeof value.toAsymmetricMatcher === "function")

@@ -1,41 +1,43 @@
-/** A value that fits a JSON Schema: the smallest one, for arguments and answers that nobody gave. */
+/** Samples of JSON Schemas: minimal valid values, for arguments and answers that a test does not pass. */
 import type { Json } from "@statewright/core";
 
-/** A value for a schema of plain types; what it cannot do is `null`, and whoever parses it says so. */
-export function sampleOf(schema: unknown): Json {
+/**
+ * Creates a minimal value for a schema of plain types; `null` for unsupported schemas, rejected later by the parser.
+ */
+export function createSample(schema: unknown): Json {
   if (!isObject(schema)) return null;
-  const { const: constant, enum: values, default: usual, examples } = schema;
+  const { const: constant, enum: values, default: defaultValue, examples } = schema;
   if (constant !== undefined) return constant as Json;
   if (Array.isArray(values)) return (values[0] ?? null) as Json;
   if (Array.isArray(examples) && examples.length > 0) return examples[0] as Json;
-  if (usual !== undefined) return usual as Json;
+  if (defaultValue !== undefined) return defaultValue as Json;
   const [first] = [schema["anyOf"], schema["oneOf"], schema["allOf"]].flatMap((each) =>
     Array.isArray(each) ? each : [],
   );
-  if (first !== undefined) return sampleOf(first);
+  if (first !== undefined) return createSample(first);
   const type = Array.isArray(schema["type"]) ? schema["type"][0] : schema["type"];
   switch (type) {
     case "object": {
       const properties = isObject(schema["properties"]) ? schema["properties"] : {};
       const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
-      return Object.fromEntries(required.map((name) => [name, sampleOf(properties[name])]));
+      return Object.fromEntries(required.map((name) => [name, createSample(properties[name])]));
     }
     case "array":
-      return Array.from({ length: numberIn(schema["minItems"], 0) }, () => sampleOf(schema["items"]));
+      return Array.from({ length: toBoundedNumber(schema["minItems"], 0) }, () => createSample(schema["items"]));
     case "string":
-      return "sample".padEnd(numberIn(schema["minLength"], 0), "x");
+      return "sample".padEnd(toBoundedNumber(schema["minLength"], 0), "x");
     case "boolean":
       return true;
     case "integer":
     case "number":
-      return Math.max(1, numberIn(schema["minimum"], 1), numberIn(schema["exclusiveMinimum"], 0) + 1);
+      return Math.max(1, toBoundedNumber(schema["minimum"], 1), toBoundedNumber(schema["exclusiveMinimum"], 0) + 1);
     default:
       return null;
   }
 }
 
-function numberIn(value: unknown, otherwise: number): number {
-  return typeof value === "number" && Math.abs(value) < 1e9 ? value : otherwise;
+function toBoundedNumber(value: unknown, fallback: number): number {
+  return typeof value === "number" && Math.abs(value) < 1e9 ? value : fallback;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,47 +1,52 @@
-/** The events that may come where control stands: how each node at work may end. */
+/** Possible events of a control state: the outcomes of each pending node. */
 import { END, type GraphDefinition, START } from "@statewright/core";
-import type { Control } from "./path-control.ts";
-import { type NodeOutcome, type PathEvent, pathEvent } from "./path-event.ts";
+import type { PathControl } from "./path-control.ts";
+import { createPathEvent, type NodeOutcome, type PathEvent } from "./path-event.ts";
 
-/** What decides which outcomes there are. */
+/** Options of the possible outcomes. */
 export interface OutcomeOptions {
-  /** Nodes that ask a model: it says something, or calls a tool. Default: those that lead to a tool node. */
+  /** Nodes that call a model, which answers with text or a tool call. Default: nodes with an edge to a tool node. */
   readonly models?: readonly string[];
 }
 
-/** Ways of choosing of nodes side by side are all taken together up to this number; beyond it one node chooses at a time. */
-const mostTogether = 16;
+/** Maximum number of combined outcomes of concurrent nodes; above this number, one node varies at a time. */
+const maxCombinations = 16;
 
-/** Every event that may come. */
-export function eventsAt(graph: GraphDefinition, control: Control, options: OutcomeOptions): readonly PathEvent[] {
-  const ways = control.pending.map((node) => outcomesOf(graph, node, control, options));
-  const plain = ways.map((outcomes) =>
+/** Lists the possible events. */
+export function listPathEvents(
+  graph: GraphDefinition,
+  control: PathControl,
+  options: OutcomeOptions,
+): readonly PathEvent[] {
+  const outcomeLists = control.pending.map((node) => listOutcomes(graph, node, control, options));
+  const plainOutcomes = outcomeLists.map((outcomes) =>
     outcomes.filter(({ how, asked }) => how !== "fails" && asked?.how !== "expired"),
   );
-  const choices = new Set(control.pending.filter((node) => choicesOf(graph, node).length > 1));
-  const together = plain.reduce((count, outcomes) => count * outcomes.length, 1);
-  const events = together <= mostTogether ? product(plain) : oneByOne(plain, plain);
-  const deviations = ways.map((outcomes) =>
+  const choices = new Set(control.pending.filter((node) => listTargetSets(graph, node).length > 1));
+  const combinations = plainOutcomes.reduce((count, outcomes) => count * outcomes.length, 1);
+  const events =
+    combinations <= maxCombinations ? combineOutcomes(plainOutcomes) : varyOneNode(plainOutcomes, plainOutcomes);
+  const deviations = outcomeLists.map((outcomes) =>
     outcomes.filter(({ how, asked }) => how === "fails" || asked?.how === "expired"),
   );
-  const all = [...events, ...oneByOne(plain, deviations).filter((each) => !events.includes(each))];
-  const byName = new Map(all.map((outcomes) => pathEvent(outcomes, choices)).map((event) => [event.type, event]));
+  const all = [...events, ...varyOneNode(plainOutcomes, deviations).filter((each) => !events.includes(each))];
+  const byName = new Map(all.map((outcomes) => createPathEvent(outcomes, choices)).map((event) => [event.type, event]));
   return [...byName.values()];
 }
 
-/** How one node may end. */
-function outcomesOf(
+/** Lists the possible outcomes of one node. */
+function listOutcomes(
   graph: GraphDefinition,
   node: string,
-  { called }: Control,
+  { calledTool }: PathControl,
   options: OutcomeOptions,
 ): readonly NodeOutcome[] {
-  const choices = choicesOf(graph, node);
+  const choices = listTargetSets(graph, node);
   if (node === START) return choices.map((to) => ({ node, how: "returns", to }));
   const record = graph.nodes.get(node);
   if (record?.tools !== undefined) {
     const names = [...record.tools.registry.tools().keys()];
-    const tool = called !== undefined && names.includes(called) ? called : names[0];
+    const tool = calledTool !== undefined && names.includes(calledTool) ? calledTool : names[0];
     if (tool === undefined) return choices.map((to) => ({ node, how: "returns", to }));
     const fails = record.tools.registry.get(tool)?.spec.onError === "fail";
     return [
@@ -55,30 +60,30 @@ function outcomesOf(
       ...(fails ? [{ node, how: "fails", to: [] } as const] : []),
     ];
   }
-  // Where a failure is handled, what comes after it is decided by the handler; a graph inside fails by itself only.
+  // With an error handler the next node depends on the handler; an inner graph fails only by itself.
   const isPlain = record?.policy.onError === undefined && record?.subgraph === undefined;
   const fails: readonly NodeOutcome[] = isPlain ? [{ node, how: "fails", to: [] }] : [];
-  const tools = toolsAfter(graph, node, options);
+  const tools = listCallableTools(graph, node, options);
   if (tools.length > 0) {
-    const said = choices.filter((to) =>
+    const finalChoices = choices.filter((to) =>
       to.every((name) => name !== node && graph.nodes.get(name)?.tools === undefined),
     );
     return [
       ...tools.map(([to, tool]): NodeOutcome => ({ node, how: "calls", tool, to: [to] })),
-      ...said.map((to): NodeOutcome => ({ node, how: "says", to })),
+      ...finalChoices.map((to): NodeOutcome => ({ node, how: "says", to })),
       ...fails,
     ];
   }
-  const asks = record?.policy.asks ?? [];
-  const answered = asks.flatMap((key) =>
+  const interruptKeys = record?.policy.asks ?? [];
+  const answered = interruptKeys.flatMap((key) =>
     choices.map((to): NodeOutcome => ({ node, how: "returns", to, asked: { key, how: "answered" } })),
   );
-  const expired = asks.flatMap((key): readonly NodeOutcome[] => {
+  const expired = interruptKeys.flatMap((key): readonly NodeOutcome[] => {
     const declared = graph.interrupts[key];
     const expires = declared !== undefined && "answer" in declared && declared.expiresMs !== undefined;
     if (!expires) return [];
-    const goesOn = "onExpire" in declared;
-    return goesOn
+    const hasExpiryAnswer = "onExpire" in declared;
+    return hasExpiryAnswer
       ? choices.slice(0, 1).map((to) => ({ node, how: "returns", to, asked: { key, how: "expired" } }))
       : [];
   });
@@ -86,8 +91,8 @@ function outcomesOf(
   return [...(answered.length > 0 ? answered : returned), ...expired, ...fails];
 }
 
-/** The tools that a model in this node may call, each with the tool node that answers. */
-function toolsAfter(
+/** Lists the tools that the model of this node may call, each with the answering tool node. */
+function listCallableTools(
   graph: GraphDefinition,
   node: string,
   { models }: OutcomeOptions,
@@ -98,8 +103,8 @@ function toolsAfter(
   );
 }
 
-/** The sets of nodes that an edge may lead to; empty for the end. */
-function choicesOf(graph: GraphDefinition, node: string): readonly (readonly string[])[] {
+/** Lists the target sets of the node's edge; an empty set means the end. */
+function listTargetSets(graph: GraphDefinition, node: string): readonly (readonly string[])[] {
   const edge = graph.edges.get(node);
   if (edge === undefined) return [[]];
   const targets = [...new Set(edge.targets)];
@@ -120,17 +125,19 @@ function choicesOf(graph: GraphDefinition, node: string): readonly (readonly str
   }
 }
 
-/** Every node varies alone, beside others that take their first way. */
-function oneByOne(
+/** Varies one node at a time; the other nodes have their first outcome. */
+function varyOneNode(
   usual: readonly (readonly NodeOutcome[])[],
   varied: readonly (readonly NodeOutcome[])[],
 ): readonly (readonly NodeOutcome[])[] {
-  return varied.flatMap((outcomes, at) =>
-    outcomes.map((outcome) => usual.flatMap((others, place) => (place === at ? [outcome] : others.slice(0, 1)))),
+  return varied.flatMap((outcomes, index) =>
+    outcomes.map((outcome) =>
+      usual.flatMap((others, otherIndex) => (otherIndex === index ? [outcome] : others.slice(0, 1))),
+    ),
   );
 }
 
-function product(lists: readonly (readonly NodeOutcome[])[]): readonly (readonly NodeOutcome[])[] {
+function combineOutcomes(lists: readonly (readonly NodeOutcome[])[]): readonly (readonly NodeOutcome[])[] {
   return lists.reduce<readonly (readonly NodeOutcome[])[]>(
     (all, outcomes) => all.flatMap((each) => outcomes.map((outcome) => [...each, outcome])),
     [[]],

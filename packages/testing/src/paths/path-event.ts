@@ -1,35 +1,35 @@
-/** What may happen in one superstep of a path: how each node at work ends, and where control goes from there. */
+/** Event of a path: the outcomes of the pending nodes in one superstep, with their targets. */
 
-/** How a node ends. */
+/** Outcome of a node. */
 export type NodeOutcome = {
   readonly node: string;
-  /** Where control goes; nothing where the run ends or fails. */
+  /** Target nodes; empty when the run ends or fails. */
   readonly to: readonly string[];
-  /** A question that the node asked first. */
+  /** Interrupt raised by the node first. */
   readonly asked?: { readonly key: string; readonly how: "answered" | "expired" };
 } & (
   | { readonly how: "returns" | "fails" | "says" }
-  /** A model calls this tool. */
+  /** The model calls this tool. */
   | { readonly how: "calls"; readonly tool: string }
-  /** A tool node answers a call of this tool. */
+  /** The tool node answers a call of this tool. */
   | { readonly how: "ok" | "error" | "denied"; readonly tool: string }
 );
 
-/** One superstep: the event that xstate/graph walks by. Its type is what people read. */
+/** Event of one superstep for the traversal of `xstate/graph`; `type` is the readable name. */
 export interface PathEvent {
   readonly type: string;
   readonly outcomes: readonly NodeOutcome[];
 }
 
-/** An event of these outcomes, named after them. */
-export function pathEvent(outcomes: readonly NodeOutcome[], choices: ReadonlySet<string>): PathEvent {
-  return { type: outcomes.map((outcome) => inWords(outcome, choices)).join(" + "), outcomes };
+/** Creates an event, named after its outcomes. */
+export function createPathEvent(outcomes: readonly NodeOutcome[], choices: ReadonlySet<string>): PathEvent {
+  return { type: outcomes.map((outcome) => formatOutcome(outcome, choices)).join(" + "), outcomes };
 }
 
-/** `choices` are the nodes that may lead to several places: their outcomes say where they do. */
-function inWords(outcome: NodeOutcome, choices: ReadonlySet<string>): string {
+/** Formats an outcome; nodes in `choices` have several target sets, so that their outcomes name the targets. */
+function formatOutcome(outcome: NodeOutcome, choices: ReadonlySet<string>): string {
   const { node, asked } = outcome;
-  const question = asked === undefined ? "" : ` (${asked.key} ${asked.how})`;
+  const interruptText = asked === undefined ? "" : ` (${asked.key} ${asked.how})`;
   switch (outcome.how) {
     case "calls":
       return `${node} calls ${outcome.tool}`;
@@ -41,6 +41,6 @@ function inWords(outcome: NodeOutcome, choices: ReadonlySet<string>): string {
       return `${node} fails`;
     case "says":
     case "returns":
-      return `${node}${question}${choices.has(node) ? ` to ${outcome.to.join(" + ") || "the end"}` : ""}`;
+      return `${node}${interruptText}${choices.has(node) ? ` to ${outcome.to.join(" + ") || "the end"}` : ""}`;
   }
 }

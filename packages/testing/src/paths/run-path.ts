@@ -1,4 +1,4 @@
-/** A path taken by the real graph: models, tools, people and choices do what the path says. */
+/** Run of a path with the real graph: models, tools, answers and routes follow the path. */
 import {
   defineMiddleware,
   deny,
@@ -7,150 +7,163 @@ import {
   type GraphDefinition,
   type GraphTypes,
   type JsonObject,
-  modelToolOf,
   type RunOptions,
   ToolError,
+  toModelTool,
 } from "@statewright/core";
-import { graphWith } from "../node/replace-parts.ts";
+import { replaceGraphParts } from "../node/replace-parts.ts";
 import { instrument } from "../run/instrument.ts";
 import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
 import { call, say, scriptedModel } from "../scripted-model.ts";
 import { virtualClock } from "../virtual-clock.ts";
-import { sampleOf } from "./create-sample.ts";
+import { createSample } from "./create-sample.ts";
 import type { NodeOutcome, PathEvent } from "./path-event.ts";
 
-/** How a tool is called and what it gives, where the smallest fitting values will not do. */
+/** Arguments and result of a tool, where the minimal samples do not fit. */
 export interface PathTool {
   readonly args?: JsonObject;
-  /** What it returns; its real body runs when this is `real`. */
+  /** Returned value; with `real`, the real body runs instead. */
   readonly result?: unknown;
   readonly real?: boolean;
 }
 
-/** What running a path takes. */
+/** Options of a path run. */
 export type PathRunOptions<Types extends GraphTypes = GraphTypes> = Omit<
   RunOptions<Types>,
   "store" | "world" | "input" | "context" | "thread"
 > & {
-  /** The input; of an agent the words of a person, by default some. */
+  /** Input; for an agent the text of a user message, by default a greeting. */
   readonly input?: unknown;
   readonly context?: unknown;
-  /** By name. Default: the smallest arguments that fit, and the result `ok`. */
+  /** Tools by name. Default: minimal valid arguments, and the result `ok`. */
   readonly tools?: Readonly<Record<string, PathTool>>;
-  /** What people answer, by key. Default: the smallest answer that fits. */
+  /** Answers to interrupts by key. Default: the minimal valid answer. */
   readonly answers?: Readonly<Record<string, unknown>>;
-  /** What a node returns in place of its body, by where the path goes from there. A node that returns commands needs it. */
+  /** Replacements of node bodies, called with the targets of the path. Required for a node that returns commands. */
   readonly returns?: Readonly<Record<string, (to: readonly string[], state: Types["state"]) => unknown>>;
-  /** `path` (default): routes choose what the path says. `real`: they choose by themselves, and a run that goes another way is an error. */
+  /**
+   * `path` (default): routes choose the targets of the path. `real`: routes run, and a deviation from the path is an
+   * error.
+   */
   readonly routes?: "path" | "real";
 };
 
-interface Taken {
+interface PathToRun {
   readonly name: string;
   readonly events: readonly PathEvent[];
-  readonly begins: PathEvent | undefined;
+  readonly startEvent: PathEvent | undefined;
   readonly end: "done" | "failed";
 }
 
 type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never;
 type EdgeRecord = GraphDefinition["edges"] extends ReadonlyMap<string, infer Edge> ? Edge : never;
 
-/** Run a graph along a path, and compare where it went. */
+/** Runs a graph along a path and checks the executed nodes. */
 export async function runPath<Types extends GraphTypes>(
   graph: Graph<Types>,
-  path: Taken,
+  path: PathToRun,
   options: PathRunOptions<Types>,
 ): Promise<TestRun<Types>> {
   const { input, tools = {}, answers = {}, returns = {}, routes = "path", ...common } = options as AnyOptions;
   let t: TestRun<Types> | undefined;
-  const now = (): number => (t === undefined ? 0 : stepsOf(t).length);
-  const outcomes = (): readonly NodeOutcome[] => path.events[now()]?.outcomes ?? [];
-  const outcomeOf = (node: string): NodeOutcome | undefined => outcomes().find((outcome) => outcome.node === node);
-  const toolNow = (name: string): NodeOutcome | undefined =>
-    outcomes().find((outcome) => "tool" in outcome && outcome.tool === name);
+  const countSupersteps = (): number => (t === undefined ? 0 : listSuperstepNodes(t).length);
+  const getCurrentOutcomes = (): readonly NodeOutcome[] => path.events[countSupersteps()]?.outcomes ?? [];
+  const findOutcome = (node: string): NodeOutcome | undefined =>
+    getCurrentOutcomes().find((outcome) => outcome.node === node);
+  const findToolOutcome = (name: string): NodeOutcome | undefined =>
+    getCurrentOutcomes().find((outcome) => "tool" in outcome && outcome.tool === name);
 
   const model = scriptedModel(() => {
-    const calls = outcomes().find((outcome) => outcome.how === "calls");
+    const calls = getCurrentOutcomes().find((outcome) => outcome.how === "calls");
     if (calls === undefined || !("tool" in calls)) return say("Done.");
     const spec = graph.tools.find((tool) => tool.spec.name === calls.tool)?.spec;
-    const args = tools[calls.tool]?.args ?? (spec === undefined ? {} : sampleOf(modelToolOf(spec).inputSchema));
+    const args = tools[calls.tool]?.args ?? (spec === undefined ? {} : createSample(toModelTool(spec).inputSchema));
     return call(calls.tool, args as JsonObject);
   });
 
-  const refuses = defineMiddleware({
+  const denyMiddleware = defineMiddleware({
     name: "path-denies",
     beforeTool: ({ call: { name } }) =>
-      toolNow(name)?.how === "denied" ? deny("the path denies this call") : undefined,
+      findToolOutcome(name)?.how === "denied" ? deny("the path denies this call") : undefined,
   });
 
-  const acting = instrument(graph, {
-    alive: () => true,
-    executed: () => undefined,
+  const instrumented = instrument(graph, {
+    isAlive: () => true,
+    onToolExecuted: () => undefined,
     model: undefined,
-    around: ({ tool }, body) => {
-      if (toolNow(tool)?.how === "error") throw new ToolError("failed", "the path lets this call fail");
-      const given = tools[tool];
-      return given?.real === true ? body() : given !== undefined && "result" in given ? given.result : "ok";
+    wrapToolBody: ({ tool }, body) => {
+      if (findToolOutcome(tool)?.how === "error") throw new ToolError("failed", "the path makes this call fail");
+      const toolOptions = tools[tool];
+      return toolOptions?.real === true
+        ? body()
+        : toolOptions !== undefined && "result" in toolOptions
+          ? toolOptions.result
+          : "ok";
     },
   });
 
-  const bodyOf = (node: NodeRecord): NodeRecord["body"] => {
+  const createBody = (node: NodeRecord): NodeRecord["body"] => {
     if (node.subgraph !== undefined || node.tools !== undefined) return node.body;
-    const instead = returns[node.name];
+    const replacement = returns[node.name];
     return (state, runtime) => {
-      const outcome = outcomeOf(node.name);
-      if (outcome?.how === "fails") throw new Error(`the path lets the node "${node.name}" fail`);
-      if (instead !== undefined && outcome !== undefined) return instead(outcome.to, state) as never;
+      const outcome = findOutcome(node.name);
+      if (outcome?.how === "fails") throw new Error(`the path makes the node "${node.name}" fail`);
+      if (replacement !== undefined && outcome !== undefined) return replacement(outcome.to, state) as never;
       return node.body(state, runtime);
     };
   };
-  const edgeOf = (source: string, edge: EdgeRecord): EdgeRecord => {
-    const chosen = (): readonly string[] | undefined =>
-      source === "__start__" ? path.begins?.outcomes[0]?.to : outcomeOf(source)?.to;
-    const isModel = (): boolean =>
+  const createEdge = (source: string, edge: EdgeRecord): EdgeRecord => {
+    const getChosenTargets = (): readonly string[] | undefined =>
+      source === "__start__" ? path.startEvent?.outcomes[0]?.to : findOutcome(source)?.to;
+    const hasModelCall = (): boolean =>
       path.events.some(({ outcomes: all }) => all.some(({ node, how }) => node === source && how === "calls"));
-    if (routes === "real" || isModel()) return edge;
+    if (routes === "real" || hasModelCall()) return edge;
     if (edge.kind === "route")
       return {
         ...edge,
         choose: (state) => {
-          const to = chosen();
+          const to = getChosenTargets();
           if (to === undefined) return edge.choose(state);
           const [only = END] = to;
           return to.length > 1 ? to : only;
         },
       };
     if (edge.kind !== "sends") return edge;
-    return { ...edge, select: (state) => (chosen()?.includes(edge.target) === false ? [] : edge.select(state)) };
+    return {
+      ...edge,
+      select: (state) => (getChosenTargets()?.includes(edge.target) === false ? [] : edge.select(state)),
+    };
   };
 
-  const taking = graphWith(graph, {
-    nodes: new Map([...acting.nodes].map(([name, node]) => [name, { ...node, body: bodyOf(node) }])),
-    edges: new Map([...acting.edges].map(([source, edge]) => [source, edgeOf(source, edge)])),
-    middleware: [refuses, ...graph.middleware],
+  const pathGraph = replaceGraphParts(graph, {
+    nodes: new Map([...instrumented.nodes].map(([name, node]) => [name, { ...node, body: createBody(node) }])),
+    edges: new Map([...instrumented.edges].map(([source, edge]) => [source, createEdge(source, edge)])),
+    middleware: [denyMiddleware, ...graph.middleware],
   });
 
   const clock = virtualClock();
-  t = await testRun(taking, { ...common, model, clock, ...inputOf(graph, input) } as unknown as TestRunOptions<
-    Types,
-    unknown
-  >);
-  await letGo(t, () => t?.finish());
-  for (let stops = 0; t.status === "waiting" && stops < mostStops; stops++) {
-    const [question] = t.interrupts;
-    const asked = outcomes().find((outcome) => outcome.asked?.key === question?.key)?.asked;
+  t = await testRun(pathGraph, {
+    ...common,
+    model,
+    clock,
+    ...createInputOption(graph, input),
+  } as unknown as TestRunOptions<Types, unknown>);
+  await awaitRun(t, () => t?.finish());
+  for (let interruptCount = 0; t.status === "waiting" && interruptCount < maxInterrupts; interruptCount++) {
+    const [interrupt] = t.interrupts;
+    const asked = getCurrentOutcomes().find((outcome) => outcome.asked?.key === interrupt?.key)?.asked;
     const given: Record<string, unknown> = {};
-    if (asked?.how === "expired" && question?.expiresAt !== undefined)
-      await clock.advance(question.expiresAt - clock.clock.now() + 1);
-    else if (question !== undefined)
-      given[question.id] = question.key in answers ? answers[question.key] : sampleOf(question.schema);
-    await letGo(t, () => t?.resume(given as never));
+    if (asked?.how === "expired" && interrupt?.expiresAt !== undefined)
+      await clock.advance(interrupt.expiresAt - clock.clock.now() + 1);
+    else if (interrupt !== undefined)
+      given[interrupt.id] = interrupt.key in answers ? answers[interrupt.key] : createSample(interrupt.schema);
+    await awaitRun(t, () => t?.resume(given as never));
   }
-  compare(graph, path, t);
+  checkPath(graph, path, t);
   return t;
 }
 
-const mostStops = 50;
+const maxInterrupts = 50;
 
 interface AnyOptions {
   readonly input?: unknown;
@@ -160,51 +173,51 @@ interface AnyOptions {
   readonly routes?: "path" | "real";
 }
 
-/** A run that fails tells so by its status. */
-async function letGo(t: TestRun, go: () => Promise<void> | undefined): Promise<void> {
+/** Awaits the run; ignores the error of a failed run, which its status shows. */
+async function awaitRun(t: TestRun, advance: () => Promise<void> | undefined): Promise<void> {
   try {
-    await go();
+    await advance();
   } catch (error) {
     if (t.error !== error) throw error;
   }
 }
 
-function inputOf(graph: Graph, input: unknown): { readonly input?: unknown } {
+function createInputOption(graph: Graph, input: unknown): { readonly input?: unknown } {
   if (input !== undefined) return { input };
   return "inputOf" in graph ? { input: "Hello" } : {};
 }
 
-function stepsOf(t: TestRun): readonly (readonly string[])[] {
+function listSuperstepNodes(t: TestRun): readonly (readonly string[])[] {
   return t.trace.entries.flatMap((entry) =>
     entry.type === "step.committed" && entry.within === undefined && entry.nodes.length > 0 ? [entry.nodes] : [],
   );
 }
 
-function compare(graph: Graph, path: Taken, t: TestRun): void {
-  const went = stepsOf(t);
+function checkPath(graph: Graph, path: PathToRun, t: TestRun): void {
+  const executed = listSuperstepNodes(t);
   const expected = path.end === "failed" ? path.events.slice(0, -1) : path.events;
-  const apart = expected.findIndex(({ outcomes }, index) => !isSame(outcomes, went[index] ?? []));
-  const at = apart >= 0 ? apart : went.length > expected.length ? expected.length : -1;
+  const firstDeviation = expected.findIndex(({ outcomes }, index) => !hasSameNodes(outcomes, executed[index] ?? []));
+  const at = firstDeviation >= 0 ? firstDeviation : executed.length > expected.length ? expected.length : -1;
   if (at < 0 && t.status === path.end) return;
-  const before = at > 0 ? `after "${path.events[at - 1]?.type}" ` : "";
-  const nodes = (names: readonly string[] | undefined): string =>
+  const prefix = at > 0 ? `after "${path.events[at - 1]?.type}" ` : "";
+  const formatStep = (names: readonly string[] | undefined): string =>
     names === undefined || names.length === 0 ? "ends" : `runs ${names.join(" + ")}`;
-  const why =
+  const reason =
     at < 0
-      ? `the path is ${path.end} at its end, and the run is ${t.status}`
-      : `${before}the path ${nodes(expected[at]?.outcomes.map(({ node }) => node))}, and the run ${went[at] === undefined ? `is ${t.status}` : nodes(went[at])}`;
+      ? `the path ends with status ${path.end}, and the run has status ${t.status}`
+      : `${prefix}the path ${formatStep(expected[at]?.outcomes.map(({ node }) => node))}, and the run ${executed[at] === undefined ? `is ${t.status}` : formatStep(executed[at])}`;
   const failure = t.error instanceof Error && path.end !== "failed" ? ` It failed: ${t.error.message}` : "";
   const source = path.events[at - 1]?.outcomes.find(({ node }) => graph.edges.get(node)?.kind === "gotos")?.node;
   const hint =
     source === undefined
       ? ""
-      : ` The node "${source}" returns commands: say what it returns, returns: { ${source}: (to) => goto(…) }.`;
-  throw new Error(`the graph "${graph.name}" does not take the path ${path.name}: ${why}.${failure}${hint}`, {
+      : ` The node "${source}" returns commands. Add its return: returns: { ${source}: (to) => goto(…) }.`;
+  throw new Error(`the graph "${graph.name}" does not follow the path ${path.name}: ${reason}.${failure}${hint}`, {
     cause: t.error,
   });
 }
 
-function isSame(outcomes: readonly NodeOutcome[], nodes: readonly string[]): boolean {
+function hasSameNodes(outcomes: readonly NodeOutcome[], nodes: readonly string[]): boolean {
   const expected = outcomes.map(({ node }) => node).sort();
   return expected.join("\n") === [...new Set(nodes)].sort().join("\n");
 }

@@ -1,14 +1,17 @@
-/** The file of a recording: read once, written whole after each new answer, never in parts. */
+/** Recording file: read once, rewritten completely after each new answer. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { type ModelDelta, type ModelReply, StatewrightError } from "@statewright/core";
 
-/** `replay`: from the file alone. `record`: ask the model, the file is written anew. `auto`: what the file lacks is asked and added. */
+/**
+ * `replay`: answers come from the file only. `record`: answers come from the model, and the file is rewritten.
+ * `auto`: requests missing in the file go to the model and are added.
+ */
 export type RecordingMode = "replay" | "record" | "auto";
 
-/** One request, what was answered, and how that streamed. */
+/** Request with its answer and streamed deltas. */
 export interface RecordedEntry {
   readonly digest: string;
   readonly request: unknown;
@@ -16,32 +19,35 @@ export interface RecordedEntry {
   readonly deltas: readonly ModelDelta[];
 }
 
-/** An open recording. */
+/** Open recording. */
 export interface Recording {
-  /** What errors call it. */
+  /** File name, for error messages. */
   readonly name: string;
-  /** The id of the model that was recorded. */
+  /** Id of the recorded model. */
   readonly model: string;
   readonly entries: () => readonly RecordedEntry[];
-  /** Add an answer and write the file. */
+  /** Adds an answer and writes the file. */
   readonly add: (entry: RecordedEntry) => void;
 }
 
-/** The version of the form of the file. */
-const form = 1;
+/** Version of the file format. */
+const formatVersion = 1;
 
-/** Models of one process that record into one file share what is in it. */
-const atWork = new Map<string, RecordedEntry[]>();
+/** Entries by file: models of one process that record to the same file share its entries. */
+const sharedEntries = new Map<string, RecordedEntry[]>();
 
-/** Open the recording at a path. Throws `invalid_option` for a file that is missing where it is needed, or is no recording. */
-export function recordingOf(path: string | URL, mode: RecordingMode, asked: string | undefined): Recording {
+/**
+ * Opens the recording at a path. Throws `invalid_option` for a required file that is missing, and for an invalid
+ * file.
+ */
+export function openRecording(path: string | URL, mode: RecordingMode, modelId: string | undefined): Recording {
   const file = path instanceof URL ? fileURLToPath(path) : resolve(path);
   const name = basename(file);
-  const found = mode === "record" ? undefined : read(file, name, mode);
-  const model = asked ?? found?.model ?? "recorded";
-  const shared = mode === "replay" ? undefined : atWork.get(file);
+  const found = mode === "record" ? undefined : readRecording(file, name, mode);
+  const model = modelId ?? found?.model ?? "recorded";
+  const shared = mode === "replay" ? undefined : sharedEntries.get(file);
   const entries = shared ?? [...(found?.entries ?? [])];
-  if (mode !== "replay") atWork.set(file, entries);
+  if (mode !== "replay") sharedEntries.set(file, entries);
   if (mode === "record") entries.length = 0;
   return {
     name,
@@ -49,20 +55,20 @@ export function recordingOf(path: string | URL, mode: RecordingMode, asked: stri
     entries: () => entries,
     add: (entry) => {
       entries.push(entry);
-      write(file, model, entries);
+      writeRecording(file, model, entries);
     },
   };
 }
 
-/** Whoever reads the file sees all of it or what stood there before. */
-function write(file: string, model: string, entries: readonly RecordedEntry[]): void {
+/** Writes the file atomically: a reader sees either the old or the complete new content. */
+function writeRecording(file: string, model: string, entries: readonly RecordedEntry[]): void {
   mkdirSync(dirname(file), { recursive: true });
   const part = `${file}.${process.pid}.part`;
-  writeFileSync(part, `${JSON.stringify({ form, model, entries }, undefined, 2)}\n`);
+  writeFileSync(part, `${JSON.stringify({ form: formatVersion, model, entries }, undefined, 2)}\n`);
   renameSync(part, file);
 }
 
-function read(
+function readRecording(
   file: string,
   name: string,
   mode: RecordingMode,
@@ -72,18 +78,19 @@ function read(
     text = readFileSync(file, "utf8");
   } catch (cause) {
     if (mode === "auto" && isMissing(cause)) return undefined;
-    throw unfit(name, "cannot be read", cause);
+    throw createRecordingError(name, "cannot be read", cause);
   }
   let found: unknown;
   try {
     found = JSON.parse(text);
   } catch (cause) {
-    throw unfit(name, "is no JSON", cause);
+    throw createRecordingError(name, "is not valid JSON", cause);
   }
-  if (!isPlainObject(found) || found["form"] !== form) throw unfit(name, `is no recording of the form ${form}`);
+  if (!isPlainObject(found) || found["form"] !== formatVersion)
+    throw createRecordingError(name, `is not a recording of format version ${formatVersion}`);
   const { model, entries } = found;
   if (typeof model !== "string" || !Array.isArray(entries) || !entries.every(isEntry))
-    throw unfit(name, "holds something else than a model and its answers");
+    throw createRecordingError(name, "must contain a model and its answers");
   return { model, entries };
 }
 
@@ -104,9 +111,9 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
-function unfit(name: string, why: string, cause?: unknown): StatewrightError {
+function createRecordingError(name: string, problem: string, cause?: unknown): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the recording ${name} ${why}`,
+    what: `the recording ${name} ${problem}`,
     next: 'Record it: recordedModel(path, { model, mode: "record" })',
     cause,
   });

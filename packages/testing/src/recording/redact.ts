@@ -1,84 +1,90 @@
-/** Secrets are blotted out of what a recording writes down. */
+/** Redaction of secrets in recordings. */
 import { type ModelDelta, StatewrightError } from "@statewright/core";
 
-/** What stands in the place of a secret. */
-const blot = "[redacted]";
+/** Replacement of a secret. */
+const replacement = "[redacted]";
 
-/** Keys as providers and services give them out. */
-const looksSecret =
+/** Pattern of keys issued by providers and services. */
+const secretPattern =
   /\b(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|npm|glpat|xox[bp])[-_][A-Za-z0-9_-]{12,}|\bgithub_pat_[A-Za-z0-9_]{12,}|\bAKIA[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{20,}|\bBearer\s+[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g;
-/** Names under which secrets stand, in arguments, results and options. */
+/** Property names of secrets, in arguments, results and options. */
 const secretName = /^(?:.*[-_])?(?:api[-_]?key|authorization|cookie|password|passwd|secret|token|access[-_]?key)$/i;
 
-/** A function that gives the same plain data with `[redacted]` for what looks like a secret, stands under the name of one, or is one of these. */
-export function redactor(secrets: readonly (string | RegExp)[]): <Value>(value: Value) => Value {
+/**
+ * Creates a function that copies plain data with `[redacted]` in place of texts that look like a secret, values under
+ * the name of a secret, and the given secrets.
+ */
+export function createRedactor(secrets: readonly (string | RegExp)[]): <Value>(value: Value) => Value {
   const patterns = secrets.map((secret) => {
-    if (secret instanceof RegExp) return new RegExp(secret.source, withAll(secret.flags));
+    if (secret instanceof RegExp) return new RegExp(secret.source, addGlobalFlag(secret.flags));
     if (typeof secret === "string" && secret.length >= 4) return secret;
     throw new StatewrightError("invalid_option", {
-      what: `redact of the recorded model got ${typeof secret === "string" ? "a text of fewer than 4 characters" : `a value of the type ${typeof secret}`}`,
-      next: "Give texts of 4 characters or more, or regular expressions",
+      what: `recordedModel: expected \`redact\` texts of at least 4 characters, got ${typeof secret === "string" ? "a shorter text" : `a value of the type ${typeof secret}`}`,
+      next: "Pass texts of 4 characters or more, or regular expressions",
     });
   });
-  const cleanText = (text: string): string => {
-    let clean = text.replace(looksSecret, blot);
-    for (const pattern of patterns) clean = clean.replaceAll(pattern, blot);
-    return clean;
+  const redactText = (text: string): string => {
+    let redacted = text.replace(secretPattern, replacement);
+    for (const pattern of patterns) redacted = redacted.replaceAll(pattern, replacement);
+    return redacted;
   };
   const clean = (value: unknown): unknown => {
-    if (typeof value === "string") return cleanText(value);
+    if (typeof value === "string") return redactText(value);
     if (Array.isArray(value)) return value.map(clean);
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(
       Object.entries(value).map(([key, each]) => [
         key,
-        typeof each === "string" && secretName.test(key) ? blot : clean(each),
+        typeof each === "string" && secretName.test(key) ? replacement : clean(each),
       ]),
     );
   };
   return (value) => clean(value) as typeof value;
 }
 
-/** The parts of an answer. A secret may be cut by the border of two: parts that hold one together become one part without it. */
-export function cleanDeltas(
+/**
+ * Redacts the deltas of an answer. A secret may span several deltas: deltas with a secret are merged into one
+ * redacted delta.
+ */
+export function redactDeltas(
   deltas: readonly ModelDelta[],
-  clean: <Value>(value: Value) => Value,
+  redactValue: <Value>(value: Value) => Value,
 ): readonly ModelDelta[] {
   const runs: ModelDelta[][] = [];
   for (const delta of deltas) {
     const run = runs.at(-1);
     const [first] = run ?? [];
-    if (run !== undefined && first?.type === delta.type && idOf(first) === idOf(delta)) run.push(delta);
+    if (run !== undefined && first?.type === delta.type && getCallId(first) === getCallId(delta)) run.push(delta);
     else runs.push([delta]);
   }
   return runs.flatMap((run) => {
-    const text = run.map(textOf).join("");
+    const text = run.map(getDeltaText).join("");
     const [first] = run;
-    const said = first?.type === "call" ? cleanArgs(text, clean) : clean(text);
-    if (first === undefined || said === text) return run;
-    return first.type === "call" ? { ...first, argsText: said } : { ...first, text: said };
+    const redacted = first?.type === "call" ? redactArgs(text, redactValue) : redactValue(text);
+    if (first === undefined || redacted === text) return run;
+    return first.type === "call" ? { ...first, argsText: redacted } : { ...first, text: redacted };
   });
 }
 
-function idOf(delta: ModelDelta): string {
+function getCallId(delta: ModelDelta): string {
   return delta.type === "call" ? delta.id : "";
 }
 
-function textOf(delta: ModelDelta): string {
+function getDeltaText(delta: ModelDelta): string {
   return delta.type === "call" ? delta.argsText : delta.text;
 }
 
-/** Arguments have names, which say what is secret; text that is no JSON has none. */
-function cleanArgs(text: string, clean: <Value>(value: Value) => Value): string {
+/** Redacts JSON arguments by property name; text that is not JSON is redacted as plain text. */
+function redactArgs(text: string, redactValue: <Value>(value: Value) => Value): string {
   try {
     const args: unknown = JSON.parse(text);
-    const cleaned = JSON.stringify(clean(args));
+    const cleaned = JSON.stringify(redactValue(args));
     return cleaned === JSON.stringify(args) ? text : cleaned;
   } catch {
-    return clean(text);
+    return redactValue(text);
   }
 }
 
-function withAll(flags: string): string {
+function addGlobalFlag(flags: string): string {
   return flags.includes("g") ? flags : `${flags}g`;
 }

@@ -1,129 +1,135 @@
-/** What a failing matcher says besides its first line: the path, where the run stands, what it accepts, and what said no. */
+/**
+ * Explanation below the first line of a matcher failure: path, current state, accepted events, and refusing guards.
+ */
 import { END, type Graph, START } from "@statewright/core";
-import { isNamed, standingIn } from "../node/state-names.ts";
-import { textOfValue } from "../order/first-difference.ts";
-import { isVisit, pathOf, pathText, type Trace, timesRun } from "../trace/trace.ts";
-import { isDrawn } from "./instrument.ts";
-import { normalIds } from "./normalize-ids.ts";
-import { type ToldOf, toldOf } from "./trace-context.ts";
+import { isStateNamed, listActiveStates } from "../node/state-names.ts";
+import { formatValue } from "../order/first-difference.ts";
+import { countExecutions, formatPath, getPath, isVisit, type Trace } from "../trace/trace.ts";
+import { isDurableMachine } from "./instrument.ts";
+import { createIdNormalizer } from "./normalize-ids.ts";
+import { getTraceContext, type TraceContext } from "./trace-context.ts";
 
-/** The lines that end a failure; `missed` is the state or the node that the run did not come to. */
-export function account(trace: Trace, missed?: string): string {
-  const of = toldOf(trace);
+/** Returns the final lines of a failure message; `missed` is the state or node that the run did not reach. */
+export function explainRun(trace: Trace, missed?: string): string {
+  const context = getTraceContext(trace);
   const lines = [
-    `The path: ${pathText(trace)}`,
-    ...(of === undefined ? [] : [standing(of)]),
-    ...(of === undefined || missed === undefined ? [] : whyNot(trace, of, missed)),
+    `The path: ${formatPath(trace)}`,
+    ...(context === undefined ? [] : [formatStatus(context)]),
+    ...(context === undefined || missed === undefined ? [] : explainMissed(trace, context, missed)),
   ];
-  return normalIds()(lines.join("\n"));
+  return createIdNormalizer()(lines.join("\n"));
 }
 
-/** Names as people read them: `"a", "b"`. */
-export function listed(names: readonly string[], none = "nothing"): string {
-  return names.length === 0 ? none : names.map(named).join(", ");
+/** Formats names as `"a", "b"`. */
+export function formatNames(names: readonly string[], emptyText = "nothing"): string {
+  return names.length === 0 ? emptyText : names.map(formatNode).join(", ");
 }
 
-/** A node as people read it: the two ends have no quotes. */
-export function named(name: string): string {
+/** Formats a node name; `START` and `END` have no quotes. */
+export function formatNode(name: string): string {
   return name === START ? "START" : name === END ? "END" : `"${name}"`;
 }
 
-/** `never visited "a"`, `visited "a" once`, `visited "a" 3 times`. */
-export function didTimes(did: string, what: string, count: number): string {
-  const said = what === "" ? did : `${did} "${what}"`;
-  return count === 0 ? `never ${said}` : `${said} ${times(count)}`;
+/** Formats `never visited "a"`, `visited "a" once` or `visited "a" 3 times`. */
+export function formatVerbCount(verb: string, object: string, count: number): string {
+  const phrase = object === "" ? verb : `${verb} "${object}"`;
+  return count === 0 ? `never ${phrase}` : `${phrase} ${formatTimes(count)}`;
 }
 
-/** `never`, `once`, `3 times`. */
-export function times(count: number): string {
+/** Formats `never`, `once` or `3 times`. */
+export function formatTimes(count: number): string {
   return count === 0 ? "never" : count === 1 ? "once" : `${count} times`;
 }
 
-function standing({ run, graph }: ToldOf): string {
-  const where = listed(standingIn(run.value));
+function formatStatus({ run, graph }: TraceContext): string {
+  const stateNames = formatNames(listActiveStates(run.value));
   switch (run.status) {
     case "ready":
-      return "It has not begun: until, step or finish lets it go.";
+      return "The run has not started: call until, step or finish.";
     case "waiting":
-      return isDrawn(graph)
-        ? `It waits in ${where} and accepts the ${run.accepts.length === 1 ? "event" : "events"} ${listed(run.accepts)}.`
-        : `It waits in ${where} and accepts an answer to ${run.interrupts.map(({ key, payload }) => `"${key}"${payload === undefined || payload === null ? "" : ` about ${shortened(textOfValue(payload))}`}`).join(" and to ")}.`;
+      return isDurableMachine(graph)
+        ? `The run waits in ${stateNames} and accepts the ${run.accepts.length === 1 ? "event" : "events"} ${formatNames(run.accepts)}.`
+        : `The run waits in ${stateNames} and accepts an answer to ${run.interrupts.map(({ key, payload }) => `"${key}"${payload === undefined || payload === null ? "" : ` about ${truncate(formatValue(payload))}`}`).join(" and to ")}.`;
     case "failed":
-      return `It failed in ${where}: ${run.error instanceof Error ? run.error.message : String(run.error)}`;
+      return `The run failed in ${stateNames}: ${run.error instanceof Error ? run.error.message : String(run.error)}`;
     case "crashed":
-      return `It crashed; ${run.interrupts.length === 0 ? `a resume goes on in ${where}` : `it waits for ${listed(run.interrupts.map(({ key }) => key))}`}.`;
+      return `The run crashed; ${run.interrupts.length === 0 ? `a resume continues in ${stateNames}` : `it waits for ${formatNames(run.interrupts.map(({ key }) => key))}`}.`;
     case "held":
-      return `It is held at work in ${where}, asks nothing, and accepts no answer.`;
+      return `The run is held while it executes in ${stateNames}; it has no open interrupt and accepts no answer.`;
     case "done":
     case "cancelled":
-      return `It is ${run.status} and accepts nothing more.`;
+      return `The run is ${run.status} and accepts no more events.`;
     default:
-      return `It is ${run.status} in ${where}.`;
+      return `The run is ${run.status} in ${stateNames}.`;
   }
 }
 
-/** Why a run did not come to a node: what the edges that lead to it chose instead, and which guards said no. */
-function whyNot(trace: Trace, { graph }: ToldOf, missed: string): readonly string[] {
-  if (isDrawn(graph)) return refusingGuards(trace);
-  const node = [...graph.nodes.keys()].find((name) => isNamed(missed, name) || missed === name);
-  if (missed === END || missed === "done") return waysTo(trace, graph, END);
-  if (missed === "interrupted") return neverRan(trace, graph);
+/** Explains an unreached node: the targets chosen by the edges that lead to the node, and the guards that refused. */
+function explainMissed(trace: Trace, { graph }: TraceContext, missed: string): readonly string[] {
+  if (isDurableMachine(graph)) return explainGuards(trace);
+  const node = [...graph.nodes.keys()].find((name) => isStateNamed(missed, name) || missed === name);
+  if (missed === END || missed === "done") return explainSources(trace, graph, END);
+  if (missed === "interrupted") return explainNeverRan(trace, graph);
   if (node === undefined) return [];
-  const count = timesRun(trace, node);
+  const count = countExecutions(trace, node);
   if (count > 0)
-    return missed === node ? [] : [`"${node}" ran ${times(count)} and was never "${missed.slice(node.length + 1)}".`];
-  return waysTo(trace, graph, node);
+    return missed === node
+      ? []
+      : [`"${node}" ran ${formatTimes(count)} and never was "${missed.slice(node.length + 1)}".`];
+  return explainSources(trace, graph, node);
 }
 
-/** Nodes that might have done what is missed. */
-function neverRan(trace: Trace, graph: Graph): readonly string[] {
-  const nodes = [...graph.nodes.keys()].filter((node) => !wasEntered(trace, node));
-  return nodes.length === 0 ? [] : [`These nodes never ran: ${listed(nodes)}.`];
+/** Lists the nodes that never ran, as candidates for a missed interrupt. */
+function explainNeverRan(trace: Trace, graph: Graph): readonly string[] {
+  const nodes = [...graph.nodes.keys()].filter((node) => !isVisited(trace, node));
+  return nodes.length === 0 ? [] : [`Nodes that never ran: ${formatNames(nodes)}.`];
 }
 
-function waysTo(trace: Trace, graph: Graph, node: string): readonly string[] {
+function explainSources(trace: Trace, graph: Graph, node: string): readonly string[] {
   const sources = [...graph.edges].filter(([, { targets }]) => targets.includes(node)).map(([source]) => source);
-  if (sources.length === 0) return [`No edge leads to ${named(node)}.`];
+  if (sources.length === 0) return [`No edge leads to ${formatNode(node)}.`];
   return sources.flatMap((source) => {
-    if (source !== START && !wasEntered(trace, source))
-      return [`${named(node)} may come after ${named(source)}, which never ran.`];
-    return choicesOf(trace, graph, source, node);
+    if (source !== START && !isVisited(trace, source))
+      return [`${formatNode(node)} may follow ${formatNode(source)}, which never ran.`];
+    return explainChoices(trace, graph, source, node);
   });
 }
 
-function wasEntered(trace: Trace, node: string): boolean {
-  return pathOf(trace).some((together) => together.some((state) => isVisit(state, node)));
+function isVisited(trace: Trace, node: string): boolean {
+  return getPath(trace).some((states) => states.some((state) => isVisit(state, node)));
 }
 
-function choicesOf(trace: Trace, graph: Graph, source: string, node: string): readonly string[] {
+function explainChoices(trace: Trace, graph: Graph, source: string, node: string): readonly string[] {
   const edge = graph.edges.get(source);
   const chosen = trace.entries.flatMap((entry) =>
     entry.type === "edge.chosen" && entry.from === source && !entry.targets.includes(node) ? [entry] : [],
   );
   const lines = chosen.map(({ kind, targets, declared }) =>
     kind === "goto" || kind === "send"
-      ? `${named(source)} itself went to ${listed(targets)}, not to ${named(node)}.`
-      : `After ${named(source)} the ${kind === "sends" ? "sends" : "route"} chose ${listed(targets)} of ${listed(declared)}, not ${named(node)}.`,
+      ? `${formatNode(source)} returned a command to ${formatNames(targets)}, not to ${formatNode(node)}.`
+      : `After ${formatNode(source)} the ${kind === "sends" ? "fan-out" : "route"} chose ${formatNames(targets)} of ${formatNames(declared)}, not ${formatNode(node)}.`,
   );
   if (edge?.kind === "join" && chosen.length === 0) {
     const missing = [...graph.edges].filter(
-      ([from, { kind, targets }]) => kind === "join" && targets.includes(node) && timesRun(trace, from) === 0,
+      ([from, { kind, targets }]) => kind === "join" && targets.includes(node) && countExecutions(trace, from) === 0,
     );
     return missing.length === 0
       ? []
-      : [`${named(node)} waits for all that join in it; ${listed(missing.map(([from]) => from))} never ran.`];
+      : [
+          `${formatNode(node)} waits for all sources of its join; ${formatNames(missing.map(([from]) => from))} never ran.`,
+        ];
   }
   return [...new Set(lines)];
 }
 
-function refusingGuards(trace: Trace): readonly string[] {
+function explainGuards(trace: Trace): readonly string[] {
   const refused = trace.entries.flatMap((entry) =>
     entry.type === "transition.taken"
       ? entry.guards.flatMap(({ guard, result }) =>
           result
             ? []
             : [
-                `In ${listed(standingIn(entry.from))} the guard "${guard}" said no to ${entry.event}, which led to ${listed(standingIn(entry.to))}.`,
+                `In ${formatNames(listActiveStates(entry.from))} the guard "${guard}" refused ${entry.event}, which led to ${formatNames(listActiveStates(entry.to))}.`,
               ],
         )
       : [],
@@ -131,6 +137,6 @@ function refusingGuards(trace: Trace): readonly string[] {
   return [...new Set(refused)];
 }
 
-function shortened(text: string): string {
+function truncate(text: string): string {
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }

@@ -1,6 +1,6 @@
-/** A graph under test: the same shape, with every tool, node and model behind a door that a crash can shut. */
+/** Graph under test: the same shape, with a gate before every tool, node and model, closed after a crash. */
 import type { Graph, GraphDefinition, GraphTypes, Model, Tool, ToolRegistry } from "@statewright/core";
-import { graphWith, runtimeWith } from "../node/replace-parts.ts";
+import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import type { EdgeChosen, NodeReturned, StepExecuted, ToolExecuted } from "../trace/trace.ts";
 
 type AnyTool = Tool<never, never>;
@@ -8,58 +8,59 @@ type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Nod
 type Body = NodeRecord["body"];
 type EdgeRecord = GraphDefinition["edges"] extends ReadonlyMap<string, infer Edge> ? Edge : never;
 
-/** What the doors need to know. */
+/** Callbacks of an instrumented graph. */
 export interface Instruments {
-  /** False after the process has died: nothing is entered any more. */
-  readonly alive: () => boolean;
-  readonly executed: (entry: ToolExecuted) => void;
-  /** Stands around the body of every tool; what it gives is the tool's return. */
-  readonly around?: (entry: ToolExecuted, body: () => unknown) => unknown;
-  /** Answers in place of the models that the graph names. */
+  /** False after the death of the process: no body is entered any more. */
+  readonly isAlive: () => boolean;
+  readonly onToolExecuted: (entry: ToolExecuted) => void;
+  /** Wraps the body of every tool; the returned value becomes the tool's return. */
+  readonly wrapToolBody?: (entry: ToolExecuted, body: () => unknown) => unknown;
+  /** Replaces the models of the graph. */
   readonly model: Model | undefined;
-  /** Is told what bodies return, what edges choose and which steps are entered. */
-  readonly told?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
-  /** Opens each door: bodies, steps, models and tools wait for it, where it gives something to wait for. */
-  readonly gate?: (door: string) => Promise<void> | undefined;
+  /** Receives the returned updates of bodies, the choices of edges and the entered steps. */
+  readonly onEntry?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
+  /** Returns a promise that bodies, steps, models and tools await before they start; undefined starts them at once. */
+  readonly gate?: (point: string) => Promise<void> | undefined;
 }
 
-/** The graph, seen through instruments. The original is not touched. */
+/** Returns an instrumented copy of the graph. The original stays unchanged. */
 export function instrument<Types extends GraphTypes>(graph: Graph<Types>, instruments: Instruments): Graph<Types> {
-  return isDrawn(graph) ? graph : watchGraph(graph, instruments, "");
+  return isDurableMachine(graph) ? graph : instrumentGraph(graph, instruments, "");
 }
 
-/** A machine that `durable` made a graph of: it has no bodies to stand before. */
-export function isDrawn(graph: Graph): boolean {
+/** True for the graph of a durable machine, which has no node bodies to instrument. */
+export function isDurableMachine(graph: Graph): boolean {
   return Object.getOwnPropertyDescriptor(graph, "machine")?.value !== undefined;
 }
 
-/** `path` leads to a graph inside another, as `research.`. */
-function watchGraph<Types extends GraphTypes>(
+/** `path` is the prefix of an inner graph, such as `research.`. */
+function instrumentGraph<Types extends GraphTypes>(
   graph: Graph<Types>,
   instruments: Instruments,
   path: string,
 ): Graph<Types> {
   const { nodes, edges, tools } = graph;
-  return graphWith(graph, {
-    edges: path === "" ? new Map([...edges].map(([from, edge]) => [from, watchEdge(from, edge, instruments)])) : edges,
-    nodes: new Map([...nodes].map(([key, node]) => [key, watchNode(node, instruments, path)])),
-    tools: tools.map((tool) => watchTool(tool, instruments)),
+  return replaceGraphParts(graph, {
+    edges:
+      path === "" ? new Map([...edges].map(([from, edge]) => [from, instrumentEdge(from, edge, instruments)])) : edges,
+    nodes: new Map([...nodes].map(([key, node]) => [key, instrumentNode(node, instruments, path)])),
+    tools: tools.map((tool) => instrumentTool(tool, instruments)),
   });
 }
 
-/** The edge of the outermost graph, telling what it chooses. */
-function watchEdge(from: string, edge: EdgeRecord, { told }: Instruments): EdgeRecord {
-  if (told === undefined) return edge;
-  const chosen = (given: unknown, targets: readonly string[]): unknown => {
-    told({ type: "edge.chosen", from, kind: edge.kind, targets, declared: edge.targets });
-    return given;
+/** Instruments an edge of the outermost graph: reports the chosen targets. */
+function instrumentEdge(from: string, edge: EdgeRecord, { onEntry }: Instruments): EdgeRecord {
+  if (onEntry === undefined) return edge;
+  const reportChoice = (result: unknown, targets: readonly string[]): unknown => {
+    onEntry({ type: "edge.chosen", from, kind: edge.kind, targets, declared: edge.targets });
+    return result;
   };
   if (edge.kind === "route")
     return {
       ...edge,
       choose: (state) => {
-        const given = edge.choose(state);
-        return chosen(given, Array.isArray(given) ? given.map(String) : [String(given)]);
+        const result = edge.choose(state);
+        return reportChoice(result, Array.isArray(result) ? result.map(String) : [String(result)]);
       },
     };
   if (edge.kind !== "sends") return edge;
@@ -67,16 +68,16 @@ function watchEdge(from: string, edge: EdgeRecord, { told }: Instruments): EdgeR
   return {
     ...edge,
     select: (state) => {
-      const given = edge.select(state);
-      const isEmpty = Array.isArray(given) && given.length === 0;
-      return chosen(given, isEmpty ? (otherwise === undefined ? [] : [otherwise]) : [target]);
+      const result = edge.select(state);
+      const isEmpty = Array.isArray(result) && result.length === 0;
+      return reportChoice(result, isEmpty ? (otherwise === undefined ? [] : [otherwise]) : [target]);
     },
   };
 }
 
-function watchNode(node: NodeRecord, instruments: Instruments, path: string): NodeRecord {
-  const watched = node.tools === undefined ? undefined : watchRegistry(node.tools, instruments);
-  const body = watchBody(node, instruments, path);
+function instrumentNode(node: NodeRecord, instruments: Instruments, path: string): NodeRecord {
+  const instrumented = node.tools === undefined ? undefined : instrumentRegistry(node.tools, instruments);
+  const body = instrumentBody(node, instruments, path);
   return {
     ...node,
     body,
@@ -85,103 +86,109 @@ function watchNode(node: NodeRecord, instruments: Instruments, path: string): No
       : {
           subgraph: {
             ...node.subgraph,
-            graph: watchGraph(node.subgraph.graph as Graph, instruments, `${path}${node.name}.`),
+            graph: instrumentGraph(node.subgraph.graph as Graph, instruments, `${path}${node.name}.`),
           },
         }),
-    ...(node.tools === undefined || watched === undefined ? {} : { tools: { ...node.tools, ...watched } }),
+    ...(node.tools === undefined || instrumented === undefined ? {} : { tools: { ...node.tools, ...instrumented } }),
   };
 }
 
-/** The registry of a tool node with a door before each tool; what is changed in the original counts here too. */
-function watchRegistry(
-  { registry, defined }: NonNullable<NodeRecord["tools"]>,
+/** Instruments the registry of a tool node; later changes of the original registry are visible here. */
+function instrumentRegistry(
+  { registry, initialTools }: NonNullable<NodeRecord["tools"]>,
   instruments: Instruments,
-): Pick<NonNullable<NodeRecord["tools"]>, "registry" | "defined"> {
-  const doors = new WeakMap<AnyTool, AnyTool>();
-  const watch = (tool: AnyTool): AnyTool => {
-    const known = doors.get(tool) ?? watchTool(tool, instruments);
-    doors.set(tool, known);
+): Pick<NonNullable<NodeRecord["tools"]>, "registry" | "initialTools"> {
+  const instrumentedTools = new WeakMap<AnyTool, AnyTool>();
+  const getInstrumentedTool = (tool: AnyTool): AnyTool => {
+    const known = instrumentedTools.get(tool) ?? instrumentTool(tool, instruments);
+    instrumentedTools.set(tool, known);
     return known;
   };
-  const sets = new WeakMap<Tools, Tools>();
-  const watchAll = (tools: Tools): Tools => {
-    const known = sets.get(tools) ?? new Map([...tools].map(([name, tool]) => [name, watch(tool)]));
-    sets.set(tools, known);
+  const instrumentedMaps = new WeakMap<ToolMap, ToolMap>();
+  const getInstrumentedTools = (tools: ToolMap): ToolMap => {
+    const known =
+      instrumentedMaps.get(tools) ?? new Map([...tools].map(([name, tool]) => [name, getInstrumentedTool(tool)]));
+    instrumentedMaps.set(tools, known);
     return known;
   };
-  const watched: ToolRegistry<never, never> = {
+  const instrumentedRegistry: ToolRegistry<never, never> = {
     ...registry,
     get: (name) => {
       const tool = registry.get(name);
-      return tool === undefined ? undefined : watch(tool);
+      return tool === undefined ? undefined : getInstrumentedTool(tool);
     },
-    tools: () => watchAll(registry.tools()),
+    tools: () => getInstrumentedTools(registry.tools()),
   };
-  return { registry: watched, defined: watchAll(defined) };
+  return { registry: instrumentedRegistry, initialTools: getInstrumentedTools(initialTools) };
 }
 
-type Tools = ReadonlyMap<string, AnyTool>;
+type ToolMap = ReadonlyMap<string, AnyTool>;
 
-/** What a body is given that a door stands before. */
-interface Doing {
+/** Runtime of an instrumented node body. */
+interface BodyRuntime {
   readonly input?: unknown;
-  readonly model: (call: ModelAsked, key?: string) => Promise<unknown>;
-  readonly step: (key: string, work: (at: StepAt) => unknown, options?: object) => Promise<unknown>;
+  readonly model: (call: ModelCallInput, key?: string) => Promise<unknown>;
+  readonly step: (key: string, work: (at: StepContext) => unknown, options?: object) => Promise<unknown>;
 }
 
-interface StepAt {
+interface StepContext {
   readonly idempotencyKey: string;
 }
 
-function watchBody({ name, kind, body }: NodeRecord, instruments: Instruments, path: string): Body {
-  const { alive, gate, told } = instruments;
+function instrumentBody({ name, kind, body }: NodeRecord, instruments: Instruments, path: string): Body {
+  const { isAlive, gate, onEntry } = instruments;
   const node = `${path}${name}`;
-  return ((state: never, runtime: Doing) => {
-    if (!alive()) return never();
-    const door = kind === "task" ? `${node}(${JSON.stringify(runtime.input)})` : node;
+  return ((state: never, runtime: BodyRuntime) => {
+    if (!isAlive()) return waitForever();
+    const point = kind === "task" ? `${node}(${JSON.stringify(runtime.input)})` : node;
     const enter = (): unknown => {
-      const returned: unknown = body(state, watchRuntime(node, door, runtime, instruments) as never);
-      if (told === undefined || path !== "") return returned;
-      const tell = (given: unknown): unknown => {
-        for (const entry of returnedBy(name, kind === "task" ? runtime.input : undefined, given)) told(entry);
-        return given;
+      const returned: unknown = body(state, instrumentRuntime(node, point, runtime, instruments) as never);
+      if (onEntry === undefined || path !== "") return returned;
+      const reportReturn = (result: unknown): unknown => {
+        for (const entry of toReturnEntries(name, kind === "task" ? runtime.input : undefined, result)) onEntry(entry);
+        return result;
       };
-      return returned instanceof Promise ? returned.then(tell) : tell(returned);
+      return returned instanceof Promise ? returned.then(reportReturn) : reportReturn(returned);
     };
-    const opens = gate?.(door);
-    return opens === undefined ? enter() : opens.then(() => (alive() ? enter() : never()));
+    const opening = gate?.(point);
+    return opening === undefined ? enter() : opening.then(() => (isAlive() ? enter() : waitForever()));
   }) as never;
 }
 
-/** The runtime of a body with doors before its steps and models; its other parts, getters too, are the original's. */
-function watchRuntime(node: string, door: string, runtime: Doing, { alive, model, told, gate }: Instruments): Doing {
-  const step: Doing["step"] = (key, work, options) =>
+/** Adds gates before steps and models of a runtime; other parts, including getters, come from the original. */
+function instrumentRuntime(
+  node: string,
+  point: string,
+  runtime: BodyRuntime,
+  { isAlive, model, onEntry, gate }: Instruments,
+): BodyRuntime {
+  const step: BodyRuntime["step"] = (key, work, options) =>
     runtime.step(
       key,
-      async (at) => {
-        await gate?.(`step "${key}" of ${door}`);
-        if (!alive()) return never();
-        told?.({ type: "step.executed", node, key, idempotencyKey: at.idempotencyKey });
-        return work(at);
+      async (context) => {
+        await gate?.(`step "${key}" of ${point}`);
+        if (!isAlive()) return waitForever();
+        onEntry?.({ type: "step.executed", node, key, idempotencyKey: context.idempotencyKey });
+        return work(context);
       },
       options,
     );
-  const asks: Doing["model"] = async (call, key) => {
-    await gate?.(`model of ${door}`);
-    return runtime.model(model === undefined ? call : asking(model, call), key);
+  const callModel: BodyRuntime["model"] = async (call, key) => {
+    await gate?.(`model of ${point}`);
+    return runtime.model(model === undefined ? call : replaceModel(model, call), key);
   };
-  return runtimeWith(runtime, {
-    ...(told === undefined && gate === undefined ? {} : { step }),
-    ...(model === undefined && gate === undefined ? {} : { model: asks }),
+  return replaceRuntimeParts(runtime, {
+    ...(onEntry === undefined && gate === undefined ? {} : { step }),
+    ...(model === undefined && gate === undefined ? {} : { model: callModel }),
   });
 }
 
-/** By what a command of a node is known. */
+/** Symbol key of node commands. */
 const command: unique symbol = Symbol.for("statewright.command") as never;
 
-/** What a return says in plain words: values by channel, and where control goes. Recipes are not looked into. */
-function returnedBy(node: string, input: unknown, given: unknown): readonly (NodeReturned | EdgeChosen)[] {
-  return [given].flat().flatMap((item): readonly (NodeReturned | EdgeChosen)[] => {
+/** Lists the updates by channel and the targets of a node's return. Recipes are skipped. */
+function toReturnEntries(node: string, input: unknown, returned: unknown): readonly (NodeReturned | EdgeChosen)[] {
+  return [returned].flat().flatMap((item): readonly (NodeReturned | EdgeChosen)[] => {
     if (typeof item !== "object" || item === null) return [];
     const { [command]: kind, target, update } = item as { [command]?: string; target?: string; update?: object };
     if (kind === "recipe") return [];
@@ -195,61 +202,63 @@ function returnedBy(node: string, input: unknown, given: unknown): readonly (Nod
   });
 }
 
-/** A call of a model, or a turn of an agent, which makes its call when its hooks have been called. */
-type ModelAsked =
+/** Model call, or an agent turn that creates its call in `prepare`, after its hooks. */
+type ModelCallInput =
   | { readonly model: Model; readonly prepare?: undefined }
   | { readonly prepare: (state: never) => object | Promise<object> };
 
-function asking(model: Model, call: ModelAsked): ModelAsked {
+function replaceModel(model: Model, call: ModelCallInput): ModelCallInput {
   const { prepare } = call;
   if (prepare === undefined) return { ...call, model };
   return { ...call, prepare: async (state) => ({ ...(await prepare(state)), model }) };
 }
 
-function watchTool(tool: AnyTool, instruments: Instruments): AnyTool {
-  const { alive, executed, around, gate } = instruments;
+function instrumentTool(tool: AnyTool, instruments: Instruments): AnyTool {
+  const { isAlive, onToolExecuted, wrapToolBody, gate } = instruments;
   const { spec, resolve, reconcile, prepareArguments, graph } = tool;
   return {
     spec,
-    ...(graph === undefined ? {} : { graph: watchGraphTool(graph as GraphTool, spec.name, instruments) }),
+    ...(graph === undefined ? {} : { graph: instrumentGraphTool(graph as GraphTool, spec.name, instruments) }),
     call: (state, runtime, call) => {
-      if (!alive()) return never();
+      if (!isAlive()) return waitForever();
       const { attempt, idempotencyKey } = runtime as { readonly attempt: number; readonly idempotencyKey: string };
       const { id: callId, args } = call;
       const entry: ToolExecuted = { type: "tool.executed", tool: spec.name, callId, attempt, idempotencyKey, args };
-      const body = (): unknown => tool.call(state, runtime, call);
+      const callBody = (): unknown => tool.call(state, runtime, call);
       const enter = (): unknown => {
-        executed(entry);
-        return around === undefined ? body() : around(entry, body);
+        onToolExecuted(entry);
+        return wrapToolBody === undefined ? callBody() : wrapToolBody(entry, callBody);
       };
-      const opens = gate?.(`${spec.name} ${JSON.stringify(args)}`);
-      return opens === undefined ? enter() : opens.then(() => (alive() ? enter() : never()));
+      const opening = gate?.(`${spec.name} ${JSON.stringify(args)}`);
+      return opening === undefined ? enter() : opening.then(() => (isAlive() ? enter() : waitForever()));
     },
     ...(resolve === undefined ? {} : { resolve: (source) => resolve.call(tool, source) }),
     ...(prepareArguments === undefined ? {} : { prepareArguments: (args) => prepareArguments.call(tool, args) }),
     ...(reconcile === undefined
       ? {}
-      : { reconcile: (state, runtime, call) => (alive() ? reconcile.call(tool, state, runtime, call) : never()) }),
+      : {
+          reconcile: (state, runtime, call) => (isAlive() ? reconcile.call(tool, state, runtime, call) : waitForever()),
+        }),
   };
 }
 
-/** What a tool that runs a graph says of it. */
+/** Graph property of a tool that runs a graph. */
 interface GraphTool {
   readonly graph: () => Graph;
 }
 
-/** The graph that a tool runs, seen through the same instruments. It may be known only when it is asked for. */
-function watchGraphTool(record: GraphTool, tool: string, instruments: Instruments): GraphTool {
-  let watched: Graph | undefined;
+/** Instruments the graph of a tool, lazily: the graph may be defined later than the tool. */
+function instrumentGraphTool(record: GraphTool, tool: string, instruments: Instruments): GraphTool {
+  let instrumented: Graph | undefined;
   return {
     ...record,
     graph: () => {
-      watched ??= watchGraph(record.graph(), instruments, `${tool}.`);
-      return watched;
+      instrumented ??= instrumentGraph(record.graph(), instruments, `${tool}.`);
+      return instrumented;
     },
   };
 }
 
-function never(): Promise<never> {
+function waitForever(): Promise<never> {
   return new Promise(() => undefined);
 }

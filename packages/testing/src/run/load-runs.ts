@@ -1,27 +1,27 @@
-/** `loadRuns`: the runs of a store under new code, for a test that stands before a deploy. Nothing is written. */
+/** `loadRuns`: loads the runs of a store under new code, for a test before a deploy. Writes nothing. */
 import {
   type CheckRunsOptions,
   checkRuns,
   type Graph,
+  getHistory,
   getState,
-  history,
   isStatewrightError,
   type RunCheck,
   type RunRow,
   type Store,
 } from "@statewright/core";
 
-/** What becomes of a run under the new code. */
+/** Result for one run under the new code. */
 export interface LoadedRun {
   readonly run: RunRow;
-  /** It would go on or be migrated; one that is over can be read. */
+  /** True when the run would continue or be migrated; for a finished run, when its state and history can be read. */
   readonly loads: boolean;
-  readonly why: string;
-  /** Of a run that is open. */
+  readonly reason: string;
+  /** Verdict of `checkRuns`; only for open runs. */
   readonly verdict?: RunCheck["verdict"];
 }
 
-/** All runs, and those among them that do not load. */
+/** All runs, and the runs that do not load. */
 export interface LoadReport {
   readonly runs: readonly LoadedRun[];
   readonly refused: readonly LoadedRun[];
@@ -30,8 +30,8 @@ export interface LoadReport {
 const pageSize = 100;
 
 /**
- * Load every run of a store under these graphs: what `checkRuns` says of the open ones, and of the others whether state and
- * history can be read. Expect `refused` to be empty. Throws what the store throws.
+ * Loads every run of a store under these graphs: open runs with `checkRuns`, finished runs by reading state and
+ * history. Expect `refused` to be empty. Throws the errors of the store.
  */
 export async function loadRuns(
   store: Store,
@@ -42,37 +42,37 @@ export async function loadRuns(
     ...check,
     loads: check.verdict !== "parks",
   }));
-  const over: LoadedRun[] = [];
-  for (let before: RunRow | undefined; ; ) {
+  const finished: LoadedRun[] = [];
+  for (let previous: RunRow | undefined; ; ) {
     const page: readonly RunRow[] = await store.runs({
       status: ["done", "cancelled"],
       limit: pageSize,
-      ...(before === undefined ? {} : { before }),
+      ...(previous === undefined ? {} : { before: previous }),
     });
-    for (const run of page) over.push({ run, ...(await read(store, graphs, options, run)) });
-    before = page[page.length - 1];
+    for (const run of page) finished.push({ run, ...(await readFinishedRun(store, graphs, options, run)) });
+    previous = page[page.length - 1];
     if (page.length < pageSize) break;
   }
-  const runs = [...open, ...over];
+  const runs = [...open, ...finished];
   return { runs, refused: runs.filter(({ loads }) => !loads) };
 }
 
-async function read(
+async function readFinishedRun(
   store: Store,
   graphs: readonly Graph[],
   { codec }: CheckRunsOptions,
   { graph: name, thread, branch }: RunRow,
-): Promise<Pick<LoadedRun, "loads" | "why">> {
+): Promise<Pick<LoadedRun, "loads" | "reason">> {
   const [graph] = graphs.filter((each) => each.name === name).sort((one, other) => other.version - one.version);
-  if (graph === undefined) return { loads: false, why: `no graph "${name}" was given` };
-  const at = { store, thread, branch, ...(codec === undefined ? {} : { codec }) };
+  if (graph === undefined) return { loads: false, reason: `no graph "${name}" was passed` };
+  const options = { store, thread, branch, ...(codec === undefined ? {} : { codec }) };
   try {
-    await getState(graph, at);
+    await getState(graph, options);
     let steps = 0;
-    for await (const _ of history(graph, at)) steps += 1;
-    return { loads: true, why: `it is over, and its ${steps} checkpoints can be read` };
+    for await (const _ of getHistory(graph, options)) steps += 1;
+    return { loads: true, reason: `the run is finished, and its ${steps} checkpoints are readable` };
   } catch (error) {
     if (!isStatewrightError(error)) throw error;
-    return { loads: false, why: error.message };
+    return { loads: false, reason: error.message };
   }
 }

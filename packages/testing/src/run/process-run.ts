@@ -1,67 +1,70 @@
-/** One life of a test run: what a process is to a real run. It can be stopped in its tracks, and it can die. */
+/** Simulated process of a test run, which can be held and killed. */
 import type { Schedule, Store, World } from "@statewright/core";
-import { storeAround } from "../wrap-store.ts";
+import { wrapStore } from "../wrap-store.ts";
 
-/** A store and a world that stand still while held and never answer after death. */
-export interface Life {
+/** Store and world of a simulated process: blocked while held, silent after its death. */
+export interface ProcessRun {
   readonly store: Store;
   readonly world: World;
-  readonly alive: () => boolean;
-  /** From now on nothing that is written becomes known; what is written meanwhile waits. */
+  readonly isAlive: () => boolean;
+  /** Blocks the process: results of writes are not delivered, and later writes wait. */
   hold(): void;
   release(): void;
-  /** While it is held: what is about to begin waits for this. */
-  held(): Promise<void> | undefined;
-  /** As SIGKILL: what waits is lost, timers are gone, nothing answers any more. */
-  die(): void;
+  /** Promise for the release of a held process; undefined when not held. Work awaits this promise before it starts. */
+  waitForRelease(): Promise<void> | undefined;
+  /**
+   * Kills the process as with SIGKILL: waiting work is dropped, timers are removed, and no promise resolves any more.
+   */
+  kill(): void;
 }
 
-/** A life over a store and a world that outlive it. */
-export function beginLife(inner: Store, outside: World): Life {
+/** Starts a simulated process over a store and a world that outlive the process. */
+export function startProcessRun(inner: Store, world: World): ProcessRun {
   let alive = true;
   let isHeld = false;
   let waiting: (() => void)[] = [];
 
-  function pass(work: () => void): void {
+  function enqueueWork(work: () => void): void {
     if (!alive) return;
     if (isHeld) waiting.push(work);
     else work();
   }
 
-  const store = storeAround(inner, {
+  const store = wrapStore(inner, {
     claim: (request) =>
       new Promise((resolve, reject) =>
-        pass(() =>
+        enqueueWork(() =>
           inner.claim(request).then(
-            (claim) => pass(() => resolve(claim)),
-            (error: unknown) => pass(() => reject(error)),
+            (claim) => enqueueWork(() => resolve(claim)),
+            (error: unknown) => enqueueWork(() => reject(error)),
           ),
         ),
       ),
-    commit: (commit, told) => pass(() => inner.commit(commit, (failure, queued) => pass(() => told(failure, queued)))),
+    commit: (commit, onCommitted) =>
+      enqueueWork(() => inner.commit(commit, (failure, queued) => enqueueWork(() => onCommitted(failure, queued)))),
   });
 
   const schedule: Schedule = {
-    after: (delayMs, work) => outside.schedule.after(delayMs, () => pass(work)),
-    at: (dueAt, work) => outside.schedule.at(dueAt, () => pass(work)),
-    soon: (work) => outside.schedule.soon(() => pass(work)),
+    after: (delayMs, work) => world.schedule.after(delayMs, () => enqueueWork(work)),
+    at: (dueAt, work) => world.schedule.at(dueAt, () => enqueueWork(work)),
+    soon: (work) => world.schedule.soon(() => enqueueWork(work)),
   };
 
   return {
     store,
-    world: { ...outside, schedule },
-    alive: () => alive,
+    world: { ...world, schedule },
+    isAlive: () => alive,
     hold: () => {
       isHeld = true;
     },
-    held: () => (isHeld ? new Promise((resolve) => pass(resolve)) : undefined),
+    waitForRelease: () => (isHeld ? new Promise((resolve) => enqueueWork(resolve)) : undefined),
     release: () => {
       isHeld = false;
       const due = waiting;
       waiting = [];
-      for (const work of due) pass(work);
+      for (const work of due) enqueueWork(work);
     },
-    die: () => {
+    kill: () => {
       alive = false;
       waiting = [];
     },

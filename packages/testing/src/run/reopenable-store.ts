@@ -1,35 +1,38 @@
-/** The store of a run whose processes die: how it is opened, and how the next process finds it. */
+/** Store of a test run across crashes: opening, and reopening for the next process. */
 import { type MemoryStore, memoryStore, type Store } from "@statewright/core";
 
-/** Where the store of a test run is: one that outlives its processes, or a function that opens it. */
-export interface StorePlace {
+/** Access to the store of a test run, shared by its processes or opened by a function. */
+export interface ReopenableStore {
   open(): Store;
-  /** The store as the next process finds it. */
+  /** Returns the store for the next process, after the death of the previous process. */
   reopen(dead: Store): Store;
 }
 
-/** The place of a store that a test gives; in memory by default. Only a store that can die inside this process may be given as it is. */
-export function storePlace(given: Store | (() => Store) | undefined): StorePlace {
-  if (typeof given === "function")
+/**
+ * Creates the store access of a test run; in memory by default. A store instance must support a crash inside this
+ * process; other stores need a function.
+ */
+export function createReopenableStore(source: Store | (() => Store) | undefined): ReopenableStore {
+  if (typeof source === "function")
     return {
-      open: given,
+      open: source,
       reopen: (dead) => {
         dead.close();
-        const next = given();
+        const next = source();
         if (next === dead)
           throw new Error(
-            `the function that testRun got as its store gives the store "${dead.name}" that died with the process: open it anew there, as in store: () => sqliteStore(path), or give a memory store as it is, store: memoryStore()`,
+            `testRun: the store function returned the store "${dead.name}", which died with the process. Open a new store there, as in store: () => sqliteStore(path), or pass a memory store, store: memoryStore()`,
           );
         return next;
       },
     };
-  const store = given ?? memoryStore();
+  const store = source ?? memoryStore();
   return {
     open: () => store,
     reopen: (dead) => {
-      if (!canDie(dead))
+      if (!canCrash(dead))
         throw new Error(
-          `the store "${dead.name}" cannot die inside this process: give testRun a function that opens it, such as store: () => sqliteStore(path)`,
+          `testRun: the store "${dead.name}" cannot crash inside this process. Pass a function that opens the store, such as store: () => sqliteStore(path)`,
         );
       const next = dead.peer();
       dead.crash();
@@ -38,6 +41,6 @@ export function storePlace(given: Store | (() => Store) | undefined): StorePlace
   };
 }
 
-function canDie(store: Store): store is MemoryStore {
+function canCrash(store: Store): store is MemoryStore {
   return "peer" in store && "crash" in store;
 }

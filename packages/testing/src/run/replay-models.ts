@@ -1,30 +1,32 @@
-/** Two runs of one thread hear the same from a model: what it said to the first, it says to the second in the same place. */
+/**
+ * Replayed models: a second run of a thread receives the recorded model replies of the first run for equal requests.
+ */
 import type { Model, ModelReply } from "@statewright/core";
-import { withNormalIds } from "./normalize-ids.ts";
+import { normalizeIds } from "./normalize-ids.ts";
 
-/** What a model has said, by what it was asked; generated ids count for nothing. */
-export type Heard = Map<string, ModelReply>;
+/** Recorded model replies by request; generated ids are normalized. */
+export type RecordedReplies = Map<string, ModelReply>;
 
-/** The model; what it says is kept. */
-export function hearing(model: Model, heard: Heard): Model {
+/** Returns the model with its replies recorded. */
+export function recordReplies(model: Model, replies: RecordedReplies): Model {
   return {
     ...model,
     respond: async (request, options) => {
       const reply = await model.respond(request, options);
-      heard.set(placeOf(request), reply);
+      replies.set(toRequestKey(request), reply);
       return reply;
     },
   };
 }
 
-/** A model that says again what was heard, and asks `model` for the rest. */
-export function sayingAgain(model: Model, heard: Heard): Model {
+/** Returns a model that replays recorded replies and sends other requests to `model`. */
+export function replayReplies(model: Model, replies: RecordedReplies): Model {
   return {
     ...model,
-    respond: async (request, options) => heard.get(placeOf(request)) ?? model.respond(request, options),
+    respond: async (request, options) => replies.get(toRequestKey(request)) ?? model.respond(request, options),
   };
 }
 
-function placeOf({ messages, instructions }: Parameters<Model["respond"]>[0]): string {
-  return JSON.stringify(withNormalIds([instructions, messages]));
+function toRequestKey({ messages, instructions }: Parameters<Model["respond"]>[0]): string {
+  return JSON.stringify(normalizeIds([instructions, messages]));
 }

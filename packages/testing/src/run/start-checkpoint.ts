@@ -1,17 +1,17 @@
-/** A thread that stands before one node, as if the graph had come there: for tests of a single node. */
+/** Thread that is about to execute one node, for tests of a single node. */
 import { type Codec, type Graph, type Json, StatewrightError, type Store, type World } from "@statewright/core";
 
-/** Where a test begins, and with what. */
+/** First node of a test, with state and input. */
 export interface StartingPoint {
   readonly node: string;
-  /** Values of channels; the others have their initial ones. */
+  /** Values of channels; other channels have their initial values. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** What a task node is sent. */
+  /** Input of a task node. */
   readonly input?: unknown;
 }
 
-/** Write the thread's first checkpoint: a run that is about to execute the node. */
-export async function startAt(
+/** Writes the first checkpoint of the thread, with a run that is about to execute the node. */
+export async function writeStartCheckpoint(
   store: Store,
   graph: Graph,
   thread: string,
@@ -21,12 +21,12 @@ export async function startAt(
   const { node, state, input } = point;
   for (const [channel, { kind, initial }] of Object.entries(graph.state.channels))
     if (kind !== "untracked" && !Object.hasOwn(state, channel) && initial() === undefined)
-      throw lacking(graph, channel);
-  const at = world.clock.now();
-  const claim = await store.claim({ thread, graph: graph.name, version: graph.version, shape: "start-at", at });
+      throw createMissingChannelError(graph, channel);
+  const now = world.clock.now();
+  const claim = await store.claim({ thread, graph: graph.name, version: graph.version, shape: "start-at", at: now });
   const isTask = graph.nodes.get(node)?.kind === "task";
   const control = {
-    machine: machineValue(graph, node),
+    machine: createMachineValue(graph, node),
     tasks: [{ id: "0:0", node, ...(isTask ? { input: 0 } : {}) }],
     inputs: isTask ? [input] : [],
     joins: {},
@@ -35,7 +35,7 @@ export async function startAt(
     channel,
     kind: "replace" as const,
     base: true,
-    text: codec.encode(checked(graph, channel, value), `the channel "${channel}"`),
+    text: codec.encode(parseChannelValue(graph, channel, value), `the channel "${channel}"`),
   }));
   const run = { id: "run_start_at", thread, branch: claim.branch, graph: graph.name, version: graph.version };
   await new Promise<void>((resolve, reject) =>
@@ -45,7 +45,7 @@ export async function startAt(
         branch: claim.branch,
         epoch: claim.epoch,
         seq: claim.nextSeq,
-        run: { ...run, status: "running", attempt: 0, startedAt: at },
+        run: { ...run, status: "running", attempt: 0, startedAt: now },
         checkpoint: {
           deltas,
           row: {
@@ -57,7 +57,7 @@ export async function startAt(
             nodes: [],
             control: codec.encode(control, "the control state"),
             run: run.id,
-            at,
+            at: now,
             durationMs: 0,
             seq: claim.nextSeq,
             bytes: 0,
@@ -70,36 +70,37 @@ export async function startAt(
   );
 }
 
-function machineValue(graph: Graph, node: string): Json {
+function createMachineValue(graph: Graph, node: string): Json {
   const regions = Object.keys(graph.machine.root.states);
-  if (!regions.includes(node)) throw unknown(graph, `has no node "${node}"`, [...graph.nodes.keys()]);
+  if (!regions.includes(node)) throw createUnknownNameError(graph, `has no node "${node}"`, [...graph.nodes.keys()]);
   if (graph.machine.root.type !== "parallel") return { [node]: "executing" };
   return Object.fromEntries(
     regions.map((region) => [region, region === "driver" ? "running" : region === node ? "executing" : "idle"]),
   );
 }
 
-function checked(graph: Graph, name: string, value: unknown): unknown {
+function parseChannelValue(graph: Graph, name: string, value: unknown): unknown {
   const channel = graph.state.channels[name];
-  if (channel === undefined) throw unknown(graph, `has no channel "${name}"`, Object.keys(graph.state.channels));
+  if (channel === undefined)
+    throw createUnknownNameError(graph, `has no channel "${name}"`, Object.keys(graph.state.channels));
   const parsed = channel.parseValue(value);
   if (parsed.ok) return parsed.value;
   throw new StatewrightError("invalid_input", {
-    what: `the channel "${name}" refuses what the test gives it: ${parsed.issues.map(({ message }) => message).join("; ")}`,
-    next: "Give a whole value of the channel",
+    what: `the channel "${name}" refuses the value of the test: ${parsed.issues.map(({ message }) => message).join("; ")}`,
+    next: "Pass a complete value of the channel",
   });
 }
 
-function lacking(graph: Graph, channel: string): StatewrightError {
+function createMissingChannelError(graph: Graph, channel: string): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `the test begins without a value of the channel "${channel}" of the graph "${graph.name}", which has no default`,
-    next: "Give one in its state",
+    what: `the channel "${channel}" of the graph "${graph.name}" has no default, and the test has no value for it`,
+    next: "Add the value to the state of the test",
   });
 }
 
-function unknown(graph: Graph, what: string, known: readonly string[]): StatewrightError {
+function createUnknownNameError(graph: Graph, problem: string, known: readonly string[]): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `the graph "${graph.name}" ${what}`,
-    next: `It has ${known.map((name) => `"${name}"`).join(", ")}`,
+    what: `the graph "${graph.name}" ${problem}`,
+    next: `Use one of ${known.map((name) => `"${name}"`).join(", ")}`,
   });
 }

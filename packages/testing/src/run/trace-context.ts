@@ -1,32 +1,37 @@
-/** What is known of the run that a trace tells of: matchers that are given the trace alone explain a failure by it. */
+/**
+ * Context of a trace: matchers that receive only the trace explain a failure with the graph and the run of the trace.
+ */
 import type { Graph } from "@statewright/core";
 import type { Trace } from "../trace/trace.ts";
 import type { TestRun } from "./test-run.ts";
 
-/** A run, its graph as its author wrote it, and the state that it began with. */
-export interface ToldOf {
+/** Run, its graph as defined by the author, and the initial state. */
+export interface TraceContext {
   readonly graph: Graph;
   readonly run: TestRun;
   readonly initial: Readonly<Record<string, unknown>>;
 }
 
-/** On the trace itself: a test runner may load this package twice, and the matchers of one copy are given traces of the other. */
-const told = Symbol.for("statewright.toldOf");
+/**
+ * Symbol property on the trace: a test runner may load this package twice, and matchers of one copy receive traces of
+ * the other.
+ */
+const contextKey = Symbol.for("statewright.toldOf");
 
-/** Remember whose trace this is. */
-export function tellOf(trace: Trace, of: ToldOf): void {
-  Object.defineProperty(trace, told, { value: of });
-  for (const hear of hearers) hear(trace, of);
+/** Attaches the context to a trace and notifies the subscribers. */
+export function attachTraceContext(trace: Trace, context: TraceContext): void {
+  Object.defineProperty(trace, contextKey, { value: context });
+  for (const subscriber of subscribers) subscriber(trace, context);
 }
 
-const hearers: Set<(trace: Trace, of: ToldOf) => void> = new Set();
+const subscribers: Set<(trace: Trace, of: TraceContext) => void> = new Set();
 
-/** Hear of every run as it is made. */
-export function onTold(hear: (trace: Trace, of: ToldOf) => void): void {
-  hearers.add(hear);
+/** Subscribes to the creation of every test run. */
+export function subscribeToTestRuns(subscriber: (trace: Trace, of: TraceContext) => void): void {
+  subscribers.add(subscriber);
 }
 
-/** Whose trace this is; undefined for one that was made by hand. */
-export function toldOf(trace: Trace): ToldOf | undefined {
-  return (trace as { readonly [told]?: ToldOf })[told];
+/** Returns the context of a trace; undefined for a trace made by hand. */
+export function getTraceContext(trace: Trace): TraceContext | undefined {
+  return (trace as { readonly [contextKey]?: TraceContext })[contextKey];
 }

@@ -1,22 +1,22 @@
-/** Chance for simulations: small decisions from a seed, the same every time. */
-import { seededRandom } from "../virtual-clock.ts";
+/** Deterministic random decisions for simulations, from a seed. */
+import { createSeededRandom } from "../virtual-clock.ts";
 
-/** Decisions from one seed. */
+/** Random decisions from one seed. */
 export interface Chance {
-  /** A whole number from 0, below `limit`. */
-  below(limit: number): number;
-  /** True with this probability. */
-  share(part: number): boolean;
-  of<Item>(items: readonly Item[]): Item;
+  /** Returns an integer from 0 to `limit` - 1. */
+  getInteger(limit: number): number;
+  /** Returns true with this probability. */
+  flip(probability: number): boolean;
+  pick<Item>(items: readonly Item[]): Item;
 }
 
-/** A source of decisions; the same seed gives the same ones. */
-export function chanceOf(seed: number): Chance {
-  // Neighbouring seeds must not begin alike.
-  const random = seededRandom(Math.imul(seed ^ 0x9e_37_79_b9, 0x85_eb_ca_6b));
+/** Creates a source of decisions; equal seeds give equal decisions. */
+export function createChance(seed: number): Chance {
+  // Mixes the seed: neighbouring seeds must not start with similar decisions.
+  const random = createSeededRandom(Math.imul(seed ^ 0x9e_37_79_b9, 0x85_eb_ca_6b));
   return {
-    below: (limit) => Math.floor(random.next() * limit),
-    share: (part) => random.next() < part,
-    of: <Item>(items: readonly Item[]): Item => items[Math.floor(random.next() * items.length)] as Item,
+    getInteger: (limit) => Math.floor(random.next() * limit),
+    flip: (part) => random.next() < part,
+    pick: <Item>(items: readonly Item[]): Item => items[Math.floor(random.next() * items.length)] as Item,
   };
 }

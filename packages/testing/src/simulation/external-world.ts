@@ -1,77 +1,80 @@
-/** The world outside: what programs do in it is written down where no crash takes it back. */
+/** External world of simulated programs: a ledger of external effects that survives crashes. */
 import type { EffectClass } from "@statewright/core";
 import type { SimulatedProcess } from "./scheduler.ts";
 
-/** Something that was done outside. */
-export interface OutsideEffect {
+/** External effect. */
+export interface ExternalEffect {
   readonly key: string;
   readonly effect: EffectClass;
   readonly value: unknown;
 }
 
-/** How something is done outside. */
+/** Options of an external effect. */
 export interface ActOptions {
-  /** What doing it twice means; default `idempotent`: the other side knows the key. */
+  /** Effect class; default `idempotent`: the external system recognizes the key. */
   readonly effect?: EffectClass;
-  /** Whether the simulation may let it fail before it happens. Default false. */
+  /** Allows the simulation to fail the effect before it happens. Default false. */
   readonly mayFail?: boolean;
 }
 
-/** What a program is given: its only way to the world outside, which the simulation watches, delays and cuts. */
-export interface Outside {
-  /** Do something under a key that is the same in every attempt. It takes time: before it happens, and before it is known. */
-  readonly act: <Value>(key: string, work: () => Value, options?: ActOptions) => Promise<Value>;
-  /** Ask whether something has happened: what `reconcile` does. */
-  readonly happened: (key: string) => { readonly value: unknown } | undefined;
+/** Access of a program to the external world; the simulation records, delays and blocks its calls. */
+export interface ExternalWorld {
+  /** Performs an effect under a key that is equal in every attempt. The effect and its result are both delayed. */
+  readonly performEffect: <Value>(key: string, work: () => Value, options?: ActOptions) => Promise<Value>;
+  /** Returns the effect with this key if it has happened, as `reconcile` does. */
+  readonly findEffect: (key: string) => { readonly value: unknown } | undefined;
 }
 
-/** The failure of a call that the simulation let fail. */
-class OutsideFailed extends Error {
+/** Failure of an external call, injected by the simulation. */
+class ExternalCallError extends Error {
   override readonly name = "OutsideFailed";
 }
 
-/** What has happened outside, in all lives. */
+/** External effects of all processes. */
 export interface Ledger {
-  readonly effects: readonly OutsideEffect[];
-  readonly happened: Outside["happened"];
-  /** The outside as one process reaches it. */
-  readonly reach: (process: SimulatedProcess, faults: OutsideFaults) => Outside;
+  readonly effects: readonly ExternalEffect[];
+  readonly findEffect: ExternalWorld["findEffect"];
+  /** Connects one process to the external world. */
+  readonly connect: (process: SimulatedProcess, faults: ExternalFaults) => ExternalWorld;
 }
 
-/** What the simulation does to calls. */
-export interface OutsideFaults {
-  /** A call is about to begin. */
-  readonly began: (key: string, effect: EffectClass) => void;
-  /** A call has come back to the program. */
-  readonly returned: (key: string) => void;
-  /** Whether this one fails. */
-  readonly fails: () => boolean;
-  /** Whether the process lost its thread: nothing `once` that it has under way reaches the other side any more. */
+/** Callbacks and faults of external calls. */
+export interface ExternalFaults {
+  /** Called before an external call starts. */
+  readonly onStart: (key: string, effect: EffectClass) => void;
+  /** Called when the result of an external call reaches the program. */
+  readonly onReturn: (key: string) => void;
+  /** Returns true if the next call has to fail. */
+  readonly shouldFail: () => boolean;
+  /**
+   * Returns true after the process has lost its thread: its pending `once` calls no longer reach the external system.
+   */
   readonly isCutOff: () => boolean;
 }
 
-/** An empty ledger. */
+/** Creates an empty ledger. */
 export function createLedger(): Ledger {
-  const effects: OutsideEffect[] = [];
-  const happened: Outside["happened"] = (key) => effects.find((effect) => effect.key === key);
+  const effects: ExternalEffect[] = [];
+  const findEffect: ExternalWorld["findEffect"] = (key) => effects.find((effect) => effect.key === key);
   return {
     effects,
-    happened,
-    reach: (process, { began, returned, fails, isCutOff }) => ({
-      happened,
-      act: (key, work, { effect = "idempotent", mayFail = false } = {}) => {
-        if (!process.alive()) return new Promise(() => undefined);
-        began(key, effect);
-        const cutOffBefore = isCutOff();
+    findEffect,
+    connect: (process, { onStart, onReturn, shouldFail, isCutOff }) => ({
+      findEffect,
+      performEffect: (key, work, { effect = "idempotent", mayFail = false } = {}) => {
+        if (!process.isAlive()) return new Promise(() => undefined);
+        onStart(key, effect);
+        const wasCutOff = isCutOff();
         return new Promise((resolve, reject) => {
           process.add("outside", () => {
-            if (mayFail && fails()) return reject(new OutsideFailed(`the other side is not there for ${key}`));
-            if (effect === "once" && isCutOff() && !cutOffBefore)
-              return reject(new OutsideFailed(`the other side is out of reach for ${key}`));
+            if (mayFail && shouldFail())
+              return reject(new ExternalCallError(`the other side is unavailable for ${key}`));
+            if (effect === "once" && isCutOff() && !wasCutOff)
+              return reject(new ExternalCallError(`the other side is unreachable for ${key}`));
             const value = work();
             effects.push({ key, effect, value });
             process.add("outside", () => {
-              returned(key);
+              onReturn(key);
               resolve(value);
             });
           });

@@ -1,158 +1,161 @@
-/**
- * The witness: it sees every write when it is durable, every event when it is told and every call when it begins, and
- * says what must never be.
- */
+/** Invariants of a simulation, checked at every durable write, every emitted event and every external call. */
 import type { Commit, EffectClass, EffectRow, RunEvent, StoredEvent } from "@statewright/core";
 import type { SimulatedProcess } from "./scheduler.ts";
 
-/** What it knows of the thread, and what it is told. */
-export interface Witness {
+/** Observed state of the thread, and callbacks for its observations. */
+export interface Invariants {
   readonly violations: readonly string[];
-  readonly violated: (rule: string, what: string) => void;
-  readonly claimed: (by: SimulatedProcess, epoch: number) => void;
-  /** A write is durable; `calls` is how many calls had come back when it was handed over. */
-  readonly committed: (by: SimulatedProcess, commit: Commit, calls: number) => void;
+  readonly addViolation: (rule: string, what: string) => void;
+  readonly onClaim: (by: SimulatedProcess, epoch: number) => void;
+  /** Called for a durable write; `calls` is the number of finished external calls when the write was requested. */
+  readonly onCommit: (by: SimulatedProcess, commit: Commit, countFinishedCalls: number) => void;
   readonly calls: () => number;
-  /** A fork has written checkpoints by itself. */
-  readonly forked: (events: readonly StoredEvent[]) => void;
-  /** A call outside is about to begin. */
-  readonly began: (by: SimulatedProcess, key: string, effect: EffectClass) => void;
-  /** A call outside has come back to a process. */
-  readonly returned: (by: SimulatedProcess, key: string) => void;
-  /** A reader of a run for as long as it is at work. */
-  readonly reader: (by: SimulatedProcess) => (event: RunEvent) => void;
-  /** The thread is taken from its owner though it lives, as when a lease runs out. */
-  readonly taken: () => { readonly epoch: number; readonly owner: SimulatedProcess } | undefined;
+  /** Called for the checkpoints written by a fork. */
+  readonly onFork: (events: readonly StoredEvent[]) => void;
+  /** Called before an external call. */
+  readonly onCallStart: (by: SimulatedProcess, key: string, effect: EffectClass) => void;
+  /** Called when an external call has returned to a process. */
+  readonly onCallReturn: (by: SimulatedProcess, key: string) => void;
+  /** Creates an event listener for a run. */
+  readonly createListener: (by: SimulatedProcess) => (event: RunEvent) => void;
+  /** Takes the thread from its living owner, as when a lease expires. */
+  readonly takeThread: () => { readonly epoch: number; readonly owner: SimulatedProcess } | undefined;
   readonly wasCutOff: (process: SimulatedProcess) => boolean;
-  /** Checkpoints as they were written, by id. */
+  /** Checkpoints as written, by id. */
   readonly checkpoints: ReadonlyMap<number, string>;
-  readonly lastSeq: () => number;
-  /** Questions that have their answer, as far as it is durable. */
-  readonly answered: (branch: string) => readonly string[];
+  readonly getLastSeq: () => number;
+  /** Interrupts with a durable answer. */
+  readonly listAnswered: (branch: string) => readonly string[];
 }
 
-/** Text under which a checkpoint must be found again. */
-export function checkpointText(row: object, deltas: readonly object[]): string {
+/** Serializes a checkpoint for comparison. */
+export function formatCheckpoint(row: object, deltas: readonly object[]): string {
   return JSON.stringify([
-    Object.entries(row).sort(byName),
-    deltas.map((delta) => JSON.stringify(Object.entries(delta).sort(byName))).sort(),
+    Object.entries(row).sort(compareKeys),
+    deltas.map((delta) => JSON.stringify(Object.entries(delta).sort(compareKeys))).sort(),
   ]);
 }
 
-function byName([one]: [string, unknown], [other]: [string, unknown]): number {
-  return one < other ? -1 : 1;
+function compareKeys([a]: [string, unknown], [b]: [string, unknown]): number {
+  return a < b ? -1 : 1;
 }
 
-/** A witness of one thread. */
-export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLoseResults: () => boolean): Witness {
+/** Creates the invariant checker of one thread. */
+export function createInvariants(
+  thread: string,
+  canBeInDoubt: () => boolean,
+  canLoseResults: () => boolean,
+): Invariants {
   const violations: string[] = [];
   const seqs = new Set<number>();
   const checkpoints = new Map<number, string>();
-  /** By idempotency key. */
+  /** Outcomes by idempotency key. */
   const outcomes = new Map<string, string>();
   const starts = new Set<string>();
-  /** By line and journal key. */
+  /** Journal rows by namespace and journal key. */
   const rows = new Map<string, string>();
   const heads = new Map<string, number>();
   const answers = new Map<string, { readonly about: string; readonly answer: string }>();
-  const calls: { readonly by: SimulatedProcess; readonly key: string }[] = [];
+  const finishedCalls: { readonly by: SimulatedProcess; readonly key: string }[] = [];
   const budgets = new Map<string, number>();
   const attempts = new Map<string, { readonly attempt: number; readonly epoch: number }>();
   const cutOff = new Set<SimulatedProcess>();
   let owner: { readonly process: SimulatedProcess; readonly epoch: number } | undefined;
   let lastSeq = 0;
-  const violated = (rule: string, what: string): void => {
+  const addViolation = (rule: string, what: string): void => {
     violations.push(`${rule} ${what}`);
   };
 
-  function tookSeq(seq: number): void {
-    if (seqs.has(seq)) violated("I4", `the number ${seq} stands for two facts`);
+  function recordSeq(seq: number): void {
+    if (seqs.has(seq)) addViolation("I4", `two events have the sequence number ${seq}`);
     seqs.add(seq);
   }
 
-  function checkpointed(commit: Commit): void {
+  function recordCheckpoint(commit: Commit): void {
     const { checkpoint, branch } = commit;
     if (checkpoint === undefined) return;
     const { row, deltas } = checkpoint;
-    tookSeq(row.seq);
-    if (checkpoints.has(row.id)) violated("I5", `the checkpoint ${row.id} was written twice`);
-    checkpoints.set(row.id, checkpointText(row, deltas));
+    recordSeq(row.seq);
+    if (checkpoints.has(row.id)) addViolation("I5", `the checkpoint ${row.id} was written twice`);
+    checkpoints.set(row.id, formatCheckpoint(row, deltas));
     heads.set(branch, row.step);
     const { steps = 0 } = JSON.parse(row.control) as { readonly steps?: number };
     const budget = `${branch} ${row.run}`;
     if (!branch.includes("/") && steps < (budgets.get(budget) ?? 0))
-      violated("I10", `the run has taken ${steps} steps after ${budgets.get(budget)}`);
+      addViolation("I10", `the run counts ${steps} steps after ${budgets.get(budget)}`);
     budgets.set(budget, steps);
   }
 
-  /** A process that lets the thread go leaves no result behind. */
+  /** Checks that a process has recorded every result when it releases the thread. */
   function checkRecorded(process: SimulatedProcess, returned: number): void {
-    for (const { by, key } of calls.slice(0, returned)) {
-      const { line, step } = placeOf(thread, key);
-      if (by !== process || line === undefined || !heads.has(line) || heads.get(line) !== step) continue;
-      if (starts.has(key) && !outcomes.has(key)) violated("I1", `${key} has ended, and its outcome is not recorded`);
+    for (const { by, key } of finishedCalls.slice(0, returned)) {
+      const { namespace, step } = parseIdempotencyKey(thread, key);
+      if (by !== process || namespace === undefined || !heads.has(namespace) || heads.get(namespace) !== step) continue;
+      if (starts.has(key) && !outcomes.has(key)) addViolation("I1", `${key} finished, and its outcome is not recorded`);
     }
   }
 
   return {
     violations,
-    violated,
+    addViolation,
     checkpoints,
-    lastSeq: () => lastSeq,
-    answered: (branch) =>
+    getLastSeq: () => lastSeq,
+    listAnswered: (branch) =>
       [...answers.keys()].flatMap((place) => (place.startsWith(`${branch} `) ? [place.slice(branch.length + 1)] : [])),
     wasCutOff: (process) => cutOff.has(process),
-    claimed: (process, epoch) => {
-      if (owner?.process.alive() === true) violated("I9", "a thread with a living owner was given to another");
+    onClaim: (process, epoch) => {
+      if (owner?.process.isAlive() === true)
+        addViolation("I9", "a thread with a living owner was claimed by another process");
       owner = { process, epoch };
     },
-    taken: () => {
-      if (owner?.process.alive() !== true) return undefined;
+    takeThread: () => {
+      if (owner?.process.isAlive() !== true) return undefined;
       const { process, epoch } = owner;
       cutOff.add(process);
       owner = undefined;
       return { epoch, owner: process };
     },
-    calls: () => calls.length,
-    forked: (events) => {
+    calls: () => finishedCalls.length,
+    onFork: (events) => {
       for (const event of events) {
         if (!("checkpoint" in event)) continue;
         const { deltas, ...row } = event.checkpoint;
-        tookSeq(row.seq);
-        checkpoints.set(row.id, checkpointText(row, deltas));
+        recordSeq(row.seq);
+        checkpoints.set(row.id, formatCheckpoint(row, deltas));
         heads.set(row.branch, row.step);
         lastSeq = Math.max(lastSeq, row.seq);
       }
     },
-    committed: (process, commit, returned) => {
+    onCommit: (process, commit, returned) => {
       if (owner?.process !== process || owner.epoch !== commit.epoch)
-        violated("I9", `a write under the epoch ${commit.epoch} came from a process that does not own the thread`);
-      checkpointed(commit);
-      for (const { seq } of commit.events ?? []) tookSeq(seq);
+        addViolation("I9", `a write under the epoch ${commit.epoch} came from a process that does not own the thread`);
+      recordCheckpoint(commit);
+      for (const { seq } of commit.events ?? []) recordSeq(seq);
       lastSeq = Math.max(lastSeq, commit.seq);
-      for (const [line, row] of journalRowsOf(commit)) {
-        const place = `${line} ${row.step}/${row.task}/${row.key}`;
+      for (const [namespace, row] of listJournalRows(commit)) {
+        const rowKey = `${namespace} ${row.step}/${row.task}/${row.key}`;
         if (row.idempotencyKey !== "" && row.state !== "started") {
-          const before = outcomes.get(row.idempotencyKey);
-          if (before !== undefined && row.outcome !== undefined && before !== "" && before !== row.outcome)
-            violated("I1", `the outcome of ${row.idempotencyKey} was written again, and differs`);
-          outcomes.set(row.idempotencyKey, row.outcome ?? before ?? "");
+          const previous = outcomes.get(row.idempotencyKey);
+          if (previous !== undefined && row.outcome !== undefined && previous !== "" && previous !== row.outcome)
+            addViolation("I1", `the outcome of ${row.idempotencyKey} was written twice with different values`);
+          outcomes.set(row.idempotencyKey, row.outcome ?? previous ?? "");
         } else if (row.idempotencyKey !== "" && outcomes.has(row.idempotencyKey))
-          violated("I1", `${row.idempotencyKey} started again after its outcome was recorded`);
+          addViolation("I1", `${row.idempotencyKey} started again after its outcome was recorded`);
         if (row.state === "started" && row.endedAt === undefined) starts.add(row.idempotencyKey);
         else if (row.state === "started") starts.delete(row.idempotencyKey);
-        rows.set(place, row.state);
+        rows.set(rowKey, row.state);
       }
       for (const { id, key, about = "", answer, expiredAt } of commit.interrupts ?? []) {
-        if (key.endsWith("in_doubt") && !mayBeInDoubt()) violated("I2", `nothing died, and ${id} is asked`);
+        if (key.endsWith("in_doubt") && !canBeInDoubt())
+          addViolation("I2", `no process died, and the interrupt ${id} was raised`);
         const place = `${commit.branch} ${id}`;
         const before = answers.get(place);
-        // A call that is in doubt again asks again, about another start.
-        const same = before?.about === about;
-        if (answer !== undefined && same && before.answer !== answer)
-          violated("I1", `the question ${id} was answered twice`);
-        if (answer === undefined && expiredAt === undefined && same)
-          violated("I1", `the question ${id} is open again, and has its answer`);
+        // A call that is in doubt again raises a new interrupt, about another start.
+        const isSameStart = before?.about === about;
+        if (answer !== undefined && isSameStart && before.answer !== answer)
+          addViolation("I1", `the interrupt ${id} was answered twice`);
+        if (answer === undefined && expiredAt === undefined && isSameStart)
+          addViolation("I1", `the interrupt ${id} was reopened after its answer`);
         if (answer === undefined) answers.delete(place);
         else answers.set(place, { about, answer });
       }
@@ -161,63 +164,70 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
         const before = attempts.get(run.id);
         const resumed = before !== undefined && before.epoch !== commit.epoch;
         if (before !== undefined && run.attempt < before.attempt + (resumed ? 1 : 0))
-          violated("I10", `the run ${run.id} is in its attempt ${run.attempt} after ${before.attempt}`);
+          addViolation("I10", `the run ${run.id} has attempt ${run.attempt} after ${before.attempt}`);
         attempts.set(run.id, { attempt: run.attempt, epoch: commit.epoch });
       }
       if (commit.release === true) {
         owner = undefined;
-        if (!mayLoseResults()) checkRecorded(process, returned);
+        if (!canLoseResults()) checkRecorded(process, returned);
       }
     },
-    returned: (by, key) => {
-      calls.push({ by, key });
+    onCallReturn: (by, key) => {
+      finishedCalls.push({ by, key });
     },
-    began: (process, key, effect) => {
+    onCallStart: (process, key, effect) => {
       if (cutOff.has(process) && effect !== "once") return;
-      if (outcomes.has(key)) violated("I1", `${key} was attempted after its outcome was recorded`);
-      const { line, step } = placeOf(thread, key);
-      const head = line === undefined ? undefined : heads.get(line);
+      if (outcomes.has(key)) addViolation("I1", `${key} was attempted after its outcome was recorded`);
+      const { namespace, step } = parseIdempotencyKey(thread, key);
+      const head = namespace === undefined ? undefined : heads.get(namespace);
       if (head !== undefined && step !== undefined && head > step)
-        violated("I1", `${key} was attempted after its superstep was committed`);
-      if (effect === "once" && line !== undefined && !starts.has(key) && !key.endsWith("/node"))
-        violated("I1", `${key} was attempted before its start was durable`);
+        addViolation("I1", `${key} was attempted after its superstep was committed`);
+      if (effect === "once" && namespace !== undefined && !starts.has(key) && !key.endsWith("/node"))
+        addViolation("I1", `${key} was attempted before its start was durable`);
     },
-    reader: (process) => {
+    createListener: (process) => {
       let last: number | undefined;
       const unsaved = new Set<string | undefined>();
       return (event) => {
-        if (!process.alive()) return;
+        if (!process.isAlive()) return;
         if (event.type === "step.committed" && event.checkpoint === undefined) unsaved.add(event.within);
-        if (durable.has(event.type) && !isInPassing(event, last ?? event.seq)) {
-          if (!seqs.has(event.seq)) violated("I8", `${event.type} ${event.seq} was told before it was durable`);
+        if (durableTypes.has(event.type) && !isWithoutOwnSeq(event, last ?? event.seq)) {
+          if (!seqs.has(event.seq)) addViolation("I8", `${event.type} ${event.seq} was emitted before it was durable`);
           if (last !== undefined && event.seq !== last + 1)
-            violated("I4", `${event.type} ${event.seq} was told after ${last}`);
+            addViolation("I4", `${event.type} ${event.seq} was emitted after ${last}`);
           last = event.seq;
         } else if (event.type === "tool.completed" && !unsaved.has(event.within)) {
           const ending = `/${event.task}/${event.callId}`;
           const isDurable = [...rows].some(([place, state]) => place.endsWith(ending) && state === "ok");
-          if (!isDurable) violated("I8", `the result of ${event.callId} was told before it was durable`);
+          if (!isDurable) addViolation("I8", `the result of ${event.callId} was emitted before it was durable`);
         }
       };
     },
   };
 }
 
-/** The journal rows of a commit, each with its line. */
-function journalRowsOf({ branch, effects = [], around = [] }: Commit): readonly (readonly [string, EffectRow])[] {
-  const journals = [{ line: branch, effects }, ...around];
-  return journals.flatMap(({ line, effects: rows }) => rows.map((row) => [line, row] as const));
+/** Lists the journal rows of a commit with their namespaces. */
+function listJournalRows({
+  branch,
+  effects = [],
+  parentJournals = [],
+}: Commit): readonly (readonly [string, EffectRow])[] {
+  const journals = [{ namespace: branch, effects }, ...parentJournals];
+  return journals.flatMap(({ namespace, effects: rows }) => rows.map((row) => [namespace, row] as const));
 }
 
-/** The end of a run that could not be saved, and the steps of inner graphs that are not, are told under the number before them. */
-function isInPassing(event: RunEvent, last: number): boolean {
+/**
+ * Returns true for events that reuse the previous sequence number: the end of a run that could not be saved, and
+ * unsaved steps of inner graphs.
+ */
+function isWithoutOwnSeq(event: RunEvent, last: number): boolean {
   if (event.seq > last) return false;
   if (event.type === "step.committed") return event.checkpoint === undefined;
   return event.type === "run.failed" || event.type === "run.paused";
 }
 
-/** What stands in the sequence of durable events. */
-const durable: ReadonlySet<RunEvent["type"]> = new Set([
+/** Types of durable events. */
+const durableTypes: ReadonlySet<RunEvent["type"]> = new Set([
   "run.started",
   "run.waiting",
   "run.paused",
@@ -227,11 +237,11 @@ const durable: ReadonlySet<RunEvent["type"]> = new Set([
   "step.committed",
 ]);
 
-/** The line and the step that an idempotency key names. */
-function placeOf(thread: string, key: string): { readonly line?: string; readonly step?: number } {
+/** Parses namespace and step from an idempotency key. */
+function parseIdempotencyKey(thread: string, key: string): { readonly namespace?: string; readonly step?: number } {
   if (!key.startsWith(`${thread}/`)) return {};
   const parts = key.slice(thread.length + 1).split("/");
   const line = parts.slice(0, -2).join("/");
   const step = Number(parts[parts.length - 2]?.split(":")[0]);
-  return line === "" || Number.isNaN(step) ? {} : { line, step };
+  return line === "" || Number.isNaN(step) ? {} : { namespace: line, step };
 }

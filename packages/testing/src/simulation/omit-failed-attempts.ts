@@ -1,11 +1,13 @@
-/** What faults may change in a state: a message of a model says which requests were made for it in vain. */
+/** State differences that faults may cause: assistant messages list the failed attempts of their requests. */
 
-/** The same plain data without the `lost` of its messages, to compare a run with one that had other faults. */
-export function withoutLost(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutLost);
+/** Returns the data without the failed attempts of its messages, for comparing runs with different faults. */
+export function omitFailedAttempts(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(omitFailedAttempts);
   if (typeof value !== "object" || value === null) return value;
   const isAnswer = "role" in value && value.role === "assistant";
   return Object.fromEntries(
-    Object.entries(value).flatMap(([key, each]) => (isAnswer && key === "lost" ? [] : [[key, withoutLost(each)]])),
+    Object.entries(value).flatMap(([key, each]) =>
+      isAnswer && key === "lost" ? [] : [[key, omitFailedAttempts(each)]],
+    ),
   );
 }

@@ -1,77 +1,77 @@
 /**
- * One thread of time for several processes: everything that could happen next stands in a list, and chance says which
- * does. Between two of them all promise work comes to rest, so that the same seed is the same story.
+ * Single-threaded scheduler of several simulated processes: a random source picks the next event from the list of
+ * possible events. All promises settle between two events, so that equal seeds give equal runs.
  */
 import { systemWorld, type World } from "@statewright/core";
-import { seededRandom } from "../virtual-clock.ts";
+import { createSeededRandom } from "../virtual-clock.ts";
 import type { Chance } from "./chance.ts";
 
-/** Something that will happen when it is its turn. */
-export interface Work {
+/** Scheduled work. */
+export interface ScheduledWork {
   readonly fire: () => void;
-  /** Its place in the order of asking. */
-  readonly nth: number;
+  /** Position in scheduling order. */
+  readonly order: number;
 }
 
-/** Where the work of a process waits. Only what happens outside may overtake. */
+/** Queue of a process. Only work in the lane `outside` may overtake. */
 export type Lane = "soon" | "store" | "outside";
 
-/** A process: it lives until it is killed, and nothing that it has under way comes after that. */
+/** Simulated process; its pending work is dropped when it is killed. */
 export interface SimulatedProcess {
   readonly id: number;
   readonly world: World;
-  readonly alive: () => boolean;
+  readonly isAlive: () => boolean;
   readonly add: (lane: Lane, fire: () => void) => void;
-  /** As by SIGKILL. */
+  /** Kills the process as with SIGKILL. */
   readonly kill: () => void;
 }
 
 interface Timer {
-  /** By the monotonic clock. */
+  /** Due time by the monotonic clock. */
   readonly after?: number;
-  /** By the wall clock. */
+  /** Due time by the wall clock. */
   readonly at?: number;
   readonly work: () => void;
-  readonly nth: number;
+  readonly order: number;
 }
 
-interface Inner {
+interface ProcessEntry {
   readonly process: SimulatedProcess;
-  readonly lanes: Record<Lane, Work[]>;
+  readonly lanes: Record<Lane, ScheduledWork[]>;
   readonly timers: Set<Timer>;
 }
 
-/** Processes, their clocks, and what happens next. */
+/** Scheduler of processes and their clocks. */
 export interface Scheduler {
   readonly spawn: () => SimulatedProcess;
-  /** Let things happen until `ended` says so. `idle`: nothing is left that could happen. */
-  readonly until: (ended: () => boolean, beforeEach: (tick: number) => void) => Promise<"ended" | "idle">;
-  /** The wall clock jumps, as when somebody sets it. */
-  readonly jump: (ms: number) => void;
-  readonly ticks: () => number;
+  /** Runs events until `ended` returns true, or until no event is possible (`idle`). */
+  readonly runUntil: (isFinished: () => boolean, beforeEach: (tick: number) => void) => Promise<"ended" | "idle">;
+  /** Moves the wall clock, as after a manual clock change. */
+  readonly jumpWallClock: (ms: number) => void;
+  readonly countTicks: () => number;
 }
 
-const beginning = Date.UTC(2025, 0, 1);
+const startTime = Date.UTC(2025, 0, 1);
 
-/** A scheduler. Without `chance` everything happens in the order in which it was asked for. */
+/** Creates a scheduler. Without `chance` the work runs in scheduling order. */
 export function createScheduler(chance: Chance | undefined, seed: number): Scheduler {
   const real = systemWorld().schedule;
-  const processes: Inner[] = [];
+  const processes: ProcessEntry[] = [];
   let monotonic = 0;
   let skew = 0;
-  let nth = 0;
+  let lastOrder = 0;
   let ticks = 0;
-  const wall = (): number => beginning + monotonic + skew;
+  const getWallTime = (): number => startTime + monotonic + skew;
 
   function spawn(): SimulatedProcess {
     let alive = true;
-    const lanes: Inner["lanes"] = { soon: [], store: [], outside: [] };
+    const lanes: ProcessEntry["lanes"] = { soon: [], store: [], outside: [] };
     const timers = new Set<Timer>();
     const id = processes.length + 1;
     const add = (lane: Lane, fire: () => void): void => {
-      if (alive) lanes[lane].push({ fire, nth: ++nth });
+      if (alive) lanes[lane].push({ fire, order: ++lastOrder });
     };
-    const set = (timer: Timer): (() => void) => {
+    const addTimer = (timer: Timer): (() => void) => {
       if (alive) timers.add(timer);
       return () => {
         timers.delete(timer);
@@ -79,7 +79,7 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
     };
     const process: SimulatedProcess = {
       id,
-      alive: () => alive,
+      isAlive: () => alive,
       add,
       kill: () => {
         alive = false;
@@ -87,12 +87,12 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
         timers.clear();
       },
       world: {
-        clock: { now: wall, monotonic: () => monotonic },
-        random: seededRandom(seed * 31 + id),
+        clock: { now: getWallTime, monotonic: () => monotonic },
+        random: createSeededRandom(seed * 31 + id),
         log: () => undefined,
         schedule: {
-          after: (delayMs, work) => set({ after: monotonic + Math.max(0, delayMs), work, nth: ++nth }),
-          at: (dueAt, work) => set({ at: dueAt, work, nth: ++nth }),
+          after: (delayMs, work) => addTimer({ after: monotonic + Math.max(0, delayMs), work, order: ++lastOrder }),
+          at: (dueAt, work) => addTimer({ at: dueAt, work, order: ++lastOrder }),
           soon: (work) => add("soon", work),
         },
       },
@@ -101,16 +101,16 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
     return process;
   }
 
-  function leftOf({ after, at }: Timer): number {
-    return Math.max(0, after === undefined ? (at ?? 0) - wall() : after - monotonic);
+  function getRemainingMs({ after, at }: Timer): number {
+    return Math.max(0, after === undefined ? (at ?? 0) - getWallTime() : after - monotonic);
   }
 
-  function firstTimer(): (() => void) | undefined {
-    let first: { readonly timer: Timer; readonly of: Inner; readonly left: number } | undefined;
+  function takeFirstTimer(): (() => void) | undefined {
+    let first: { readonly timer: Timer; readonly of: ProcessEntry; readonly left: number } | undefined;
     for (const of of processes)
       for (const timer of of.timers) {
-        const left = leftOf(timer);
-        if (first === undefined || left < first.left || (left === first.left && timer.nth < first.timer.nth))
+        const left = getRemainingMs(timer);
+        if (first === undefined || left < first.left || (left === first.left && timer.order < first.timer.order))
           first = { timer, of, left };
       }
     if (first === undefined) return undefined;
@@ -122,9 +122,9 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
     };
   }
 
-  /** What may happen next: the first of each lane that keeps its order, and all that happens outside. */
-  function choices(): readonly { readonly lane: Work[]; readonly work: Work }[] {
-    const found: { readonly lane: Work[]; readonly work: Work }[] = [];
+  /** Lists the possible next events: the first of each ordered lane, and all external work. */
+  function listChoices(): readonly { readonly lane: ScheduledWork[]; readonly work: ScheduledWork }[] {
+    const found: { readonly lane: ScheduledWork[]; readonly work: ScheduledWork }[] = [];
     for (const { lanes } of processes) {
       if (lanes.soon[0] !== undefined) found.push({ lane: lanes.soon, work: lanes.soon[0] });
       if (lanes.store[0] !== undefined) found.push({ lane: lanes.store, work: lanes.store[0] });
@@ -133,38 +133,38 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
     return found;
   }
 
-  function next(): (() => void) | undefined {
-    const found = choices();
-    const early = found.length > 0 && chance?.share(0.02) === true;
-    if (found.length === 0 || early) {
-      const timer = firstTimer();
+  function takeNext(): (() => void) | undefined {
+    const found = listChoices();
+    const isEarly = found.length > 0 && chance?.flip(0.02) === true;
+    if (found.length === 0 || isEarly) {
+      const timer = takeFirstTimer();
       if (timer !== undefined || found.length === 0) return timer;
     }
     const chosen =
       chance === undefined
-        ? found.reduce((first, other) => (other.work.nth < first.work.nth ? other : first))
-        : chance.of(found);
+        ? found.reduce((first, other) => (other.work.order < first.work.order ? other : first))
+        : chance.pick(found);
     chosen.lane.splice(chosen.lane.indexOf(chosen.work), 1);
     return chosen.work.fire;
   }
 
   return {
     spawn,
-    until: async (ended, beforeEach) => {
+    runUntil: async (ended, beforeEach) => {
       for (let isIdle = false; ; ) {
         await new Promise<void>((resolve) => real.soon(resolve));
         if (ended()) return "ended";
         if (!isIdle) beforeEach(++ticks);
-        const fire = next();
-        // What `beforeEach` did may still be on its way.
+        const fire = takeNext();
+        // Work scheduled by `beforeEach` may still be pending.
         if (fire === undefined && isIdle) return "idle";
         isIdle = fire === undefined;
         fire?.();
       }
     },
-    jump: (ms) => {
+    jumpWallClock: (ms) => {
       skew += ms;
     },
-    ticks: () => ticks,
+    countTicks: () => ticks,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Simulations: a program lives through deaths of its process, failing writes, second owners, jumps of the clock, late and
- * double answers, in an order that one seed decides, until it is done. It must come to the same end as without them.
+ * Simulations: a program runs with process deaths, failing writes, competing owners, clock jumps, and late or
+ * duplicate answers, in an order determined by one seed. The result must equal the result of a run without faults.
  */
 import {
   fork,
@@ -17,68 +17,68 @@ import {
   run,
   type Store,
 } from "@statewright/core";
-import { type Chance, chanceOf } from "./chance.ts";
-import { createLedger, type Ledger, type Outside } from "./external-world.ts";
+import { type Chance, createChance } from "./chance.ts";
+import { createLedger, type ExternalWorld, type Ledger } from "./external-world.ts";
 import { type Fault, type FaultKind, planFaults } from "./faults.ts";
-import { checkpointText, createWitness, type Witness } from "./invariants.ts";
-import { withoutLost } from "./omit-failed-attempts.ts";
+import { createInvariants, formatCheckpoint, type Invariants } from "./invariants.ts";
+import { omitFailedAttempts } from "./omit-failed-attempts.ts";
 import { createScheduler, type SimulatedProcess } from "./scheduler.ts";
-import { type SimulatedStore, simulatedStore } from "./simulated-store.ts";
+import { createSimulatedStore, type SimulatedStore } from "./simulated-store.ts";
 
-/** What is simulated: a graph, its input, and the person who answers its questions. */
+/** Simulated program: a graph, its input, and a function that answers its interrupts. */
 export interface SimulatedProgram {
   readonly graph: Graph;
   readonly input?: object;
-  /** What a person answers; the same question must get the same answer. */
-  readonly answer?: (question: OpenInterrupt, happened: Outside["happened"]) => unknown;
-  /** When the run is done, go another way from one of its checkpoints: its place among them, from 0 for the first to 1. */
+  /** Answers an interrupt; equal interrupts must get equal answers. */
+  readonly answer?: (interrupt: OpenInterrupt, findEffect: ExternalWorld["findEffect"]) => unknown;
+  /** Forks a finished run from one of its checkpoints: relative position, from 0 for the first checkpoint to 1. */
   readonly forkAt?: number;
 }
 
-/** Makes the program anew for each process, as a start of the process would. All that it does outside goes through `outside`. */
-export type ProgramOf = (outside: Outside) => SimulatedProgram;
+/** Creates the program for each process, as at process start. All external effects must go through `outside`. */
+export type ProgramFactory = (outside: ExternalWorld) => SimulatedProgram;
 
-/** Where the threads of a simulation are kept. */
+/** Stores of a simulation. */
 export interface SimulatedStores {
-  /** The store as a new process opens it; `crash` is its sudden death. */
+  /** Opens the store for a new process; `crash` simulates the death of that process. */
   readonly open: () => { readonly store: Store; readonly crash: () => void };
-  /** A store to look at the threads with, as they are now. */
-  readonly look: () => Store;
+  /** Returns a store for reading the current threads. */
+  readonly getReader: () => Store;
   readonly dispose: () => void;
 }
 
-/** What `simulate` takes. */
+/** Options of `simulate`. */
 export interface SimulationOptions {
   readonly seed: number;
-  /** What may go wrong; all of it by default. */
+  /** Allowed kinds of faults; all by default. */
   readonly faults?: readonly FaultKind[];
   /** Default: in memory. */
   readonly stores?: () => SimulatedStores;
-  /** The uninterrupted run to compare with, where it is known; made otherwise. */
-  readonly whole?: Story;
-  /** Is told what happens, for a person who looks for the cause of a violation. */
+  /** Report of the run without faults, for the comparison; computed when absent. */
+  readonly baseline?: SimulationReport;
+  /** Receives a log of the simulation, for debugging a violation. */
   readonly trace?: (line: string) => void;
 }
 
-/** What became of a thread. */
-export interface Story {
+/** Report of a simulation. */
+export interface SimulationReport {
   readonly end: "done" | "cancelled" | "in doubt" | "stuck";
   readonly state: unknown;
-  /** The checkpoints of each line: step, nodes and what runs next. */
-  readonly lines: Readonly<Record<string, readonly string[]>>;
-  /** How often each key was used outside. */
+  /** Checkpoints of each namespace: step, nodes and next tasks. */
+  readonly namespaces: Readonly<Record<string, readonly string[]>>;
+  /** Number of external effects by key. */
   readonly effects: ReadonlyMap<string, number>;
   readonly once: ReadonlySet<string>;
-  readonly lives: number;
+  readonly processes: number;
   readonly deaths: number;
-  /** Faults that came to pass, by kind. */
+  /** Injected faults by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   readonly events: number;
-  /** What must never be; each begins with the id of its invariant. */
+  /** Violated invariants; each text starts with the id of the invariant. */
   readonly violations: readonly string[];
 }
 
-const everyFault: readonly FaultKind[] = [
+const allFaults: readonly FaultKind[] = [
   "kill",
   "die",
   "store",
@@ -92,158 +92,160 @@ const everyFault: readonly FaultKind[] = [
 
 const thread = "simulated";
 
-/** The branch of a fork. */
-const another = "another";
+/** Branch of the fork. */
+const forkBranch = "another";
 
-/** A finite number of faults cannot need more. */
-const mostLives = 60;
-const mostEvents = 20_000;
+/** Limit of processes: a finite number of faults needs fewer. */
+const maxProcesses = 60;
+const maxEvents = 20_000;
 
-/** The run without faults, everything in the order of asking. */
-export function uninterrupted(program: ProgramOf): Promise<Story> {
-  return live(program, { seed: 1 }, undefined, []);
+/** Runs a program without faults, in scheduling order. */
+export function runUninterrupted(program: ProgramFactory): Promise<SimulationReport> {
+  return runSimulation(program, { seed: 1 }, undefined, []);
 }
 
-/** Live through one simulation and compare it with the uninterrupted run. */
-export async function simulate(program: ProgramOf, options: SimulationOptions): Promise<Story> {
-  const { seed, faults = everyFault } = options;
-  const whole = options.whole ?? (await uninterrupted(program));
-  if (whole.violations.length > 0 || whole.end !== "done") return whole;
-  const chance = chanceOf(seed);
-  const plan = planFaults(chance, whole.events, faults);
-  const story = await live(program, options, chance, plan);
-  return { ...story, violations: [...story.violations, ...differences(story, whole)] };
+/** Runs one simulation and compares it with the run without faults. */
+export async function simulate(program: ProgramFactory, options: SimulationOptions): Promise<SimulationReport> {
+  const { seed, faults = allFaults } = options;
+  const baseline = options.baseline ?? (await runUninterrupted(program));
+  if (baseline.violations.length > 0 || baseline.end !== "done") return baseline;
+  const chance = createChance(seed);
+  const plan = planFaults(chance, baseline.events, faults);
+  const report = await runSimulation(program, options, chance, plan);
+  return { ...report, violations: [...report.violations, ...listDifferences(report, baseline)] };
 }
 
 /**
- * A program made once and used by one process after the other: to make a graph costs more than to run it. What a dead
- * process has under way never comes to an end, so nothing of it reaches the world of the next.
+ * Program instance, reused by one process after another: building a graph costs more than running it. Pending work of
+ * a dead process never resolves, so that the next process is not affected.
  */
-interface Slot {
+interface ProgramSlot {
   readonly program: SimulatedProgram;
   holder: SimulatedProcess | undefined;
-  outside: Outside | undefined;
+  outside: ExternalWorld | undefined;
 }
 
-const slotsByProgram: WeakMap<ProgramOf, Slot[]> = new WeakMap();
+const slotsByProgram: WeakMap<ProgramFactory, ProgramSlot[]> = new WeakMap();
 
-function slotsOf(make: ProgramOf): Slot[] {
-  const known = slotsByProgram.get(make);
+function getSlots(factory: ProgramFactory): ProgramSlot[] {
+  const known = slotsByProgram.get(factory);
   if (known !== undefined) return known;
-  const slots: Slot[] = [];
-  slotsByProgram.set(make, slots);
+  const slots: ProgramSlot[] = [];
+  slotsByProgram.set(factory, slots);
   return slots;
 }
 
-function slotOf(make: ProgramOf): Slot {
-  let slot: Slot | undefined;
-  const bound = (): Outside => {
-    if (slot?.outside === undefined) throw new Error("a program used its outside before a process ran it");
+function createSlot(factory: ProgramFactory): ProgramSlot {
+  let slot: ProgramSlot | undefined;
+  const getExternalWorld = (): ExternalWorld => {
+    if (slot?.outside === undefined)
+      throw new Error("a program used its external world before a process ran the program");
     return slot.outside;
   };
-  const program = make({
-    act: (key, work, options) => bound().act(key, work, options),
-    happened: (key) => bound().happened(key),
+  const program = factory({
+    performEffect: (key, work, options) => getExternalWorld().performEffect(key, work, options),
+    findEffect: (key) => getExternalWorld().findEffect(key),
   });
   slot = { program, holder: undefined, outside: undefined };
   return slot;
 }
 
-/** One process of the simulation, and what it runs. */
-interface Life {
+/** Process of the simulation with its program. */
+interface ProgramProcess {
   readonly process: SimulatedProcess;
-  readonly saved: SimulatedStore;
+  readonly simulated: SimulatedStore;
   readonly program: SimulatedProgram;
-  readonly die: () => void;
+  readonly kill: () => void;
 }
 
-/** A run that a process has in hand. */
-interface AtWork {
-  readonly life: Life;
+/** Active run of a process. */
+interface ActiveRun {
+  readonly owner: ProgramProcess;
   handle: RunHandle<unknown> | undefined;
   end: { readonly result: RunResult<unknown> } | { readonly error: unknown } | undefined;
 }
 
-async function live(
-  make: ProgramOf,
-  { seed, stores = inMemory, trace = silent }: SimulationOptions,
+async function runSimulation(
+  factory: ProgramFactory,
+  { seed, stores = createMemoryStores, trace = ignore }: SimulationOptions,
   chance: Chance | undefined,
   planned: ReturnType<typeof planFaults>,
-): Promise<Story> {
+): Promise<SimulationReport> {
   const scheduler = createScheduler(chance, seed);
-  const witness = createWitness(
+  const invariants = createInvariants(
     thread,
-    () => deaths + (happenedFaults.take ?? 0) + (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) > 0,
-    () => (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) + (happenedFaults.outside ?? 0) > 0,
+    () => deathCount + (injectedFaults.take ?? 0) + (injectedFaults.store ?? 0) + (injectedFaults.cancel ?? 0) > 0,
+    () => (injectedFaults.store ?? 0) + (injectedFaults.cancel ?? 0) + (injectedFaults.outside ?? 0) > 0,
   );
   const ledger = createLedger();
-  const threads = stores();
-  const slots = slotsOf(make);
-  const taken: Slot[] = [];
-  const waiting = [...planned];
-  const happenedFaults: Partial<Record<FaultKind, number>> = {};
-  let lives = 0;
-  let deaths = 0;
-  let failing = 0;
-  let atWork: AtWork[] = [];
+  const threadStores = stores();
+  const slots = getSlots(factory);
+  const usedSlots: ProgramSlot[] = [];
+  const pendingFaults = [...planned];
+  const injectedFaults: Partial<Record<FaultKind, number>> = {};
+  let processCount = 0;
+  let deathCount = 0;
+  let pendingCallFailures = 0;
+  let activeRuns: ActiveRun[] = [];
   let branch = "main";
 
-  function spawn(): Life {
-    lives += 1;
+  function spawnProcess(): ProgramProcess {
+    processCount += 1;
     const process = scheduler.spawn();
-    const owner = threads.open();
-    const die = (): void => {
-      if (!process.alive()) return;
+    const owner = threadStores.open();
+    const kill = (): void => {
+      if (!process.isAlive()) return;
       trace(`process ${process.id} dies`);
       process.kill();
       owner.crash();
     };
-    const saved = simulatedStore(
+    const simulated = createSimulatedStore(
       owner.store,
       process,
-      witness,
+      invariants,
       () => {
-        deaths += 1;
-        die();
+        deathCount += 1;
+        kill();
       },
       trace,
     );
-    const slot = taken.find((each) => !each.holder?.alive()) ?? newSlot();
+    const slot = usedSlots.find((each) => !each.holder?.isAlive()) ?? takeSlot();
     slot.holder = process;
-    slot.outside = ledger.reach(process, {
-      began: (key, effect) => {
+    slot.outside = ledger.connect(process, {
+      onStart: (key, effect) => {
         trace(`process ${process.id} calls ${key}`);
-        witness.began(process, key, effect);
+        invariants.onCallStart(process, key, effect);
       },
-      returned: (key) => witness.returned(process, key),
-      fails: () => failing > 0 && failing-- > 0,
-      isCutOff: () => witness.wasCutOff(process),
+      onReturn: (key) => invariants.onCallReturn(process, key),
+      shouldFail: () => pendingCallFailures > 0 && pendingCallFailures-- > 0,
+      isCutOff: () => invariants.wasCutOff(process),
     });
-    return { process, saved, program: slot.program, die };
+    return { process, simulated, program: slot.program, kill };
   }
 
-  function newSlot(): Slot {
-    const slot = slots.pop() ?? slotOf(make);
-    taken.push(slot);
+  function takeSlot(): ProgramSlot {
+    const slot = slots.pop() ?? createSlot(factory);
+    usedSlots.push(slot);
     return slot;
   }
 
-  /** Go on with the thread in this process, as its code would after a start. */
-  function begin(life: Life, late = false): AtWork {
-    const work: AtWork = { life, handle: undefined, end: undefined };
-    const { process, saved, program } = life;
+  /** Starts or resumes the thread in this process, as application code does at startup. */
+  function startRun(life: ProgramProcess, isLate = false): ActiveRun {
+    const activeRun: ActiveRun = { owner: life, handle: undefined, end: undefined };
+    const { process, simulated, program } = life;
     const { graph } = program;
-    const { store } = saved;
+    const { store } = simulated;
     const { world } = process;
-    const held = (handle: RunHandle<unknown>): Promise<RunResult<unknown>> => {
-      work.handle = handle;
-      handle.on(witness.reader(process));
+    const watchHandle = (handle: RunHandle<unknown>): Promise<RunResult<unknown>> => {
+      activeRun.handle = handle;
+      handle.on(invariants.createListener(process));
       return handle.result;
     };
-    const go = async (): Promise<RunResult<unknown> | undefined> => {
-      if (branch === another && (await store.head(thread, another)) === undefined) await forkAway(store, program);
+    const startOrResume = async (): Promise<RunResult<unknown> | undefined> => {
+      if (branch === forkBranch && (await store.head(thread, forkBranch)) === undefined)
+        await forkThread(store, program);
       if ((await store.head(thread)) === undefined)
-        return held(
+        return watchHandle(
           run(graph, {
             thread,
             store,
@@ -252,124 +254,137 @@ async function live(
             ...(program.input === undefined ? {} : { input: program.input }),
           }),
         );
-      const [row] = await newestRun(store, branch);
-      if (row?.status === "crashed" && chance?.share(0.3) === true) {
+      const [row] = await findNewestRun(store, branch);
+      if (row?.status === "crashed" && chance?.flip(0.3) === true) {
         const handles = await recover({ store, graphs: [graph], world });
-        const results = await Promise.all(handles.map((handle) => held(handle)));
+        const results = await Promise.all(handles.map((handle) => watchHandle(handle)));
         return results[0];
       }
-      const answers = late ? lateAnswers() : await answersNow(store, program);
+      const answers = isLate ? createLateAnswers() : await createAnswers(store, program);
       trace(`process ${process.id} resumes ${JSON.stringify(answers)}`);
-      const result = await held(resume(graph, { thread, branch, store, world, answers, onceElsewhere: "reuse" }));
-      const given = new Set(witness.answered(branch));
-      const lost = Object.keys(answers).filter((id) => !given.has(id));
-      if (lost.length > 0 && result.status !== "paused")
-        witness.violated("I8", `the answers to ${lost.join(" and ")} were taken, and are not durable`);
-      if (late && Object.keys(answers).length > 0) witness.violated("I1", "an answer was taken that came too late");
+      const result = await watchHandle(
+        resume(graph, { thread, branch, store, world, answers, onPriorEffect: "reuse" }),
+      );
+      const durableAnswers = new Set(invariants.listAnswered(branch));
+      const missingAnswers = Object.keys(answers).filter((id) => !durableAnswers.has(id));
+      if (missingAnswers.length > 0 && result.status !== "paused")
+        invariants.addViolation(
+          "I8",
+          `the answers to ${missingAnswers.join(" and ")} were accepted, and are not durable`,
+        );
+      if (isLate && Object.keys(answers).length > 0) invariants.addViolation("I1", "a late answer was accepted");
       return result;
     };
-    go().then(
+    startOrResume().then(
       (result) => {
         trace(`process ${process.id} ends: ${result?.status}`);
-        work.end = { result: result as RunResult<unknown> };
+        activeRun.end = { result: result as RunResult<unknown> };
       },
       (error: unknown) => {
         trace(`process ${process.id} fails: ${String(error)}`);
-        work.end = { error };
+        activeRun.end = { error };
       },
     );
-    atWork.push(work);
-    return work;
+    activeRuns.push(activeRun);
+    return activeRun;
   }
 
-  /** Answers to what is asked now, or to a part of it. */
-  async function answersNow(store: Store, { graph, answer }: SimulatedProgram): Promise<Record<string, unknown>> {
+  /** Answers all open interrupts, or some of them. */
+  async function createAnswers(store: Store, { graph, answer }: SimulatedProgram): Promise<Record<string, unknown>> {
     const { interrupts } = await getState(graph, { store, thread, branch });
-    const asked = interrupts.filter(() => chance === undefined || chance.share(0.8));
-    return Object.fromEntries(asked.map((question) => [question.id, answer?.(question, ledger.happened)]));
+    const interruptsToAnswer = interrupts.filter(() => chance === undefined || chance.flip(0.8));
+    return Object.fromEntries(
+      interruptsToAnswer.map((interrupt) => [interrupt.id, answer?.(interrupt, ledger.findEffect)]),
+    );
   }
 
-  /** Other answers to questions that have theirs. */
-  function lateAnswers(): Record<string, unknown> {
-    const answered = witness.answered(branch);
-    return answered.length === 0 || chance === undefined ? {} : { [chance.of(answered)]: { late: true } };
+  /** Late answers: different answers to interrupts that are already answered. */
+  function createLateAnswers(): Record<string, unknown> {
+    const answered = invariants.listAnswered(branch);
+    return answered.length === 0 || chance === undefined ? {} : { [chance.pick(answered)]: { late: true } };
   }
 
-  function isOver({ life, end }: AtWork): boolean {
-    return end !== undefined || !life.process.alive();
+  function isFinished({ owner, end }: ActiveRun): boolean {
+    return end !== undefined || !owner.process.isAlive();
   }
 
-  function pass(fault: Fault): void {
-    const living = atWork.filter((work) => !isOver(work));
-    const one = chance === undefined || living.length === 0 ? undefined : chance.of(living);
-    if (one === undefined) return;
-    trace(`fault ${JSON.stringify(fault)} at ${scheduler.ticks()}`);
-    happenedFaults[fault.kind] = (happenedFaults[fault.kind] ?? 0) + 1;
+  function injectFault(fault: Fault): void {
+    const livingRuns = activeRuns.filter((work) => !isFinished(work));
+    const target = chance === undefined || livingRuns.length === 0 ? undefined : chance.pick(livingRuns);
+    if (target === undefined) return;
+    trace(`fault ${JSON.stringify(fault)} at ${scheduler.countTicks()}`);
+    injectedFaults[fault.kind] = (injectedFaults[fault.kind] ?? 0) + 1;
     switch (fault.kind) {
       case "kill":
-        deaths += 1;
-        one.life.die();
+        deathCount += 1;
+        target.owner.kill();
         return;
       case "die":
-        one.life.saved.faults.push(fault.when === "before" ? "die before" : "die after");
+        target.owner.simulated.faults.push(fault.when === "before" ? "die before" : "die after");
         return;
       case "store":
-        for (let left = fault.times; left > 0; left--) one.life.saved.faults.push(fault.error);
+        for (let remaining = fault.times; remaining > 0; remaining--) target.owner.simulated.faults.push(fault.error);
         return;
       case "outside":
-        failing += 1;
+        pendingCallFailures += 1;
         return;
       case "intrude":
-        begin(spawn(), chance?.share(0.5));
+        startRun(spawnProcess(), chance?.flip(0.5));
         return;
       case "take":
-        take();
-        begin(spawn());
+        takeThread();
+        startRun(spawnProcess());
         return;
       case "clock":
-        scheduler.jump(fault.ms);
+        scheduler.jumpWallClock(fault.ms);
         return;
       case "drain":
-        one.handle?.drain("the simulation drains");
+        target.handle?.drain("the simulation drains");
         return;
       case "cancel":
-        one.handle?.cancel("the simulation cancels");
+        target.handle?.cancel("the simulation cancels");
     }
   }
 
-  function take(): void {
-    const found = witness.taken();
-    const holder = atWork.find(({ life }) => life.process === found?.owner);
-    if (found === undefined || holder === undefined) return;
-    holder.life.saved.letGo({ thread, branch, epoch: found.epoch, seq: witness.lastSeq(), release: true });
+  function takeThread(): void {
+    const previousOwner = invariants.takeThread();
+    const holder = activeRuns.find(({ owner }) => owner.process === previousOwner?.owner);
+    if (previousOwner === undefined || holder === undefined) return;
+    holder.owner.simulated.commitDirectly({
+      thread,
+      branch,
+      epoch: previousOwner.epoch,
+      seq: invariants.getLastSeq(),
+      release: true,
+    });
   }
 
-  function beforeEach(tick: number): void {
-    if (tick > mostEvents) return;
-    for (let next = waiting[0]; next !== undefined && next.at <= tick; next = waiting[0]) {
-      waiting.shift();
-      pass(next.fault);
+  function injectDueFaults(tick: number): void {
+    if (tick > maxEvents) return;
+    for (let next = pendingFaults[0]; next !== undefined && next.at <= tick; next = pendingFaults[0]) {
+      pendingFaults.shift();
+      injectFault(next.fault);
     }
   }
 
-  /** Whether a failure is what the faults so far may lead to. */
-  function isExcused(error: unknown, work: AtWork): boolean {
+  /** Returns true for an error that the injected faults may cause. */
+  function isExcused(error: unknown, work: ActiveRun): boolean {
     const text = String(error);
-    const crowded = (happenedFaults.intrude ?? 0) + (happenedFaults.take ?? 0) > 0;
-    const storeFailed = happenedFaults.store !== undefined;
+    const hasCompetitors = (injectedFaults.intrude ?? 0) + (injectedFaults.take ?? 0) > 0;
+    const storeFailed = injectedFaults.store !== undefined;
     if (/the other side is/.test(text)) return true;
     if (!isStatewrightError(error)) return false;
     switch (error.code) {
       case "already_answered":
       case "unknown_interrupt":
-        return crowded || storeFailed || happenedFaults.clock !== undefined;
+        return hasCompetitors || storeFailed || injectedFaults.clock !== undefined;
       case "thread_busy":
       case "thread_exists":
       case "unknown_thread":
       case "unknown_checkpoint":
-        return crowded || storeFailed;
+        return hasCompetitors || storeFailed;
       case "fenced":
-        return witness.wasCutOff(work.life.process);
+        return invariants.wasCutOff(work.owner.process);
       case "store_full":
       case "store_locked":
       case "store_failed":
@@ -379,170 +394,179 @@ async function live(
     }
   }
 
-  function isDoubt(error: unknown): boolean {
+  function isInDoubt(error: unknown): boolean {
     if (!isStatewrightError(error)) return false;
-    if (error.code === "node_failed" && error.cause instanceof AggregateError) return error.cause.errors.some(isDoubt);
-    // A call and a node ask; a step cannot.
+    if (error.code === "node_failed" && error.cause instanceof AggregateError)
+      return error.cause.errors.some(isInDoubt);
+    // A tool call and a node raise an interrupt when in doubt; a step cannot.
     return error.code === "effect_in_doubt" && /: step /.test(error.message);
   }
 
   try {
-    let kept: Life | undefined;
+    let survivor: ProgramProcess | undefined;
     for (;;) {
-      const [row] = await newestRun(threads.look(), branch);
-      if (row?.status === "done" && branch === "main" && (taken[0] ?? newSlot()).program.forkAt !== undefined) {
-        branch = another;
+      const [row] = await findNewestRun(threadStores.getReader(), branch);
+      if (row?.status === "done" && branch === "main" && (usedSlots[0] ?? takeSlot()).program.forkAt !== undefined) {
+        branch = forkBranch;
         continue;
       }
       if (row?.status === "done" || row?.status === "cancelled") {
-        if (row.status === "cancelled" && happenedFaults.cancel === undefined)
-          witness.violated("I6", "the run was cancelled, and nobody asked for it");
-        return await storyOf(row.status);
+        if (row.status === "cancelled" && injectedFaults.cancel === undefined)
+          invariants.addViolation("I6", "the run was cancelled without a request");
+        return await createReport(row.status);
       }
-      if (lives > mostLives || scheduler.ticks() > mostEvents) {
-        witness.violated(
+      if (processCount > maxProcesses || scheduler.countTicks() > maxEvents) {
+        invariants.addViolation(
           "I6",
-          `after ${lives} lives and ${scheduler.ticks()} events it is still ${row?.status ?? "not begun"}`,
+          `after ${processCount} processes and ${scheduler.countTicks()} events the run is still ${row?.status ?? "not started"}`,
         );
-        return await storyOf("stuck");
+        return await createReport("stuck");
       }
-      const life: Life = kept?.process.alive() === true ? kept : spawn();
-      kept = undefined;
-      const main = begin(life);
-      const how = await scheduler.until(() => atWork.every(isOver) || scheduler.ticks() > mostEvents, beforeEach);
-      if (how === "idle" && !atWork.every(isOver)) {
-        witness.violated("I6", "a run is at work, and nothing is left that could happen");
-        return await storyOf("stuck");
+      const life: ProgramProcess = survivor?.process.isAlive() === true ? survivor : spawnProcess();
+      survivor = undefined;
+      const main = startRun(life);
+      const outcome = await scheduler.runUntil(
+        () => activeRuns.every(isFinished) || scheduler.countTicks() > maxEvents,
+        injectDueFaults,
+      );
+      if (outcome === "idle" && !activeRuns.every(isFinished)) {
+        invariants.addViolation("I6", "a run is active, and no event is possible");
+        return await createReport("stuck");
       }
-      for (const work of atWork) {
+      for (const work of activeRuns) {
         const { end } = work;
         if (end === undefined || !("error" in end)) continue;
-        if (isDoubt(end.error)) {
-          if (deaths === 0 && happenedFaults.take === undefined && happenedFaults.store === undefined)
-            witness.violated("I2", `nothing died, and an effect is in doubt: ${String(end.error)}`);
-          return await storyOf("in doubt");
+        if (isInDoubt(end.error)) {
+          if (deathCount === 0 && injectedFaults.take === undefined && injectedFaults.store === undefined)
+            invariants.addViolation("I2", `no process died, and an effect is in doubt: ${String(end.error)}`);
+          return await createReport("in doubt");
         }
-        if (!isExcused(end.error, work)) witness.violated("I6", `a run failed: ${describe(end.error)}`);
+        if (!isExcused(end.error, work)) invariants.addViolation("I6", `a run failed: ${describeError(end.error)}`);
       }
-      if (witness.violations.length > 0) return await storyOf("stuck");
-      const goesOn = main.end !== undefined && "result" in main.end && (chance === undefined || chance.share(0.5));
-      for (const { life: over } of atWork) if (!goesOn || over !== life) over.die();
-      if (goesOn) kept = life;
-      atWork = [];
+      if (invariants.violations.length > 0) return await createReport("stuck");
+      const survives = main.end !== undefined && "result" in main.end && (chance === undefined || chance.flip(0.5));
+      for (const { owner } of activeRuns) if (!survives || owner !== life) owner.kill();
+      if (survives) survivor = life;
+      activeRuns = [];
     }
   } finally {
-    for (const { holder } of taken) holder?.kill();
-    slots.push(...taken);
-    threads.dispose();
+    for (const { holder } of usedSlots) holder?.kill();
+    slots.push(...usedSlots);
+    threadStores.dispose();
   }
 
-  async function storyOf(end: Story["end"]): Promise<Story> {
-    const { graph } = (taken[0] ?? newSlot()).program;
-    const looking = threads.look();
-    const written = await readLines(looking, witness);
-    const known = (await looking.head(thread)) !== undefined;
-    const { state } = known ? await getState(graph, { store: looking, thread, branch }) : { state: undefined };
+  async function createReport(end: SimulationReport["end"]): Promise<SimulationReport> {
+    const { graph } = (usedSlots[0] ?? takeSlot()).program;
+    const reader = threadStores.getReader();
+    const written = await readNamespaces(reader, invariants);
+    const known = (await reader.head(thread)) !== undefined;
+    const { state } = known ? await getState(graph, { store: reader, thread, branch }) : { state: undefined };
     return {
       end,
       state,
-      lines: written,
-      effects: counted(ledger),
+      namespaces: written,
+      effects: countEffects(ledger),
       once: new Set(ledger.effects.filter(({ effect }) => effect === "once").map(({ key }) => key)),
-      lives,
-      deaths,
-      faults: happenedFaults,
-      events: scheduler.ticks(),
-      violations: witness.violations,
+      processes: processCount,
+      deaths: deathCount,
+      faults: injectedFaults,
+      events: scheduler.countTicks(),
+      violations: invariants.violations,
     };
   }
 }
 
-/** The newest run of a branch, in a list. */
-async function newestRun(store: Store, branch: string): Promise<readonly RunRow[]> {
+/** Returns the newest run of a branch, as a list. */
+async function findNewestRun(store: Store, branch: string): Promise<readonly RunRow[]> {
   if ((await store.head(thread, branch)) === undefined) return [];
   return (await store.runs({ thread })).filter((run) => run.branch === branch);
 }
 
-async function forkAway(store: Store, { graph, forkAt = 0 }: SimulatedProgram): Promise<void> {
-  const line = (await store.history(thread, { branch: "main", limit: 1_000 })).toReversed();
-  // The last checkpoint has nothing to go on with.
-  const from = line[Math.floor(forkAt * (line.length - 1))];
-  if (from !== undefined) await fork(graph, { store, thread, at: from.id, name: another });
+async function forkThread(store: Store, { graph, forkAt = 0 }: SimulatedProgram): Promise<void> {
+  const checkpoints = (await store.history(thread, { branch: "main", limit: 1_000 })).toReversed();
+  // The last checkpoint has no next task.
+  const from = checkpoints[Math.floor(forkAt * (checkpoints.length - 1))];
+  if (from !== undefined) await fork(graph, { store, thread, at: from.id, name: forkBranch });
 }
 
-/** The checkpoints of each line, which must be as they were written, under numbers without a gap. */
-async function readLines(store: Store, witness: Witness): Promise<Record<string, string[]>> {
-  const lines: Record<string, string[]> = {};
+/**
+ * Reads the checkpoints of each namespace; checks that they equal the written rows and that sequence numbers have no
+ * gap.
+ */
+async function readNamespaces(store: Store, invariants: Invariants): Promise<Record<string, string[]>> {
+  const namespaces: Record<string, string[]> = {};
   let next = 1;
   let found = 0;
-  if ((await store.head(thread)) === undefined) return lines;
+  if ((await store.head(thread)) === undefined) return namespaces;
   for (let page = await store.events(thread, { after: 0, limit: 100 }); page.length > 0; ) {
     for (const event of page) {
       const seq = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
-      if (seq !== next) witness.violated("I4", `the durable event ${seq} stands where ${next} is due`);
+      if (seq !== next) invariants.addViolation("I4", `expected the durable event ${next}, got ${seq}`);
       next = seq + 1;
       if (!("checkpoint" in event)) continue;
       found += 1;
       const { deltas, ...row } = event.checkpoint;
-      if (witness.checkpoints.get(row.id) !== checkpointText(row, deltas))
-        witness.violated("I5", `the checkpoint ${row.id} reads otherwise than it was written`);
+      if (invariants.checkpoints.get(row.id) !== formatCheckpoint(row, deltas))
+        invariants.addViolation("I5", `the checkpoint ${row.id} differs from its written row`);
       const { caller: _, ...control } = JSON.parse(row.control) as { readonly caller?: unknown };
-      const line = lines[row.branch] ?? [];
-      lines[row.branch] = line;
-      line.push(`${row.step} ${row.source} ${row.nodes.join(" ")} ${JSON.stringify(control)}`);
+      const namespace = namespaces[row.branch] ?? [];
+      namespaces[row.branch] = namespace;
+      namespace.push(`${row.step} ${row.source} ${row.nodes.join(" ")} ${JSON.stringify(control)}`);
     }
     page = await store.events(thread, { after: next - 1, limit: 100 });
   }
-  if (found !== witness.checkpoints.size) witness.violated("I5", "a checkpoint is gone");
-  return lines;
+  if (found !== invariants.checkpoints.size) invariants.addViolation("I5", "a checkpoint is missing");
+  return namespaces;
 }
 
-function counted({ effects }: Ledger): Map<string, number> {
+function countEffects({ effects }: Ledger): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { key } of effects) counts.set(key, (counts.get(key) ?? 0) + 1);
   return counts;
 }
 
-/** What the faults have changed, and must not. */
-function differences(story: Story, whole: Story): readonly string[] {
-  const wrong: string[] = [];
-  for (const [key, times] of story.effects)
-    if (story.once.has(key) && times > 1) wrong.push(`I2 ${key} happened ${times} times`);
-  // A cancel answers what it cuts short, also where the run goes on in the end.
-  if (story.end !== "done" || story.faults.cancel !== undefined) return wrong;
-  for (const key of whole.effects.keys()) if (!story.effects.has(key)) wrong.push(`I2 ${key} never happened`);
-  for (const key of story.effects.keys())
-    if (!whole.effects.has(key)) wrong.push(`I3 ${key} happened, and does not without faults`);
-  if (JSON.stringify(withoutLost(story.state)) !== JSON.stringify(withoutLost(whole.state)))
-    wrong.push(`I3 the state is ${JSON.stringify(story.state)} and without faults ${JSON.stringify(whole.state)}`);
-  for (const line of new Set([...Object.keys(story.lines), ...Object.keys(whole.lines)])) {
-    const [mine = [], theirs = []] = [story.lines[line], whole.lines[line]];
-    const at = theirs.findIndex((text, index) => text !== mine[index]);
-    if (at < 0 && mine.length === theirs.length) continue;
-    const place = at < 0 ? theirs.length : at;
-    wrong.push(`I3 checkpoint ${place} of ${line} is ${mine[place]} and without faults ${theirs[place]}`);
+/** Lists forbidden differences to the run without faults. */
+function listDifferences(report: SimulationReport, baseline: SimulationReport): readonly string[] {
+  const violations: string[] = [];
+  for (const [key, times] of report.effects)
+    if (report.once.has(key) && times > 1) violations.push(`I2 ${key} happened ${times} times`);
+  // A cancel answers pending tool calls, also if the run finishes in the end.
+  if (report.end !== "done" || report.faults.cancel !== undefined) return violations;
+  for (const key of baseline.effects.keys()) if (!report.effects.has(key)) violations.push(`I2 ${key} never happened`);
+  for (const key of report.effects.keys())
+    if (!baseline.effects.has(key)) violations.push(`I3 ${key} happened, but not in the run without faults`);
+  if (JSON.stringify(omitFailedAttempts(report.state)) !== JSON.stringify(omitFailedAttempts(baseline.state)))
+    violations.push(
+      `I3 the state is ${JSON.stringify(report.state)} and without faults ${JSON.stringify(baseline.state)}`,
+    );
+  for (const namespace of new Set([...Object.keys(report.namespaces), ...Object.keys(baseline.namespaces)])) {
+    const [actual = [], expected = []] = [report.namespaces[namespace], baseline.namespaces[namespace]];
+    const deviation = expected.findIndex((text, index) => text !== actual[index]);
+    if (deviation < 0 && actual.length === expected.length) continue;
+    const index = deviation < 0 ? expected.length : deviation;
+    violations.push(`I3 checkpoint ${index} of ${namespace} is ${actual[index]} and without faults ${expected[index]}`);
   }
-  return wrong;
+  return violations;
 }
 
-function describe(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error && error.cause !== undefined && !isStatewrightError(error)
     ? `${error} (${String(error.cause)})`
     : String(error);
 }
 
-function inMemory(): SimulatedStores {
+function createMemoryStores(): SimulatedStores {
   const first = memoryStore();
   return {
-    look: () => first,
+    getReader: () => first,
     open: () => {
       const store = first.peer();
       return { store, crash: () => store.crash() };
     },
-    dispose: silent,
+    dispose: ignore,
   };
 }
 
-function silent(): void {
-  // Nobody looks.
+function ignore(): void {
+  // Default trace: discards the log.
 }

@@ -1,89 +1,92 @@
-/** The store of one simulated process: every write waits for its turn, may fail, and may be the last thing that the process does. */
+/**
+ * Store of one simulated process: every write waits for its turn, may fail, and may be followed by the death of the
+ * process.
+ */
 import { type Commit, StatewrightError, type Store } from "@statewright/core";
-import { storeAround } from "../wrap-store.ts";
-import type { Witness } from "./invariants.ts";
+import { wrapStore } from "../wrap-store.ts";
+import type { Invariants } from "./invariants.ts";
 import type { SimulatedProcess } from "./scheduler.ts";
 
-/** What may be done to the next write of a process. */
+/** Fault of the next write of a process. */
 export type CommitFault = "store_full" | "store_locked" | "store_failed" | "die before" | "die after";
 
-/** A store as a process sees it. */
+/** Store of a simulated process. */
 export interface SimulatedStore {
   readonly store: Store;
-  /** What happens to the next writes, one after the other. */
+  /** Faults of the next writes, in order. */
   readonly faults: CommitFault[];
-  /** Write at once, without the process knowing of it. */
-  readonly letGo: (commit: Commit) => void;
+  /** Commits directly, without the process. */
+  readonly commitDirectly: (commit: Commit) => void;
 }
 
-/** `owner` is the process's own handle on the threads; `die` ends the process. */
-export function simulatedStore(
+/** Creates the store of a process. `owner` is the store handle of the process; `die` kills the process. */
+export function createSimulatedStore(
   owner: Store,
   process: SimulatedProcess,
-  witness: Witness,
-  die: () => void,
+  invariants: Invariants,
+  kill: () => void,
   trace: (line: string) => void,
 ): SimulatedStore {
   const faults: CommitFault[] = [];
 
-  function write<Value>(work: () => Promise<Value>): Promise<Value> {
+  function enqueueWrite<Value>(work: () => Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       process.add("store", () => {
         work().then(
-          (value) => process.alive() && resolve(value),
-          (error) => process.alive() && reject(error),
+          (value) => process.isAlive() && resolve(value),
+          (error) => process.isAlive() && reject(error),
         );
       });
     });
   }
 
-  function commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void {
-    const calls = witness.calls();
+  function commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void {
+    const calls = invariants.calls();
     process.add("store", () => {
       const fault = faults.shift();
-      trace(`process ${process.id} writes ${written(commit)}${fault === undefined ? "" : `: ${fault}`}`);
-      if (fault === "die before") die();
-      else if (fault !== undefined && fault !== "die after") told(planned(fault));
+      trace(`process ${process.id} writes ${formatCommit(commit)}${fault === undefined ? "" : `: ${fault}`}`);
+      if (fault === "die before") kill();
+      else if (fault !== undefined && fault !== "die after") onCommitted(createPlannedError(fault));
       else
         owner.commit(commit, (failure, queued) => {
-          if (failure === undefined) witness.committed(process, commit, calls);
-          if (fault === "die after") die();
-          else if (process.alive()) told(failure, queued);
+          if (failure === undefined) invariants.onCommit(process, commit, calls);
+          if (fault === "die after") kill();
+          else if (process.isAlive()) onCommitted(failure, queued);
         });
     });
   }
 
   return {
     faults,
-    letGo: (commit) => owner.commit(commit, () => undefined),
-    store: storeAround(owner, {
+    commitDirectly: (commit) => owner.commit(commit, () => undefined),
+    store: wrapStore(owner, {
       commit,
       claim: (request) =>
-        write(async () => {
+        enqueueWrite(async () => {
           const claim = await owner.claim(request);
-          witness.claimed(process, claim.epoch);
+          invariants.onClaim(process, claim.epoch);
           return claim;
         }),
       branch: (fork) =>
-        write(async () => {
+        enqueueWrite(async () => {
           const row = await owner.branch(fork);
-          witness.forked(await owner.events(fork.thread, { after: witness.lastSeq(), limit: 100 }));
+          invariants.onFork(await owner.events(fork.thread, { after: invariants.getLastSeq(), limit: 100 }));
           return row;
         }),
-      enqueue: (put) => write(() => owner.enqueue(put)),
-      dequeue: (thread, run, ended) => write(() => owner.dequeue(thread, run, ended)),
-      post: (letter) => write(() => owner.post(letter)),
+      enqueue: (put) => enqueueWrite(() => owner.enqueue(put)),
+      dequeue: (thread, run, ended) => enqueueWrite(() => owner.dequeue(thread, run, ended)),
+      post: (message) => enqueueWrite(() => owner.post(message)),
     }),
   };
 }
 
-function written({
+function formatCommit({
   branch,
   seq,
   run,
   checkpoint,
   effects = [],
-  around = [],
+  parentJournals = [],
   events = [],
   interrupts = [],
   release,
@@ -96,7 +99,9 @@ function written({
       ({ task, key, state, endedAt }) =>
         `${task}/${key} ${state}${state === "started" && endedAt !== undefined ? " off" : ""}`,
     ),
-    ...around.flatMap(({ line, effects: rows }) => rows.map(({ task, key }) => `${line}: ${task}/${key}`)),
+    ...parentJournals.flatMap(({ namespace, effects: rows }) =>
+      rows.map(({ task, key }) => `${namespace}: ${task}/${key}`),
+    ),
     ...events.map((event) => `fact ${event.seq}`),
     ...interrupts.map(({ id, answer }) => `${id} ${answer === undefined ? "open" : "answered"}`),
     release === true ? "release" : "",
@@ -105,9 +110,9 @@ function written({
     .join(", ");
 }
 
-function planned(code: Exclude<CommitFault, "die before" | "die after">): StatewrightError {
+function createPlannedError(code: Exclude<CommitFault, "die before" | "die after">): StatewrightError {
   return new StatewrightError(code, {
-    what: "a commit failed because the simulation planned it",
-    next: "Nothing of it was kept; trying again is safe",
+    what: "a commit failed because of a planned fault of the simulation",
+    next: "The commit wrote nothing; retry the commit",
   });
 }

@@ -1,15 +1,18 @@
-/** A write of a channel in one line: which step, what each node gave, and what the channel was then. */
+/** Text form of a channel write in one line: step, values of the nodes, and resulting channel value. */
 
-import { textOfValue } from "../order/first-difference.ts";
-import { listed } from "../run/explain-run.ts";
+import { formatValue } from "../order/first-difference.ts";
+import { formatNames } from "../run/explain-run.ts";
 import type { ChannelWrite } from "./trace.ts";
 
-/** As `  step 2, given 7 by "price" ("a"): 7`. */
-export function writeText({ step, nodes, given, value }: ChannelWrite): string {
-  const by = given.length === 0 ? `by ${listed(nodes, "the input")}` : `given ${given.map(givenText).join(", ")}`;
-  return `  step ${step}, ${by}: ${textOfValue(value)}`;
+/** Formats ` step 2, given 7 by "price" ("a"): 7`. */
+export function formatWrite({ step, nodes, nodeValues, value }: ChannelWrite): string {
+  const writers =
+    nodeValues.length === 0
+      ? `by ${formatNames(nodes, "the input")}`
+      : `given ${nodeValues.map(formatNodeValue).join(", ")}`;
+  return `  step ${step}, ${writers}: ${formatValue(value)}`;
 }
 
-function givenText({ node, input, value }: ChannelWrite["given"][number]): string {
-  return `${textOfValue(value)} by "${node}"${input === undefined ? "" : ` (${textOfValue(input)})`}`;
+function formatNodeValue({ node, input, value }: ChannelWrite["nodeValues"][number]): string {
+  return `${formatValue(value)} by "${node}"${input === undefined ? "" : ` (${formatValue(input)})`}`;
 }

@@ -1,8 +1,8 @@
-/** What happened in a test run, over all its lives: the run's own events, and what only a test can see. */
+/** Trace of a test run over all its processes: the events of the run, and entries that only a test sees. */
 import { applyDelta, type GraphTypes, type Json, type OpenInterrupt, type RunEvent } from "@statewright/core";
-import { entered, isNamed, standingIn } from "../node/state-names.ts";
+import { isStateNamed, listActiveStates, listEnteredStates } from "../node/state-names.ts";
 
-/** A tool's body was entered. */
+/** Entry into the body of a tool. */
 export interface ToolExecuted {
   readonly type: "tool.executed";
   readonly tool: string;
@@ -12,19 +12,19 @@ export interface ToolExecuted {
   readonly args: unknown;
 }
 
-/** The process died here. */
+/** Death of the process. */
 export interface ProcessCrashed {
   readonly type: "process.crashed";
 }
 
-/** Another process went on from where the saved machine stood. */
+/** Resume in another process, with the saved state value of the machine. */
 export interface ProcessResumed {
   readonly type: "process.resumed";
   readonly value: Json;
   readonly answers: readonly string[];
 }
 
-/** The body of a recorded step was entered. */
+/** Entry into the body of a recorded step. */
 export interface StepExecuted {
   readonly type: "step.executed";
   readonly node: string;
@@ -32,26 +32,26 @@ export interface StepExecuted {
   readonly idempotencyKey: string;
 }
 
-/** A body returned this update: what it wrote, before its channels folded it. */
+/** Update returned by a node body, before the channels reduce the update. */
 export interface NodeReturned {
   readonly type: "node.returned";
   readonly node: string;
-  /** What a task was sent. */
+  /** Input of a task. */
   readonly input: unknown;
   readonly update: Readonly<Record<string, unknown>>;
 }
 
-/** An edge that chooses, or a command of a node, said where control goes. */
+/** Targets chosen by an edge or by a command of a node. */
 export interface EdgeChosen {
   readonly type: "edge.chosen";
   readonly from: string;
   readonly kind: string;
   readonly targets: readonly string[];
-  /** What it could choose from. */
+  /** Possible targets. */
   readonly declared: readonly string[];
 }
 
-/** One thing that happened. */
+/** Entry of a trace. */
 export type TraceEntry =
   | RunEvent
   | ToolExecuted
@@ -61,44 +61,44 @@ export type TraceEntry =
   | ProcessCrashed
   | ProcessResumed;
 
-/** Everything that happened, in order. `types` exists only for the compiler. */
+/** Entries in order. `types` exists only for the compiler. */
 export interface Trace<Types extends GraphTypes = GraphTypes> {
   readonly graph: string;
   readonly entries: readonly TraceEntry[];
   readonly types?: Types;
 }
 
-/** A call of a tool: made once by the model, however often it is executed. */
+/** Tool call: made once by the model, possibly executed several times. */
 export interface TracedCall {
   readonly name: string;
   readonly args: unknown;
 }
 
-/** The states that were entered, in order; what was entered at the same time stands together. */
-export function pathOf(trace: Trace): readonly (readonly string[])[] {
+/** Lists the entered states in order; states entered at the same time form one group. */
+export function getPath(trace: Trace): readonly (readonly string[])[] {
   return trace.entries.flatMap((entry) => {
-    const states = enteredBy(entry);
+    const states = getEnteredStates(entry);
     return states.length === 0 ? [] : [states];
   });
 }
 
-/** The path as people read it: a node's name stands for its execution, commits are left out. */
-export function pathText(trace: Trace): string {
-  const parts = wayOf(trace);
+/** Formats the path: a node name means its execution, commits are omitted. */
+export function formatPath(trace: Trace): string {
+  const parts = formatPathParts(trace);
   return parts.length === 0 ? "nothing yet" : ["start", ...parts].join(" → ");
 }
 
-/** The parts of the path, from this entry of the trace on. */
-export function wayOf(trace: Trace, from = 0): readonly string[] {
+/** Formats the parts of the path, starting at this trace entry. */
+export function formatPathParts(trace: Trace, from = 0): readonly string[] {
   return trace.entries.slice(from).flatMap((entry) => {
     if (entry.type === "process.crashed") return ["(crash)"];
-    const shown = enteredBy(entry).filter((state) => !state.endsWith(".committing"));
-    return shown.length === 0 ? [] : [shown.map(shortName).join(" + ")];
+    const shown = getEnteredStates(entry).filter((state) => !state.endsWith(".committing"));
+    return shown.length === 0 ? [] : [shown.map(shortenStateName).join(" + ")];
   });
 }
 
-/** The calls that reached their tools' arguments, in the order in which they were made. */
-export function calledTools(trace: Trace): readonly TracedCall[] {
+/** Lists the tool calls that passed argument parsing, in call order. */
+export function listTracedCalls(trace: Trace): readonly TracedCall[] {
   const calls = new Map<string, TracedCall>();
   for (const entry of trace.entries) {
     if (entry.type !== "tool.started" && entry.type !== "tool.args_rewritten") continue;
@@ -107,62 +107,62 @@ export function calledTools(trace: Trace): readonly TracedCall[] {
   return [...calls.values()];
 }
 
-/** How often the body of a tool or a node was entered; `within` leads to the inner graph that has the node. */
-export function timesRun(trace: Trace, name: string, within?: string): number {
-  return entrancesOf(trace, name, within).length;
+/** Counts the executions of a tool or node body; `within` is the path of the inner graph of the node. */
+export function countExecutions(trace: Trace, name: string, nesting?: string): number {
+  return listExecutions(trace, name, nesting).length;
 }
 
-/** Each time that the body of a tool or a node was entered. */
-export function entrancesOf(trace: Trace, name: string, within?: string): readonly Entrance[] {
+/** Lists the executions of a tool or node body. */
+export function listExecutions(trace: Trace, name: string, nesting?: string): readonly Execution[] {
   return trace.entries.filter(
-    (entry): entry is Entrance =>
+    (entry): entry is Execution =>
       (entry.type === "tool.executed" && entry.tool === name) ||
-      (entry.type === "task.started" && entry.node === name && entry.within === within),
+      (entry.type === "task.started" && entry.node === name && entry.within === nesting),
   );
 }
 
-/** A body was entered. */
-export type Entrance = ToolExecuted | Extract<RunEvent, { readonly type: "task.started" }>;
+/** Execution of a body. */
+export type Execution = ToolExecuted | Extract<RunEvent, { readonly type: "task.started" }>;
 
-/** Every question that was asked, once each. */
-export function questions(trace: Trace): readonly OpenInterrupt[] {
-  const asked = new Map<string, OpenInterrupt>();
+/** Lists all interrupts of the run, without duplicates. */
+export function listTracedInterrupts(trace: Trace): readonly OpenInterrupt[] {
+  const interrupts = new Map<string, OpenInterrupt>();
   for (const entry of trace.entries)
-    if (entry.type === "run.waiting") for (const question of entry.interrupts) asked.set(question.id, question);
-  return [...asked.values()];
+    if (entry.type === "run.waiting") for (const interrupt of entry.interrupts) interrupts.set(interrupt.id, interrupt);
+  return [...interrupts.values()];
 }
 
-/** A superstep that wrote a channel of the outermost graph. */
+/** Superstep that wrote a channel of the outermost graph. */
 export interface ChannelWrite {
   readonly step: number;
   readonly nodes: readonly string[];
-  /** What the channel was afterwards. */
+  /** Value of the channel after the superstep. */
   readonly value: unknown;
-  /** What each node gave it, where its return says so in plain data. */
-  readonly given: readonly { readonly node: string; readonly input: unknown; readonly value: unknown }[];
+  /** Values returned by the nodes, where the return is plain data. */
+  readonly nodeValues: readonly { readonly node: string; readonly input: unknown; readonly value: unknown }[];
 }
 
-/** Every superstep that wrote this channel; `initial` is what it held at first. */
-export function writesOf(trace: Trace, channel: string, initial?: unknown): readonly ChannelWrite[] {
+/** Lists the supersteps that wrote this channel; `initial` is the first value of the channel. */
+export function listChannelWrites(trace: Trace, channel: string, initial?: unknown): readonly ChannelWrite[] {
   const writes: ChannelWrite[] = [];
   let value = initial;
-  let given: ChannelWrite["given"][number][] = [];
+  let nodeValues: ChannelWrite["nodeValues"][number][] = [];
   for (const entry of trace.entries) {
-    if (entry.type === "process.crashed") given = [];
+    if (entry.type === "process.crashed") nodeValues = [];
     if (entry.type === "node.returned" && Object.hasOwn(entry.update, channel))
-      given.push({ node: entry.node, input: entry.input, value: entry.update[channel] });
+      nodeValues.push({ node: entry.node, input: entry.input, value: entry.update[channel] });
     if (entry.type !== "step.committed" || entry.within !== undefined) continue;
     const delta = Object.hasOwn(entry.changes, channel) ? entry.changes[channel] : undefined;
     if (delta !== undefined) {
       value = applyDelta(value, delta);
-      writes.push({ step: entry.step, nodes: entry.nodes, value, given });
+      writes.push({ step: entry.step, nodes: entry.nodes, value, nodeValues });
     }
-    given = [];
+    nodeValues = [];
   }
   return writes;
 }
 
-/** An effect that a body entered: how often, and how often its recorded outcome was handed back instead. */
+/** Effect with the number of its executions, and the number of times its recorded outcome was reused. */
 export interface TracedEffect {
   readonly kind: "tool" | "step";
   readonly name: string;
@@ -171,8 +171,8 @@ export interface TracedEffect {
   readonly reused: number;
 }
 
-/** The steps and tool calls whose bodies were entered, over all lives of the run. */
-export function effectsIn(trace: Trace): readonly TracedEffect[] {
+/** Lists the steps and tool calls whose bodies were entered, in all processes of the run. */
+export function listEffects(trace: Trace): readonly TracedEffect[] {
   const effects = new Map<string, TracedEffect>();
   for (const entry of trace.entries) {
     if (entry.type === "effect.reused") {
@@ -190,18 +190,20 @@ export function effectsIn(trace: Trace): readonly TracedEffect[] {
   return [...effects.values()];
 }
 
-/** Tell whether a state that was entered is meant by `name`: a bare node means its execution. */
+/** Returns true if the entered state matches `name`; a node name means the execution of the node. */
 export function isVisit(state: string, name: string): boolean {
-  return state === name || (isNamed(state, name) && (state.endsWith(".executing") || !state.startsWith(`${name}.`)));
+  return (
+    state === name || (isStateNamed(state, name) && (state.endsWith(".executing") || !state.startsWith(`${name}.`)))
+  );
 }
 
-function enteredBy(entry: TraceEntry): readonly string[] {
-  if (entry.type === "process.resumed") return entry.answers.length > 0 ? [] : standingIn(entry.value);
+function getEnteredStates(entry: TraceEntry): readonly string[] {
+  if (entry.type === "process.resumed") return entry.answers.length > 0 ? [] : listActiveStates(entry.value);
   if (entry.type !== "transition.taken") return [];
   const inside = entry.path.slice(1).map((part) => `${part}.`);
-  return entered(entry.from, entry.to).map((state) => `${inside.join("")}${state}`);
+  return listEnteredStates(entry.from, entry.to).map((state) => `${inside.join("")}${state}`);
 }
 
-function shortName(state: string): string {
+function shortenStateName(state: string): string {
   return state.endsWith(".executing") ? state.slice(0, -".executing".length) : state;
 }

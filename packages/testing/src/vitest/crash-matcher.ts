@@ -1,10 +1,12 @@
-/** The matcher of crash matrices: one assertion over every point at which a run may die. */
+/** Matcher of crash matrices: one assertion over every crash point of a run. */
 import { expect } from "vitest";
 import type { CrashMatrix } from "../crash/crash-report.ts";
 
-/** The matcher for what `crashMatrix` gives. */
+/** Matcher for the result of `crashMatrix`. */
 export interface CrashMatchers<Result> {
-  /** No crash lost, repeated or changed anything: `expect(await crashMatrix(program)).toSurviveCrashes()`. */
+  /**
+   * Passes when no crash lost, repeated or changed anything: `expect(await crashMatrix(program)).toSurviveCrashes()`.
+   */
   toSurviveCrashes(): Result;
 }
 
@@ -12,20 +14,20 @@ declare module "vitest" {
   interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> extends CrashMatchers<R> {}
 }
 
-/** Make the matcher known to vitest. Importing `@statewright/testing/vitest` does it. */
+/** Registers the matcher in vitest. Importing `@statewright/testing/vitest` calls this function. */
 export function addCrashMatcher(): void {
   expect.extend({
     toSurviveCrashes: (received: unknown) => {
-      const matrix = asMatrix(received);
+      const matrix = requireCrashMatrix(received);
       return { pass: matrix.survived, message: () => matrix.text };
     },
   });
 }
 
-function asMatrix(received: unknown): CrashMatrix {
+function requireCrashMatrix(received: unknown): CrashMatrix {
   if (typeof received === "object" && received !== null && "survived" in received && "repeated" in received)
     return received as CrashMatrix;
   throw new TypeError(
-    "toSurviveCrashes looks at a crash matrix: expect(await crashMatrix(program)).toSurviveCrashes()",
+    "toSurviveCrashes: expected a crash matrix. Use expect(await crashMatrix(program)).toSurviveCrashes()",
   );
 }

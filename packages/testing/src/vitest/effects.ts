@@ -1,59 +1,62 @@
-/** The matcher for what ran once. */
+/** Matcher for bodies that ran once. */
 
-import { textOfValue } from "../order/first-difference.ts";
-import { account, didTimes, listed } from "../run/explain-run.ts";
-import { normalIds } from "../run/normalize-ids.ts";
-import { toldOf } from "../run/trace-context.ts";
-import { type Entrance, entrancesOf, type StepExecuted, type Trace } from "../trace/trace.ts";
-import { asTrace, type Bound, type Verdict } from "./received.ts";
+import { formatValue } from "../order/first-difference.ts";
+import { explainRun, formatNames, formatVerbCount } from "../run/explain-run.ts";
+import { createIdNormalizer } from "../run/normalize-ids.ts";
+import { getTraceContext } from "../run/trace-context.ts";
+import { type Execution, listExecutions, type StepExecuted, type Trace } from "../trace/trace.ts";
+import { type MatcherContext, type MatcherResult, requireTrace } from "./received.ts";
 
-/** What ran: a tool or a node by its name, a node of a graph inside, or a recorded step by its key. */
-export type RanName<Name extends string = string> =
+/** Name of an executed body: a tool or node by name, a node of an inner graph, or a recorded step by key. */
+export type BodyName<Name extends string = string> =
   | Name
-  | { readonly node: string; readonly within: string }
+  | { readonly node: string; readonly nesting: string }
   | { readonly step: string };
 
-/** The body of this tool, node or step was entered once, in all lives of the run together. */
-export function toHaveRunOnce(this: Bound, received: unknown, what: RanName): Verdict {
-  const trace = asTrace(received, "toHaveRunOnce");
-  const found = entrances(trace, what);
-  const name = typeof what === "string" ? what : "step" in what ? what.step : `${what.within}.${what.node}`;
-  const lines = found.map(({ text, crashed }, index) => `${crashed ? "  (crash)\n" : ""}  ${index + 1}. ${text}`);
+/** Passes when the body of this tool, node or step was entered once, in all processes of the run together. */
+export function toHaveRunOnce(this: MatcherContext, received: unknown, body: BodyName): MatcherResult {
+  const trace = requireTrace(received, "toHaveRunOnce");
+  const executions = listBodyExecutions(trace, body);
+  const name = typeof body === "string" ? body : "step" in body ? body.step : `${body.nesting}.${body.node}`;
+  const lines = executions.map(({ text, crashed }, index) => `${crashed ? "  (crash)\n" : ""}  ${index + 1}. ${text}`);
   return {
-    pass: found.length === 1,
+    pass: executions.length === 1,
     message: () => {
-      const missed = found.length === 0 && typeof what === "string" ? what : undefined;
-      const why = causeOf(trace, found);
-      return normalIds()(
+      const missed = executions.length === 0 && typeof body === "string" ? body : undefined;
+      const reason = explainRepeat(trace, executions);
+      return createIdNormalizer()(
         [
-          `"${name}" ${didTimes("ran", "", found.length)}${this.isNot ? ", and should not have run just once" : ", and should run once"}.`,
+          `"${name}" ${formatVerbCount("ran", "", executions.length)}${this.isNot ? ", and should not have run just once" : ", and should run once"}.`,
           ...lines,
-          ...(why === undefined || this.isNot ? [] : [why]),
-          ...(missed === undefined ? [] : unknownName(trace, missed)),
-          ...(found.length === 0 && typeof what === "object" && "step" in what ? insteadOfStep(trace) : []),
-          account(trace, missed),
+          ...(reason === undefined || this.isNot ? [] : [reason]),
+          ...(missed === undefined ? [] : explainUnknownName(trace, missed)),
+          ...(executions.length === 0 && typeof body === "object" && "step" in body ? explainMissingStep(trace) : []),
+          explainRun(trace, missed),
         ].join("\n"),
       );
     },
-    actual: found.length,
+    actual: executions.length,
     expected: 1,
   };
 }
 
-/** A name that the graph does not have: the compiler does not see those of a program without types. */
-function unknownName(trace: Trace, name: string): readonly string[] {
-  const of = toldOf(trace);
-  if (of === undefined) return [];
-  const tools = of.graph.tools.map(({ spec }) => spec.name);
-  const nodes = [...of.graph.nodes.keys()];
+/** Explains an unknown name: the compiler does not check names in untyped code. */
+function explainUnknownName(trace: Trace, name: string): readonly string[] {
+  const context = getTraceContext(trace);
+  if (context === undefined) return [];
+  const tools = context.graph.tools.map(({ spec }) => spec.name);
+  const nodes = [...context.graph.nodes.keys()];
   if (tools.includes(name) || nodes.includes(name)) return [];
   return [
-    `The graph itself has no node and no tool of this name: its nodes are ${listed(nodes)}, its tools ${listed(tools, "none")}.`,
+    `The graph has no node and no tool with this name: its nodes are ${formatNames(nodes)}, its tools ${formatNames(tools, "none")}.`,
   ];
 }
 
-/** Steps that were entered, and bodies that started over: what these do outside of steps is done each time. */
-function insteadOfStep(trace: Trace): readonly string[] {
+/**
+ * Explains a missing step: lists the entered steps, and bodies that started again and repeated their effects outside
+ * of steps.
+ */
+function explainMissingStep(trace: Trace): readonly string[] {
   const steps = new Set(trace.entries.flatMap((entry) => (entry.type === "step.executed" ? [entry.key] : [])));
   const starts = new Map<string, { readonly node: string; readonly count: number }>();
   for (const entry of trace.entries)
@@ -62,98 +65,102 @@ function insteadOfStep(trace: Trace): readonly string[] {
         node: entry.node,
         count: (starts.get(`${entry.withinId ?? ""}/${entry.task}`)?.count ?? 0) + 1,
       });
-  const again = [...starts.values()].filter(({ count }) => count > 1);
+  const restarted = [...starts.values()].filter(({ count }) => count > 1);
   return [
-    `Steps that ran: ${listed([...steps], "none")}.`,
-    ...again.map(
+    `Steps that ran: ${formatNames([...steps], "none")}.`,
+    ...restarted.map(
       ({ node, count }) =>
-        `The body of "${node}" started ${count} times: what it does outside of step(key, fn) and tools was done each time.`,
+        `The body of "${node}" started ${count} times: its effects outside of step(key, fn) and tools happened each time.`,
     ),
   ];
 }
 
-interface Entered {
-  readonly entry: Entrance | StepExecuted;
+interface BodyExecution {
+  readonly entry: Execution | StepExecuted;
   readonly text: string;
-  /** A process died between this one and the one before. */
+  /** True when a process died between the previous execution and this execution. */
   readonly crashed: boolean;
 }
 
-function entrances(trace: Trace, what: RanName): readonly Entered[] {
-  const entered: readonly (Entrance | StepExecuted)[] =
-    typeof what === "string"
-      ? entrancesOf(trace, what)
-      : "step" in what
+function listBodyExecutions(trace: Trace, body: BodyName): readonly BodyExecution[] {
+  const entered: readonly (Execution | StepExecuted)[] =
+    typeof body === "string"
+      ? listExecutions(trace, body)
+      : "step" in body
         ? trace.entries.filter(
-            (entry): entry is StepExecuted => entry.type === "step.executed" && entry.key === what.step,
+            (entry): entry is StepExecuted => entry.type === "step.executed" && entry.key === body.step,
           )
-        : entrancesOf(trace, what.node, what.within);
-  let lives = 0;
-  let last = 0;
-  const found: Entered[] = [];
+        : listExecutions(trace, body.node, body.nesting);
+  let crashCount = 0;
+  let lastCrashCount = 0;
+  const found: BodyExecution[] = [];
   for (const entry of trace.entries) {
-    if (entry.type === "process.crashed") lives += 1;
-    const mine = entered.find((each) => each === entry);
-    if (mine === undefined) continue;
-    found.push({ entry: mine, text: entranceText(mine), crashed: found.length > 0 && lives > last });
-    last = lives;
+    if (entry.type === "process.crashed") crashCount += 1;
+    const execution = entered.find((each) => each === entry);
+    if (execution === undefined) continue;
+    found.push({
+      entry: execution,
+      text: formatExecution(execution),
+      crashed: found.length > 0 && crashCount > lastCrashCount,
+    });
+    lastCrashCount = crashCount;
   }
   return found;
 }
 
-function entranceText(entry: Entrance | StepExecuted): string {
+function formatExecution(entry: Execution | StepExecuted): string {
   switch (entry.type) {
     case "tool.executed":
-      return `call ${entry.callId}, attempt ${entry.attempt}, with ${textOfValue(entry.args)}, key ${entry.idempotencyKey}`;
+      return `call ${entry.callId}, attempt ${entry.attempt}, with ${formatValue(entry.args)}, key ${entry.idempotencyKey}`;
     case "step.executed":
       return `in "${entry.node}", key ${entry.idempotencyKey}`;
     case "task.started":
-      return `task ${entry.task} of "${entry.node}", attempt ${entry.attempt}${entry.input === undefined ? "" : `, sent ${textOfValue(entry.input)}`}`;
+      return `task ${entry.task} of "${entry.node}", attempt ${entry.attempt}${entry.input === undefined ? "" : `, sent ${formatValue(entry.input)}`}`;
   }
 }
 
-/** Why something ran again, by how its second execution differs from its first. */
-function causeOf(trace: Trace, found: readonly Entered[]): string | undefined {
-  const again = found.findIndex(
-    ({ entry }, index) => index > 0 && found.slice(0, index).some((before) => sameWork(before.entry, entry)),
+/** Explains a repeated execution by its difference to the first execution. */
+function explainRepeat(trace: Trace, executions: readonly BodyExecution[]): string | undefined {
+  const repeatIndex = executions.findIndex(
+    ({ entry }, index) => index > 0 && executions.slice(0, index).some((before) => isSameWork(before.entry, entry)),
   );
-  const { entry, crashed } = found[again] ?? {};
+  const { entry, crashed } = executions[repeatIndex] ?? {};
   if (entry === undefined) {
-    const [, second] = found;
+    const [, second] = executions;
     if (second === undefined) return undefined;
-    if (second.entry.type === "tool.executed") return "These are different calls: the model asked for each of them.";
-    return stepOf(found[0]?.entry) === stepOf(second.entry)
-      ? "These are different tasks of one superstep: it was sent more than one input."
-      : "These are different tasks: the path came there again.";
+    if (second.entry.type === "tool.executed") return "These are different calls: the model requested each of them.";
+    return getStep(executions[0]?.entry) === getStep(second.entry)
+      ? "These are different tasks of one superstep: the node got more than one input."
+      : "These are different tasks: the path reached the node again.";
   }
-  if ("attempt" in entry && entry.attempt > 1) return "The later one is a retry of the first, which failed.";
-  const what = entry.type === "task.started" ? "task" : entry.type === "step.executed" ? "step" : "call";
+  if ("attempt" in entry && entry.attempt > 1) return "The later execution is a retry of the first, which failed.";
+  const kind = entry.type === "task.started" ? "task" : entry.type === "step.executed" ? "step" : "call";
   if (crashed !== true)
-    return `It is the same ${what}, begun again without a crash: its node started over${asksBetween(trace) ? " when its question had an answer" : ""}, and what it did was not recorded.`;
-  const effect = entry.type === "tool.executed" ? classOf(trace, entry.tool) : undefined;
+    return `It is the same ${kind}, started again without a crash: its node started again${hasInterrupt(trace) ? " after the answer to its interrupt" : ""}, and the outcome was not recorded.`;
+  const effect = entry.type === "tool.executed" ? getEffectClass(trace, entry.tool) : undefined;
   const rule =
     effect === undefined
-      ? what === "task"
-        ? "What a body does outside of step(key, fn) and tools is done again; put it into a step."
-        : 'Declare { effect: "once" } for what must not happen twice.'
-      : `It is declared "${effect}", so the engine may repeat it${effect === "once" ? " only when somebody said that it did not happen" : '; declare "once" for what must not happen twice'}.`;
-  return `It is the same ${what}, done again after a crash: the process died before its outcome was saved. ${rule}`;
+      ? kind === "task"
+        ? "Effects of a body outside of step(key, fn) and tools are repeated. Put the effect into a step."
+        : 'Declare { effect: "once" } for an effect that must not happen twice.'
+      : `It is declared "${effect}", so the engine may repeat it${effect === "once" ? " only after an answer that it did not happen" : '; declare "once" for an effect that must not happen twice'}.`;
+  return `It is the same ${kind}, executed again after a crash: the process died before its outcome was saved. ${rule}`;
 }
 
-function stepOf(entry: Entered["entry"] | undefined): string | undefined {
+function getStep(entry: BodyExecution["entry"] | undefined): string | undefined {
   return entry !== undefined && "task" in entry ? entry.task.slice(0, entry.task.indexOf(":")) : undefined;
 }
 
-function sameWork(one: Entered["entry"], other: Entered["entry"]): boolean {
-  if ("idempotencyKey" in one && "idempotencyKey" in other) return one.idempotencyKey === other.idempotencyKey;
-  return "task" in one && "task" in other && one.task === other.task;
+function isSameWork(first: BodyExecution["entry"], second: BodyExecution["entry"]): boolean {
+  if ("idempotencyKey" in first && "idempotencyKey" in second) return first.idempotencyKey === second.idempotencyKey;
+  return "task" in first && "task" in second && first.task === second.task;
 }
 
-function asksBetween(trace: Trace): boolean {
+function hasInterrupt(trace: Trace): boolean {
   return trace.entries.some((entry) => entry.type === "task.interrupted");
 }
 
-/** The effect class of a tool of the graph. */
-export function classOf(trace: Trace, tool: string): string | undefined {
-  return toldOf(trace)?.graph.tools.find(({ spec }) => spec.name === tool)?.spec.effect;
+/** Returns the effect class of a tool of the graph. */
+export function getEffectClass(trace: Trace, tool: string): string | undefined {
+  return getTraceContext(trace)?.graph.tools.find(({ spec }) => spec.name === tool)?.spec.effect;
 }

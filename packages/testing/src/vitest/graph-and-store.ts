@@ -1,16 +1,16 @@
-/** Matchers for a graph as a whole, and for a store of runs. */
+/** Matchers for a graph report and for a store of runs. */
 import type { CheckRunsOptions, Graph, GraphReport, Store } from "@statewright/core";
 import { loadRuns } from "../run/load-runs.ts";
-import type { Bound, Verdict } from "./received.ts";
+import type { MatcherContext, MatcherResult } from "./received.ts";
 
-/** `checkGraph` found nothing in the graph. */
-export function toHaveNoViolations(this: Bound, received: unknown): Verdict {
-  const { violations } = asReport(received);
+/** Passes when `checkGraph` found no violation. */
+export function toHaveNoViolations(this: MatcherContext, received: unknown): MatcherResult {
+  const { violations } = requireGraphReport(received);
   return {
     pass: violations.length === 0,
     message: () =>
       violations.length === 0
-        ? "the graph has no violations."
+        ? "the graph has no violations, and should have some."
         : [
             `the graph has ${violations.length === 1 ? "a violation" : `${violations.length} violations`}.`,
             ...violations.map(({ rule, path, message }) => `${rule}: ${message}\n  The path: ${path.join(" → ")}`),
@@ -20,14 +20,16 @@ export function toHaveNoViolations(this: Bound, received: unknown): Verdict {
   };
 }
 
-/** Every run of this store loads under these graphs: open runs would go on, and those that are over can be read. */
+/**
+ * Passes when every run of this store loads under these graphs: open runs would continue, finished runs are readable.
+ */
 export async function toLoadRuns(
-  this: Bound,
+  this: MatcherContext,
   received: unknown,
   graphs: readonly Graph[],
   options: CheckRunsOptions = {},
-): Promise<Verdict> {
-  const { runs, refused } = await loadRuns(asStore(received), graphs, options);
+): Promise<MatcherResult> {
+  const { runs, refused } = await loadRuns(requireStore(received), graphs, options);
   return {
     pass: refused.length === 0,
     message: () =>
@@ -36,7 +38,7 @@ export async function toLoadRuns(
         : [
             `${refused.length} of ${runs.length} runs ${refused.length === 1 ? "does" : "do"} not load under this code:`,
             ...refused.map(
-              ({ run, why }) => `  ${run.thread}, ${run.graph} version ${run.version}, ${run.status}: ${why}`,
+              ({ run, reason }) => `  ${run.thread}, ${run.graph} version ${run.version}, ${run.status}: ${reason}`,
             ),
           ].join("\n"),
     actual: refused.map(({ run }) => run.thread),
@@ -44,7 +46,7 @@ export async function toLoadRuns(
   };
 }
 
-function asReport(received: unknown): GraphReport {
+function requireGraphReport(received: unknown): GraphReport {
   if (
     typeof received === "object" &&
     received !== null &&
@@ -52,11 +54,13 @@ function asReport(received: unknown): GraphReport {
     Array.isArray(received.violations)
   )
     return received as GraphReport;
-  throw new TypeError("toHaveNoViolations looks at a report: expect(checkGraph(graph)).toHaveNoViolations()");
+  throw new TypeError(
+    "toHaveNoViolations: expected a graph report. Use expect(checkGraph(graph)).toHaveNoViolations()",
+  );
 }
 
-function asStore(received: unknown): Store {
+function requireStore(received: unknown): Store {
   if (typeof received === "object" && received !== null && "claim" in received && "runs" in received)
     return received as Store;
-  throw new TypeError("toLoadRuns looks at a store: await expect(store).toLoadRuns([graph])");
+  throw new TypeError("toLoadRuns: expected a store. Use await expect(store).toLoadRuns([graph])");
 }

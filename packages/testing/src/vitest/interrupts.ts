@@ -1,86 +1,86 @@
-/** Matchers for what a run asks people. */
+/** Matchers for interrupts. */
 
-import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account, didTimes, listed } from "../run/explain-run.ts";
-import { questions, type Trace } from "../trace/trace.ts";
-import { asTrace, type Bound, type Verdict } from "./received.ts";
+import { findFirstDifference, formatValue } from "../order/first-difference.ts";
+import { explainRun, formatNames, formatVerbCount } from "../run/explain-run.ts";
+import { listTracedInterrupts, type Trace } from "../trace/trace.ts";
+import { type MatcherContext, type MatcherResult, requireTrace } from "./received.ts";
 
-/** This question was asked, with this payload when one is given. */
+/** Passes when this interrupt was raised, with this payload when given. */
 export function toHaveInterrupted(
-  this: Bound,
+  this: MatcherContext,
   received: unknown,
   key: string,
   ...payload: readonly unknown[]
-): Verdict {
-  const trace = asTrace(received, "toHaveInterrupted");
-  const asked = questions(trace);
-  const ofKey = asked.filter((question) => question.key === key);
-  const [wanted] = payload;
-  const fitting = ofKey.filter((question) => payload.length === 0 || this.equals(question.payload, wanted));
+): MatcherResult {
+  const trace = requireTrace(received, "toHaveInterrupted");
+  const interrupts = listTracedInterrupts(trace);
+  const withKey = interrupts.filter((interrupt) => interrupt.key === key);
+  const [expectedPayload] = payload;
+  const matching = withKey.filter((question) => payload.length === 0 || this.equals(question.payload, expectedPayload));
   return {
-    pass: fitting.length > 0,
+    pass: matching.length > 0,
     message: () => {
-      if (fitting.length > 0)
-        return `the run ${didTimes("asked", key, fitting.length)}, and should not.\n${askedText(asked)}\n${account(trace)}`;
-      if (ofKey.length === 0)
-        return `the run never asked "${key}"; it asked ${listed([...new Set(asked.map((question) => question.key))])}.\n${account(trace, "interrupted")}`;
-      const shown = ofKey.at(-1)?.payload;
-      const found = firstDifference(wanted, shown, "payload", this.equals);
-      const where =
-        found === undefined || found.place === "payload"
-          ? `its payload is ${textOfValue(shown)}, not ${textOfValue(wanted)}`
-          : `${found.place} is ${textOfValue(found.other)}, not ${textOfValue(found.one)}`;
-      return `the run asked "${key}" with another payload: ${where}.\n${account(trace)}`;
+      if (matching.length > 0)
+        return `the run ${formatVerbCount("raised the interrupt", key, matching.length)}, and should not.\n${formatInterrupts(interrupts)}\n${explainRun(trace)}`;
+      if (withKey.length === 0)
+        return `the run never raised the interrupt "${key}"; it raised ${formatNames([...new Set(interrupts.map((question) => question.key))])}.\n${explainRun(trace, "interrupted")}`;
+      const lastPayload = withKey.at(-1)?.payload;
+      const difference = findFirstDifference(expectedPayload, lastPayload, "payload", this.equals);
+      const detail =
+        difference === undefined || difference.path === "payload"
+          ? `its payload is ${formatValue(lastPayload)}, not ${formatValue(expectedPayload)}`
+          : `${difference.path} is ${formatValue(difference.second)}, not ${formatValue(difference.first)}`;
+      return `the run raised the interrupt "${key}" with another payload: ${detail}.\n${explainRun(trace)}`;
     },
-    actual: ofKey.map((question) => question.payload),
-    expected: wanted,
+    actual: withKey.map((question) => question.payload),
+    expected: expectedPayload,
   };
 }
 
-/** This question was asked once, in all lives of the run together. */
-export function toHaveInterruptedOnce(this: Bound, received: unknown, key: string): Verdict {
-  const trace = asTrace(received, "toHaveInterruptedOnce");
-  const asked = questions(trace).filter((question) => question.key === key);
+/** Passes when this interrupt was raised once, in all processes of the run together. */
+export function toHaveInterruptedOnce(this: MatcherContext, received: unknown, key: string): MatcherResult {
+  const trace = requireTrace(received, "toHaveInterruptedOnce");
+  const interrupts = listTracedInterrupts(trace).filter((interrupt) => interrupt.key === key);
   return {
-    pass: asked.length === 1,
+    pass: interrupts.length === 1,
     message: () =>
       [
-        `the run ${didTimes("asked", key, asked.length)}${this.isNot ? ", and should not have asked just once" : ", and should ask once"}.`,
-        ...(asked.length === 0 ? [] : [askedText(asked)]),
-        ...(asked.length < 2 || this.isNot ? [] : [askedAgain(trace, asked)]),
-        account(trace, asked.length === 0 ? "interrupted" : undefined),
+        `the run ${formatVerbCount("raised the interrupt", key, interrupts.length)}${this.isNot ? ", and should not have raised it exactly once" : ", and should raise it once"}.`,
+        ...(interrupts.length === 0 ? [] : [formatInterrupts(interrupts)]),
+        ...(interrupts.length < 2 || this.isNot ? [] : [explainRepeatedInterrupt(trace, interrupts)]),
+        explainRun(trace, interrupts.length === 0 ? "interrupted" : undefined),
       ].join("\n"),
-    actual: asked.length,
+    actual: interrupts.length,
     expected: 1,
   };
 }
 
-type Asked = ReturnType<typeof questions>[number];
+type TracedInterrupt = ReturnType<typeof listTracedInterrupts>[number];
 
-function askedText(asked: readonly Asked[]): string {
-  return asked
+function formatInterrupts(interrupts: readonly TracedInterrupt[]): string {
+  return interrupts
     .map(
       ({ key, node, payload }, index) =>
-        `  ${index + 1}. "${key}" by "${node}"${payload === undefined || payload === null ? "" : `, about ${textOfValue(payload)}`}`,
+        `  ${index + 1}. "${key}" by "${node}"${payload === undefined || payload === null ? "" : `, about ${formatValue(payload)}`}`,
     )
     .join("\n");
 }
 
-/** Why a question came again: the same task asked anew, or the path came to the node again. */
-function askedAgain(trace: Trace, asked: readonly Asked[]): string {
-  const tasks = asked.map(({ id }) => taskOf(trace, id));
+/** Explains a repeated interrupt: the same task raised a new interrupt, or the path reached the node again. */
+function explainRepeatedInterrupt(trace: Trace, interrupts: readonly TracedInterrupt[]): string {
+  const tasks = interrupts.map(({ id }) => findInterruptedTask(trace, id));
   const [first, second] = tasks;
   if (first !== undefined && first === second)
-    return "One task asked both: when it started over with the first answer, it asked a question that the answer does not fit. A body must ask the same after each start.";
-  return "Different tasks asked: the path came to the node again, with the first answer already given.";
+    return "One task raised both interrupts: after its restart with the first answer, it raised an interrupt that does not match the answer. A body must raise the same interrupts after each start.";
+  return "Different tasks raised the interrupts: the path reached the node again after the first answer.";
 }
 
-/** The task that asked a question: the one that was interrupted last before the run waited for it. */
-function taskOf(trace: Trace, id: string): string | undefined {
+/** Finds the task of an interrupt: the last interrupted task before the run waited for the interrupt. */
+function findInterruptedTask(trace: Trace, id: string): string | undefined {
   let task: string | undefined;
   for (const entry of trace.entries) {
     if (entry.type === "task.interrupted") task = entry.task;
-    if (entry.type === "run.waiting" && entry.interrupts.some((question) => question.id === id)) return task;
+    if (entry.type === "run.waiting" && entry.interrupts.some((interrupt) => interrupt.id === id)) return task;
   }
   return undefined;
 }

@@ -1,68 +1,71 @@
-/** The matchers for vitest: their names and types, and how vitest comes to know them. */
+/** Matchers for vitest: types and registration. */
 import type { CheckRunsOptions, Graph } from "@statewright/core";
 import { expect } from "vitest";
 import type { StateName } from "../node/state-names.ts";
 import type { Trace } from "../trace/trace.ts";
 import { traceText } from "../trace/trace-text.ts";
-import { type RanName, toHaveRunOnce } from "./effects.ts";
+import { type BodyName, toHaveRunOnce } from "./effects.ts";
 import { toHaveNoViolations, toLoadRuns } from "./graph-and-store.ts";
 import { toHaveInterrupted, toHaveInterruptedOnce } from "./interrupts.ts";
 import { toNeverVisit, toPassThrough, toTakeEdge, toVisit } from "./paths.ts";
 import {
-  type ChannelsOf,
+  type ChannelNames,
+  type EdgeSource,
+  type EdgeTarget,
+  type InterruptKeys,
   isTrace,
-  type NodesOf,
-  type QuestionsOf,
-  type SourceOf,
-  type TargetOf,
-  type ToolsOf,
+  type NodeNames,
+  type ToolNames,
 } from "./received.ts";
 import { type ResumeIdenticallyOptions, toResumeIdentically } from "./resumes.ts";
 import { toAccept, toBeInState, toHaveTag } from "./states.ts";
 import { type CalledToolsOptions, type ExpectedCall, toHaveCalledTools } from "./tool-calls.ts";
 import { toHaveWritten } from "./writes.ts";
 
-/** The tags of a graph's machine, and the events that its states take. */
+/** Tags of a graph's machine, and events accepted by its states. */
 type GraphTag = "waiting" | "failed";
 type GraphEvent = "step.commit" | "task.interrupted" | "task.failed" | "run.resumed";
 
 /**
- * Matchers for a test run, its trace, a checked graph or a store. Names of nodes, tools, channels and questions are those of
- * its graph; a machine drawn by hand takes any.
+ * Matchers for a test run, its trace, a graph report or a store. Names of nodes, tools, channels and interrupts are
+ * typed by the graph; a durable machine accepts any name.
  */
 export interface StatewrightMatchers<Result, Received> {
-  /** The run stands in this state: a node, a node's state such as `tools.interrupted`, or `done`. */
-  toBeInState(state: StateName<NodesOf<Received>>): Result;
-  /** A state in which the run stands has this tag. */
-  toHaveTag(tag: string extends NodesOf<Received> ? string : GraphTag): Result;
-  /** The run takes an answer to this question now, or its machine this event. */
-  toAccept(name: QuestionsOf<Received> | GraphEvent | (string extends NodesOf<Received> ? string : never)): Result;
-  /** These states were entered in this order; others may stand between. A node's name means that it executed. */
-  toPassThrough(states: readonly StateName<NodesOf<Received>>[]): Result;
-  /** This state was entered, so many times where that is said. */
-  toVisit(state: StateName<NodesOf<Received>>, options?: { readonly times?: number }): Result;
-  /** This state was not entered. */
-  toNeverVisit(state: StateName<NodesOf<Received>>): Result;
-  /** Control went from this node, or `START`, to that one, or `END`. */
-  toTakeEdge(from: SourceOf<Received>, to: TargetOf<Received>): Result;
-  /** These calls were made: exactly these, in this order, or as `mode` says. */
-  toHaveCalledTools(calls: readonly ExpectedCall<ToolsOf<Received>>[], options?: CalledToolsOptions): Result;
-  /** The body of this tool or node, or of a step, was entered once, in all lives of the run together. */
-  toHaveRunOnce(name: RanName<NodesOf<Received> | ToolsOf<Received>>): Result;
-  /** This question was asked, with this payload when one is given. */
-  toHaveInterrupted(key: QuestionsOf<Received>, payload?: unknown): Result;
-  /** This question was asked once, in all lives of the run together. */
-  toHaveInterruptedOnce(key: QuestionsOf<Received>): Result;
-  /** Some superstep wrote this channel, so that it had this value when one is given. */
-  toHaveWritten(channel: ChannelsOf<Received>, value?: unknown): Result;
+  /** Passes when the run is in this state: a node, a state of a node such as `tools.interrupted`, or `done`. */
+  toBeInState(state: StateName<NodeNames<Received>>): Result;
+  /** Passes when an active state of the run has this tag. */
+  toHaveTag(tag: string extends NodeNames<Received> ? string : GraphTag): Result;
+  /** Passes when the run accepts an answer to this interrupt, or its machine accepts this event. */
+  toAccept(name: InterruptKeys<Received> | GraphEvent | (string extends NodeNames<Received> ? string : never)): Result;
   /**
-   * A process that finds what is saved now comes to the same end as this one, and repeats nothing that may happen `once`.
-   * Await it: the run goes on until it rests.
+   * Passes when these states were entered in this order, possibly with other states between. A node name means its
+   * execution.
+   */
+  toPassThrough(states: readonly StateName<NodeNames<Received>>[]): Result;
+  /** Passes when this state was entered, exactly `times` times when given. */
+  toVisit(state: StateName<NodeNames<Received>>, options?: { readonly times?: number }): Result;
+  /** Passes when this state was not entered. */
+  toNeverVisit(state: StateName<NodeNames<Received>>): Result;
+  /** Passes when the edge between two nodes was taken; `from` may be `START`, `to` may be `END`. */
+  toTakeEdge(from: EdgeSource<Received>, to: EdgeTarget<Received>): Result;
+  /** Passes when the tools were called like this: exactly these calls in this order, or as `mode` specifies. */
+  toHaveCalledTools(calls: readonly ExpectedCall<ToolNames<Received>>[], options?: CalledToolsOptions): Result;
+  /** Passes when the body of this tool, node or step was entered once, in all processes of the run together. */
+  toHaveRunOnce(name: BodyName<NodeNames<Received> | ToolNames<Received>>): Result;
+  /** Passes when this interrupt was raised, with this payload when given. */
+  toHaveInterrupted(key: InterruptKeys<Received>, payload?: unknown): Result;
+  /** Passes when this interrupt was raised once, in all processes of the run together. */
+  toHaveInterruptedOnce(key: InterruptKeys<Received>): Result;
+  /** Passes when a superstep wrote this channel, with this resulting value when given. */
+  toHaveWritten(channel: ChannelNames<Received>, value?: unknown): Result;
+  /**
+   * Passes when another process, resumed from the currently saved state, produces the same result as this process and
+   * repeats no `once` effect. Await the matcher: the run advances until it rests.
    */
   toResumeIdentically(options?: ResumeIdenticallyOptions): Promise<Result>;
-  /** `checkGraph` found nothing in the graph: `expect(checkGraph(graph)).toHaveNoViolations()`. */
+  /** Passes when `checkGraph` found no violation: `expect(checkGraph(graph)).toHaveNoViolations()`. */
   toHaveNoViolations(): Result;
-  /** Every run of this store loads under these graphs. Await it. */
+  /** Passes when every run of this store loads under these graphs. Await the matcher. */
   toLoadRuns(graphs: readonly Graph[], options?: CheckRunsOptions): Promise<Result>;
 }
 
@@ -71,13 +74,16 @@ declare module "vitest" {
     extends StatewrightMatchers<R, T> {}
 }
 
-/** Writes a trace as one line a transition, for `toMatchSnapshot` and `toMatchInlineSnapshot`. */
+/**
+ * Snapshot serializer that writes a trace as one line per transition, for `toMatchSnapshot` and
+ * `toMatchInlineSnapshot`.
+ */
 export const traceSerializer: {
   readonly test: (value: unknown) => boolean;
   readonly serialize: (value: Trace) => string;
 } = { test: isTrace, serialize: traceText };
 
-/** Make the matchers known to vitest. Importing `@statewright/testing/vitest` does it. */
+/** Registers the matchers in vitest. Importing `@statewright/testing/vitest` calls this function. */
 export function addMatchers(): void {
   expect.extend({
     toBeInState,

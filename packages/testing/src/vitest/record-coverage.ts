@@ -1,48 +1,54 @@
-/** What runs came to is put into the meta of their test when it has finished: from there it travels to reporters by itself. */
+/**
+ * Coverage of a test's runs, stored in the meta of the test when it finishes; vitest transfers the meta to its
+ * reporters.
+ */
 import { onTestFinished } from "vitest";
-import { declaredIn, type GraphHits, hitsOf, together } from "../coverage/hits.ts";
+import { collectHits, type GraphHits, listDeclaredParts, mergeHits } from "../coverage/hits.ts";
 import { metaKey } from "../coverage/meta-key.ts";
-import { isOfToolTest } from "../node/part-tests.ts";
-import { onTold, type ToldOf } from "../run/trace-context.ts";
+import { isToolTestGraph } from "../node/part-tests.ts";
+import { subscribeToTestRuns, type TraceContext } from "../run/trace-context.ts";
 import type { Trace } from "../trace/trace.ts";
 
-/** Graphs of which this worker has said what there is. */
-const said = new Set<string>();
-/** Runs that were begun outside a test, such as in a hook: the next test takes them along. */
-const waiting: (() => GraphHits)[] = [];
+/** Graphs whose declared parts this worker has already reported. */
+const reportedGraphs = new Set<string>();
+/** Hits of runs started outside a test, such as in a hook; reported with the next test. */
+const pendingHits: (() => GraphHits)[] = [];
 
-/** Note every run of a test. Importing `@statewright/testing/vitest` does it. */
-export function noteCoverage(): void {
-  onTold((trace, of) => {
-    if (isOfToolTest(of.graph)) return;
-    const hits = (): GraphHits => hitsIn(trace, of);
+/** Records the coverage of every test run. Importing `@statewright/testing/vitest` calls this function. */
+export function recordCoverage(): void {
+  subscribeToTestRuns((trace, context) => {
+    if (isToolTestGraph(context.graph)) return;
+    const getHits = (): GraphHits => createGraphHits(trace, context);
     try {
       onTestFinished(({ task }) => {
         const meta: { [metaKey]?: GraphHits[] } = task.meta as object;
-        const all = [...(meta[metaKey] ?? []), ...waiting.splice(0).map((each) => each()), hits()];
-        meta[metaKey] = byGraph(all);
+        const all = [...(meta[metaKey] ?? []), ...pendingHits.splice(0).map((each) => each()), getHits()];
+        meta[metaKey] = mergeByGraph(all);
       });
     } catch {
-      // Outside of a test, and late in one that runs beside others, vitest does not know which test this is.
-      waiting.push(hits);
+      // Outside a test, and late in a concurrent test, vitest cannot identify the current test.
+      pendingHits.push(getHits);
     }
   });
 }
 
-/** A test may make a thousand runs: what they came to is sent once for each graph. */
-function byGraph(all: readonly GraphHits[]): GraphHits[] {
-  const found = new Map<string, GraphHits>();
+/** Merges the hits per graph: a test may have a thousand runs, and each graph is reported once. */
+function mergeByGraph(all: readonly GraphHits[]): GraphHits[] {
+  const merged = new Map<string, GraphHits>();
   for (const each of all) {
-    const before = found.get(each.graph);
-    found.set(each.graph, before === undefined ? each : { ...before, ...each, hits: together(before.hits, each.hits) });
+    const previous = merged.get(each.graph);
+    merged.set(
+      each.graph,
+      previous === undefined ? each : { ...previous, ...each, hits: mergeHits(previous.hits, each.hits) },
+    );
   }
-  return [...found.values()];
+  return [...merged.values()];
 }
 
-function hitsIn(trace: Trace, { graph }: ToldOf): GraphHits {
+function createGraphHits(trace: Trace, { graph }: TraceContext): GraphHits {
   const { name } = graph;
-  const hits = hitsOf(trace, graph);
-  if (said.has(name)) return { graph: name, hits };
-  said.add(name);
-  return { graph: name, hits, declared: declaredIn(graph) };
+  const hits = collectHits(trace, graph);
+  if (reportedGraphs.has(name)) return { graph: name, hits };
+  reportedGraphs.add(name);
+  return { graph: name, hits, declared: listDeclaredParts(graph) };
 }

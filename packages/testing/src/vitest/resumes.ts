@@ -1,120 +1,127 @@
-/** The matcher for what another process would do: whether it goes on to the same end. */
+/** Matcher that compares this process with another process resumed from the same saved state. */
 
-import { standingIn } from "../node/state-names.ts";
-import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account, listed } from "../run/explain-run.ts";
-import { normalIds, withNormalIds } from "../run/normalize-ids.ts";
+import { listActiveStates } from "../node/state-names.ts";
+import { findFirstDifference, formatValue } from "../order/first-difference.ts";
+import { explainRun, formatNames } from "../run/explain-run.ts";
+import { createIdNormalizer, normalizeIds } from "../run/normalize-ids.ts";
 import type { TestRun } from "../run/test-run.ts";
-import { calledTools, effectsIn, questions, type Trace, wayOf } from "../trace/trace.ts";
-import { classOf } from "./effects.ts";
-import { asRun, type Bound, type Verdict } from "./received.ts";
+import { formatPathParts, listEffects, listTracedCalls, listTracedInterrupts, type Trace } from "../trace/trace.ts";
+import { getEffectClass } from "./effects.ts";
+import { type MatcherContext, type MatcherResult, requireTestRun } from "./received.ts";
 
-/** What `toResumeIdentically` takes. */
+/** Options of `toResumeIdentically`. */
 export interface ResumeIdenticallyOptions {
-  /** What people answer to what the run asks now: in both processes the same. */
+  /** Answers to the open interrupts, equal in both processes. */
   readonly answers?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A process that finds what is saved now comes to the same end as this one: the same status, state, questions and calls, and
- * nothing that is declared `once` is done in both. The run goes on until it rests.
+ * Passes when another process, resumed from the currently saved state, has the same status, state, interrupts and
+ * calls as this process, and no `once` effect is executed in both. The run advances until it rests.
  */
 export async function toResumeIdentically(
-  this: Bound,
+  this: MatcherContext,
   received: unknown,
   { answers }: ResumeIdenticallyOptions = {},
-): Promise<Verdict> {
-  const t = asRun(received, "toResumeIdentically");
+): Promise<MatcherResult> {
+  const t = requireTestRun(received, "toResumeIdentically");
   if (t.status !== "held" && t.status !== "waiting")
     throw new TypeError(
-      `toResumeIdentically looks at a run that is held or waits, and this one is ${t.status}: stop it on its way first, as with t.until("…")`,
+      `toResumeIdentically: expected a run that is held or waits, got a run that is ${t.status}. Use t.until("…") to stop the run first`,
     );
-  const before = t.trace.entries.length;
-  const here = standingIn(t.value).join(" + ");
-  const asked = new Set(questions(t.trace).map(({ id }) => id));
+  const entryCount = t.trace.entries.length;
+  const startStates = listActiveStates(t.value).join(" + ");
+  const knownInterrupts = new Set(listTracedInterrupts(t.trace).map(({ id }) => id));
   const twin = await t.twin();
-  const done = effectsIn(t.trace);
-  if (t.status === "waiting" && answers !== undefined) await settle(t.resume(answers as never));
-  else if (t.status === "held") await settle(t.finish());
-  await goOn(twin, answers);
-  const [whole, resumed] = [endOf(t, before, asked), endOf(twin, 1, asked)];
-  const again = repeatedOnce(
+  const effects = listEffects(t.trace);
+  if (t.status === "waiting" && answers !== undefined) await awaitRun(t.resume(answers as never));
+  else if (t.status === "held") await awaitRun(t.finish());
+  await resumeTwin(twin, answers);
+  const [uninterruptedEnd, resumedEnd] = [
+    describeEnd(t, entryCount, knownInterrupts),
+    describeEnd(twin, 1, knownInterrupts),
+  ];
+  const repeatedTools = listRepeatedTools(
     t.trace,
     twin.trace,
-    done.map(({ idempotencyKey }) => idempotencyKey),
+    effects.map(({ idempotencyKey }) => idempotencyKey),
   );
-  const difference = firstDifference(whole, resumed, "");
+  const difference = findFirstDifference(uninterruptedEnd, resumedEnd, "");
   return {
-    pass: difference === undefined && again.length === 0,
+    pass: difference === undefined && repeatedTools.length === 0,
     message: () =>
-      normalIds()(
+      createIdNormalizer()(
         [
-          difference === undefined && again.length === 0
-            ? "a process that goes on from what was saved here comes to the same end, and should not."
-            : "a process that goes on from what was saved here does not do the same as this one.",
-          ...(again.length === 0 ? [] : [`Done in both, and declared "once": ${listed(again)}.`]),
+          difference === undefined && repeatedTools.length === 0
+            ? "a process that resumes from the saved state produces the same result, and should not."
+            : "a process that resumes from the saved state does not produce the same result as this process.",
+          ...(repeatedTools.length === 0
+            ? []
+            : [`Executed in both processes, and declared "once": ${formatNames(repeatedTools)}.`]),
           ...(difference === undefined
             ? []
             : [
-                `First difference: ${placeText(difference.place)} is ${textOfValue(difference.one)} without a crash, and ${textOfValue(difference.other)} after it.`,
+                `First difference: ${formatDifferencePath(difference.path)} is ${formatValue(difference.first)} without a crash, and ${formatValue(difference.second)} after it.`,
               ]),
-          ...(difference === undefined ? [] : [whyDifferent(twin)]),
-          `Without a crash: ${[here, ...wayOf(t.trace, before)].join(" → ")}`,
-          `After a crash:   ${[here, "(crash)", ...wayOf(twin.trace, 2)].join(" → ")}`,
-          account(t.trace),
+          ...(difference === undefined ? [] : [explainDifference(twin)]),
+          `Without a crash: ${[startStates, ...formatPathParts(t.trace, entryCount)].join(" → ")}`,
+          `After a crash:   ${[startStates, "(crash)", ...formatPathParts(twin.trace, 2)].join(" → ")}`,
+          explainRun(t.trace),
         ].join("\n"),
       ),
-    actual: resumed,
-    expected: whole,
+    actual: resumedEnd,
+    expected: uninterruptedEnd,
   };
 }
 
-function whyDifferent(twin: TestRun): string {
-  const doubt = twin.interrupts.find(({ key }) => key === "in_doubt");
-  return doubt === undefined
-    ? "What was saved is the same for both: look for a variable outside of the state, for the clock or chance, or for an effect outside of step(key, fn) and tools."
-    : `An effect of "${doubt.node}" may happen once, had begun, and has no saved outcome, so a person is asked: declare it "idempotent" when its other side honours the key, or give it a reconcile.`;
+function explainDifference(twin: TestRun): string {
+  const inDoubt = twin.interrupts.find(({ key }) => key === "in_doubt");
+  return inDoubt === undefined
+    ? "The saved state is the same for both processes. Look for a variable outside of the state, for the clock or random values, or for an effect outside of step(key, fn) and tools."
+    : `An effect of "${inDoubt.node}" is declared "once", had started, and has no saved outcome, so an interrupt asks for it. Declare it "idempotent" when the external system honours the key, or add a reconcile.`;
 }
 
-async function goOn(twin: TestRun, answers: Readonly<Record<string, unknown>> | undefined): Promise<void> {
-  await settle(twin.resume((twin.interrupts.length === 0 ? undefined : answers) as never));
+async function resumeTwin(twin: TestRun, answers: Readonly<Record<string, unknown>> | undefined): Promise<void> {
+  await awaitRun(twin.resume((twin.interrupts.length === 0 ? undefined : answers) as never));
 }
 
-/** How it ends is compared; a failure is an end too. */
-async function settle(going: Promise<void>): Promise<void> {
-  await going.then(
+/** Awaits the run and ignores its error: a failure is compared as a result too. */
+async function awaitRun(run: Promise<void>): Promise<void> {
+  await run.then(
     () => undefined,
     () => undefined,
   );
 }
 
-/** How a run ended, by what happened from this entry on; what was asked before that is no news. */
-function endOf(
+/** Describes the end of a run from the entries after `from`; interrupts raised before are excluded. */
+function describeEnd(
   { status, state, interrupts, error, trace }: TestRun,
   from: number,
-  before: ReadonlySet<string>,
+  knownInterrupts: ReadonlySet<string>,
 ): object {
-  const since = { ...trace, entries: trace.entries.slice(from) };
+  const laterTrace = { ...trace, entries: trace.entries.slice(from) };
   const end = {
     status,
     ...(status === "failed" ? { error: error instanceof Error ? error.message : String(error) } : {}),
-    asked: questions(since).flatMap(({ id, key, payload }) => (before.has(id) ? [] : [{ key, payload }])),
+    asked: listTracedInterrupts(laterTrace).flatMap(({ id, key, payload }) =>
+      knownInterrupts.has(id) ? [] : [{ key, payload }],
+    ),
     waitsFor: interrupts.map(({ key, payload }) => ({ key, payload })),
-    calls: calledTools(since),
+    calls: listTracedCalls(laterTrace),
     state,
   };
-  return withNormalIds(end) as object;
+  return normalizeIds(end) as object;
 }
 
-function placeText(place: string): string {
-  const words = place.replace(/^\./, "");
-  return words.startsWith("asked") ? `what it ${words}` : words;
+function formatDifferencePath(path: string): string {
+  const words = path.replace(/^\./, "");
+  return words.startsWith("asked") ? `interrupts ${words}` : words;
 }
 
-/** Names of what is declared `once` and was entered before, and again by the other process. */
-function repeatedOnce(trace: Trace, other: Trace, before: readonly string[]): readonly string[] {
-  const known = new Set(before);
-  return effectsIn(other).flatMap(({ kind, name, idempotencyKey }) =>
-    known.has(idempotencyKey) && kind === "tool" && classOf(trace, name) === "once" ? [name] : [],
+/** Lists the `once` tools entered before, and again by the other process. */
+function listRepeatedTools(trace: Trace, other: Trace, executedKeys: readonly string[]): readonly string[] {
+  const known = new Set(executedKeys);
+  return listEffects(other).flatMap(({ kind, name, idempotencyKey }) =>
+    known.has(idempotencyKey) && kind === "tool" && getEffectClass(trace, name) === "once" ? [name] : [],
   );
 }

@@ -1,61 +1,65 @@
-/** Matchers for where a run stands: its states, their tags, and what they accept. */
+/** Matchers for the current state of a run: states, tags and accepted events. */
 
-import { isIn, standingIn } from "../node/state-names.ts";
-import { account, listed } from "../run/explain-run.ts";
-import { asRun, type Bound, type Verdict } from "./received.ts";
+import { isInState, listActiveStates } from "../node/state-names.ts";
+import { explainRun, formatNames } from "../run/explain-run.ts";
+import { type MatcherContext, type MatcherResult, requireTestRun } from "./received.ts";
 
-/** The run stands in this state. */
-export function toBeInState(this: Bound, received: unknown, state: string): Verdict {
-  const t = asRun(received, "toBeInState");
-  const standing = standingIn(t.value);
+/** Passes when the run is in this state. */
+export function toBeInState(this: MatcherContext, received: unknown, state: string): MatcherResult {
+  const t = requireTestRun(received, "toBeInState");
+  const activeStates = listActiveStates(t.value);
   return {
-    pass: isIn(t.value, state),
+    pass: isInState(t.value, state),
     message: () =>
       this.isNot
-        ? `the run is in "${state}", and should not be.\n${account(t.trace)}`
-        : `the run is not in "${state}" but in ${listed(standing)}.\n${account(t.trace, state)}`,
-    actual: standing,
+        ? `the run is in "${state}", and should not be.\n${explainRun(t.trace)}`
+        : `the run is not in "${state}" but in ${formatNames(activeStates)}.\n${explainRun(t.trace, state)}`,
+    actual: activeStates,
     expected: state,
   };
 }
 
-/** Some state that the run stands in has this tag. */
-export function toHaveTag(this: Bound, received: unknown, tag: string): Verdict {
-  const t = asRun(received, "toHaveTag");
+/** Passes when an active state of the run has this tag. */
+export function toHaveTag(this: MatcherContext, received: unknown, tag: string): MatcherResult {
+  const t = requireTestRun(received, "toHaveTag");
   return {
     pass: t.tags.includes(tag),
     message: () =>
       this.isNot
-        ? `the run is in ${listed(standingIn(t.value))}, which has the tag "${tag}".\n${account(t.trace)}`
-        : `the run is in ${listed(standingIn(t.value))}, which has ${t.tags.length === 0 ? "no tags" : `the ${t.tags.length === 1 ? "tag" : "tags"} ${listed(t.tags)}`}, not "${tag}".\n${account(t.trace)}`,
+        ? `the run is in ${formatNames(listActiveStates(t.value))}, which has the tag "${tag}", and should not.\n${explainRun(t.trace)}`
+        : `the run is in ${formatNames(listActiveStates(t.value))}, which has ${t.tags.length === 0 ? "no tags" : `the ${t.tags.length === 1 ? "tag" : "tags"} ${formatNames(t.tags)}`}, not "${tag}".\n${explainRun(t.trace)}`,
     actual: t.tags,
     expected: tag,
   };
 }
 
-/** The run takes an answer to this question now, or its machine this event. */
-export function toAccept(this: Bound, received: unknown, name: string): Verdict {
-  const t = asRun(received, "toAccept");
-  const questions = t.interrupts.flatMap(({ id, key }) => [id, key]);
+/** Passes when the run accepts an answer to this interrupt, or its machine accepts this event. */
+export function toAccept(this: MatcherContext, received: unknown, name: string): MatcherResult {
+  const t = requireTestRun(received, "toAccept");
+  const interrupts = t.interrupts.flatMap(({ id, key }) => [id, key]);
   return {
-    pass: questions.includes(name) || t.events.includes(name),
+    pass: interrupts.includes(name) || t.events.includes(name),
     message: () =>
       this.isNot
-        ? `the run accepts "${name}", and should not.\n${account(t.trace)}`
-        : `the run does not accept "${name}" in ${listed(standingIn(t.value))}: it takes ${accepted(t.accepts, t.events)}.\n${account(t.trace)}`,
+        ? `the run accepts "${name}", and should not.\n${explainRun(t.trace)}`
+        : `the run does not accept "${name}" in ${formatNames(listActiveStates(t.value))}: it accepts ${formatAccepted(t.accepts, t.events)}.\n${explainRun(t.trace)}`,
     actual: t.accepts,
     expected: name,
   };
 }
 
-function accepted(questions: readonly string[], events: readonly string[]): string {
-  const own = events.filter((event) => !questions.includes(event));
-  const asked = questions.filter((question) => !events.includes(question));
-  const sent = questions.filter((question) => events.includes(question));
+function formatAccepted(interruptKeys: readonly string[], events: readonly string[]): string {
+  const machineEvents = events.filter((event) => !interruptKeys.includes(event));
+  const answerKeys = interruptKeys.filter((key) => !events.includes(key));
+  const sentEvents = interruptKeys.filter((question) => events.includes(question));
   const parts = [
-    ...(asked.length === 0 ? [] : [`an answer to ${listed(asked)}`]),
-    ...(sent.length === 0 ? [] : [`the ${sent.length === 1 ? "event" : "events"} ${listed(sent)}`]),
-    ...(own.length === 0 ? [] : [`the ${own.length === 1 ? "event" : "events"} ${listed(own)} of its machine`]),
+    ...(answerKeys.length === 0 ? [] : [`an answer to ${formatNames(answerKeys)}`]),
+    ...(sentEvents.length === 0
+      ? []
+      : [`the ${sentEvents.length === 1 ? "event" : "events"} ${formatNames(sentEvents)}`]),
+    ...(machineEvents.length === 0
+      ? []
+      : [`the ${machineEvents.length === 1 ? "event" : "events"} ${formatNames(machineEvents)} of its machine`]),
   ];
   return parts.length === 0 ? "nothing" : parts.join(", and ");
 }

@@ -1,76 +1,79 @@
-/** The matcher for the tools that a run called: which, with what, and in what order. */
+/** Matcher for tool calls: names, arguments and order. */
 
-import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account } from "../run/explain-run.ts";
-import { calledTools, type Trace, type TracedCall } from "../trace/trace.ts";
-import { asTrace, type Bound, type Verdict } from "./received.ts";
+import { findFirstDifference, formatValue } from "../order/first-difference.ts";
+import { explainRun } from "../run/explain-run.ts";
+import { listTracedCalls, type Trace, type TracedCall } from "../trace/trace.ts";
+import { type MatcherContext, type MatcherResult, requireTrace } from "./received.ts";
 
-/** A call that is expected; `args` may hold matchers such as `expect.any(String)`. */
+/** Expected call; `args` may contain matchers such as `expect.any(String)`. */
 export interface ExpectedCall<Name extends string = string> {
   readonly name: Name;
   readonly args?: unknown;
 }
 
 /**
- * How calls are compared. `strict`: exactly these, in this order (the default). `in-order`: these in this order, others may
- * stand between. `unordered`: exactly these, in any order. `superset`: these are among the calls. `subset`: no others were made.
+ * Comparison of calls. `strict` (the default): exactly these calls, in this order. `in-order`: these calls in this
+ * order, with other calls allowed between. `unordered`: exactly these calls, in any order. `superset`: at least these
+ * calls. `subset`: only these calls, some of them possibly missing.
  */
 export type CallMode = "strict" | "in-order" | "unordered" | "superset" | "subset";
 
-/** What `toHaveCalledTools` takes besides the calls. */
+/** Options of `toHaveCalledTools`. */
 export interface CalledToolsOptions {
   readonly mode?: CallMode;
 }
 
-/** The tools were called as expected. */
+/** Passes when the tools were called as expected. */
 export function toHaveCalledTools(
-  this: Bound,
+  this: MatcherContext,
   received: unknown,
   expected: readonly ExpectedCall[],
   { mode = "strict" }: CalledToolsOptions = {},
-): Verdict {
-  const trace = asTrace(received, "toHaveCalledTools");
-  const made = calledTools(trace);
-  const fits = (call: TracedCall, wanted: ExpectedCall): boolean =>
+): MatcherResult {
+  const trace = requireTrace(received, "toHaveCalledTools");
+  const calls = listTracedCalls(trace);
+  const isMatch = (call: TracedCall, wanted: ExpectedCall): boolean =>
     call.name === wanted.name && (!("args" in wanted) || this.equals(call.args, wanted.args));
-  const problem = problems[mode](made, expected, fits, (call, wanted) => argsDifference(call, wanted, this.equals));
+  const problem = problemFinders[mode](calls, expected, isMatch, (call, wanted) =>
+    describeArgsDifference(call, wanted, this.equals),
+  );
   return {
     pass: problem === undefined,
     message: () =>
-      `${problem ?? `the run made ${passed[mode]}, and should not`}.\n${madeText(made)}\n${account(trace)}${failures(trace)}`,
-    actual: made,
+      `${problem ?? `the run made ${passedTexts[mode]}, and should not`}.\n${formatCalls(calls)}\n${explainRun(trace)}${formatFailures(trace)}`,
+    actual: calls,
     expected,
   };
 }
 
-type Fits = (call: TracedCall, wanted: ExpectedCall) => boolean;
-type Differ = (call: TracedCall, wanted: ExpectedCall) => string;
-type Problem = (
+type CallMatcher = (call: TracedCall, wanted: ExpectedCall) => boolean;
+type DifferenceFormatter = (call: TracedCall, wanted: ExpectedCall) => string;
+type ProblemFinder = (
   made: readonly TracedCall[],
   expected: readonly ExpectedCall[],
-  fits: Fits,
-  differ: Differ,
+  fits: CallMatcher,
+  differ: DifferenceFormatter,
 ) => string | undefined;
 
-const passed: Readonly<Record<CallMode, string>> = {
+const passedTexts: Readonly<Record<CallMode, string>> = {
   strict: "exactly these calls",
   "in-order": "these calls in this order",
   unordered: "exactly these calls, in some order",
   superset: "all of these calls",
-  subset: "no other calls than these",
+  subset: "only these calls",
 };
 
-const problems: Readonly<Record<CallMode, Problem>> = {
+const problemFinders: Readonly<Record<CallMode, ProblemFinder>> = {
   strict: (made, expected, fits, differ) => {
     const count = Math.max(made.length, expected.length);
     for (let index = 0; index < count; index++) {
       const [call, wanted] = [made[index], expected[index]];
       if (call === undefined && wanted !== undefined)
-        return `call ${index + 1} is missing: expected ${callText(wanted)}, and the run made ${countText(made.length)}`;
+        return `call ${index + 1} is missing: expected ${formatCall(wanted)}, and the run made ${formatCallCount(made.length)}`;
       if (wanted === undefined && call !== undefined)
-        return `call ${index + 1} is one too many: ${callText(call)}, where ${countText(expected.length)} ${expected.length === 1 ? "is" : "are"} expected`;
+        return `call ${index + 1} is unexpected: ${formatCall(call)}, where ${formatCallCount(expected.length)} ${expected.length === 1 ? "is" : "are"} expected`;
       if (call !== undefined && wanted !== undefined && !fits(call, wanted))
-        return `call ${index + 1} differs: expected ${callText(wanted)}, found ${callText(call)}${differ(call, wanted)}`;
+        return `call ${index + 1} differs: expected ${formatCall(wanted)}, found ${formatCall(call)}${differ(call, wanted)}`;
     }
     return undefined;
   },
@@ -79,92 +82,97 @@ const problems: Readonly<Record<CallMode, Problem>> = {
     for (const [index, wanted] of expected.entries()) {
       const found = made.findIndex((call, at) => at >= from && fits(call, wanted));
       if (found < 0)
-        return `${callText(wanted)} was not called${index === 0 ? "" : ` after ${callText(expected[index - 1])}`}${before(made, wanted, fits)}`;
+        return `${formatCall(wanted)} was not called${index === 0 ? "" : ` after ${formatCall(expected[index - 1])}`}${describeEarlyCall(made, wanted, fits)}`;
       from = found + 1;
     }
     return undefined;
   },
   unordered: (made, expected, fits) => {
-    const pairs = paired(made, expected, fits);
+    const pairs = pairCalls(made, expected, fits);
     const missing = expected.find((_, index) => !pairs.has(index));
-    if (missing !== undefined) return `${callText(missing)} was not called${nearest(made, missing, fits)}`;
+    if (missing !== undefined)
+      return `${formatCall(missing)} was not called${describeNearestCall(made, missing, fits)}`;
     const taken = new Set(pairs.values());
     const extra = made.find((_, index) => !taken.has(index));
-    return extra === undefined ? undefined : `${callText(extra)} was called and is not expected`;
+    return extra === undefined ? undefined : `${formatCall(extra)} was called and is not expected`;
   },
   superset: (made, expected, fits) => {
-    const pairs = paired(made, expected, fits);
+    const pairs = pairCalls(made, expected, fits);
     const missing = expected.find((_, index) => !pairs.has(index));
-    return missing === undefined ? undefined : `${callText(missing)} was not called${nearest(made, missing, fits)}`;
+    return missing === undefined
+      ? undefined
+      : `${formatCall(missing)} was not called${describeNearestCall(made, missing, fits)}`;
   },
   subset: (made, expected, fits) => {
-    const taken = new Set(paired(made, expected, fits).values());
+    const taken = new Set(pairCalls(made, expected, fits).values());
     const extra = made.find((_, index) => !taken.has(index));
-    return extra === undefined ? undefined : `${callText(extra)} was called and is not expected`;
+    return extra === undefined ? undefined : `${formatCall(extra)} was called and is not expected`;
   },
 };
 
-/** A call for each expectation, as many as can have one: matchers may fit several. */
-function paired(
-  made: readonly TracedCall[],
+/**
+ * Matches calls to expectations, as many as possible (maximum bipartite matching): a matcher may fit several calls.
+ */
+function pairCalls(
+  calls: readonly TracedCall[],
   expected: readonly ExpectedCall[],
-  fits: Fits,
+  isMatch: CallMatcher,
 ): ReadonlyMap<number, number> {
-  const expectationOf = new Map<number, number>();
-  const find = (wanted: number, tried: Set<number>): boolean => {
-    for (const [index, call] of made.entries()) {
+  const expectationByCall = new Map<number, number>();
+  const assignCall = (wanted: number, tried: Set<number>): boolean => {
+    for (const [index, call] of calls.entries()) {
       const expectation = expected[wanted];
-      if (tried.has(index) || expectation === undefined || !fits(call, expectation)) continue;
+      if (tried.has(index) || expectation === undefined || !isMatch(call, expectation)) continue;
       tried.add(index);
-      const other = expectationOf.get(index);
-      if (other !== undefined && !find(other, tried)) continue;
-      expectationOf.set(index, wanted);
+      const other = expectationByCall.get(index);
+      if (other !== undefined && !assignCall(other, tried)) continue;
+      expectationByCall.set(index, wanted);
       return true;
     }
     return false;
   };
-  for (const index of expected.keys()) find(index, new Set());
-  return new Map([...expectationOf].map(([call, wanted]) => [wanted, call]));
+  for (const index of expected.keys()) assignCall(index, new Set());
+  return new Map([...expectationByCall].map(([call, wanted]) => [wanted, call]));
 }
 
-/** A call of the same tool with other arguments is what was probably meant. */
-function nearest(made: readonly TracedCall[], wanted: ExpectedCall, fits: Fits): string {
-  const call = made.find((each) => each.name === wanted.name && !fits(each, wanted));
-  return call === undefined ? "" : `; it was called with ${textOfValue(call.args)}`;
+/** Describes a call of the same tool with other arguments, the probable mistake. */
+function describeNearestCall(calls: readonly TracedCall[], wanted: ExpectedCall, isMatch: CallMatcher): string {
+  const call = calls.find((each) => each.name === wanted.name && !isMatch(each, wanted));
+  return call === undefined ? "" : `; it was called with ${formatValue(call.args)}`;
 }
 
-/** A call that was made, only too early; or one that comes near. */
-function before(made: readonly TracedCall[], wanted: ExpectedCall, fits: Fits): string {
-  const early = made.findIndex((call) => fits(call, wanted));
-  return early < 0 ? nearest(made, wanted, fits) : `; it was call ${early + 1}, before that`;
+/** Describes a call made too early, or a similar call. */
+function describeEarlyCall(calls: readonly TracedCall[], wanted: ExpectedCall, isMatch: CallMatcher): string {
+  const early = calls.findIndex((call) => isMatch(call, wanted));
+  return early < 0 ? describeNearestCall(calls, wanted, isMatch) : `; it was call ${early + 1}, too early`;
 }
 
-function argsDifference(call: TracedCall, wanted: ExpectedCall, equals: Bound["equals"]): string {
+function describeArgsDifference(call: TracedCall, wanted: ExpectedCall, equals: MatcherContext["equals"]): string {
   if (call.name !== wanted.name) return "";
-  const found = firstDifference(wanted.args, call.args, "args", equals);
-  return found === undefined || found.place === "args"
+  const difference = findFirstDifference(wanted.args, call.args, "args", equals);
+  return difference === undefined || difference.path === "args"
     ? ""
-    : ` (${found.place} is ${textOfValue(found.other)}, not ${textOfValue(found.one)})`;
+    : ` (${difference.path} is ${formatValue(difference.second)}, not ${formatValue(difference.first)})`;
 }
 
-function callText(call: ExpectedCall | undefined): string {
+function formatCall(call: ExpectedCall | undefined): string {
   if (call === undefined) return "no call";
-  return `${call.name}${"args" in call ? ` ${textOfValue(call.args)}` : ""}`;
+  return `${call.name}${"args" in call ? ` ${formatValue(call.args)}` : ""}`;
 }
 
-function countText(count: number): string {
+function formatCallCount(count: number): string {
   return count === 0 ? "no calls" : count === 1 ? "1 call" : `${count} calls`;
 }
 
-function madeText(made: readonly TracedCall[]): string {
+function formatCalls(calls: readonly TracedCall[]): string {
   return (
-    ["The calls:", ...made.map((call, index) => `  ${index + 1}. ${callText(call)}`)].join("\n") +
-    (made.length === 0 ? " none" : "")
+    ["The calls:", ...calls.map((call, index) => `  ${index + 1}. ${formatCall(call)}`)].join("\n") +
+    (calls.length === 0 ? " none" : "")
   );
 }
 
-/** Calls that were answered with an error: often why the next one is missing. */
-function failures(trace: Trace): string {
+/** Lists calls answered with an error, often the reason for a missing next call. */
+function formatFailures(trace: Trace): string {
   const failed = trace.entries.flatMap((entry) => {
     if (entry.type === "tool.rejected" || entry.type === "tool.denied")
       return [`${entry.tool} was refused: ${entry.reason}`];

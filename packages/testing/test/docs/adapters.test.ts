@@ -33,7 +33,7 @@ const adapterFor = (answers: readonly ModelReply[], wires: string[]): Model => {
   };
 };
 
-describe("a store of your own", () => {
+describe("a custom store", () => {
   const open = (): StoreUnderTest => {
     const { store, peer, die } = openStores();
     return {
@@ -50,15 +50,15 @@ describe("a store of your own", () => {
   for (const { name, run } of storeConformance) test(name, () => run(open));
 });
 
-describe("a cache of your own", () => {
+describe("a custom cache", () => {
   for (const { name, run } of cacheConformance) test(name, () => run(() => ownCache()));
 });
 
 const open: OpenModel = (answers) => {
   const wires: string[] = [];
-  return { model: adapterFor(answers, wires), wires: () => wires };
+  return { model: adapterFor(answers, wires), listRequests: () => wires };
 };
 
-describe("an adapter of your own", () => {
+describe("a custom adapter", () => {
   for (const { name, run } of modelConformance) test(name, () => run(open));
 });

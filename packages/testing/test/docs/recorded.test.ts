@@ -1,8 +1,8 @@
-import { defineGraph, defineState, END, messages, run, START, textOf } from "@statewright/core";
+import { defineGraph, defineState, END, getMessageText, messages, run, START } from "@statewright/core";
 import { recordedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 
-test("what a recorded model said is replayed", async () => {
+test("recordedModel replays a recorded reply", async () => {
   const model = recordedModel(new URL("weather.json", import.meta.url), { redact: [/\+47 [\d ]+/] });
   const graph = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
     .nodes({
@@ -14,5 +14,5 @@ test("what a recorded model said is replayed", async () => {
   const text = "Is it raining in Oslo? Call me on +47 22 33 44 55.";
   const input = { messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text }] }] };
   const { state } = await run(graph, { input }).result;
-  expect(state.messages.map(textOf).at(-1)).toBe("I cannot see the weather from here.");
+  expect(state.messages.map(getMessageText).at(-1)).toBe("I cannot see the weather from here.");
 });

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { claims, office, words } from "../support/claims.ts";
 
 describe("toHaveRunOnce", () => {
-  test("knows nodes, tools and steps, over all lives", async () => {
+  test("toHaveRunOnce counts nodes, tools and steps across all processes", async () => {
     const t = await testRun(claims, { input: { amount: 50 } });
     await t.until("pay.committing");
     await t.crash();
@@ -46,7 +46,7 @@ describe("toHaveRunOnce", () => {
     `);
   });
 
-  test("tells tasks of one superstep apart, and names that the graph does not have", async () => {
+  test("toHaveRunOnce distinguishes tasks of one superstep and refuses unknown names", async () => {
     const t = await testRun(claims, { input: { amount: 50, documents: ["a", "b"] } });
     await t.finish();
     expect(() => expect(t).toHaveRunOnce("check")).toThrowErrorMatchingInlineSnapshot(`
@@ -66,7 +66,7 @@ describe("toHaveRunOnce", () => {
     `);
   });
 
-  test("says whether a tool was called again or done again", async () => {
+  test("toHaveRunOnce tells a repeated call from a repeated execution of a tool", async () => {
     const mail = call("send_mail", { to: "Ann", text: "Paid" });
     const twice = await testRun(office, { input: words, model: scriptedModel([mail, mail, say("Done")]) });
     await twice.finish();
@@ -95,7 +95,7 @@ describe("toHaveRunOnce", () => {
 });
 
 describe("toResumeIdentically", () => {
-  test("goes on in another process, and comes to the same end", async () => {
+  test("toResumeIdentically continues in another process and reaches the same end", async () => {
     const t = await testRun(claims, { input: { amount: 500, documents: ["a", "b"] } });
     await t.until("decide");
     await expect(t).toResumeIdentically();
@@ -106,7 +106,7 @@ describe("toResumeIdentically", () => {
     await expect(expect(t).toResumeIdentically()).rejects.toThrow("looks at a run that is held or waits");
   });
 
-  test("a script says to both processes what it says in that place", async () => {
+  test("toResumeIdentically gives both processes the same scripted replies", async () => {
     const mail = call("send_mail", { to: "Ann", text: "Paid" });
     const t = await testRun(office, { input: words, model: scriptedModel([mail, say("More"), say("Never")]) });
     await t.until("tools");
@@ -114,7 +114,7 @@ describe("toResumeIdentically", () => {
     expect(t.state.messages.at(-1)).toMatchObject({ content: [{ text: "More" }] });
   });
 
-  test("says when nobody could know whether something happened", async () => {
+  test("toResumeIdentically reports an effect in doubt", async () => {
     const charge = defineTool({
       name: "charge",
       description: "Charge a card.",
@@ -149,7 +149,7 @@ describe("toResumeIdentically", () => {
     `);
   });
 
-  test("finds what a node keeps in a variable", async () => {
+  test("toResumeIdentically detects state kept in a node variable", async () => {
     const make = () => {
       let seen = 0;
       return defineGraph({ name: "counts", state: defineState({ log: list(z.number()) }) })

@@ -17,7 +17,7 @@ async function refused() {
 }
 
 describe("toPassThrough", () => {
-  test("names the first state that the run never came to, and what said no", async () => {
+  test("toPassThrough names the first state not reached and the guard that refused", async () => {
     const t = await small();
     expect(t).toPassThrough(["read", "check", "decide", "pay", "done"]);
     expect(t).not.toPassThrough(["pay", "decide"]);
@@ -41,7 +41,7 @@ describe("toPassThrough", () => {
 });
 
 describe("toVisit and toNeverVisit", () => {
-  test("count visits and say what led there", async () => {
+  test("toVisit and toNeverVisit count visits and show the path to them", async () => {
     const t = await refused();
     expect(t).toVisit("refuse");
     expect(t).toVisit("ask", { times: 2 });
@@ -81,7 +81,7 @@ describe("toVisit and toNeverVisit", () => {
 });
 
 describe("toTakeEdge", () => {
-  test("knows edges, routes, sends and gotos", async () => {
+  test("toTakeEdge accepts edges, routes, sends and gotos", async () => {
     const t = await small();
     expect(t).toTakeEdge(START, "read");
     expect(t).toTakeEdge("read", "check");
@@ -92,7 +92,7 @@ describe("toTakeEdge", () => {
     expect(await refused()).toTakeEdge("ask", "refuse");
   });
 
-  test("says where control went instead, and which edges there are", async () => {
+  test("toTakeEdge shows the route taken instead and the existing edges", async () => {
     const t = await refused();
     expect(() => expect(t).toTakeEdge("decide", "pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never took the edge "decide" → "pay": "decide" led to "ask" (step 2).

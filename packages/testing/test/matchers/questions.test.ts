@@ -1,11 +1,11 @@
-import { defineGraph, defineState, END, goto, gotos, START } from "@statewright/core";
+import { commandTargets, defineGraph, defineState, END, goto, START } from "@statewright/core";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { claims } from "../support/claims.ts";
 
 describe("toHaveInterrupted", () => {
-  test("compares the payload, and says what was asked instead", async () => {
+  test("toHaveInterrupted compares the payload and shows the actual interrupt", async () => {
     const t = await testRun(claims, { input: { amount: 500 } });
     await t.finish();
     expect(t).toHaveInterrupted("approve");
@@ -60,7 +60,7 @@ describe("toHaveInterruptedOnce", () => {
       },
       close: () => undefined,
     })
-    .edges({ [START]: "ask", ask: gotos("ask", "close"), close: END });
+    .edges({ [START]: "ask", ask: commandTargets("ask", "close"), close: END });
   const restless = () => {
     let starts = 0;
     return defineGraph({
@@ -78,7 +78,7 @@ describe("toHaveInterruptedOnce", () => {
       .edges({ [START]: "ask", ask: END });
   };
 
-  test("tells a node that the path came to again from one that asks anew after each start", async () => {
+  test("toHaveInterruptedOnce tells a node visited again from a node body that asks differently after each start", async () => {
     const t = await testRun(loops, {});
     await t.finish();
     await t.resume({ ok: true });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { claims } from "../support/claims.ts";
 
 describe("toBeInState", () => {
-  test("says where the run stands, and which guard said no on the way", async () => {
+  test("toBeInState shows the current state and the guard that refused on the path", async () => {
     const t = await testRun(claims, { input: { amount: 50 } });
     await t.finish();
     expect(t).toBeInState("done");
@@ -21,7 +21,7 @@ describe("toBeInState", () => {
     `);
   });
 
-  test("says what a run waits for", async () => {
+  test("toBeInState shows the pending interrupt of a run", async () => {
     const t = await testRun(claims, { input: { amount: 500 } });
     await t.until("interrupted");
     expect(t).toBeInState("ask.interrupted");
@@ -33,7 +33,7 @@ describe("toBeInState", () => {
     `);
   });
 
-  test("says that a run is held, has failed or crashed", async () => {
+  test("toBeInState reports that a run is held, failed or crashed", async () => {
     const t = await testRun(claims, { input: { amount: 50 } });
     expect(() => expect(t).toBeInState("read")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "read" but in "start".
@@ -58,7 +58,7 @@ describe("toBeInState", () => {
 });
 
 describe("toHaveTag", () => {
-  test("knows the tags of a graph's machine", async () => {
+  test("toHaveTag matches the tags of a graph's machine", async () => {
     const t = await testRun(claims, { input: { amount: 500 } });
     await t.until({ tag: "waiting" });
     expect(t).toHaveTag("waiting");
@@ -77,7 +77,7 @@ describe("toHaveTag", () => {
 });
 
 describe("toAccept", () => {
-  test("knows open questions and the events of the machine", async () => {
+  test("toAccept matches open interrupts and machine events", async () => {
     const t = await testRun(claims, { input: { amount: 500 } });
     await t.until("interrupted");
     expect(t).toAccept("approve");

@@ -19,7 +19,7 @@ const look = (id: string) => ({ name: "look_up", args: { id } }) as const;
 const mail = { name: "send_mail", args: { to: "Ann", text: expect.any(String) } } as const;
 
 describe("toHaveCalledTools", () => {
-  test("compares in five ways, arguments exactly or by matchers", async () => {
+  test("toHaveCalledTools compares in five ways, with exact arguments or matchers", async () => {
     const t = await letters();
     expect(t).toHaveCalledTools([look("7"), look("8"), mail]);
     expect(t).toHaveCalledTools([{ name: "look_up" }, { name: "look_up" }, { name: "send_mail" }]);
@@ -35,7 +35,7 @@ describe("toHaveCalledTools", () => {
     expect(t).not.toHaveCalledTools([look("7"), look("8")], { mode: "subset" });
   });
 
-  test("names the first call that differs, and calls that failed", async () => {
+  test("toHaveCalledTools names the first different call and failed calls", async () => {
     const t = await letters();
     expect(() => expect(t).toHaveCalledTools([look("7"), look("9"), mail])).toThrowErrorMatchingInlineSnapshot(`
       [Error: call 2 differs: expected look_up {"id":"9"}, found look_up {"id":"8"} (args.id is "8", not "9").

@@ -11,7 +11,7 @@ const waits = defineGraph({ name: "g", version: 2, state: Nothing, interrupts: {
   .nodes({ wait: async (_state, { interrupt }) => ({ told: await interrupt("ok") }) })
   .edges({ [START]: "wait", wait: END });
 
-test("toLoadRuns names each run that the code at hand cannot go on with", async () => {
+test("toLoadRuns names each run that the current code cannot continue", async () => {
   const store = memoryStore();
   await run(asks, { store, thread: "t1" }).result;
   await expect(store).toLoadRuns([asks]);

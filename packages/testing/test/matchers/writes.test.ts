@@ -1,11 +1,11 @@
-import { defineGraph, defineState, END, reduce, START, sends, task } from "@statewright/core";
+import { defineGraph, defineState, END, fanOut, inputNode, reduce, START } from "@statewright/core";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { claims } from "../support/claims.ts";
 
 describe("toHaveWritten", () => {
-  test("knows each value that a channel had", async () => {
+  test("toHaveWritten matches each value that a channel had", async () => {
     const t = await testRun(claims, { input: { amount: 50, documents: ["a", "b"] } });
     await t.finish();
     expect(t).toHaveWritten("paid");
@@ -46,13 +46,13 @@ describe("toHaveWritten", () => {
     `);
   });
 
-  test("names a write that a reducer lost", async () => {
+  test("toHaveWritten names a write dropped by a reducer", async () => {
     const forgetful = defineGraph({
       name: "forgetful",
       state: defineState({ best: reduce(z.number().default(0), (_known, next: number) => next) }),
     })
-      .nodes({ plan: () => undefined, price: task(z.number(), (_state, { input }) => ({ best: input })) })
-      .edges({ [START]: "plan", plan: sends("price", () => [7, 5], { otherwise: END }), price: END });
+      .nodes({ plan: () => undefined, price: inputNode(z.number(), (_state, { input }) => ({ best: input })) })
+      .edges({ [START]: "plan", plan: fanOut("price", () => [7, 5], { otherwise: END }), price: END });
     const t = await testRun(forgetful, {});
     await t.finish();
     expect(() => expect(t).toHaveWritten("best", 7)).toThrowErrorMatchingInlineSnapshot(`

@@ -1,19 +1,19 @@
 /** Graphs that the tests of the matchers look at: a claim is checked, decided by a person when it is large, and paid. */
 import {
-  callsOf,
+  commandTargets,
   defineGraph,
   defineState,
   defineTool,
   END,
+  fanOut,
   goto,
-  gotos,
+  inputNode,
   list,
+  listToolCalls,
   type Model,
   messages,
   route,
   START,
-  sends,
-  task,
   toolNode,
 } from "@statewright/core";
 import * as z from "zod";
@@ -31,7 +31,7 @@ export const claims = defineGraph({
 })
   .nodes({
     read: () => undefined,
-    check: task(z.string(), (_state, { input }) => ({ checked: [input] })),
+    check: inputNode(z.string(), (_state, { input }) => ({ checked: [input] })),
     decide: () => undefined,
     ask: async (state, { interrupt }) =>
       (await interrupt("approve", { payload: { amount: state.amount } })) ? goto("pay") : goto("refuse"),
@@ -40,10 +40,10 @@ export const claims = defineGraph({
   })
   .edges({
     [START]: "read",
-    read: sends("check", (state) => state.documents, { otherwise: "decide" }),
+    read: fanOut("check", (state) => state.documents, { otherwise: "decide" }),
     check: "decide",
     decide: route(["pay", "ask"], (state) => (state.amount > 100 ? "ask" : "pay")),
-    ask: gotos("pay", "refuse"),
+    ask: commandTargets("pay", "refuse"),
     pay: END,
     refuse: END,
   });
@@ -82,7 +82,7 @@ export const office = defineGraph({ name: "office", state: defineState({ message
     [START]: "model",
     model: route(["tools", END], (state) => {
       const last = state.messages.at(-1);
-      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
     }),
     tools: "model",
   });

@@ -1,17 +1,17 @@
 /** A desk that answers people: a model and two tools in a loop. */
 import {
-  callsOf,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   type EffectClass,
   END,
+  listToolCalls,
   type Model,
   messages,
-  modelToolOf,
   route,
   START,
+  toModelTool,
   toolNode,
 } from "@statewright/core";
 import { scriptedModel } from "@statewright/testing";
@@ -71,7 +71,7 @@ export function desk(options: DeskOptions = {}) {
     .nodes({
       model: async (state, runtime) => {
         const system = { role: "system" as const, id: "s", content: instructions };
-        const request = { messages: [system, ...state.messages], tools: tools.map((tool) => modelToolOf(tool.spec)) };
+        const request = { messages: [system, ...state.messages], tools: tools.map((tool) => toModelTool(tool.spec)) };
         return { messages: [await runtime.model({ model, request })] };
       },
       tools: toolNode({ tools, ...(shout === true ? { middleware: [loud] } : {}) }),
@@ -80,7 +80,7 @@ export function desk(options: DeskOptions = {}) {
       [START]: "model",
       model: route(["tools", END], (state) => {
         const last = state.messages.at(-1);
-        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+        return last?.role === "assistant" && listToolCalls(last).length > 0 ? "tools" : END;
       }),
       tools: after,
     });

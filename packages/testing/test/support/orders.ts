@@ -1,6 +1,6 @@
 /** A graph that charges a card, asks a person, and ships; with defects to plant. */
 import { defineGraph, defineState, END, type Graph, list, START, type StepOptions } from "@statewright/core";
-import type { CrashOutside } from "@statewright/testing";
+import type { CrashExternalWorld } from "@statewright/testing";
 import * as z from "zod";
 
 /** How many processes there were. */
@@ -10,7 +10,7 @@ let boots = 0;
 export type Defect = "none" | "bare effect" | "no key" | "lost write" | "asks twice" | "chance";
 
 /** The graph, made anew for each process. */
-export function orders({ did, hasDone }: CrashOutside, defect: Defect): Graph {
+export function orders({ recordEffect, hasEffect }: CrashExternalWorld, defect: Defect): Graph {
   const seen: string[] = [];
   const boot = ++boots;
   return defineGraph({
@@ -21,17 +21,17 @@ export function orders({ did, hasDone }: CrashOutside, defect: Defect): Graph {
     .nodes({
       charge: async ({ order }, { step }) => {
         seen.push("charged");
-        if (defect === "bare effect") did(`charge order ${order}`);
+        if (defect === "bare effect") recordEffect(`charge order ${order}`);
         else
           await step(
             "charge",
             ({ idempotencyKey }) => {
-              if (defect === "no key") did(`charge order ${order}`);
-              else did(`charge order ${order}`, idempotencyKey);
+              if (defect === "no key") recordEffect(`charge order ${order}`);
+              else recordEffect(`charge order ${order}`, idempotencyKey);
             },
             { effect: "idempotent" } satisfies StepOptions,
           );
-        return { log: ["charged"], token: defect === "chance" ? `${hasDone("nothing")} ${Math.random()}` : "t" };
+        return { log: ["charged"], token: defect === "chance" ? `${hasEffect("nothing")} ${Math.random()}` : "t" };
       },
       ask: async (_state, { interrupt }) => {
         const yes = await interrupt("ship", { payload: defect === "asks twice" ? `ship? (process ${boot})` : "ship?" });

@@ -8,7 +8,7 @@ import { afterAll, expect, test } from "vitest";
 const folder = mkdtempSync(join(tmpdir(), "statewright-coding-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the program of the docs prints what stands there", async () => {
+test("the coding tools program prints the output in the docs", async () => {
   const program = fileURLToPath(new URL("coding.ts", import.meta.url));
   const { stdout, stderr } = await runProcess(process.execPath, [program, folder], { cwd: import.meta.dirname });
   expect(stderr).toBe("");

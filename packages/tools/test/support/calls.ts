@@ -3,6 +3,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getMessageText,
   type JsonObject,
   type Message,
   memoryStore,
@@ -14,7 +15,6 @@ import {
   type Tool,
   type ToolMessage,
   type ToolResult,
-  textOf,
   toolNode,
 } from "@statewright/core";
 
@@ -99,5 +99,5 @@ export async function call(tool: Tool, args: JsonObject): Promise<Came> {
   const live = begin([tool], [{ name: tool.spec.name, args }]);
   const [[answer], [result]] = [await live.answers(), await live.results()];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");
-  return { text: textOf(answer), isError: answer.isError, answer, result };
+  return { text: getMessageText(answer), isError: answer.isError, answer, result };
 }

@@ -3,7 +3,7 @@ import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import { shop } from "./shop.ts";
 
-test("a cheap order is paid after an hour that takes no time", async () => {
+test("a cheap order is paid after a retry delay of one hour of virtual time", async () => {
   const clock = virtualClock();
   const began = clock.clock.now();
   const t = await testRun(shop, { input: { cents: 5 }, clock });
@@ -13,6 +13,6 @@ test("a cheap order is paid after an hour that takes no time", async () => {
   expect(clock.clock.now() - began).toBeGreaterThan(1_000_000);
 });
 
-test("it survives crashes", async () => {
+test("a cheap order survives crashes", async () => {
   expect(await crashMatrix({ graph: shop, input: { cents: 5 } })).toSurviveCrashes();
 });

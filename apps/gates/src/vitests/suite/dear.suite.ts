@@ -2,7 +2,7 @@ import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 import { shop } from "./shop.ts";
 
-test.concurrent("a dear order is reviewed", async () => {
+test.concurrent("an expensive order is reviewed", async () => {
   const t = await testRun(shop, { input: { cents: 5_000 } });
   await t.until("review.interrupted");
   await t.crash();
@@ -10,7 +10,7 @@ test.concurrent("a dear order is reviewed", async () => {
   expect(t.trace).toPassThrough(["price", "review.interrupted", "pay", "done"]);
 });
 
-test.concurrent("another one stands beside it", async () => {
+test.concurrent("a concurrent test of another expensive order waits for its review", async () => {
   const t = await testRun(shop, { input: { cents: 6_000 } });
   await t.finish();
   expect(t.status).toBe("waiting");

@@ -1,4 +1,4 @@
-/** Writes a run down as a test, which is then run with the others. */
+/** Exports a run as a test file, which runs with the other tests. */
 import { memoryStore, run } from "@statewright/core";
 import { exportTest, virtualClock } from "@statewright/testing";
 import { shop } from "./shop.ts";

@@ -1,7 +1,7 @@
 import { crashMatrix } from "@statewright/testing";
 import { expect, test } from "vitest";
 
-test("it survives SIGKILL", { timeout: 60_000 }, async () => {
+test("a cheap order survives SIGKILL", { timeout: 60_000 }, async () => {
   const only = (point: string): boolean => point.includes("node pay");
   const killed = await crashMatrix(new URL("program.ts", import.meta.url), { only });
   expect(killed).toSurviveCrashes();

@@ -1,7 +1,7 @@
 import { defineGraph, defineState, END, type Graph, list, route, START } from "@statewright/core";
 import * as z from "zod";
 
-/** A graph with a question, a retry that takes an hour, and an edge that no test takes. */
+/** Graph with an interrupt, a retry delay of one hour, and an edge without a test. */
 export const shop: Graph = defineGraph({
   name: "shop",
   state: defineState({ cents: z.number(), log: list(z.string()) }),

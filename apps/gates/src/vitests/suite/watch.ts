@@ -1,13 +1,13 @@
-/** Watch mode: a file that is saved runs again, and the coverage of the others stays. */
+/** Watch mode: a saved file runs again, and the coverage of the other files is unchanged. */
 import { appendFileSync } from "node:fs";
 import process from "node:process";
 import coverage from "@statewright/testing/coverage";
 import { createVitest, type Reporter } from "vitest/node";
 
 const tables: string[] = [];
-let ended = (): void => undefined;
+let onEnd = (): void => undefined;
 const reporter: Reporter = coverage();
-const heard: Reporter = {
+const observed: Reporter = {
   onInit: () =>
     reporter.onInit?.({
       config: { root: process.cwd() },
@@ -15,21 +15,21 @@ const heard: Reporter = {
     } as never),
   onTestRunEnd: async (...end) => {
     await reporter.onTestRunEnd?.(...end);
-    ended();
+    onEnd();
   },
 };
-const next = (): Promise<void> =>
+const waitForRun = (): Promise<void> =>
   new Promise((resolve) => {
-    ended = resolve;
+    onEnd = resolve;
   });
-const vitest = await createVitest("test", { watch: true, reporters: [heard] });
-const first = next();
+const vitest = await createVitest("test", { watch: true, reporters: [observed] });
+const firstRun = waitForRun();
 await vitest.start();
-await first;
+await firstRun;
 for (const file of ["cheap.test.ts", "dear.test.ts"]) {
-  // The watcher needs a moment before it sees changes.
+  // The watcher needs a short delay before it detects changes.
   await new Promise((resolve) => setTimeout(resolve, 500));
-  const again = next();
+  const again = waitForRun();
   appendFileSync(file, "\n");
   await again;
 }

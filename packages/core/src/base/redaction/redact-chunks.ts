@@ -1,77 +1,80 @@
-/** Secrets that begin in one block of text and end in another: whoever reads the blocks together would read them. */
+/** Redacts secrets that span several text blocks, since readers join the blocks. */
 
 import { isPlainObject } from "../json.ts";
-import { blot, openFrom, type Place, placesIn, shortestSecret } from "./redact-text.ts";
+import { findOpenStart, findSecretRanges, minSecretCharacters, redactionMark, type TextRange } from "./redact-text.ts";
 
-/** What the words of a block are: texts are read together, and so are thoughts. */
-type Kind = "text" | "reasoning";
+/** Kind of a block. Blocks of the same kind are read as one text. */
+type BlockKind = "text" | "reasoning";
 
 /**
- * The blocks without secrets that lie over several of one kind: the blot stands where the secret begins, and a block that held
- * nothing else goes. The blocks themselves where there is none.
+ * Redacts secrets that span several blocks of a kind. The redaction mark is in the block where the secret begins; a
+ * block that becomes empty is removed. Returns the same blocks without a match.
  */
-export function withoutSplit<Block>(
+export function redactSplitSecrets<Block>(
   blocks: readonly Block[],
   secrets: readonly string[],
-  kind: Kind = "text",
+  kind: BlockKind = "text",
 ): readonly Block[] {
   if (secrets.length === 0 || blocks.length < 2) return blocks;
   const ends: number[] = [];
-  let whole = "";
+  let joined = "";
   for (const block of blocks) {
-    if (!isOf(kind, block)) continue;
-    whole += block.text;
-    ends.push(whole.length);
+    if (!isBlockOfKind(kind, block)) continue;
+    joined += block.text;
+    ends.push(joined.length);
   }
   if (ends.length < 2) return blocks;
-  const split = splitPlaces(whole, ends, secrets);
-  if (split.length === 0) return blocks;
-  let nth = 0;
-  let first = 0;
+  const splitRanges = findSplitRanges(joined, ends, secrets);
+  if (splitRanges.length === 0) return blocks;
+  let blockIndex = 0;
+  let rangeIndex = 0;
   return blocks.flatMap((block): readonly Block[] => {
-    if (!isOf(kind, block)) return [block];
-    const from = ends[nth - 1] ?? 0;
-    const until = ends[nth] ?? from;
-    nth += 1;
-    while ((split[first]?.end ?? Number.POSITIVE_INFINITY) <= from) first += 1;
+    if (!isBlockOfKind(kind, block)) return [block];
+    const from = ends[blockIndex - 1] ?? 0;
+    const until = ends[blockIndex] ?? from;
+    blockIndex += 1;
+    while ((splitRanges[rangeIndex]?.end ?? Number.POSITIVE_INFINITY) <= from) rangeIndex += 1;
     let text = "";
-    let at = from;
-    let place = split[first];
-    for (let next = first + 1; place !== undefined && place.start < until; next++) {
-      text += whole.slice(at, Math.max(at, place.start)) + (place.start >= from ? blot : "");
-      at = Math.min(place.end, until);
-      place = split[next];
+    let position = from;
+    let range = splitRanges[rangeIndex];
+    for (let next = rangeIndex + 1; range !== undefined && range.start < until; next++) {
+      text += joined.slice(position, Math.max(position, range.start)) + (range.start >= from ? redactionMark : "");
+      position = Math.min(range.end, until);
+      range = splitRanges[next];
     }
-    text += whole.slice(at, until);
+    text += joined.slice(position, until);
     if (text === block.text) return [block];
     return text === "" ? [] : [{ ...block, text }];
   });
 }
 
-/** The place of the first text that only goes on with what could be the beginning of a secret; their number where none does. */
-export function goesOnFrom(blocks: readonly unknown[], secrets: readonly string[]): number {
-  const starts: { readonly place: number; readonly start: number }[] = [];
-  let whole = "";
+/**
+ * Returns the index of the first text block that only continues a possible beginning of a secret; the number of
+ * blocks otherwise.
+ */
+export function findContinuationIndex(blocks: readonly unknown[], secrets: readonly string[]): number {
+  const starts: { readonly index: number; readonly start: number }[] = [];
+  let joined = "";
   for (const [place, block] of blocks.entries()) {
-    if (!isOf("text", block)) continue;
-    starts.push({ place, start: whole.length });
-    whole += block.text;
+    if (!isBlockOfKind("text", block)) continue;
+    starts.push({ index: place, start: joined.length });
+    joined += block.text;
   }
   if (starts.length < 2) return blocks.length;
-  const open = openFrom(whole, secrets);
-  if (whole.length - open < shortestSecret) return blocks.length;
-  return starts.find(({ start }) => start > open)?.place ?? blocks.length;
+  const openStart = findOpenStart(joined, secrets);
+  if (joined.length - openStart < minSecretCharacters) return blocks.length;
+  return starts.find(({ start }) => start > openStart)?.index ?? blocks.length;
 }
 
-/** Those with an end of a block within them. */
-function splitPlaces(whole: string, ends: readonly number[], secrets: readonly string[]): readonly Place[] {
-  let nth = 0;
-  return placesIn(whole, secrets).filter(({ start, end }) => {
-    while ((ends[nth] ?? whole.length) <= start) nth += 1;
-    return (ends[nth] ?? whole.length) < end;
+/** Finds the secret ranges that contain the end of a block. */
+function findSplitRanges(joined: string, ends: readonly number[], secrets: readonly string[]): readonly TextRange[] {
+  let blockIndex = 0;
+  return findSecretRanges(joined, secrets).filter(({ start, end }) => {
+    while ((ends[blockIndex] ?? joined.length) <= start) blockIndex += 1;
+    return (ends[blockIndex] ?? joined.length) < end;
   });
 }
 
-function isOf(kind: Kind, block: unknown): block is { readonly type: Kind; readonly text: string } {
+function isBlockOfKind(kind: BlockKind, block: unknown): block is { readonly type: BlockKind; readonly text: string } {
   return isPlainObject(block) && block["type"] === kind && typeof block["text"] === "string";
 }

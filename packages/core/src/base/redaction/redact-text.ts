@@ -1,101 +1,110 @@
-/** Secrets in texts: blotted out wherever they stand, also in texts that come in pieces. */
+/** Redacts secrets in strings and in streamed text chunks. */
 
-/** What stands in the place of a secret. */
-export const blot = "[secret]";
+/** Replacement text of a secret. */
+export const redactionMark = "[secret]";
 
-/** A shorter text stands in too many words by chance. */
-export const shortestSecret = 4;
+/** Minimum length of a secret: a shorter string occurs in ordinary words by chance. */
+export const minSecretCharacters = 4;
 
-/** A text that comes in pieces. */
+/** Redactor of a streamed text. */
 export interface TextStream {
-  /** What may be told by now: what could be the beginning of a secret is held back until it is known. */
+  /** Returns the redacted text that is safe to emit. Holds back a suffix that may be the beginning of a secret. */
   readonly push: (piece: string) => string;
-  /** The rest, which is no secret. */
+  /** Returns the redacted remainder. */
   readonly end: () => string;
 }
 
-/** The text without the secrets in it; the text itself where there is none. Secrets that overlap have one blot. */
-export function blotted(text: string, secrets: readonly string[]): string {
-  const found = placesIn(text, secrets);
-  return found.length === 0 ? text : withBlots(text, found, 0, text.length).told;
+/**
+ * Returns the text with each secret replaced by the redaction mark; the same string without a match. Overlapping
+ * secrets share a single mark.
+ */
+export function redactText(text: string, secrets: readonly string[]): string {
+  const ranges = findSecretRanges(text, secrets);
+  return ranges.length === 0 ? text : replaceRanges(text, ranges, 0, text.length).text;
 }
 
-/** A stream that tells together what {@link blotted} makes of the whole; pieces themselves while there is no secret. */
-export function blottedStream(secrets: () => readonly string[]): TextStream {
+/**
+ * Creates a stream whose chunks together equal {@link redactText} of the whole text. Without secrets, chunks pass
+ * unchanged.
+ */
+export function createRedactedStream(secrets: () => readonly string[]): TextStream {
   let held = "";
-  /** So much of what is held stands behind a blot that was told. */
+  /** Count of held characters already covered by an emitted redaction mark. */
   let covered = 0;
-  const tell = (text: string, known: readonly string[], open: number): string => {
-    const shown = withBlots(text, placesIn(text, known), covered, open);
+  const flush = (text: string, known: readonly string[], open: number): string => {
+    const redacted = replaceRanges(text, findSecretRanges(text, known), covered, open);
     held = text.slice(open);
-    covered = Math.max(0, shown.end - open);
-    return shown.told;
+    covered = Math.max(0, redacted.end - open);
+    return redacted.text;
   };
   return {
     push: (piece) => {
       const known = secrets();
       if (known.length === 0 && held === "") return piece;
       const text = held + piece;
-      return tell(text, known, openFrom(text, known));
+      return flush(text, known, findOpenStart(text, known));
     },
-    end: () => (held === "" ? "" : tell(held, secrets(), held.length)),
+    end: () => (held === "" ? "" : flush(held, secrets(), held.length)),
   };
 }
 
-/** What is known of the piece before, where each piece stands for itself. */
-export interface PieceBefore {
-  /** Its end, where that could be the beginning of a secret. */
+/** State between two chunks when each chunk is redacted on its own. */
+export interface PreviousChunk {
+  /** Suffix of the previous chunk that may be the beginning of a secret. */
   readonly end: string;
-  /** What of that was not told; a secret that another begins with may stand in it. */
-  readonly held: string;
+  /** Part of `end` not yet emitted; may contain a secret that is a prefix of another secret. */
+  readonly pending: string;
 }
 
-/** What is told of a piece. */
-export interface ToldPiece {
-  /** What was held back of the piece before, without secrets. */
+/** Redaction result of a chunk. */
+export interface RedactedChunk {
+  /** Redacted text that was held back from the previous chunk. */
   readonly released: string;
-  readonly told: string;
-  readonly before: PieceBefore;
+  readonly text: string;
+  readonly previous: PreviousChunk;
 }
 
 /**
- * The text without the secrets in it, and without an end that could be the beginning of one. Shorter ends stay: they stand
- * there by chance.
+ * Redacts a chunk and holds back a suffix that may be the beginning of a secret. A suffix shorter than the minimum
+ * secret length is emitted: such a match is by chance.
  */
-export function blottedPiece(text: string, secrets: readonly string[], before?: PieceBefore): ToldPiece {
-  const { end = "", held = "" } = before ?? {};
-  const both = end + text;
-  const across = end === "" ? undefined : placesIn(both, secrets).find(isAcross(end.length));
-  const open = openFrom(both, secrets);
-  const untold = end.length - held.length;
-  if (open < end.length && across === undefined) {
-    // The whole piece goes on with what could be the beginning of one.
-    const isShort = both.length - open < shortestSecret;
-    const until = isShort ? end.length : Math.max(open, untold);
+export function redactChunk(text: string, secrets: readonly string[], previous?: PreviousChunk): RedactedChunk {
+  const { end = "", pending = "" } = previous ?? {};
+  const joined = end + text;
+  const crossing = end === "" ? undefined : findSecretRanges(joined, secrets).find(crosses(end.length));
+  const openStart = findOpenStart(joined, secrets);
+  const pendingStart = end.length - pending.length;
+  if (openStart < end.length && crossing === undefined) {
+    // The whole chunk continues a possible beginning of a secret.
+    const isShort = joined.length - openStart < minSecretCharacters;
+    const until = isShort ? end.length : Math.max(openStart, pendingStart);
     return {
-      released: blotted(both.slice(untold, until), secrets),
-      told: isShort ? text : "",
-      before: { end: both.slice(open), held: isShort ? "" : both.slice(until) },
+      released: redactText(joined.slice(pendingStart, until), secrets),
+      text: isShort ? text : "",
+      previous: { end: joined.slice(openStart), pending: isShort ? "" : joined.slice(until) },
     };
   }
-  const from = across?.start ?? end.length;
-  const piece = both.slice(from);
-  const last = openFrom(piece, secrets);
-  const until = piece.length - last < shortestSecret ? piece.length : last;
-  const shown = withBlots(piece, placesIn(piece, secrets), 0, until);
+  const from = crossing?.start ?? end.length;
+  const piece = joined.slice(from);
+  const lastOpenStart = findOpenStart(piece, secrets);
+  const until = piece.length - lastOpenStart < minSecretCharacters ? piece.length : lastOpenStart;
+  const redacted = replaceRanges(piece, findSecretRanges(piece, secrets), 0, until);
   return {
-    released: blotted(both.slice(untold, from), secrets),
-    told: shown.told,
-    before: { end: piece.slice(last), held: piece.slice(Math.max(until, shown.end)) },
+    released: redactText(joined.slice(pendingStart, from), secrets),
+    text: redacted.text,
+    previous: { end: piece.slice(lastOpenStart), pending: piece.slice(Math.max(until, redacted.end)) },
   };
 }
 
-function isAcross(border: number): (place: Place) => boolean {
+function crosses(border: number): (place: TextRange) => boolean {
   return ({ start, end }) => start < border && end > border;
 }
 
-/** Where the longest end of the text begins that could be the beginning of a secret; its length where none could. */
-export function openFrom(text: string, secrets: readonly string[]): number {
+/**
+ * Returns the start index of the longest suffix that may be the beginning of a secret; the text length without such a
+ * suffix.
+ */
+export function findOpenStart(text: string, secrets: readonly string[]): number {
   let open = text.length;
   for (const secret of secrets) {
     const first = secret.charAt(0);
@@ -108,17 +117,17 @@ export function openFrom(text: string, secrets: readonly string[]): number {
   return open;
 }
 
-/** Where a secret stands. */
-export interface Place {
+/** Character range of a secret in a text. */
+export interface TextRange {
   readonly start: number;
   end: number;
 }
 
-/** Where secrets stand, in order; those that overlap are one. */
-export function placesIn(text: string, secrets: readonly string[]): readonly Place[] {
-  const all: Place[] = [];
+/** Finds the character ranges of secrets, in order; overlapping ranges are merged. */
+export function findSecretRanges(text: string, secrets: readonly string[]): readonly TextRange[] {
+  const all: TextRange[] = [];
   for (const secret of secrets) {
-    let last: Place | undefined;
+    let last: TextRange | undefined;
     for (let start = text.indexOf(secret); start !== -1; start = text.indexOf(secret, start + 1)) {
       const end = start + secret.length;
       if (last !== undefined && start < last.end) last.end = end;
@@ -129,28 +138,31 @@ export function placesIn(text: string, secrets: readonly string[]): readonly Pla
     }
   }
   if (all.length < 2) return all;
-  const places: Place[] = [];
-  for (const place of all.sort((one, other) => one.start - other.start)) {
-    const before = places.at(-1);
-    if (before !== undefined && place.start < before.end) before.end = Math.max(before.end, place.end);
-    else places.push(place);
+  const ranges: TextRange[] = [];
+  for (const range of all.sort((one, other) => one.start - other.start)) {
+    const before = ranges.at(-1);
+    if (before !== undefined && range.start < before.end) before.end = Math.max(before.end, range.end);
+    else ranges.push(range);
   }
-  return places;
+  return ranges;
 }
 
-/** The text up to `until`, where up to `covered` it stands behind a blot already; and where the last blot ends. */
-function withBlots(
+/**
+ * Replaces the secret ranges of the text up to `until`. Characters before `covered` are already behind a redaction
+ * mark. `end` is the end of the last mark.
+ */
+function replaceRanges(
   text: string,
-  places: readonly Place[],
+  ranges: readonly TextRange[],
   covered: number,
   until: number,
-): { readonly told: string; readonly end: number } {
+): { readonly text: string; readonly end: number } {
   let told = "";
   let end = covered;
-  for (const place of places) {
+  for (const place of ranges) {
     if (place.start >= until) break;
-    if (place.start >= end) told += text.slice(end, place.start) + blot;
+    if (place.start >= end) told += text.slice(end, place.start) + redactionMark;
     end = Math.max(end, place.end);
   }
-  return { told: end < until ? told + text.slice(end, until) : told, end };
+  return { text: end < until ? told + text.slice(end, until) : told, end };
 }

@@ -1,151 +1,168 @@
 /**
- * Masking: the texts of secrets that a run has asked for are blotted out of whatever it saves and tells. A secret that could
- * be a word is blotted out of texts only: in keys and in the words of our formats it stands by chance, and they keep results whole.
+ * Redaction: replaces the secrets of a run in all saved values and emitted events. A secret that could be an ordinary
+ * word is redacted in strings only, not in keys and format keywords, because a redacted keyword would corrupt the
+ * result.
  */
 
-import { renamedKeys } from "../dedupe-keys.ts";
+import { dedupeKeys } from "../dedupe-keys.ts";
 import { errorCodes } from "../errors.ts";
 import type { SecretSource } from "../injection.ts";
-import { deepestSaved, isPlainObject } from "../json.ts";
-import { withoutSplit } from "./redact-chunks.ts";
-import { blot, blotted, blottedPiece, blottedStream, shortestSecret, type TextStream } from "./redact-text.ts";
+import { isPlainObject, maxSavedDepth } from "../json.ts";
+import { redactSplitSecrets } from "./redact-chunks.ts";
+import {
+  createRedactedStream,
+  minSecretCharacters,
+  redactChunk,
+  redactionMark,
+  redactText,
+  type TextStream,
+} from "./redact-text.ts";
 
-/** What a run knows of its secrets. */
-export interface Mask {
-  /** Remember the text of a secret. */
-  readonly see: (secret: string) => void;
-  /** The value with every secret in its texts blotted out; the value itself where there is none. */
-  readonly hide: <Value>(value: Value) => Value;
-  /** As `hide`, save for secrets that could stand there by chance: for data that is acted upon. */
-  readonly hideUncommon: <Value>(value: Value) => Value;
-  /** As `hide`, also without ends of texts that could be the beginning of a secret: for what is not whole yet. */
-  readonly hidePartial: <Value>(value: Value) => Value;
-  /** As `hideUncommon`, for a text that comes in pieces. */
-  readonly uncommonStream: () => TextStream;
-  /** The texts that are looked for; none while no secret is known. */
-  readonly texts: () => readonly string[];
-  /** Those that `hideUncommon` looks for. */
-  readonly uncommonTexts: () => readonly string[];
+/** Redactor of a run, with the secrets requested so far. */
+export interface Redactor {
+  /** Adds a secret. */
+  readonly addSecret: (secret: string) => void;
+  /** Returns the value with all secrets redacted; the same value without a match. */
+  readonly redact: <Value>(value: Value) => Value;
+  /** Like `redact`, but skips secrets that may occur by chance. For data that code acts upon. */
+  readonly redactUncommon: <Value>(value: Value) => Value;
+  /** Like `redact`, and also removes string suffixes that may be the beginning of a secret. For partial values. */
+  readonly redactPartial: <Value>(value: Value) => Value;
+  /** Like `redactUncommon`, for streamed text. */
+  readonly createUncommonStream: () => TextStream;
+  /** Lists the strings that `redact` replaces; empty without secrets. */
+  readonly listSecrets: () => readonly string[];
+  /** Lists the strings that `redactUncommon` replaces. */
+  readonly listUncommonSecrets: () => readonly string[];
 }
 
-/** A text as short as this, or one word or a few of letters alone, may be a key, a kind, or a part of an image by chance. */
-const shortestUncommon = 8;
-const longestWord = 16;
-const words = /^[a-z]+(?:[_-][a-z]+)*$/i;
+/**
+ * Secrets that are shorter, or that consist of a few words of letters, may equal a key, a kind or a part of base64
+ * data by chance.
+ */
+const minUncommonCharacters = 8;
+const maxWordCharacters = 16;
+const wordPattern = /^[a-z]+(?:[_-][a-z]+)*$/i;
 
-/** The secrets to look for. */
+/** Strings to redact. */
 interface Secrets {
-  readonly inTexts: readonly string[];
-  /** Those that stand nowhere by chance. */
-  readonly anywhere: readonly string[];
-  /** Whether texts may end with the beginning of one. */
+  readonly all: readonly string[];
+  /** Strings that do not occur by chance. */
+  readonly uncommon: readonly string[];
+  /** True when a string may end with the beginning of a secret. */
   readonly isPartial?: boolean;
 }
 
-/** A mask that knows no secret yet. */
-export function createMask(): Mask {
+/** Creates a redactor without secrets. */
+export function createRedactor(): Redactor {
   const known = new Set<string>();
-  let secrets: Secrets = none;
-  const uncommon = (): Secrets => ({ ...secrets, inTexts: secrets.anywhere });
+  let secrets: Secrets = emptySecrets;
+  const getUncommon = (): Secrets => ({ ...secrets, all: secrets.uncommon });
   return {
-    see: (secret) => {
-      if (secret.length < shortestSecret) return;
-      const before = known.size;
-      // As it is, as JSON has it within quotes, also in a text of other JSON, and as addresses and forms have it.
-      const quoted = inQuotes(secret);
+    addSecret: (secret) => {
+      if (secret.length < minSecretCharacters) return;
+      const sizeBefore = known.size;
+      // Add the secret verbatim, JSON-escaped, JSON-escaped twice (JSON in a JSON string), URL-encoded and
+      // form-encoded.
+      const quoted = escapeJson(secret);
       const form = new URLSearchParams([["", secret]]).toString().slice(1);
-      for (const text of [secret, quoted, inQuotes(quoted), inAddress(secret), form]) known.add(text);
-      if (known.size > before) secrets = secretsIn(known);
+      for (const text of [secret, quoted, escapeJson(quoted), encodeForUrl(secret), form]) known.add(text);
+      if (known.size > sizeBefore) secrets = groupSecrets(known);
     },
-    hide: (value) => (known.size === 0 ? value : (hideFrom(value, secrets, new Map(), 0) as typeof value)),
-    hideUncommon: (value) =>
-      secrets.anywhere.length === 0 ? value : (hideFrom(value, uncommon(), new Map(), 0) as typeof value),
-    hidePartial: (value) =>
-      known.size === 0 ? value : (hideFrom(value, { ...secrets, isPartial: true }, new Map(), 0) as typeof value),
-    uncommonStream: () => blottedStream(() => secrets.anywhere),
-    texts: () => secrets.inTexts,
-    uncommonTexts: () => secrets.anywhere,
+    redact: (value) => (known.size === 0 ? value : (redactValue(value, secrets, new Map(), 0) as typeof value)),
+    redactUncommon: (value) =>
+      secrets.uncommon.length === 0 ? value : (redactValue(value, getUncommon(), new Map(), 0) as typeof value),
+    redactPartial: (value) =>
+      known.size === 0 ? value : (redactValue(value, { ...secrets, isPartial: true }, new Map(), 0) as typeof value),
+    createUncommonStream: () => createRedactedStream(() => secrets.uncommon),
+    listSecrets: () => secrets.all,
+    listUncommonSecrets: () => secrets.uncommon,
   };
 }
 
-const none: Secrets = Object.freeze({ inTexts: [], anywhere: [] });
+const emptySecrets: Secrets = Object.freeze({ all: [], uncommon: [] });
 
-function secretsIn(known: ReadonlySet<string>): Secrets {
-  const inTexts = [...known];
-  const anywhere = inTexts.filter((secret) => !isCommon(secret));
-  return { inTexts: keepingBlots(inTexts), anywhere: keepingBlots(anywhere) };
+function groupSecrets(known: ReadonlySet<string>): Secrets {
+  const all = [...known];
+  const uncommon = all.filter((secret) => !isCommon(secret));
+  return { all: keepMarks(all), uncommon: keepMarks(uncommon) };
 }
 
-/** What was blotted out before stays as it is, also where a secret is a part of those words. */
-function keepingBlots(secrets: readonly string[]): readonly string[] {
-  return secrets.some((secret) => blot.includes(secret)) ? [...secrets, blot] : secrets;
+/**
+ * Adds the redaction mark as a secret when a secret is a substring of the mark, so that existing marks stay
+ * unchanged.
+ */
+function keepMarks(secrets: readonly string[]): readonly string[] {
+  return secrets.some((secret) => redactionMark.includes(secret)) ? [...secrets, redactionMark] : secrets;
 }
 
 function isCommon(secret: string): boolean {
-  return secret.length < shortestUncommon || (secret.length <= longestWord && words.test(secret));
+  return secret.length < minUncommonCharacters || (secret.length <= maxWordCharacters && wordPattern.test(secret));
 }
 
-/** A source whose secrets are remembered as they are asked for. */
-export function watched(source: SecretSource, mask: Mask): SecretSource {
+/** Wraps a source of secrets: each requested secret is added to the redactor. */
+export function captureSecrets(source: SecretSource, redactor: Redactor): SecretSource {
   return {
     get: (name) => {
       const found = source.get(name);
-      return found instanceof Promise ? found.then((secret) => seen(secret, mask)) : seen(found, mask);
+      return found instanceof Promise
+        ? found.then((secret) => captureSecret(secret, redactor))
+        : captureSecret(found, redactor);
     },
   };
 }
 
-/** A program without types may give anything. */
-function seen<Found>(found: Found, mask: Mask): Found {
-  if (typeof found === "string") mask.see(found);
+/** Ignores values that are not strings (possible in untyped JavaScript). */
+function captureSecret<Found>(found: Found, redactor: Redactor): Found {
+  if (typeof found === "string") redactor.addSecret(found);
   return found;
 }
 
-/** `seen` holds what was walked: a value may stand in many places, also within itself. */
-function hideFrom(value: unknown, secrets: Secrets, seen: Map<unknown, unknown>, level: number): unknown {
+/** Redacts a value recursively. `seen` maps visited objects to results, for shared references and cycles. */
+function redactValue(value: unknown, secrets: Secrets, seen: Map<unknown, unknown>, level: number): unknown {
   if (typeof value === "string")
-    return secrets.isPartial === true ? blottedPiece(value, secrets.inTexts).told : blotted(value, secrets.inTexts);
-  if (typeof value !== "object" || value === null || level > deepestSaved) return value;
+    return secrets.isPartial === true ? redactChunk(value, secrets.all).text : redactText(value, secrets.all);
+  if (typeof value !== "object" || value === null || level > maxSavedDepth) return value;
   if (seen.has(value)) return seen.get(value);
   seen.set(value, value);
-  const hidden = hideInside(value, secrets, seen, level);
-  if (hidden === value) return value;
-  const result = Object.isFrozen(value) ? Object.freeze(hidden) : hidden;
+  const redacted = redactContents(value, secrets, seen, level);
+  if (redacted === value) return value;
+  const result = Object.isFrozen(value) ? Object.freeze(redacted) : redacted;
   seen.set(value, result);
   return result;
 }
 
-function hideInside(value: object, secrets: Secrets, seen: Map<unknown, unknown>, level: number): object {
-  const within = (inner: unknown): unknown => hideFrom(inner, secrets, seen, level + 1);
-  const bare = (item: unknown): unknown =>
-    hideFrom(item, { inTexts: secrets.anywhere, anywhere: secrets.anywhere }, new Map(), level + 1);
+function redactContents(value: object, secrets: Secrets, seen: Map<unknown, unknown>, level: number): object {
+  const redactInner = (inner: unknown): unknown => redactValue(inner, secrets, seen, level + 1);
+  const redactKeyword = (item: unknown): unknown =>
+    redactValue(item, { all: secrets.uncommon, uncommon: secrets.uncommon }, new Map(), level + 1);
   if (Array.isArray(value)) {
-    const whole = withoutSplit(value, secrets.inTexts);
-    const items = whole.map(within);
-    return whole !== value || items.some((item, index) => item !== value[index]) ? items : value;
+    const joined = redactSplitSecrets(value, secrets.all);
+    const items = joined.map(redactInner);
+    return joined !== value || items.some((item, index) => item !== value[index]) ? items : value;
   }
   if (value instanceof Map) {
-    const keys = apart([...value.keys()], within);
-    const entries = [...value].map(([key, item], index) => [keys[index], within(item), key, item] as const);
+    const keys = redactMembers([...value.keys()], redactInner);
+    const entries = [...value].map(([key, item], index) => [keys[index], redactInner(item), key, item] as const);
     const isSame = entries.every(([key, item, keyBefore, before]) => key === keyBefore && item === before);
     return isSame ? value : new Map(entries.map(([key, item]) => [key, item]));
   }
   if (value instanceof Set) {
     const items = [...value];
-    const hidden = apart(items, within);
+    const hidden = redactMembers(items, redactInner);
     return items.every((item, index) => item === hidden[index]) ? value : new Set(hidden);
   }
   if (!isPlainObject(value)) return value;
   const hidden = Object.entries(value).map(
-    ([key, item]) => [key, isOfFormat(value, key, item) ? bare(item) : within(item)] as const,
+    ([key, item]) => [key, isFormatKeyword(value, key, item) ? redactKeyword(item) : redactInner(item)] as const,
   );
-  const entries = renamedKeys(hidden, (key) => blotted(key, secrets.anywhere));
+  const entries = dedupeKeys(hidden, (key) => redactText(key, secrets.uncommon));
   const isSame = entries.every(([key, item]) => Object.hasOwn(value, key) && value[key] === item);
   return isSame ? value : Object.fromEntries(entries);
 }
 
-/** Words that our formats know, by the key that they stand under: of blocks, messages, tool errors, and error records. */
-const formatWords: Readonly<Record<string, ReadonlySet<string>>> = {
+/** Keywords of the formats of blocks, messages, tool errors and error records, by key. */
+const formatKeywords: Readonly<Record<string, ReadonlySet<string>>> = {
   type: new Set(["text", "image", "file", "json", "artifact", "reasoning", "call"]),
   role: new Set(["system", "user", "assistant", "tool"]),
   kind: new Set([
@@ -156,33 +173,37 @@ const formatWords: Readonly<Record<string, ReadonlySet<string>>> = {
   code: new Set(errorCodes),
 };
 
-/** Whether it is no text but a part of a format: without it nobody could read the rest. */
-function isOfFormat(owner: Readonly<Record<string, unknown>>, key: string, item: unknown): boolean {
-  const isOf = (type: string): boolean => owner["type"] === type;
+/**
+ * Returns true if an entry is a format keyword and not text: redacting the keyword would make the value unreadable.
+ */
+function isFormatKeyword(owner: Readonly<Record<string, unknown>>, key: string, item: unknown): boolean {
+  const hasType = (type: string): boolean => owner["type"] === type;
   if (key === "mimeType" || key === "goto") return typeof item === "string";
-  if (key === "data") return isOf("image") || isOf("file");
-  if (key === "ref") return isOf("artifact");
+  if (key === "data") return hasType("image") || hasType("file");
+  if (key === "ref") return hasType("artifact");
   if (typeof item !== "string") return false;
   if (key === "name") return item.endsWith("Error");
-  return Object.hasOwn(formatWords, key) && formatWords[key]?.has(item) === true;
+  return Object.hasOwn(formatKeywords, key) && formatKeywords[key]?.has(item) === true;
 }
 
-/** The members of a map or a set: texts that become the same are numbered like keys, so that none is lost. */
-function apart(items: readonly unknown[], within: (item: unknown) => unknown): readonly unknown[] {
+/**
+ * Redacts the members of a map or set. Strings that become equal are numbered like keys, so that no member is lost.
+ */
+function redactMembers(items: readonly unknown[], redactInner: (item: unknown) => unknown): readonly unknown[] {
   const texts = items.flatMap((item, index) => (typeof item === "string" ? [[item, index] as const] : []));
-  const names = new Map(renamedKeys(texts, (text) => String(within(text))).map(([name, index]) => [index, name]));
-  return items.map((item, index) => names.get(index) ?? within(item));
+  const names = new Map(dedupeKeys(texts, (text) => String(redactInner(text))).map(([name, index]) => [index, name]));
+  return items.map((item, index) => names.get(index) ?? redactInner(item));
 }
 
-function inQuotes(text: string): string {
+function escapeJson(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-function inAddress(text: string): string {
+function encodeForUrl(text: string): string {
   try {
     return encodeURIComponent(text);
   } catch {
-    // It holds half a pair, and no address can.
+    // The string has a lone surrogate, which cannot occur in a URL.
     return text;
   }
 }

@@ -1,34 +1,34 @@
-/** Changes of one channel, one after the other, as fewer that lead to the same value: what retention leaves of them. */
+/** Compacts consecutive deltas of one channel into fewer deltas with the same result, for retention. */
 import { isStatewrightError } from "../../base/errors.ts";
 import type { Codec } from "../../state/codec.ts";
 import { applyDelta, type Delta } from "../../state/delta.ts";
-import type { CutDelta } from "../export/thread-export.ts";
-import { deltaOf, joined, textOf } from "./saved-state.ts";
+import type { PrunedDelta } from "../export/thread-export.ts";
+import { encodeDelta, joinDeltas, parseDelta } from "./saved-state.ts";
 
 /**
- * The rows from the last base on; where neighbours can be one change, it stands at the last of them. A large row is left as
- * it is until what follows has grown as large, so that the work stays in proportion to what goes. Rows that the codec
- * cannot read stay as they are too: nothing that was saved is lost for want of a class.
+ * Drops rows before the last base and merges compatible neighbours; a merged row takes the checkpoint of its last
+ * row. A large row stays unmerged until the following rows are as large in total, so that the cost stays proportional
+ * to the removed rows. Rows that the codec cannot decode are kept unchanged: a missing class loses no data.
  */
-export function mergedDeltas(codec: Codec, rows: readonly CutDelta[]): readonly CutDelta[] {
+export function mergeDeltas(codec: Codec, rows: readonly PrunedDelta[]): readonly PrunedDelta[] {
   const lastBase = rows.findLastIndex(({ base }) => base);
   const needed = rows.slice(Math.max(0, lastBase));
-  const first = firstToMerge(needed);
+  const first = findFirstToMerge(needed);
   const [large, small] = [needed.slice(0, first), needed.slice(first)];
   if (small.length < 2) return needed;
   try {
-    return [...large, ...groupsOf(codec, small).map((group) => mergedRow(codec, group))];
+    return [...large, ...groupDeltas(codec, small).map((group) => mergeGroup(codec, group))];
   } catch (thrown) {
     if (isStatewrightError(thrown)) return needed;
     throw thrown;
   }
 }
 
-/** Rows of this size are merged whatever comes after them. */
-const alwaysSmall = 4_096;
+/** Rows up to this length are always merged. */
+const smallRowLength = 4_096;
 
-function firstToMerge(rows: readonly CutDelta[]): number {
-  let after = alwaysSmall;
+function findFirstToMerge(rows: readonly PrunedDelta[]): number {
+  let after = smallRowLength;
   for (const [index, { text }] of [...rows.entries()].reverse()) {
     if (text.length > after) return index + 1;
     after += text.length;
@@ -36,17 +36,17 @@ function firstToMerge(rows: readonly CutDelta[]): number {
   return 0;
 }
 
-/** Rows that one can stand for. */
+/** Rows that merge into one row. */
 interface Group {
   readonly base: boolean;
-  last: CutDelta;
+  last: PrunedDelta;
   readonly deltas: Delta[];
 }
 
-function groupsOf(codec: Codec, rows: readonly CutDelta[]): readonly Group[] {
+function groupDeltas(codec: Codec, rows: readonly PrunedDelta[]): readonly Group[] {
   const groups: Group[] = [];
   for (const row of rows) {
-    const delta = deltaOf(codec, row);
+    const delta = parseDelta(codec, row);
     const group = groups[groups.length - 1];
     const kind = group?.deltas[0]?.kind;
     if (group !== undefined && (kind === "replace" || kind === delta.kind)) {
@@ -57,11 +57,11 @@ function groupsOf(codec: Codec, rows: readonly CutDelta[]): readonly Group[] {
   return groups;
 }
 
-function mergedRow(codec: Codec, { base, last, deltas }: Group): CutDelta {
+function mergeGroup(codec: Codec, { base, last, deltas }: Group): PrunedDelta {
   if (deltas.length === 1) return last;
-  const [first, ...rest] = joined(deltas);
+  const [first, ...rest] = joinDeltas(deltas);
   if (first === undefined) return last;
   const delta: Delta =
     first.kind === "replace" ? { kind: "replace", value: rest.reduce(applyDelta, first.value) } : first;
-  return { ...last, kind: delta.kind, base, text: textOf(codec, last.channel, delta) };
+  return { ...last, kind: delta.kind, base, text: encodeDelta(codec, last.channel, delta) };
 }

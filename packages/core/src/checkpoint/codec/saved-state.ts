@@ -1,29 +1,29 @@
 /**
- * State as it is saved: encoded deltas per channel, with a new base when the deltas since the last one outgrow the value,
- * and the way back.
+ * Saved state: encodes deltas per channel, with a new base when the deltas since the last base outgrow the value; and
+ * restores the state.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
-import { messageIssue } from "../../model/message.ts";
+import { findMessageIssue } from "../../model/message.ts";
 import type { Channel } from "../../state/channel.ts";
-import { type Codec, encodeAround, isPlainText } from "../../state/codec.ts";
+import { type Codec, encodeWrapper, isPlainText } from "../../state/codec.ts";
 import { applyDelta, type Delta, type Patch } from "../../state/delta.ts";
 import type { DeltaRow } from "../checkpoint.ts";
 import type { ChannelRows } from "../store.ts";
-import { count, list } from "./row-shapes.ts";
+import { checkList, isCount } from "./row-shapes.ts";
 
-/** Turns the deltas of supersteps into rows; remembers per channel how much was written since the last base. */
+/** Converts the deltas of supersteps to rows; tracks per channel the bytes written since the last base. */
 export interface StateWriter {
   rows(deltas: Readonly<Record<string, Delta>>, state: Readonly<Record<string, unknown>>): readonly DeltaRow[];
-  /** Whether all that was written, now and before, is what JSON says as it is. */
+  /** Returns true if every delta so far, including earlier saved rows, is plain JSON. */
   isPlain(): boolean;
 }
 
-/** Small patches are never worth a base: below this many bytes since the last one none is written. */
-const smallestWorthBase = 4096;
+/** Minimum bytes of patches since the last base before a new base is written. */
+const minPatchBytesForBase = 4096;
 
-/** A writer that starts from what is saved already: bytes per channel since its last base. */
-export function stateWriter(
+/** Creates a writer that continues from saved rows: bytes per channel since the last base. */
+export function createStateWriter(
   channels: Readonly<Record<string, Channel>>,
   codec: Codec,
   saved: readonly ChannelRows[],
@@ -34,8 +34,8 @@ export function stateWriter(
   let isPlain = saved.every(({ deltas }) => deltas.every(({ text }) => isPlainText(text)));
   const baseSize = new Map(saved.map((rows) => [rows.channel, rows.deltas[0]?.text.length ?? 0]));
 
-  function row(channel: string, delta: Delta, value: unknown): DeltaRow {
-    const text = textOf(codec, channel, delta);
+  function toRow(channel: string, delta: Delta, value: unknown): DeltaRow {
+    const text = encodeDelta(codec, channel, delta);
     isPlain &&= isPlainText(text);
     if (delta.kind === "replace" || delta.kind === "clear") {
       since.set(channel, 0);
@@ -43,8 +43,8 @@ export function stateWriter(
       return { channel, kind: delta.kind, base: true, text };
     }
     const written = (since.get(channel) ?? 0) + text.length;
-    if (delta.kind === "patch" && written > smallestWorthBase && written > 2 * (baseSize.get(channel) ?? 0))
-      return row(channel, { kind: "replace", value }, value);
+    if (delta.kind === "patch" && written > minPatchBytesForBase && written > 2 * (baseSize.get(channel) ?? 0))
+      return toRow(channel, { kind: "replace", value }, value);
     since.set(channel, written);
     return { channel, kind: delta.kind, base: false, text };
   }
@@ -53,30 +53,33 @@ export function stateWriter(
     rows: (deltas, state) =>
       Object.entries(deltas)
         .filter(([channel]) => channels[channel]?.kind !== "untracked")
-        .map(([channel, delta]) => row(channel, delta, state[channel])),
+        .map(([channel, delta]) => toRow(channel, delta, state[channel])),
     isPlain: () => isPlain,
   };
 }
 
-/** The state that saved rows lead to; channels that were never written have their initial value. */
+/** Restores the state from saved rows; channels without rows have their initial value. */
 export function restoreState(
   channels: Readonly<Record<string, Channel>>,
   codec: Codec,
   saved: readonly ChannelRows[],
 ): Record<string, unknown> {
-  const state = initialState(channels);
+  const state = createInitialState(channels);
   for (const { channel, deltas } of saved) {
     if (!Object.hasOwn(channels, channel)) continue;
-    const changes = joined(deltas.map((delta) => deltaOf(codec, delta)));
-    state[channel] = changes.reduce(applyDelta, beginningOf(changes[0], state[channel]));
-    // What a rollback has cleared was never set.
+    const deltasToApply = joinDeltas(deltas.map((delta) => parseDelta(codec, delta)));
+    state[channel] = deltasToApply.reduce(applyDelta, getStartValue(deltasToApply[0], state[channel]));
+    // A channel cleared by a rollback was never set.
     if (state[channel] === undefined && channels[channel]?.kind !== "ephemeral") delete state[channel];
   }
   return state;
 }
 
-/** What the first change was made to, where the channel was of another kind when it was written: its schema refuses what comes of it. */
-function beginningOf(first: Delta | undefined, initial: unknown): unknown {
+/**
+ * Returns a start value that fits the first delta, when the channel had another kind at write time: its schema
+ * rejects the result.
+ */
+function getStartValue(first: Delta | undefined, initial: unknown): unknown {
   if (first?.kind === "append") return Array.isArray(initial) ? initial : [];
   if (first?.kind !== "patch") return initial;
   const [key] = first.patches[0]?.path ?? [];
@@ -84,7 +87,7 @@ function beginningOf(first: Delta | undefined, initial: unknown): unknown {
   return typeof key !== "string" || isPlainObject(initial) ? initial : {};
 }
 
-/** Refuse a conversation that holds what is no message: its readers look at roles and blocks. Throws `store_corrupt`. */
+/** Checks that message channels contain only messages: readers rely on roles and blocks. Throws `store_corrupt`. */
 export function checkMessages(
   channels: Readonly<Record<string, Channel>>,
   state: Readonly<Record<string, unknown>>,
@@ -92,22 +95,24 @@ export function checkMessages(
   for (const [name, { kind }] of Object.entries(channels)) {
     const value = state[name];
     if (kind !== "messages" || value === undefined) continue;
-    if (!isConversation(value)) throw noConversation(name);
+    if (!isConversation(value)) throw createInvalidMessagesError(name);
   }
 }
 
-const isConversation = list((value) => messageIssue(value) === undefined && !Object.hasOwn(value as object, "remove"));
+const isConversation = checkList(
+  (value) => findMessageIssue(value) === undefined && !Object.hasOwn(value as object, "remove"),
+);
 
-function noConversation(channel: string): StatewrightError {
+function createInvalidMessagesError(channel: string): StatewrightError {
   return new StatewrightError("store_corrupt", {
-    what: `what stands there as the conversation of the channel "${channel}" is none`,
+    what: `channel "${channel}" holds an invalid message list`,
     next: "Restore the file from a backup, or fork from the last good checkpoint",
     place: { channel },
   });
 }
 
-/** Neighbours of one kind as one delta, so that a value is copied once and not once a superstep. */
-export function joined(deltas: readonly Delta[]): readonly Delta[] {
+/** Joins neighbouring deltas of one kind, so that a value is copied once instead of once per superstep. */
+export function joinDeltas(deltas: readonly Delta[]): readonly Delta[] {
   const groups: Delta[][] = [];
   for (const delta of deltas) {
     const group = groups[groups.length - 1];
@@ -125,8 +130,8 @@ export function joined(deltas: readonly Delta[]): readonly Delta[] {
   });
 }
 
-/** Every channel at its initial value; a channel without one is absent. */
-export function initialState(channels: Readonly<Record<string, Channel>>): Record<string, unknown> {
+/** Creates a state with every channel at its initial value; channels without an initial value are absent. */
+export function createInitialState(channels: Readonly<Record<string, Channel>>): Record<string, unknown> {
   const state: Record<string, unknown> = {};
   for (const [name, channel] of Object.entries(channels)) {
     const initial = channel.initial();
@@ -135,52 +140,52 @@ export function initialState(channels: Readonly<Record<string, Channel>>): Recor
   return state;
 }
 
-/** A saved delta again. Nothing of it is frozen: `applyDelta` freezes what becomes state, and to walk it twice is dear. */
-export function deltaOf(codec: Codec, row: Pick<DeltaRow, "kind" | "text">): Delta {
+/** Parses a saved delta. The result is not frozen: `applyDelta` freezes new state, and freezing twice is expensive. */
+export function parseDelta(codec: Codec, row: Pick<DeltaRow, "kind" | "text">): Delta {
   const data = codec.decode(row.text);
   switch (row.kind) {
     case "append":
-      if (!Array.isArray(data)) throw noDelta();
+      if (!Array.isArray(data)) throw createInvalidDeltaError();
       return { kind: "append", items: data };
     case "replace":
       return { kind: "replace", value: data };
     case "patch":
-      if (!arePatches(data)) throw noDelta();
+      if (!isPatchList(data)) throw createInvalidDeltaError();
       return { kind: "patch", patches: data };
     case "clear":
       return { kind: "clear" };
   }
 }
 
-const isPath = list((key) => typeof key === "string" || count(key));
+const isPath = checkList((key) => typeof key === "string" || isCount(key));
 
-const areEach = list((data) => {
+const hasOnlyPatches = checkList((data) => {
   if (!isPlainObject(data)) return false;
   const { op, path } = data;
   return (op === "add" || op === "replace" || op === "remove") && isPath(path);
 });
 
-function arePatches(data: unknown): data is readonly Patch[] {
-  return areEach(data);
+function isPatchList(data: unknown): data is readonly Patch[] {
+  return hasOnlyPatches(data);
 }
 
-function noDelta(): StatewrightError {
+function createInvalidDeltaError(): StatewrightError {
   return new StatewrightError("store_corrupt", {
-    what: "what stands there as a saved change is none",
+    what: "a saved delta is invalid",
     next: "Restore the file from a backup, or fork from the last good checkpoint",
   });
 }
 
-/** The text of a delta, as it is saved. */
-export function textOf(codec: Codec, channel: string, delta: Delta): string {
-  const what = `the channel "${channel}"`;
+/** Encodes a delta for a row. */
+export function encodeDelta(codec: Codec, channel: string, delta: Delta): string {
+  const what = `channel "${channel}"`;
   switch (delta.kind) {
     case "append":
       return codec.encode(delta.items, what);
     case "replace":
       return codec.encode(delta.value, what);
     case "patch":
-      return encodeAround(codec, delta.patches, what);
+      return encodeWrapper(codec, delta.patches, what);
     case "clear":
       return "null";
   }

@@ -1,261 +1,279 @@
 /**
- * A thread as text that describes itself: one JSON object a line. The first names the format, its version and the graph,
- * then one line a row, the last counts them and holds the SHA-256 of everything before it.
+ * Text format of a thread export: one JSON object per line. The first line is a header with the format, its version
+ * and the graph, then one line per row; the last line has the row count and the SHA-256 of all previous lines.
  *
- * The hash finds what was changed by accident or in passing. Who can write the text can write a hash too: a thread is
- * imported from where one would take a file of the store.
+ * The hash detects accidental changes only: an attacker can compute a new hash. Import a thread only from sources
+ * trusted like a store file.
  */
 
 import { fromBase64, toBase64 } from "../../base/base64.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
-import { keyOfBody } from "../../tool/artifacts/artifact.ts";
+import { computeArtifactKey } from "../../tool/artifacts/artifact.ts";
 import {
   artifactShape,
+  checkList,
+  checkOptional,
   checkpointShape,
-  count,
-  cutDeltaShape,
   deltaShape,
   effectShape,
   eventShape,
+  findViolation,
+  inboxMessageShape,
   interruptShape,
-  letterShape,
-  list,
-  maybe,
-  misfit,
-  name,
+  isCount,
+  isName,
+  prunedDeltaShape,
   type RowShape,
   runShape,
   timerShape,
   writtenByShape,
 } from "../codec/row-shapes.ts";
-import { checkImage } from "./check-export.ts";
-import type { ArtifactImage, CheckpointImage, CutImage, LineImage, ThreadImage } from "./thread-export.ts";
+import { checkExport } from "./check-export.ts";
+import type { ArtifactExport, CheckpointExport, NamespaceExport, PrunedRange, ThreadExport } from "./thread-export.ts";
 
 const format = "statewright.thread";
 const version = 1;
 
-type Header = Omit<ThreadImage, "lines" | "runs" | "events" | "artifacts" | "writtenBy"> & {
-  readonly by: ThreadImage["writtenBy"];
+type Header = Omit<ThreadExport, "namespaces" | "runs" | "events" | "artifacts" | "writtenBy"> & {
+  readonly by: ThreadExport["writtenBy"];
 };
-type LineHead = Pick<LineImage, "name" | "from" | "run" | "awaited">;
+type NamespaceHeader = Pick<NamespaceExport, "name" | "from" | "run" | "awaited">;
 
-/** The text of a thread. */
-export async function textOfImage(image: ThreadImage): Promise<string> {
-  const { lines, runs, events, artifacts, writtenBy, ...thread } = image;
+/** Serializes a thread export. */
+export async function stringifyExport(exported: ThreadExport): Promise<string> {
+  const { namespaces, runs, events, artifacts, writtenBy, ...thread } = exported;
   const header = { format, version, ...thread, by: writtenBy };
   const records: string[] = [JSON.stringify(header)];
   const add = (kind: string, row: object): void => {
     records.push(JSON.stringify({ row: kind, ...row }));
   };
   for (const run of runs) add("run", { run });
-  for (const { checkpoints, cuts, effects, interrupts, timers, letters, ...line } of lines) {
+  for (const { checkpoints, prunedRanges, effects, interrupts, timers, inbox, ...line } of namespaces) {
     add("line", { line });
     for (const checkpoint of checkpoints) add("checkpoint", { checkpoint });
-    for (const cut of cuts) add("cut", { cut });
+    for (const cut of prunedRanges) add("cut", { cut });
     for (const effect of effects) add("effect", { effect });
     for (const interrupt of interrupts) add("interrupt", { interrupt });
     for (const timer of timers) add("timer", { timer });
-    for (const letter of letters) add("letter", { letter });
+    for (const letter of inbox) add("letter", { letter });
   }
   for (const event of events) add("event", { event });
   for (const { row, body } of artifacts)
     add("artifact", { artifact: body === undefined ? { row } : { row, body: toBase64(body) } });
   const body = `${records.join("\n")}\n`;
-  return body + (await endOf(body));
+  return body + (await createLastLine(body));
 }
 
-/** The image that a text holds, checked whole. Throws `invalid_export`, `store_newer`, `invalid_id`. */
-export async function imageOfText(text: string, maxBytes: number): Promise<ThreadImage> {
-  if (text.length > maxBytes) throw invalid(`it is longer than ${maxBytes} bytes`);
-  const body = await checkedBody(text);
+/** Parses and validates the text of a thread export. Throws `invalid_export`, `store_newer`, `invalid_id`. */
+export async function parseExport(text: string, maxBytes: number): Promise<ThreadExport> {
+  if (text.length > maxBytes) throw createInvalidExportError(`the text is longer than ${maxBytes} bytes`);
+  const body = await checkBody(text);
   const [first, ...rest] = body.slice(0, -1).split("\n");
-  const header = readHeader(parsed(first ?? "", 1));
-  const image = { ...header, lines: [], runs: [], events: [], artifacts: [] } satisfies Mutable;
-  for (const [index, record] of rest.entries()) addRecord(image, parsed(record, index + 2), index + 2);
-  checkImage(image, invalid);
-  await checkBodies(image.artifacts);
-  return image;
+  const header = parseHeader(parseLine(first ?? "", 1));
+  const exported = { ...header, namespaces: [], runs: [], events: [], artifacts: [] } satisfies MutableExport;
+  for (const [index, record] of rest.entries()) addRecord(exported, parseLine(record, index + 2), index + 2);
+  checkExport(exported, createInvalidExportError);
+  await checkBodies(exported.artifacts);
+  return exported;
 }
 
-/** The first row of each body has it, and it is what its key says. */
-async function checkBodies(artifacts: readonly ArtifactImage[]): Promise<void> {
+/** Checks that the first row of each body includes the body, and that the body matches its key. */
+async function checkBodies(artifacts: readonly ArtifactExport[]): Promise<void> {
   const seen = new Set<string>();
   for (const { row, body } of artifacts) {
-    const fits = seen.has(row.key)
+    const isValid = seen.has(row.key)
       ? body === undefined
-      : body?.length === row.bytes && (await keyOfBody(body)) === row.key;
-    if (!fits) throw invalid(`the artifact ${row.key} is not what was kept`);
+      : body?.length === row.bytes && (await computeArtifactKey(body)) === row.key;
+    if (!isValid) throw createInvalidExportError(`the body of artifact ${row.key} does not match its key`);
     seen.add(row.key);
   }
 }
 
-/** What stands before the last line, when that holds its hash and the count of its lines. */
-async function checkedBody(text: string): Promise<string> {
+/** Returns the text before the last line, after checking the hash and the row count. */
+async function checkBody(text: string): Promise<string> {
   const end = text.lastIndexOf("\n", text.length - 2) + 1;
   const body = text.slice(0, end);
-  // A newer format is told before anything that only this one promises.
-  if (body !== "") readFormat(parsed(body.slice(0, body.indexOf("\n")), 1));
-  const last = end === 0 || !text.endsWith("\n") ? undefined : parsed(text.slice(end), 0);
-  if (!isPlainObject(last) || last["row"] !== "end") throw invalid("its end is missing");
-  if (text.slice(end) !== (await endOf(body))) throw invalid("it was changed since it was written");
+  // A newer format is reported first: later checks hold only for this version.
+  if (body !== "") checkFormat(parseLine(body.slice(0, body.indexOf("\n")), 1));
+  const last = end === 0 || !text.endsWith("\n") ? undefined : parseLine(text.slice(end), 0);
+  if (!isPlainObject(last) || last["row"] !== "end") throw createInvalidExportError("the last line is missing");
+  if (text.slice(end) !== (await createLastLine(body)))
+    throw createInvalidExportError("the hash does not match: the text was changed");
   return body;
 }
 
-/** The last line of a text: how many are before it, and their hash. */
-async function endOf(body: string): Promise<string> {
+/** Creates the last line of a text: row count and hash. */
+async function createLastLine(body: string): Promise<string> {
   const rows = body.split("\n").length - 1;
-  return `${JSON.stringify({ row: "end", rows, sha256: await sha256(body) })}\n`;
+  return `${JSON.stringify({ row: "end", rows, sha256: await hashSha256(body) })}\n`;
 }
 
-function readFormat(first: unknown): Record<string, unknown> {
-  if (!isPlainObject(first) || first["format"] !== format) throw invalid("its first line does not name the format");
+function checkFormat(first: unknown): Record<string, unknown> {
+  if (!isPlainObject(first) || first["format"] !== format)
+    throw createInvalidExportError("the first line does not name the format");
   const found = first["version"];
   if (typeof found === "number" && found > version) {
     throw new StatewrightError("store_newer", {
-      what: `the export was written by a newer version (format ${found}, this one knows ${version})`,
-      next: "Update Statewright, or import it with the version that wrote it",
+      what: `the export has format version ${found}; this version of Statewright reads up to ${version}`,
+      next: "Update Statewright, or import with the version that wrote the export",
     });
   }
-  if (found !== version) throw invalid("its first line does not name a version");
+  if (found !== version) throw createInvalidExportError("the first line does not name a supported version");
   return first;
 }
 
 const headerShape: RowShape<Header> = {
-  id: name,
-  createdAt: count,
-  updatedAt: count,
-  headBranch: name,
-  by: (value) => misfit(writtenByShape, value) === undefined,
-  seq: count,
-  checkpoint: count,
-  run: maybe(name),
+  id: isName,
+  createdAt: isCount,
+  updatedAt: isCount,
+  headBranch: isName,
+  by: (value) => findViolation(writtenByShape, value) === undefined,
+  seq: isCount,
+  checkpoint: isCount,
+  run: checkOptional(isName),
 };
 
-const lineShape: RowShape<LineHead> = { name, from: maybe(count), run: maybe(name), awaited: list(name) };
-
-const checkpointImageShape: RowShape<CheckpointImage> = {
-  row: (value) => misfit(checkpointShape, value) === undefined,
-  deltas: list((value) => misfit(deltaShape, value) === undefined),
-  writtenBy: (value) => misfit(writtenByShape, value) === undefined,
+const namespaceShape: RowShape<NamespaceHeader> = {
+  name: isName,
+  from: checkOptional(isCount),
+  run: checkOptional(isName),
+  awaited: checkList(isName),
 };
 
-const cutShape: RowShape<CutImage> = {
-  id: count,
-  seq: count,
-  deltas: list((value) => misfit(cutDeltaShape, value) === undefined),
+const checkpointExportShape: RowShape<CheckpointExport> = {
+  row: (value) => findViolation(checkpointShape, value) === undefined,
+  deltas: checkList((value) => findViolation(deltaShape, value) === undefined),
+  writtenBy: (value) => findViolation(writtenByShape, value) === undefined,
 };
 
-/** An artifact as the text has it. */
+const prunedRangeShape: RowShape<PrunedRange> = {
+  id: isCount,
+  seq: isCount,
+  deltas: checkList((value) => findViolation(prunedDeltaShape, value) === undefined),
+};
+
+/** Artifact row in the text format. */
 interface ArtifactRecord {
-  readonly row: ArtifactImage["row"];
+  readonly row: ArtifactExport["row"];
   readonly body?: string;
 }
 
 const artifactRecordShape: RowShape<ArtifactRecord> = {
-  row: (value) => misfit(artifactShape, value) === undefined,
-  body: maybe((value) => typeof value === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0),
+  row: (value) => findViolation(artifactShape, value) === undefined,
+  body: checkOptional(
+    (value) => typeof value === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0,
+  ),
 };
 
-function readHeader(first: unknown): Pick<ThreadImage, Exclude<keyof Header, "by">> & Pick<ThreadImage, "writtenBy"> {
-  const { format: _format, version: _version, ...fields } = readFormat(first);
-  const { by, ...header } = readRow<Header>(headerShape, fields, 1);
+function parseHeader(
+  first: unknown,
+): Pick<ThreadExport, Exclude<keyof Header, "by">> & Pick<ThreadExport, "writtenBy"> {
+  const { format: _format, version: _version, ...fields } = checkFormat(first);
+  const { by, ...header } = parseRow<Header>(headerShape, fields, 1);
   return { ...header, run: header.run, writtenBy: by };
 }
 
-type Growing<Image> = {
+type MutableRows<Image> = {
   -readonly [Field in keyof Image]: Image[Field] extends readonly (infer Row)[] ? Row[] : Image[Field];
 };
-type Mutable = Omit<Growing<ThreadImage>, "lines"> & { lines: Growing<LineImage>[] };
+type MutableExport = Omit<MutableRows<ThreadExport>, "namespaces"> & { namespaces: MutableRows<NamespaceExport>[] };
 
-function addRecord(image: Mutable, record: unknown, at: number): void {
-  if (!isPlainObject(record) || typeof record["row"] !== "string") throw invalid(`line ${at} names no kind of row`);
+function addRecord(exported: MutableExport, record: unknown, lineNumber: number): void {
+  if (!isPlainObject(record) || typeof record["row"] !== "string")
+    throw createInvalidExportError(`line ${lineNumber} has no row kind`);
   const { row: kind, ...rest } = record;
-  const [only, ...others] = Object.keys(rest);
-  if (only !== kind || others.length > 0) throw invalid(`line ${at} is no row of a kind that is known`);
-  const value = rest[only];
-  const line = image.lines[image.lines.length - 1];
+  const [onlyKey, ...others] = Object.keys(rest);
+  if (onlyKey !== kind || others.length > 0)
+    throw createInvalidExportError(`line ${lineNumber} has an unknown row kind`);
+  const value = rest[onlyKey];
+  const namespace = exported.namespaces[exported.namespaces.length - 1];
   switch (kind) {
     case "run":
-      image.runs.push(readRow(runShape, value, at));
+      exported.runs.push(parseRow(runShape, value, lineNumber));
       return;
     case "event":
-      image.events.push(readRow(eventShape, value, at));
+      exported.events.push(parseRow(eventShape, value, lineNumber));
       return;
     case "artifact": {
-      const { row, body } = readRow<ArtifactRecord>(artifactRecordShape, value, at);
-      image.artifacts.push(body === undefined ? { row } : { row, body: fromBase64(body) });
+      const { row, body } = parseRow<ArtifactRecord>(artifactRecordShape, value, lineNumber);
+      exported.artifacts.push(body === undefined ? { row } : { row, body: fromBase64(body) });
       return;
     }
     case "line": {
-      const { name, from, run, awaited } = readRow<LineHead>(lineShape, value, at);
-      const rows = { checkpoints: [], cuts: [], effects: [], interrupts: [], timers: [], letters: [] };
-      image.lines.push({ name, from, run, awaited: [...awaited], ...rows });
+      const { name, from, run, awaited } = parseRow<NamespaceHeader>(namespaceShape, value, lineNumber);
+      const rows = { checkpoints: [], prunedRanges: [], effects: [], interrupts: [], timers: [], inbox: [] };
+      exported.namespaces.push({ name, from, run, awaited: [...awaited], ...rows });
       return;
     }
   }
-  if (line === undefined) throw invalid(`line ${at} stands before the first line of the thread`);
+  if (namespace === undefined)
+    throw createInvalidExportError(`line ${lineNumber} precedes the first namespace of the thread`);
   switch (kind) {
     case "checkpoint": {
-      const { row, ...checkpoint } = readRow<CheckpointImage>(checkpointImageShape, value, at);
-      line.checkpoints.push({ ...checkpoint, row: { ...row, parent: row.parent } });
+      const { row, ...checkpoint } = parseRow<CheckpointExport>(checkpointExportShape, value, lineNumber);
+      namespace.checkpoints.push({ ...checkpoint, row: { ...row, parent: row.parent } });
       return;
     }
     case "cut":
-      line.cuts.push(readRow(cutShape, value, at));
+      namespace.prunedRanges.push(parseRow(prunedRangeShape, value, lineNumber));
       return;
     case "effect":
-      line.effects.push(readRow(effectShape, value, at));
+      namespace.effects.push(parseRow(effectShape, value, lineNumber));
       return;
     case "interrupt":
-      line.interrupts.push(readRow(interruptShape, value, at));
+      namespace.interrupts.push(parseRow(interruptShape, value, lineNumber));
       return;
     case "timer":
-      line.timers.push(readRow(timerShape, value, at));
+      namespace.timers.push(parseRow(timerShape, value, lineNumber));
       return;
     case "letter":
-      line.letters.push(readRow(letterShape, value, at));
+      namespace.inbox.push(parseRow(inboxMessageShape, value, lineNumber));
       return;
     default:
-      throw invalid(`line ${at} is no row of a kind that is known`);
+      throw createInvalidExportError(`line ${lineNumber} has an unknown row kind`);
   }
 }
 
-function readRow<Row>(shape: RowShape<Row>, value: unknown, at: number): Row {
-  const why = misfit(shape, value);
-  if (why !== undefined) throw invalid(`the row in line ${at} ${why}`);
+function parseRow<Row>(shape: RowShape<Row>, value: unknown, lineNumber: number): Row {
+  const violation = findViolation(shape, value);
+  if (violation !== undefined) throw createInvalidExportError(`the row in line ${lineNumber} ${violation}`);
   return value as Row;
 }
 
-/** Deeper data, or more parts in one row, no row of ours has (rule R15). */
-const deepest = 64;
-const mostParts = 100_000;
+/** Maximum depth and number of values of a row (rule R15). */
+const maxDepth = 64;
+const maxValues = 100_000;
 
-function parsed(line: string, at: number): unknown {
+function parseLine(line: string, lineNumber: number): unknown {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch (cause) {
-    throw invalid(at === 0 ? "its end is missing" : `line ${at} is not JSON`, cause);
+    throw createInvalidExportError(
+      lineNumber === 0 ? "the last line is missing" : `line ${lineNumber} is not JSON`,
+      cause,
+    );
   }
-  let parts = 0;
+  let values = 0;
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    parts += level.length;
-    if (depth > deepest || parts > mostParts) throw invalid(`line ${at} is too deep or has too many parts`);
+    values += level.length;
+    if (depth > maxDepth || values > maxValues)
+      throw createInvalidExportError(`line ${lineNumber} is nested too deeply or has too many values`);
     level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
   }
   return value;
 }
 
-async function sha256(text: string): Promise<string> {
+async function hashSha256(text: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function invalid(what: string, cause?: unknown): StatewrightError {
+function createInvalidExportError(what: string, cause?: unknown): StatewrightError {
   return new StatewrightError("invalid_export", {
-    what: `the text is not a thread that exportThread wrote: ${what}`,
+    what: `the text is not a valid export of exportThread: ${what}`,
     next: "Export the thread again; nothing was imported",
     cause,
   });

@@ -1,82 +1,84 @@
 /**
- * A thread whole, as rows: what a store hands out when a thread is copied or exported, and takes in again.
+ * Thread export: all rows of a thread, written by a store for a copy or an export, and read on import.
  *
- * Ids and sequence numbers are those of the thread; only its own id may be another where it is taken in. What retention
- * left of checkpoints that are gone stands in the cuts of their lines.
+ * Ids and sequence numbers are those of the thread; only the thread id may change on import. Deltas retained from
+ * removed checkpoints are in the pruned ranges of their namespaces.
  */
 import type { ArtifactRow } from "../../tool/artifacts/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
-import type { LetterRow } from "../inbox-message.ts";
+import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
 import type { TimerRow } from "../timer.ts";
 
-/** The graph that wrote something: its name, its version and the fingerprint of its shape. */
-export interface WrittenBy {
+/** Writer of a thread or checkpoint: graph name, version and shape fingerprint. */
+export interface GraphVersion {
   readonly graph: string;
   readonly version: number;
   readonly shape: string;
 }
 
-/** A checkpoint with what it changed and what wrote it. */
-export interface CheckpointImage {
+/** Checkpoint with its deltas and its writer. */
+export interface CheckpointExport {
   readonly row: CheckpointRow;
   readonly deltas: readonly DeltaRow[];
-  readonly writtenBy: WrittenBy;
+  readonly writtenBy: GraphVersion;
 }
 
-/** Where retention took checkpoints of a line away: the last that is gone, and the changes that later ones still need. */
-export interface CutImage {
+/**
+ * Range of checkpoints removed by retention: the last removed checkpoint, and the deltas that later checkpoints need.
+ */
+export interface PrunedRange {
   readonly id: number;
   readonly seq: number;
-  readonly deltas: readonly CutDelta[];
+  readonly deltas: readonly PrunedDelta[];
 }
 
-/** A change that retention kept, with the checkpoint at which it stands. */
-export interface CutDelta extends DeltaRow {
+/** Delta retained from a pruned range, with its checkpoint. */
+export interface PrunedDelta extends DeltaRow {
   readonly checkpoint: number;
 }
 
-/** A branch or a child line; everything oldest first. */
-export interface LineImage {
+/** Branch or child namespace; all rows oldest first. */
+export interface NamespaceExport {
   readonly name: string;
-  /** The checkpoint of another line that it goes on from. */
+  /** Checkpoint of another namespace that this namespace continues. */
   readonly from: number | undefined;
-  /** Its newest run. */
+  /** Newest run. */
   readonly run: string | undefined;
-  readonly checkpoints: readonly CheckpointImage[];
-  readonly cuts: readonly CutImage[];
+  readonly checkpoints: readonly CheckpointExport[];
+  readonly prunedRanges: readonly PrunedRange[];
   readonly effects: readonly EffectRow[];
   readonly interrupts: readonly InterruptRow[];
-  /** The questions that its run waits for, if it waits. */
+  /** Interrupts awaited by a waiting run. */
   readonly awaited: readonly string[];
   readonly timers: readonly TimerRow[];
-  /** What waits in its inbox. */
-  readonly letters: readonly LetterRow[];
+  /** Messages in the inbox. */
+  readonly inbox: readonly InboxMessage[];
 }
 
-/** A row of an artifact; the first of each body has the body. */
-export interface ArtifactImage {
+/** Row of an artifact; the first row of each body includes the body. */
+export interface ArtifactExport {
   readonly row: ArtifactRow;
   readonly body?: Uint8Array;
 }
 
-/** A thread. A line stands after the line that it goes on from. */
-export interface ThreadImage {
+/** Export of a thread. A namespace follows the namespace that it continues. */
+export interface ThreadExport {
   readonly id: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
-  readonly writtenBy: WrittenBy;
-  /** The last sequence number and the last checkpoint id that were given out. */
+  readonly writtenBy: GraphVersion;
+  /** Last assigned sequence number and checkpoint id. */
   readonly seq: number;
   readonly checkpoint: number;
-  /** Its newest run. */
+  /** Newest run. */
   readonly run: string | undefined;
-  readonly lines: readonly LineImage[];
+  readonly namespaces: readonly NamespaceExport[];
   readonly runs: readonly RunRow[];
-  /** Durable events that no checkpoint tells. */
+  /** Durable events, except checkpoints. */
   readonly events: readonly EventRow[];
-  /** In the order in which they were written. */
-  readonly artifacts: readonly ArtifactImage[];
+  /** In the order of writing. */
+  readonly artifacts: readonly ArtifactExport[];
 }

@@ -1,61 +1,61 @@
-/** Artifacts in memory: those of the store in memory, and a place for them without any store. */
+/** Artifacts in memory: of the memory store, and as a separate artifact store. */
 import {
   type ArtifactRow,
   type ArtifactStore,
   type ArtifactWrite,
-  inRange,
-  isListed,
+  matchesArtifactFilter,
+  sliceRange,
 } from "../../tool/artifacts/artifact.ts";
 import { checkFilter, checkRange } from "../rules.ts";
 
-/** The artifacts of one thread. */
-export interface ArtifactsOfThread {
+/** Artifacts of one thread. */
+export interface ThreadArtifacts {
   rows: ArtifactRow[];
   readonly bodies: Map<string, Uint8Array>;
 }
 
-/** Artifacts that live as long as this process, beside a run that has no store or a store of another kind. */
+/** Creates an artifact store in memory, for a run without a store or with a store of another kind. */
 export function memoryArtifacts(): ArtifactStore {
-  const threads = new Map<string, ArtifactsOfThread>();
+  const threads = new Map<string, ThreadArtifacts>();
   return {
     put: async (thread, artifact) => {
-      const kept = threads.get(thread) ?? noArtifacts();
-      threads.set(thread, kept);
-      putArtifact(kept, artifact);
+      const artifacts = threads.get(thread) ?? createThreadArtifacts();
+      threads.set(thread, artifacts);
+      putArtifact(artifacts, artifact);
     },
-    ...keptIn((thread) => threads.get(thread)),
+    ...createArtifactAccess((thread) => threads.get(thread)),
   };
 }
 
-/** How artifacts are read and removed, wherever those of a thread stand. */
-export function keptIn(
-  find: (thread: string) => ArtifactsOfThread | undefined,
+/** Creates the read and delete operations for the artifacts returned by `find`. */
+export function createArtifactAccess(
+  find: (thread: string) => ThreadArtifacts | undefined,
 ): Pick<ArtifactStore, "list" | "read" | "delete"> {
   return {
     list: async (thread, filter = {}) => {
       checkFilter("artifacts", filter, ["run", "key"]);
-      return (find(thread)?.rows ?? []).filter((row) => isListed(row, filter)).slice(0, filter.limit);
+      return (find(thread)?.rows ?? []).filter((row) => matchesArtifactFilter(row, filter)).slice(0, filter.limit);
     },
     read: async (thread, key, range) => {
       if (range !== undefined) checkRange(range);
       const body = find(thread)?.bodies.get(key);
-      return body === undefined ? undefined : inRange(body, range ?? { offset: 0, limit: body.length });
+      return body === undefined ? undefined : sliceRange(body, range ?? { offset: 0, limit: body.length });
     },
     delete: async (thread, key) => {
-      const kept = find(thread);
-      if (kept?.bodies.delete(key) !== true) return false;
-      kept.rows = kept.rows.filter((row) => row.key !== key);
+      const artifacts = find(thread);
+      if (artifacts?.bodies.delete(key) !== true) return false;
+      artifacts.rows = artifacts.rows.filter((row) => row.key !== key);
       return true;
     },
   };
 }
 
-/** Keep an artifact; its body only where no other call gave the same. */
-export function putArtifact(kept: ArtifactsOfThread, { row, body }: ArtifactWrite): void {
-  kept.rows.push(row);
-  if (!kept.bodies.has(row.key)) kept.bodies.set(row.key, body);
+/** Stores an artifact; identical bodies are stored once. */
+export function putArtifact(artifacts: ThreadArtifacts, { row, body }: ArtifactWrite): void {
+  artifacts.rows.push(row);
+  if (!artifacts.bodies.has(row.key)) artifacts.bodies.set(row.key, body);
 }
 
-export function noArtifacts(): ArtifactsOfThread {
+export function createThreadArtifacts(): ThreadArtifacts {
   return { rows: [], bodies: new Map() };
 }

@@ -1,12 +1,19 @@
-/** A thread of the store in memory as an image, and the way back. */
+/** Converts a thread of the memory store to a thread export and back. */
 
-import type { ArtifactImage, LineImage, ThreadImage } from "../export/thread-export.ts";
+import type { ArtifactExport, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
-import { type ArtifactsOfThread, putArtifact } from "./memory-artifacts.ts";
-import { type Line, newLine, newThread, type Saved, type Thread, type Threads } from "./memory-thread.ts";
+import { putArtifact, type ThreadArtifacts } from "./memory-artifacts.ts";
+import {
+  createNamespace,
+  createThread,
+  type StoredCheckpoint,
+  type StoredNamespace,
+  type Thread,
+  type Threads,
+} from "./memory-thread.ts";
 
-/** Everything that the store keeps of a thread. */
-export function imageOf(thread: Thread): ThreadImage {
+/** Exports all stored rows of a thread. */
+export function toThreadExport(thread: Thread): ThreadExport {
   const { id, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
   return {
     id,
@@ -17,14 +24,14 @@ export function imageOf(thread: Thread): ThreadImage {
     seq,
     checkpoint,
     run,
-    lines: [...thread.lines.values()].map(lineImage),
+    namespaces: [...thread.namespaces.values()].map(toNamespaceExport),
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
-    events: [...thread.facts],
-    artifacts: artifactImages(thread.artifacts),
+    events: [...thread.events],
+    artifacts: toArtifactExports(thread.artifacts),
   };
 }
 
-function artifactImages({ rows, bodies }: ArtifactsOfThread): readonly ArtifactImage[] {
+function toArtifactExports({ rows, bodies }: ThreadArtifacts): readonly ArtifactExport[] {
   const seen = new Set<string>();
   return rows.map((row) => {
     const body = seen.has(row.key) ? undefined : bodies.get(row.key);
@@ -33,63 +40,71 @@ function artifactImages({ rows, bodies }: ArtifactsOfThread): readonly ArtifactI
   });
 }
 
-function lineImage(line: Line): LineImage {
-  const { name, from, run, checkpoints, cuts, effects, interrupts, awaited, timers, letters } = line;
+function toNamespaceExport(namespace: StoredNamespace): NamespaceExport {
+  const { name, from, run, checkpoints, prunedRanges, effects, interrupts, awaited, timers, inbox } = namespace;
   return {
     name,
     from,
     run,
     checkpoints: checkpoints.map(({ checkpoint: { deltas, ...row }, writtenBy }) => ({ row, deltas, writtenBy })),
-    cuts: [...cuts],
+    prunedRanges: [...prunedRanges],
     effects: [...effects].toSorted(([one], [other]) => one - other).flatMap(([, rows]) => [...rows.values()]),
     interrupts: [...interrupts.values()].map(({ row }) => row),
     awaited: [...awaited],
     timers: [...timers.values()],
-    letters,
+    inbox,
   };
 }
 
-/** Put a thread among the others as its image has it; nobody owns it. */
-export function addImage(threads: Threads, image: ThreadImage): void {
-  const thread = newThread(image.id, image.headBranch, image.writtenBy, image.createdAt);
-  const lineOf = new Map(image.lines.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])));
-  for (const each of image.lines) {
-    const origin = each.from === undefined ? undefined : thread.lines.get(lineOf.get(each.from) ?? "");
-    const line = addLine(threads, thread, each, origin);
+/** Inserts a thread from its export, without an owner. */
+export function insertThread(threads: Threads, exported: ThreadExport): void {
+  const thread = createThread(exported.id, exported.headBranch, exported.writtenBy, exported.createdAt);
+  const namespaceOfCheckpoint = new Map(
+    exported.namespaces.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
+  );
+  for (const each of exported.namespaces) {
+    const origin =
+      each.from === undefined ? undefined : thread.namespaces.get(namespaceOfCheckpoint.get(each.from) ?? "");
+    const namespace = insertNamespace(threads, thread, each, origin);
     for (const { row, deltas, writtenBy } of each.checkpoints) {
-      const saved: Saved = { checkpoint: { ...row, deltas }, writtenBy, line };
-      line.checkpoints.push(saved);
+      const saved: StoredCheckpoint = { checkpoint: { ...row, deltas }, writtenBy, namespace };
+      namespace.checkpoints.push(saved);
       thread.checkpoints.set(row.id, saved);
     }
   }
-  for (const row of image.runs)
-    thread.runs.set(row.id, { row: { ...row, thread: image.id }, nth: ++threads.runs, epoch: 0 });
-  thread.facts.push(...image.events);
-  const bodies = new Map(image.artifacts.flatMap(({ row, body }) => (body === undefined ? [] : [[row.key, body]])));
-  for (const { row } of image.artifacts) {
+  for (const row of exported.runs)
+    thread.runs.set(row.id, { row: { ...row, thread: exported.id }, nth: ++threads.runs, epoch: 0 });
+  thread.events.push(...exported.events);
+  const bodies = new Map(exported.artifacts.flatMap(({ row, body }) => (body === undefined ? [] : [[row.key, body]])));
+  for (const { row } of exported.artifacts) {
     const body = bodies.get(row.key);
     if (body !== undefined) putArtifact(thread.artifacts, { row, body });
   }
-  thread.queued = image.runs.filter(({ status }) => status === "queued").length;
-  thread.seq = image.seq;
-  thread.checkpoint = image.checkpoint;
-  thread.run = image.run;
-  thread.updatedAt = image.updatedAt;
+  thread.queued = exported.runs.filter(({ status }) => status === "queued").length;
+  thread.seq = exported.seq;
+  thread.checkpoint = exported.checkpoint;
+  thread.run = exported.run;
+  thread.updatedAt = exported.updatedAt;
   threads.set(thread.id, thread);
 }
 
-function addLine(threads: Threads, thread: Thread, image: LineImage, origin: Line | undefined): Line {
-  const line = newLine(image.name, image.from, origin);
-  thread.lines.set(line.name, line);
-  line.run = image.run;
-  line.cuts.push(...image.cuts);
-  for (const effect of image.effects) {
-    const rows = line.effects.get(effect.step) ?? new Map<string, EffectRow>();
-    line.effects.set(effect.step, rows.set(JSON.stringify([effect.task, effect.key]), effect));
+function insertNamespace(
+  threads: Threads,
+  thread: Thread,
+  exported: NamespaceExport,
+  origin: StoredNamespace | undefined,
+): StoredNamespace {
+  const namespace = createNamespace(exported.name, exported.from, origin);
+  thread.namespaces.set(namespace.name, namespace);
+  namespace.run = exported.run;
+  namespace.prunedRanges.push(...exported.prunedRanges);
+  for (const effect of exported.effects) {
+    const rows = namespace.effects.get(effect.step) ?? new Map<string, EffectRow>();
+    namespace.effects.set(effect.step, rows.set(JSON.stringify([effect.task, effect.key]), effect));
   }
-  for (const row of image.interrupts) line.interrupts.set(row.id, { row, place: ++threads.questions });
-  for (const id of image.awaited) line.awaited.add(id);
-  for (const timer of image.timers) line.timers.set(timer.id, { ...timer, thread: thread.id });
-  line.letters = image.letters;
-  return line;
+  for (const row of exported.interrupts) namespace.interrupts.set(row.id, { row, position: ++threads.questions });
+  for (const id of exported.awaited) namespace.awaited.add(id);
+  for (const timer of exported.timers) namespace.timers.set(timer.id, { ...timer, thread: thread.id });
+  namespace.inbox = exported.inbox;
+  return namespace;
 }

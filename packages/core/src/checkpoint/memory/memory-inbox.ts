@@ -1,32 +1,37 @@
-/** The inbox of a branch as the store in memory keeps it: a list that each write replaces. */
-import type { LetterRow } from "../inbox-message.ts";
+/** Inbox of a branch in the memory store: an immutable list replaced by each write. */
+import type { InboxMessage } from "../inbox-message.ts";
 import type { Commit } from "../store.ts";
 
-/** Those that no run has taken in. */
-export function waitingIn(letters: readonly LetterRow[]): readonly LetterRow[] {
-  return letters.filter(({ taken }) => taken === undefined);
+/** Lists the messages not yet received by a run. */
+export function listWaiting(inbox: readonly InboxMessage[]): readonly InboxMessage[] {
+  return inbox.filter(({ taken }) => taken === undefined);
 }
 
-/** What a write leaves of an inbox: its run takes letters in, gives back what it took, or ends and has them no more. */
-export function lettersAfter(letters: readonly LetterRow[], commit: Commit): readonly LetterRow[] {
-  const { taken = [], givenBack, checkpoint, run } = commit;
-  const by = checkpoint?.row.run;
+/**
+ * Returns the inbox after a commit: its run receives messages, returns received messages, or ends and drops its
+ * received messages.
+ */
+export function applyToInbox(inbox: readonly InboxMessage[], commit: Commit): readonly InboxMessage[] {
+  const { deliveredMessages = [], rolledBackRun, checkpoint, run } = commit;
+  const receiver = checkpoint?.row.run;
   const ended = run?.status === "done" || run?.status === "cancelled" ? run.id : undefined;
-  let left = letters;
-  // One that was sent again under its id, and taken again, is one letter.
-  if (taken.length > 0 && by !== undefined)
-    left = left
-      .filter((letter) => letter.taken !== by || !taken.includes(letter.id))
-      .map((letter) => (letter.taken === undefined && taken.includes(letter.id) ? { ...letter, taken: by } : letter));
-  if (givenBack !== undefined) left = withGivenBack(left, givenBack);
-  return ended === undefined ? left : left.filter((letter) => letter.taken !== ended);
+  let remaining = inbox;
+  // Same id sent and received again: one message.
+  if (deliveredMessages.length > 0 && receiver !== undefined)
+    remaining = remaining
+      .filter((letter) => letter.taken !== receiver || !deliveredMessages.includes(letter.id))
+      .map((letter) =>
+        letter.taken === undefined && deliveredMessages.includes(letter.id) ? { ...letter, taken: receiver } : letter,
+      );
+  if (rolledBackRun !== undefined) remaining = requeueMessages(remaining, rolledBackRun);
+  return ended === undefined ? remaining : remaining.filter((letter) => letter.taken !== ended);
 }
 
-function withGivenBack(letters: readonly LetterRow[], run: string): readonly LetterRow[] {
-  const waiting = new Set(waitingIn(letters).map(({ id }) => id));
-  return letters.flatMap((letter): readonly LetterRow[] => {
-    if (letter.taken !== run) return [letter];
-    const { taken: _, ...again } = letter;
-    return waiting.has(letter.id) ? [] : [again];
+function requeueMessages(inbox: readonly InboxMessage[], run: string): readonly InboxMessage[] {
+  const waiting = new Set(listWaiting(inbox).map(({ id }) => id));
+  return inbox.flatMap((message): readonly InboxMessage[] => {
+    if (message.taken !== run) return [message];
+    const { taken: _, ...requeued } = message;
+    return waiting.has(message.id) ? [] : [requeued];
   });
 }

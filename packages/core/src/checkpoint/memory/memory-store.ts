@@ -1,44 +1,44 @@
 /**
- * The store in memory: the reference for what every store must do, and what programs without a file run on.
+ * Memory store: reference implementation of the store contract, and the store of programs without a file.
  *
- * Writes wait in a queue and are applied together in the next microtask, so that `told` never runs inside `commit`.
+ * Writes are queued and applied together in the next microtask, so that `onCommitted` never runs inside `commit`.
  */
 import type { StatewrightError } from "../../base/errors.ts";
 import { checkId } from "../../base/ids.ts";
-import { memoryLongTerm } from "../../long-term/memory-long-term.ts";
+import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "../checkpoint.ts";
-import { type ClaimablePage, claimableKind } from "../claimable.ts";
-import type { WrittenBy } from "../export/thread-export.ts";
-import type { LetterRow, LetterWrite } from "../inbox-message.ts";
-import { type EffectRow, type InterruptRow, isOpen, type QuestionRow } from "../journal.ts";
+import { type ClaimablePage, getClaimableKind } from "../claimable.ts";
+import type { GraphVersion } from "../export/thread-export.ts";
+import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
+import { type EffectRow, type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
 import {
-  busy,
-  byDue,
-  changeTime,
   checkClaimablePage,
   checkFilter,
   checkFollows,
   checkKeys,
   checkRunFilter,
   checkThreadFilter,
-  closed,
-  type ForkedLine,
-  fenced,
-  forkedLines,
+  compareTimers,
+  createBusyError,
+  createClosedError,
+  createFencedError,
+  createGapError,
+  createRunExistsError,
+  createThreadExistsError,
+  createUnknownBranchError,
+  createUnknownCheckpointError,
+  createUnknownThreadError,
+  type ForkedNamespace,
+  getChangeTime,
+  getLatestTime,
+  getNewNamespaceParent,
   hasMetadata,
   isBase,
-  isChildLine,
-  latestTime,
-  leavesGap,
-  parentOfNewLine,
-  questionFilterKeys,
-  runExists,
-  threadExists,
-  unknownBranch,
-  unknownCheckpoint,
-  unknownThread,
+  isChildNamespace,
+  openInterruptFilterKeys,
+  resolveForkedNamespaces,
 } from "../rules.ts";
 import type {
   BranchWrite,
@@ -54,72 +54,72 @@ import type {
   ThreadRow,
 } from "../store.ts";
 import type { TimerChange } from "../timer.ts";
-import { keptIn, putArtifact } from "./memory-artifacts.ts";
-import { addImage, imageOf } from "./memory-export.ts";
-import { lettersAfter, waitingIn } from "./memory-inbox.ts";
-import { pruneThread } from "./memory-retention.ts";
+import { createArtifactAccess, putArtifact } from "./memory-artifacts.ts";
+import { insertThread, toThreadExport } from "./memory-export.ts";
+import { applyToInbox, listWaiting } from "./memory-inbox.ts";
+import { pruneMemoryThread } from "./memory-retention.ts";
 import {
-  endOf,
-  type Line,
-  newLine,
-  newThread,
+  createNamespace,
+  createThread,
+  getLastCheckpointId,
   type Owner,
-  type Saved,
-  type SavedRun,
+  type StoredCheckpoint,
+  type StoredNamespace,
+  type StoredRun,
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
 
-/** A store in memory, and what tests need of it: more owners of the same threads, and their sudden death. */
+/** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
-  /** Another owner of the same threads, as a second process would be. */
+  /** Creates another owner of the same threads, like a second process. */
   peer(): MemoryStore;
-  /** End this owner as a SIGKILL would: what waits in the queue is lost and nothing is released. Its peers go on. */
+  /** Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. */
   crash(): void;
 }
 
-/** What a store in memory may be given. */
+/** Options of the memory store. */
 export interface MemoryStoreOptions {
-  /** How vectors are made of what is put into its long-term side, so that it can be searched by nearness. */
+  /** Embedding of the long-term side, for search with `near`. */
   readonly longTerm?: LongTermVectors;
 }
 
-/** A store that lives as long as this process. Throws `invalid_option`. */
+/** Creates a store that exists as long as this process. Throws `invalid_option`. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkKeys("memoryStore", options, ["longTerm"]);
   checkVectors("memoryStore", options.longTerm);
-  const threads = Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: memoryLongTerm() });
-  return ownerOf(threads, options.longTerm);
+  const threads = Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: createMemoryLongTerm() });
+  return createOwner(threads, options.longTerm);
 }
 
-function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
+function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true };
-  let queue: { work(): void; told(failure?: StatewrightError): void }[] = [];
-  const kept = keptIn((thread) => {
-    open();
+  let queue: { work(): void; onCommitted(failure?: StatewrightError): void }[] = [];
+  const artifacts = createArtifactAccess((thread) => {
+    checkOpen();
     return threads.get(thread)?.artifacts;
   });
 
-  function later(work: () => void, told: (failure?: StatewrightError) => void): void {
-    queue.push({ work, told });
+  function schedule(work: () => void, onCommitted: (failure?: StatewrightError) => void): void {
+    queue.push({ work, onCommitted });
     if (queue.length === 1) queueMicrotask(flush);
   }
 
   function flush(): void {
     const group = queue;
     queue = [];
-    const outcomes = group.map(({ work }) => failureOf(work));
-    group.forEach(({ told }, index) => {
-      told(outcomes[index]);
+    const outcomes = group.map(({ work }) => catchFailure(work));
+    group.forEach(({ onCommitted }, index) => {
+      onCommitted(outcomes[index]);
     });
   }
 
   function write<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
       let value: Value;
-      later(
+      schedule(
         () => {
-          open();
+          checkOpen();
           value = work();
         },
         (failure) => (failure === undefined ? resolve(value) : reject(failure)),
@@ -127,13 +127,13 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
     });
   }
 
-  function open(): void {
-    if (!self.alive) throw closed("memory");
+  function checkOpen(): void {
+    if (!self.alive) throw createClosedError("memory");
   }
 
-  /** Reads are asynchronous by contract, so that what they throw is a rejection. */
+  /** Async by contract: errors of reads are rejections. */
   async function read<Value>(work: () => Value): Promise<Value> {
-    open();
+    checkOpen();
     return work();
   }
 
@@ -148,22 +148,22 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
       refresh: (touches) => write(() => threads.longTerm.refresh(touches)),
       sweep: (at, limit) => write(() => threads.longTerm.sweep(at, limit)),
     },
-    claim: (request) => write(() => claim(threads, self, request)),
+    claim: (request) => write(() => claimThread(threads, self, request)),
     commit: (commit, told) => {
       let queued: number | undefined;
-      later(
+      schedule(
         () => {
-          open();
-          queued = apply(threads, self, commit);
+          checkOpen();
+          queued = applyCommit(threads, self, commit);
         },
         (failure) => told(failure, queued),
       );
     },
-    enqueue: (put) => write(() => enqueue(threads, put)),
-    dequeue: (id, run, { at, reason }) => write(() => dequeue(threads.get(id), run, at, reason)),
-    post: (letter) => write(() => post(threads, letter)),
-    branch: (fork) => write(() => branch(threads, fork)),
-    thread: (id) => read(() => threadRow(threads.get(id))),
+    enqueue: (put) => write(() => enqueueRun(threads, put)),
+    dequeue: (id, run, { at, reason }) => write(() => dequeueRun(threads.get(id), run, at, reason)),
+    post: (letter) => write(() => postMessage(threads, letter)),
+    branch: (fork) => write(() => forkBranch(threads, fork)),
+    thread: (id) => read(() => toThreadRow(threads.get(id))),
     threads: (filter = {}) =>
       read(() => {
         const wanted = checkThreadFilter(filter);
@@ -175,24 +175,26 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
           .filter(({ updatedAt }) => before === undefined || updatedAt <= before.updatedAt)
           .filter(({ updatedAt }) => updatedAt >= since && updatedAt < until)
           .filter(({ run, runs }) => metadata === undefined || hasMetadata(runs.get(run ?? "")?.row, metadata))
-          .flatMap((thread) => threadRow(thread) ?? [])
-          .filter((row) => matches(graph, row.graph) && isWanted(wanted, row.status))
+          .flatMap((thread) => toThreadRow(thread) ?? [])
+          .filter((row) => matches(graph, row.graph) && hasStatus(wanted, row.status))
           .slice(0, filter.limit);
       }),
     branches: (id) =>
       read(() =>
-        [...(threads.get(id)?.lines.values() ?? [])]
-          .filter(({ name }) => !isChildLine(name))
-          .map((line) => ({ name: line.name, from: line.from, head: endOf(line) })),
+        [...(threads.get(id)?.namespaces.values() ?? [])]
+          .filter(({ name }) => !isChildNamespace(name))
+          .map((line) => ({ name: line.name, from: line.from, head: getLastCheckpointId(line) })),
       ),
     runs: (filter = {}) =>
       read(() => {
         const wanted = checkRunFilter(filter);
         const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
         const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
-        return threadsWanted(threads, filter.thread)
-          .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: asRead(thread, run) })))
-          .filter(({ nth, row }) => isWanted(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
+        return selectThreads(threads, filter.thread)
+          .flatMap((thread) =>
+            [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })),
+          )
+          .filter(({ nth, row }) => hasStatus(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
           .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
           .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
           .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
@@ -200,86 +202,88 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
           .slice(0, filter.limit)
           .map(({ row }) => row);
       }),
-    checkpoint: (id, checkpoint) => read(() => rowOf(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
+    checkpoint: (id, checkpoint) =>
+      read(() => toCheckpointRow(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(() => threads.get(id)?.checkpoints.get(checkpoint)?.writtenBy),
-    head: (id, name) => read(() => rowOf(lineOf(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
+    head: (id, name) =>
+      read(() => toCheckpointRow(findNamespace(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
     history: (id, page) =>
       read(() => {
         checkFilter("history", page, ["branch", "before"]);
         const before = page.before ?? Number.POSITIVE_INFINITY;
-        return lineage(lineOf(threads.get(id), page.branch))
+        return listCheckpoints(findNamespace(threads.get(id), page.branch))
           .filter((checkpoint) => checkpoint.id < before)
           .slice(0, page.limit);
       }),
     state: (id, checkpoint) =>
       read(() => {
         const found = threads.get(id)?.checkpoints.get(checkpoint);
-        if (found === undefined) throw unknownCheckpoint(id, checkpoint);
-        return channelRows(changesTo(found.line, checkpoint));
+        if (found === undefined) throw createUnknownCheckpointError(id, checkpoint);
+        return toChannelRows(listChanges(found.namespace, checkpoint));
       }),
     effects: (id, name, step) =>
       read(() =>
-        [...(threads.get(id)?.lines.get(name)?.effects ?? [])]
+        [...(threads.get(id)?.namespaces.get(name)?.effects ?? [])]
           .filter(([each]) => matches(step, each))
           .sort(([one], [other]) => one - other)
           .flatMap(([, effects]) => [...effects.values()]),
       ),
     interrupts: (id, name) =>
-      read(() => [...(threads.get(id)?.lines.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
-    questions: (filter = {}) =>
+      read(() => [...(threads.get(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
+    openInterrupts: (filter = {}) =>
       read(() => {
-        checkFilter("questions", filter, questionFilterKeys);
+        checkFilter("questions", filter, openInterruptFilterKeys);
         const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
-        return threadsWanted(threads, thread)
-          .flatMap(openQuestions)
+        return selectThreads(threads, thread)
+          .flatMap(listOpenInterrupts)
           .filter((row) => matches(graph, row.graph) && matches(key, row.key))
           .filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > at)
-          .filter(({ place }) => before === undefined || place < before.place)
-          .sort((one, other) => other.place - one.place)
+          .filter(({ position }) => before === undefined || position < before.position)
+          .sort((one, other) => other.position - one.position)
           .slice(0, filter.limit);
       }),
     claimable: (page) =>
       read(() => {
         checkClaimablePage(page);
-        return claimableIn(threads, page);
+        return listClaimable(threads, page);
       }),
-    inbox: (id, name) => read(() => waitingIn(threads.get(id)?.lines.get(name)?.letters ?? [])),
+    inbox: (id, name) => read(() => listWaiting(threads.get(id)?.namespaces.get(name)?.inbox ?? [])),
     events: (id, page) =>
       read(() => {
         checkFilter("events", page, ["after", "from"]);
-        return eventsAfter(threads.get(id), page.after).slice(0, page.limit);
+        return listEvents(threads.get(id), page.after).slice(0, page.limit);
       }),
     timers: (filter = {}) =>
       read(() => {
         checkFilter("timers", filter, ["thread", "dueBy"]);
-        const lines = threadsWanted(threads, filter.thread).flatMap((thread) => [...thread.lines.values()]);
+        const lines = selectThreads(threads, filter.thread).flatMap((thread) => [...thread.namespaces.values()]);
         const rows = lines.flatMap(({ timers }) => [...timers.values()]);
         const { dueBy = Number.POSITIVE_INFINITY } = filter;
         return rows
           .filter(({ dueAt }) => dueAt <= dueBy)
-          .sort(byDue)
+          .sort(compareTimers)
           .slice(0, filter.limit);
       }),
-    artifacts: kept,
+    artifacts,
     delete: (id) =>
       write(() => {
-        if (knownThread(threads, id).owner?.alive === true) throw busy(id);
+        if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
       }),
-    image: (id) => read(() => imageOf(knownThread(threads, id))),
-    insert: (image) =>
+    exportThread: (id) => read(() => toThreadExport(getThread(threads, id))),
+    importThread: (image) =>
       write(() => {
-        if (threads.has(image.id)) throw threadExists(image.id);
-        addImage(threads, image);
+        if (threads.has(image.id)) throw createThreadExistsError(image.id);
+        insertThread(threads, image);
       }),
-    prune: (prune) => write(() => pruneThread(knownThread(threads, prune.thread), prune)),
+    prune: (prune) => write(() => pruneMemoryThread(getThread(threads, prune.thread), prune)),
     vacuum: () => read(() => undefined),
     close: () => {
       flush();
       for (const thread of threads.values()) if (thread.owner === self) thread.owner = undefined;
       self.alive = false;
     },
-    peer: () => ownerOf(threads, vectors),
+    peer: () => createOwner(threads, vectors),
     crash: () => {
       queue = [];
       self.alive = false;
@@ -287,75 +291,76 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
   };
 }
 
-/** One thread, found by its id, or all. */
-function threadsWanted(threads: Threads, id: string | undefined): readonly Thread[] {
+/** Returns the thread with this id, or all threads. */
+function selectThreads(threads: Threads, id: string | undefined): readonly Thread[] {
   if (id === undefined) return [...threads.values()];
   const thread = threads.get(id);
   return thread === undefined ? [] : [thread];
 }
 
-function knownThread(threads: Threads, id: string): Thread {
+function getThread(threads: Threads, id: string): Thread {
   const thread = threads.get(id);
-  if (thread === undefined) throw unknownThread(id);
+  if (thread === undefined) throw createUnknownThreadError(id);
   return thread;
 }
 
-function claim(threads: Threads, self: Owner, request: ClaimRequest): Claim {
+function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Claim {
   const { graph, version, shape, at } = request;
   checkId("thread", request.thread);
   if (request.branch !== undefined) checkId("branch", request.branch);
   const known = threads.get(request.thread);
-  if (known === undefined && request.mustExist === true) throw unknownThread(request.thread);
-  if (known?.owner?.alive === true) throw busy(request.thread);
+  if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
+  if (known?.owner?.alive === true) throw createBusyError(request.thread);
   const writer = { graph, version, shape };
-  const thread = known ?? newThread(request.thread, request.branch ?? "main", writer, at);
+  const thread = known ?? createThread(request.thread, request.branch ?? "main", writer, at);
   const name = request.branch ?? thread.headBranch;
-  let line = thread.lines.get(name);
-  if (line === undefined) {
-    if (known !== undefined && request.mustExist === true) throw unknownBranch(request.thread, name);
-    line = newLine(name, undefined, undefined);
-    thread.lines.set(name, line);
+  let namespace = thread.namespaces.get(name);
+  if (namespace === undefined) {
+    if (known !== undefined && request.mustExist === true) throw createUnknownBranchError(request.thread, name);
+    namespace = createNamespace(name, undefined, undefined);
+    thread.namespaces.set(name, namespace);
   }
   threads.set(thread.id, thread);
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;
   thread.epoch += 1;
-  const head = line.checkpoints.at(-1);
+  const head = namespace.checkpoints.at(-1);
   return {
     epoch: thread.epoch,
     branch: name,
     nextSeq: thread.seq + 1,
     nextCheckpoint: thread.checkpoint + 1,
     writtenBy: head?.writtenBy ?? writer,
-    head: rowOf(head?.checkpoint),
-    run: line.run === undefined ? undefined : thread.runs.get(line.run)?.row,
+    head: toCheckpointRow(head?.checkpoint),
+    run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
     recovered,
     queued: thread.queued,
   };
 }
 
-function enqueue(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
+function enqueueRun(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
   checkId("run", run.id);
   const thread = threads.get(id);
-  if (thread === undefined) throw unknownThread(id);
-  const line = thread.lines.get(branch ?? thread.headBranch);
-  if (line === undefined || isChildLine(line.name)) throw unknownBranch(id, branch ?? thread.headBranch);
-  const known = run.key === undefined ? undefined : runOfKey(thread, run.key);
+  if (thread === undefined) throw createUnknownThreadError(id);
+  const namespace = thread.namespaces.get(branch ?? thread.headBranch);
+  if (namespace === undefined || isChildNamespace(namespace.name))
+    throw createUnknownBranchError(id, branch ?? thread.headBranch);
+  const known = run.key === undefined ? undefined : findRunByKey(thread, run.key);
   if (known !== undefined) return known.row;
   const row: RunRow = {
     ...run,
     thread: id,
-    branch: line.name,
-    ...(stops === undefined || line.run === undefined ? {} : { stops: { run: line.run, how: stops } }),
+    branch: namespace.name,
+    ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
   };
-  if (thread.runs.has(row.id)) throw runExists(row);
+  if (thread.runs.has(row.id)) throw createRunExistsError(row);
   thread.runs.set(row.id, { row, nth: ++threads.runs, epoch: 0 });
   thread.queued += 1;
   return row;
 }
 
-function dequeue(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {
+function dequeueRun(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {
   const run = thread?.runs.get(id);
   if (thread === undefined || run?.row.status !== "queued") return false;
   const { input: _, ...row } = run.row;
@@ -364,32 +369,33 @@ function dequeue(thread: Thread | undefined, id: string, endedAt: number, reason
   return true;
 }
 
-function post(threads: Threads, { thread: id, branch, ...letter }: LetterWrite): LetterRow {
-  checkId("letter", letter.id);
+function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
+  checkId("letter", message.id);
   const thread = threads.get(id);
-  if (thread === undefined) throw unknownThread(id);
-  const line = thread.lines.get(branch ?? thread.headBranch);
-  if (line === undefined || isChildLine(line.name)) throw unknownBranch(id, branch ?? thread.headBranch);
-  const known = waitingIn(line.letters).find((waiting) => waiting.id === letter.id);
+  if (thread === undefined) throw createUnknownThreadError(id);
+  const namespace = thread.namespaces.get(branch ?? thread.headBranch);
+  if (namespace === undefined || isChildNamespace(namespace.name))
+    throw createUnknownBranchError(id, branch ?? thread.headBranch);
+  const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
   if (known !== undefined) return known;
-  const row = { ...letter, branch: line.name };
-  line.letters = [...line.letters, row];
+  const row = { ...message, branch: namespace.name };
+  namespace.inbox = [...namespace.inbox, row];
   return row;
 }
 
-function runOfKey({ runs }: Thread, key: string): SavedRun | undefined {
+function findRunByKey({ runs }: Thread, key: string): StoredRun | undefined {
   for (const run of runs.values()) if (run.row.key === key) return run;
   return undefined;
 }
 
-/** In the order in which the runs began, or were queued. */
-function claimableIn(threads: Threads, { kind, after, limit }: ClaimablePage): readonly RunRow[] {
+/** Sorted by the start or queue time of the runs. */
+function listClaimable(threads: Threads, { kind, after, limit }: ClaimablePage): readonly RunRow[] {
   const start = after === undefined ? 0 : (threads.get(after.thread)?.runs.get(after.id)?.nth ?? 0);
   return [...threads.values()]
     .flatMap((thread) => {
       const found = [...thread.runs.values()]
-        .map((run) => ({ nth: run.nth, row: asRead(thread, run) }))
-        .filter(({ row }) => claimableKind(row) === kind);
+        .map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) }))
+        .filter(({ row }) => getClaimableKind(row) === kind);
       return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
     })
     .filter(({ nth }) => nth > start)
@@ -398,154 +404,159 @@ function claimableIn(threads: Threads, { kind, after, limit }: ClaimablePage): r
     .map(({ row }) => row);
 }
 
-/** A run whose owner is dead, or gave the thread away without a word about it, has crashed. */
-function asRead({ owner, epoch }: Thread, run: SavedRun): RunRow {
+/**
+ * Returns the run row with its effective status: `running` reads as `crashed` when the owner is dead or released the
+ * thread.
+ */
+function toEffectiveRun({ owner, epoch }: Thread, run: StoredRun): RunRow {
   const { row } = run;
   if (row.status !== "running" || (owner?.alive === true && run.epoch === epoch)) return row;
   return { ...row, status: "crashed" };
 }
 
-/** Everything is checked before anything is changed: a refused commit leaves no trace. Gives how many runs are queued. */
-function apply(threads: Threads, self: Owner, commit: Commit): number {
+/** Checks a commit completely before any change: a refused commit has no effect. Returns the number of queued runs. */
+function applyCommit(threads: Threads, self: Owner, commit: Commit): number {
   const thread = threads.get(commit.thread);
-  if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw fenced(commit);
-  if (thread.seq < (commit.after ?? 0)) throw leavesGap(commit);
-  const line = thread.lines.get(commit.branch) ?? newChildLine(thread, commit);
-  const head = line.checkpoints.at(-1)?.checkpoint;
-  if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, endOf(line), thread.checkpoint, commit);
-  if (commit.run !== undefined) checkRun(thread, line, commit.run);
-  for (const around of commit.around ?? [])
-    if (!thread.lines.has(around.line)) throw unknownBranch(thread.id, around.line);
+  if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);
+  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);
+  const namespace = thread.namespaces.get(commit.branch) ?? createChildNamespace(thread, commit);
+  const head = namespace.checkpoints.at(-1)?.checkpoint;
+  if (commit.checkpoint !== undefined)
+    checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
+  if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
+  for (const parentJournal of commit.parentJournals ?? [])
+    if (!thread.namespaces.has(parentJournal.namespace))
+      throw createUnknownBranchError(thread.id, parentJournal.namespace);
 
   if (commit.run !== undefined) {
     const known = thread.runs.get(commit.run.id);
-    const begins = known?.row.status === "queued";
-    if (begins) thread.queued -= 1;
-    if (known === undefined || begins) thread.run = line.run = commit.run.id;
-    if (commit.run.status !== "waiting") line.awaited.clear();
+    const isStart = known?.row.status === "queued";
+    if (isStart) thread.queued -= 1;
+    if (known === undefined || isStart) thread.run = namespace.run = commit.run.id;
+    if (commit.run.status !== "waiting") namespace.awaited.clear();
     thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs, epoch: thread.epoch });
   }
-  for (const effect of commit.effects ?? []) putEffect(line, effect);
-  for (const around of commit.around ?? []) {
-    const journal = thread.lines.get(around.line);
+  for (const effect of commit.effects ?? []) putEffect(namespace, effect);
+  for (const around of commit.parentJournals ?? []) {
+    const journal = thread.namespaces.get(around.namespace);
     if (journal !== undefined) for (const effect of around.effects) putEffect(journal, effect);
   }
   if (commit.checkpoint !== undefined) {
-    if (head !== undefined && head.step !== commit.checkpoint.row.step) fold(line, head.step);
+    if (head !== undefined && head.step !== commit.checkpoint.row.step) foldJournal(namespace, head.step);
     thread.writtenBy = thread.writer;
-    append(thread, line, commit.checkpoint);
+    appendCheckpoint(thread, namespace, commit.checkpoint);
   }
-  for (const interrupt of commit.interrupts ?? []) putQuestion(threads, line, interrupt);
-  thread.facts.push(...(commit.events ?? []));
+  for (const interrupt of commit.interrupts ?? []) putInterrupt(threads, namespace, interrupt);
+  thread.events.push(...(commit.events ?? []));
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
-  for (const change of commit.timers ?? []) changeTimer(thread.id, line, change);
-  if (line.letters.length > 0) line.letters = lettersAfter(line.letters, commit);
-  if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, latestTime(commit));
+  for (const change of commit.timers ?? []) changeTimer(thread.id, namespace, change);
+  if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
+  if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
   thread.seq = Math.max(thread.seq, commit.seq);
-  thread.updatedAt = Math.max(thread.updatedAt, changeTime(commit));
+  thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
   return thread.queued;
 }
 
-/** A new run has a key of its own, and one that was cancelled in the queue does not begin. */
-function checkRun(thread: Thread, line: Line, run: RunRow): void {
+/** Checks that a new run has a unique key, and that a run cancelled in the queue does not start. */
+function checkRun(thread: Thread, namespace: StoredNamespace, run: RunRow): void {
   checkId("run", run.id);
   const known = thread.runs.get(run.id);
-  const taken = known === undefined && run.key !== undefined && runOfKey(thread, run.key) !== undefined;
+  const isKeyTaken = known === undefined && run.key !== undefined && findRunByKey(thread, run.key) !== undefined;
   const { queuedAt, status } = known?.row ?? {};
-  const over = queuedAt !== undefined && status !== "queued" && line.run !== run.id;
-  if (taken || over) throw runExists(run);
+  const isDequeued = queuedAt !== undefined && status !== "queued" && namespace.run !== run.id;
+  if (isKeyTaken || isDequeued) throw createRunExistsError(run);
 }
 
-/** The line that the first checkpoint of a child line makes; the thread does not have it yet. */
-function newChildLine(thread: Thread, commit: Commit): Line {
-  const parent = parentOfNewLine(commit);
-  if (!thread.lines.has(parent)) throw unknownBranch(thread.id, parent);
+/** Creates the child namespace of a first checkpoint; not yet added to the thread. */
+function createChildNamespace(thread: Thread, commit: Commit): StoredNamespace {
+  const parent = getNewNamespaceParent(commit);
+  if (!thread.namespaces.has(parent)) throw createUnknownBranchError(thread.id, parent);
   const from = commit.checkpoint?.row.parent;
-  const origin = from === undefined ? undefined : thread.checkpoints.get(from)?.line;
-  return newLine(commit.branch, origin === undefined ? undefined : from, origin);
+  const origin = from === undefined ? undefined : thread.checkpoints.get(from)?.namespace;
+  return createNamespace(commit.branch, origin === undefined ? undefined : from, origin);
 }
 
-function branch(threads: Threads, write: BranchWrite): CheckpointRow {
+function forkBranch(threads: Threads, write: BranchWrite): CheckpointRow {
   checkId("thread", write.thread);
   checkId("branch", write.branch);
   const thread = threads.get(write.thread);
-  if (thread === undefined) throw unknownThread(write.thread);
-  if (thread.owner?.alive === true) throw busy(write.thread);
-  const [outer, ...inner] = forkedLines(write, {
+  if (thread === undefined) throw createUnknownThreadError(write.thread);
+  if (thread.owner?.alive === true) throw createBusyError(write.thread);
+  const [outer, ...inner] = resolveForkedNamespaces(write, {
     origin: (from) => thread.checkpoints.get(from),
-    has: (line) => thread.lines.has(line),
+    has: (line) => thread.namespaces.has(line),
   });
 
-  const row = startLine(threads, thread, outer, write.interrupts);
-  for (const line of inner) startLine(threads, thread, line, []);
+  const row = startNamespace(threads, thread, outer, write.interrupts);
+  for (const line of inner) startNamespace(threads, thread, line, []);
   if (write.head === true) thread.headBranch = write.branch;
   return row;
 }
 
-function startLine(
+function startNamespace(
   threads: Threads,
   thread: Thread,
-  { line: name, from, origin, checkpoint }: ForkedLine<Saved>,
+  { namespace: name, from, origin, checkpoint }: ForkedNamespace<StoredCheckpoint>,
   interrupts: readonly InterruptRow[],
 ): CheckpointRow {
-  const line = newLine(name, from, origin.line);
+  const line = createNamespace(name, from, origin.namespace);
   const row = { ...checkpoint.row, id: thread.checkpoint + 1, branch: name, parent: from, seq: thread.seq + 1 };
-  append(thread, line, { row, deltas: checkpoint.deltas }, origin.writtenBy);
-  for (const interrupt of interrupts) putQuestion(threads, line, interrupt);
+  appendCheckpoint(thread, line, { row, deltas: checkpoint.deltas }, origin.writtenBy);
+  for (const interrupt of interrupts) putInterrupt(threads, line, interrupt);
   thread.seq = row.seq;
   thread.updatedAt = Math.max(thread.updatedAt, row.at);
   return row;
 }
 
-function append(
+function appendCheckpoint(
   thread: Thread,
-  line: Line,
+  namespace: StoredNamespace,
   { row, deltas }: CheckpointWrite,
-  writtenBy: WrittenBy = thread.writer,
+  writtenBy: GraphVersion = thread.writer,
 ): void {
   const bases = deltas.map((delta) => ({ ...delta, base: isBase(delta) }));
-  const saved = { checkpoint: { ...row, branch: line.name, deltas: bases }, writtenBy, line };
-  line.checkpoints.push(saved);
+  const saved = { checkpoint: { ...row, branch: namespace.name, deltas: bases }, writtenBy, namespace };
+  namespace.checkpoints.push(saved);
   thread.checkpoints.set(row.id, saved);
-  thread.lines.set(line.name, line);
+  thread.namespaces.set(namespace.name, namespace);
   thread.checkpoint = row.id;
 }
 
-function putEffect(line: Line, effect: EffectRow): void {
-  const effects = line.effects.get(effect.step) ?? new Map<string, EffectRow>();
-  line.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
+function putEffect(namespace: StoredNamespace, effect: EffectRow): void {
+  const effects = namespace.effects.get(effect.step) ?? new Map<string, EffectRow>();
+  namespace.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
 }
 
-function putQuestion(threads: Threads, line: Line, row: InterruptRow): void {
-  const place = line.interrupts.get(row.id)?.place ?? ++threads.questions;
-  line.interrupts.set(row.id, { row: { ...row, branch: line.name }, place });
-  if (isOpen(row)) line.awaited.add(row.id);
-  else line.awaited.delete(row.id);
+function putInterrupt(threads: Threads, namespace: StoredNamespace, row: InterruptRow): void {
+  const position = namespace.interrupts.get(row.id)?.position ?? ++threads.questions;
+  namespace.interrupts.set(row.id, { row: { ...row, branch: namespace.name }, position });
+  if (isOpen(row)) namespace.awaited.add(row.id);
+  else namespace.awaited.delete(row.id);
 }
 
-/** What waits for a person on the branches of a thread. */
-function openQuestions({ id, lines, runs }: Thread): readonly QuestionRow[] {
-  return [...lines.values()].flatMap((line): readonly QuestionRow[] => {
-    const run = runs.get(line.run ?? "")?.row;
+/** Lists the awaited interrupts on the branches of a thread. */
+function listOpenInterrupts({ id, namespaces, runs }: Thread): readonly OpenInterruptRow[] {
+  return [...namespaces.values()].flatMap((namespace): readonly OpenInterruptRow[] => {
+    const run = runs.get(namespace.run ?? "")?.row;
     if (run?.status !== "waiting") return [];
-    return [...line.awaited].flatMap((asked) => {
-      const question = line.interrupts.get(asked);
-      if (question === undefined) return [];
-      return [{ ...question.row, thread: id, run: run.id, graph: run.graph, place: question.place }];
+    return [...namespace.awaited].flatMap((awaitedId) => {
+      const interrupt = namespace.interrupts.get(awaitedId);
+      if (interrupt === undefined) return [];
+      return [{ ...interrupt.row, thread: id, run: run.id, graph: run.graph, position: interrupt.position }];
     });
   });
 }
 
-function changeTimer(thread: string, line: Line, change: TimerChange): void {
+function changeTimer(thread: string, namespace: StoredNamespace, change: TimerChange): void {
   const { id, generation } = "arm" in change ? change.arm : change.drop;
-  if ((line.timers.get(id)?.generation ?? 0) > generation) return;
-  if ("arm" in change) line.timers.set(id, { ...change.arm, thread, branch: line.name });
-  else line.timers.delete(id);
+  if ((namespace.timers.get(id)?.generation ?? 0) > generation) return;
+  if ("arm" in change) namespace.timers.set(id, { ...change.arm, thread, branch: namespace.name });
+  else namespace.timers.delete(id);
 }
 
-function fold(line: Line, step: number): void {
-  const effects = line.effects.get(step) ?? new Map<string, EffectRow>();
+function foldJournal(namespace: StoredNamespace, step: number): void {
+  const effects = namespace.effects.get(step) ?? new Map<string, EffectRow>();
   for (const [id, effect] of effects) {
     const { outcome: _, ...folded } = effect;
     if (effect.effect === "once") continue;
@@ -554,42 +565,45 @@ function fold(line: Line, step: number): void {
   }
 }
 
-/** Checkpoints of all lines and facts, by number. */
-function eventsAfter(thread: Thread | undefined, after: number): readonly StoredEvent[] {
+/** Lists the checkpoints of all namespaces and the durable events, by sequence number. */
+function listEvents(thread: Thread | undefined, after: number): readonly StoredEvent[] {
   const checkpoints = [...(thread?.checkpoints.values() ?? [])].map(({ checkpoint }) => ({ checkpoint }));
-  const facts = (thread?.facts ?? []).map((fact) => ({ fact }));
-  const seqOf = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+  const facts = (thread?.events ?? []).map((fact) => ({ fact }));
+  const getSeq = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
   return [...checkpoints, ...facts]
-    .filter((event) => seqOf(event) > after)
-    .sort((one, other) => seqOf(one) - seqOf(other));
+    .filter((event) => getSeq(event) > after)
+    .sort((one, other) => getSeq(one) - getSeq(other));
 }
 
-/** All checkpoints that lead to the end of a line, newest first. */
-function lineage(line: Line | undefined): readonly CheckpointWithDeltas[] {
+/** Lists all checkpoints from the head of a namespace back through its ancestors, newest first. */
+function listCheckpoints(namespace: StoredNamespace | undefined): readonly CheckpointWithDeltas[] {
   const found: CheckpointWithDeltas[] = [];
   let until = Number.POSITIVE_INFINITY;
-  for (let each = line; each !== undefined; until = each.from ?? 0, each = each.origin) {
+  for (let each = namespace; each !== undefined; until = each.from ?? 0, each = each.origin) {
     for (const { checkpoint } of each.checkpoints.toReversed()) if (checkpoint.id <= until) found.push(checkpoint);
   }
   return found;
 }
 
-/** What changed on the way to a checkpoint, newest first: what retention left of those that are gone included. */
-function changesTo(line: Line, checkpoint: number): readonly { readonly deltas: readonly DeltaRow[] }[] {
-  const found: { readonly id: number; readonly deltas: readonly DeltaRow[] }[] = [...lineage(line)];
+/** Lists the changes up to a checkpoint, newest first, including deltas retained from pruned ranges. */
+function listChanges(
+  namespace: StoredNamespace,
+  checkpoint: number,
+): readonly { readonly deltas: readonly DeltaRow[] }[] {
+  const found: { readonly id: number; readonly deltas: readonly DeltaRow[] }[] = [...listCheckpoints(namespace)];
   let until = checkpoint;
   for (
-    let each: Line | undefined = line;
+    let each: StoredNamespace | undefined = namespace;
     each !== undefined;
     until = Math.min(until, each.from ?? 0), each = each.origin
   ) {
-    const left = each.cuts.flatMap(({ deltas }) => deltas).filter((delta) => delta.checkpoint <= until);
-    for (const { checkpoint: id, ...delta } of left) found.push({ id, deltas: [delta] });
+    const retained = each.prunedRanges.flatMap(({ deltas }) => deltas).filter((delta) => delta.checkpoint <= until);
+    for (const { checkpoint: id, ...delta } of retained) found.push({ id, deltas: [delta] });
   }
   return found.filter(({ id }) => id <= checkpoint).sort((one, other) => other.id - one.id);
 }
 
-function channelRows(newestFirst: readonly { readonly deltas: readonly DeltaRow[] }[]): readonly ChannelRows[] {
+function toChannelRows(newestFirst: readonly { readonly deltas: readonly DeltaRow[] }[]): readonly ChannelRows[] {
   const rows = new Map<string, DeltaRow[]>();
   for (const { deltas } of newestFirst) {
     for (const delta of deltas) {
@@ -600,25 +614,25 @@ function channelRows(newestFirst: readonly { readonly deltas: readonly DeltaRow[
   return [...rows].map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
 }
 
-function lineOf(thread: Thread | undefined, name: string | undefined): Line | undefined {
-  return thread?.lines.get(name ?? thread.headBranch);
+function findNamespace(thread: Thread | undefined, name: string | undefined): StoredNamespace | undefined {
+  return thread?.namespaces.get(name ?? thread.headBranch);
 }
 
-function threadRow(thread: Thread | undefined): ThreadRow | undefined {
+function toThreadRow(thread: Thread | undefined): ThreadRow | undefined {
   if (thread === undefined) return undefined;
   const { id, createdAt, updatedAt, headBranch, writtenBy } = thread;
   const run = thread.runs.get(thread.run ?? "");
-  const status = run === undefined ? undefined : asRead(thread, run).status;
+  const status = run === undefined ? undefined : toEffectiveRun(thread, run).status;
   return { id, graph: writtenBy.graph, version: writtenBy.version, createdAt, updatedAt, headBranch, status };
 }
 
-function rowOf(checkpoint: CheckpointWithDeltas | undefined): CheckpointRow | undefined {
+function toCheckpointRow(checkpoint: CheckpointWithDeltas | undefined): CheckpointRow | undefined {
   if (checkpoint === undefined) return undefined;
   const { deltas: _, ...row } = checkpoint;
   return row;
 }
 
-function isWanted(wanted: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
+function hasStatus(wanted: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
   return wanted === undefined || (status !== undefined && wanted.includes(status));
 }
 
@@ -626,7 +640,7 @@ function matches<Value>(wanted: Value | undefined, value: Value | undefined): bo
   return wanted === undefined || wanted === value;
 }
 
-function failureOf(work: () => void): StatewrightError | undefined {
+function catchFailure(work: () => void): StatewrightError | undefined {
   try {
     work();
     return undefined;

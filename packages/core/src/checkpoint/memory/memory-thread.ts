@@ -1,41 +1,41 @@
-/** A thread as the store in memory keeps it. */
+/** Thread of the memory store. */
 
 import type { MemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import type { RunRow } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
-import type { CutImage, WrittenBy } from "../export/thread-export.ts";
-import type { LetterRow } from "../inbox-message.ts";
+import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
+import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
 import type { TimerRow } from "../timer.ts";
-import { type ArtifactsOfThread, noArtifacts } from "./memory-artifacts.ts";
+import { createThreadArtifacts, type ThreadArtifacts } from "./memory-artifacts.ts";
 
 export interface Owner {
   alive: boolean;
 }
 
-export interface Saved {
+export interface StoredCheckpoint {
   readonly checkpoint: CheckpointWithDeltas;
-  readonly writtenBy: WrittenBy;
-  readonly line: Line;
+  readonly writtenBy: GraphVersion;
+  readonly namespace: StoredNamespace;
 }
 
-export interface Line {
+export interface StoredNamespace {
   readonly name: string;
   readonly from: number | undefined;
-  /** The line that `from` is on. */
-  readonly origin: Line | undefined;
-  readonly checkpoints: Saved[];
-  /** Where retention took checkpoints away. */
-  readonly cuts: CutImage[];
-  /** The journal by step, so that a fold looks at its own step only. */
+  /** Namespace of the checkpoint `from`. */
+  readonly origin: StoredNamespace | undefined;
+  readonly checkpoints: StoredCheckpoint[];
+  /** Ranges removed by retention. */
+  readonly prunedRanges: PrunedRange[];
+  /** Journal by step, so that folding reads only its own step. */
   readonly effects: Map<number, Map<string, EffectRow>>;
-  readonly interrupts: Map<string, SavedQuestion>;
-  /** Those that its run waits for, if it waits. */
+  readonly interrupts: Map<string, StoredInterrupt>;
+  /** Interrupts awaited by the run while its status is `waiting`. */
   readonly awaited: Set<string>;
   readonly timers: Map<string, TimerRow>;
-  /** Its inbox in the order of posting, with what a run has taken in that may yet be taken back. */
-  letters: readonly LetterRow[];
+  /** Inbox in posting order, including received messages that a rollback would return. */
+  inbox: readonly InboxMessage[];
   run: string | undefined;
 }
 
@@ -43,19 +43,19 @@ export interface Thread {
   readonly id: string;
   readonly createdAt: number;
   headBranch: string;
-  readonly lines: Map<string, Line>;
-  /** The checkpoints of all lines, by id. */
-  readonly checkpoints: Map<number, Saved>;
-  readonly runs: Map<string, SavedRun>;
-  /** Durable events that no checkpoint tells, by number. */
-  readonly facts: EventRow[];
-  readonly artifacts: ArtifactsOfThread;
-  /** How many of them are queued. */
+  readonly namespaces: Map<string, StoredNamespace>;
+  /** Checkpoints of all namespaces, by id. */
+  readonly checkpoints: Map<number, StoredCheckpoint>;
+  readonly runs: Map<string, StoredRun>;
+  /** Durable events, except checkpoints, by sequence number. */
+  readonly events: EventRow[];
+  readonly artifacts: ThreadArtifacts;
+  /** Number of queued runs. */
   queued: number;
   owner: Owner | undefined;
-  /** What the owner runs: checkpoints are written by it. */
-  writer: WrittenBy;
-  writtenBy: WrittenBy;
+  /** Graph version of the owner, recorded with new checkpoints. */
+  writer: GraphVersion;
+  writtenBy: GraphVersion;
   epoch: number;
   seq: number;
   checkpoint: number;
@@ -63,32 +63,32 @@ export interface Thread {
   updatedAt: number;
 }
 
-export interface SavedRun {
+export interface StoredRun {
   readonly row: RunRow;
-  /** Its number among all runs of all threads: a clock that was set back does not change their order. */
+  /** Number among all runs of all threads: the order does not depend on the clock. */
   readonly nth: number;
-  /** The epoch under which it was written last: what runs under another one is at work no more. */
+  /** Epoch of the last write: a `running` row of another epoch is no longer active. */
   readonly epoch: number;
 }
 
-export interface SavedQuestion {
+export interface StoredInterrupt {
   readonly row: InterruptRow;
-  /** Its number among all questions of all threads. */
-  readonly place: number;
+  /** Number among all interrupts of all threads. */
+  readonly position: number;
 }
 
 export type Threads = Map<string, Thread> & { runs: number; questions: number; readonly longTerm: MemoryLongTerm };
 
-export function newThread(id: string, headBranch: string, writer: WrittenBy, at: number): Thread {
+export function createThread(id: string, headBranch: string, writer: GraphVersion, at: number): Thread {
   return {
     id,
     createdAt: at,
     headBranch,
-    lines: new Map(),
+    namespaces: new Map(),
     checkpoints: new Map(),
     runs: new Map(),
-    facts: [],
-    artifacts: noArtifacts(),
+    events: [],
+    artifacts: createThreadArtifacts(),
     queued: 0,
     owner: undefined,
     writer,
@@ -101,23 +101,27 @@ export function newThread(id: string, headBranch: string, writer: WrittenBy, at:
   };
 }
 
-export function newLine(name: string, from: number | undefined, origin: Line | undefined): Line {
+export function createNamespace(
+  name: string,
+  from: number | undefined,
+  origin: StoredNamespace | undefined,
+): StoredNamespace {
   return {
     name,
     from,
     origin,
     checkpoints: [],
-    cuts: [],
+    prunedRanges: [],
     effects: new Map(),
     interrupts: new Map(),
     awaited: new Set(),
     timers: new Map(),
-    letters: [],
+    inbox: [],
     run: undefined,
   };
 }
 
-/** The checkpoint that the next one of a line goes on from. */
-export function endOf(line: Line): number | undefined {
-  return line.checkpoints.at(-1)?.checkpoint.id ?? line.from;
+/** Returns the parent id for the next checkpoint of a namespace. */
+export function getLastCheckpointId(namespace: StoredNamespace): number | undefined {
+  return namespace.checkpoints.at(-1)?.checkpoint.id ?? namespace.from;
 }

@@ -1,128 +1,131 @@
 /**
- * `checkGraph`: walk every control state that a run may come to, whatever its nodes do and its functions choose, and say
- * where it would be caught. What a body computes is not looked at; what it may ask and write is known where it says so.
+ * `checkGraph`: explores every reachable control state, for all node outcomes and route choices, and reports states
+ * where a run would be stuck. Node bodies are not analyzed; declared interrupts and writes are used.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { Graph } from "../../compile/define-graph.ts";
-import { type Plan, planOf } from "../../compile/plan.ts";
+import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";
-import { graphOfTool } from "../../define/graph-tool.ts";
-import { nameIn, pathTo, type Site } from "./checked-graph.ts";
-import { endlessLoops } from "./endless-loops.ts";
-import { walkControl } from "./explore-states.ts";
-import { questionFaults } from "./interrupt-violations.ts";
-import { machineFaults } from "./machine-mismatches.ts";
-import { doubleAnswers, lostWrites, unknownWrites } from "./parallel-writes.ts";
+import { getToolGraph } from "../../define/graph-tool.ts";
+import { type CheckedGraph, getPath, toQualifiedName } from "./checked-graph.ts";
+import { findEndlessLoops } from "./endless-loops.ts";
+import { exploreStates } from "./explore-states.ts";
+import { findInterruptViolations } from "./interrupt-violations.ts";
+import { findMachineMismatches } from "./machine-mismatches.ts";
+import { findLostWrites, findParallelToolNodes, listUnknownWrites } from "./parallel-writes.ts";
 import type { GraphReport, GraphViolation } from "./report.ts";
 
-/** What `checkGraph` takes besides the graph. */
+/** Options of `checkGraph`. */
 export interface CheckOptions {
-  /** Supersteps of one graph to walk at most, 100,000 by default; a graph with more is reported as `unchecked`. */
+  /** Maximum supersteps to explore per graph, default 100,000; a larger graph is reported as `unchecked`. */
   readonly limit?: number;
 }
 
 /**
- * Prove that a graph, and each graph inside it, has no dead end, loses no write and can finish from every state: each task
- * may end in every way that its edge allows, fail or ask; a run may be resumed, tried again and cancelled at any time.
- * Choices count as independent of each other. Throws `invalid_option` for a limit that is no whole number from 1, and for a
- * machine drawn by hand.
+ * Verifies that a graph and each inner graph have no dead end, lose no write and can finish from every state. Each
+ * task may end in every way its edge allows, fail or interrupt; a run may be resumed, retried and cancelled at any
+ * time. Choices count as independent. Throws `invalid_option` for a limit that is not an integer from 1, and for a
+ * user-written machine.
  */
 export function checkGraph<Types extends GraphTypes>(graph: Graph<Types>, options: CheckOptions = {}): GraphReport {
   checkOptions("checkGraph", options, ["limit"]);
   const { limit = 100_000 } = options;
   checkLimit(limit);
-  const sites = sitesOf(graph as Graph, limit);
-  const violations = sites.flatMap((site) => [
-    ...refusedSteps(site),
-    ...endlessLoops(site),
-    ...lostWrites(site),
-    ...doubleAnswers(site),
-    ...questionFaults(site),
-    ...machineFaults(site),
-    ...unchecked(site, limit),
+  const checkedGraphs = exploreGraphs(graph as Graph, limit);
+  const violations = checkedGraphs.flatMap((checked) => [
+    ...findRefusedSteps(checked),
+    ...findEndlessLoops(checked),
+    ...findLostWrites(checked),
+    ...findParallelToolNodes(checked),
+    ...findInterruptViolations(checked),
+    ...findMachineMismatches(checked),
+    ...findUnchecked(checked, limit),
   ]);
   return {
-    violations: violations.toSorted((one, other) => one.path.length - other.path.length),
-    unknownWrites: sites.flatMap(unknownWrites),
+    violations: violations.toSorted((first, second) => first.path.length - second.path.length),
+    unknownWrites: checkedGraphs.flatMap(listUnknownWrites),
   };
 }
 
-/** The graph and those inside it, each once, where the shortest way leads into it. */
-function sitesOf(outermost: Graph, limit: number): readonly Site[] {
-  const sites = new Map<GraphDefinition, Site>();
-  let found: readonly Entrance[] = [{ graph: outermost, prefix: "", way: [] }];
+/** Returns the graph and its inner graphs, each once, by the shortest path from the outermost graph. */
+function exploreGraphs(outermost: Graph, limit: number): readonly CheckedGraph[] {
+  const checkedGraphs = new Map<GraphDefinition, CheckedGraph>();
+  let queue: readonly Entrance[] = [{ graph: outermost, prefix: "", entryPath: [] }];
   for (;;) {
-    const [nearest, ...others] = found.toSorted((one, other) => one.way.length - other.way.length);
-    if (nearest === undefined) return [...sites.values()];
-    found = others;
-    if (sites.has(nearest.graph)) continue;
-    const site = siteOf(nearest, limit);
-    sites.set(nearest.graph, site);
-    found = [...others, ...entrances(site)];
+    const [nearest, ...others] = queue.toSorted((first, second) => first.entryPath.length - second.entryPath.length);
+    if (nearest === undefined) return [...checkedGraphs.values()];
+    queue = others;
+    if (checkedGraphs.has(nearest.graph)) continue;
+    const checked = exploreGraph(nearest, limit);
+    checkedGraphs.set(nearest.graph, checked);
+    queue = [...others, ...listEntrances(checked)];
   }
 }
 
-type Entrance = Pick<Site, "graph" | "prefix" | "way">;
+type Entrance = Pick<CheckedGraph, "graph" | "prefix" | "entryPath">;
 
-function entrances(site: Site): readonly Entrance[] {
-  return [...site.plan.nodes.values()].flatMap(({ name, subgraph, tools }) => {
+function listEntrances(checked: CheckedGraph): readonly Entrance[] {
+  return [...checked.plan.nodes.values()].flatMap(({ name, subgraph, tools }) => {
     const inner = subgraph === undefined ? [] : [[name, subgraph.graph] as const];
-    for (const [tool, defined] of tools?.defined ?? []) {
-      const graph = graphOfTool(defined)?.graph();
+    for (const [tool, defined] of tools?.initialTools ?? []) {
+      const graph = getToolGraph(defined)?.graph();
       if (graph !== undefined) inner.push([tool, graph]);
     }
     return inner.map(([called, graph]) => ({
       graph: graph as Graph,
-      prefix: `${nameIn(site, called)}.`,
-      way: wayInto(site, name),
+      prefix: `${toQualifiedName(checked, called)}.`,
+      entryPath: getEntryPath(checked, name),
     }));
   });
 }
 
-function siteOf({ graph, prefix, way }: Entrance, limit: number): Site {
-  const plan = planOf(graph);
-  if (plan.drawing !== undefined) throw handDrawn(plan);
-  return { graph, plan, walk: walkControl(plan, limit), prefix, way };
+function exploreGraph({ graph, prefix, entryPath }: Entrance, limit: number): CheckedGraph {
+  const plan = getPlan(graph);
+  if (plan.machine !== undefined) throw createMachineError(plan);
+  return { graph, plan, exploration: exploreStates(plan, limit), prefix, entryPath };
 }
 
-/** The path to the first superstep of a node; a walk that was cut may not have come to it. */
-function wayInto(site: Site, name: string): readonly string[] {
-  const [start] = site.walk.states;
-  const state = site.walk.states.find(({ pending }) => pending.some(({ node }) => node === name));
-  if (state !== undefined) return pathTo(site, state);
-  return [...(start === undefined ? [] : pathTo(site, start)), nameIn(site, name)];
+/** Returns the path to the first superstep of a node; a truncated exploration may not contain the node. */
+function getEntryPath(checked: CheckedGraph, name: string): readonly string[] {
+  const [start] = checked.exploration.states;
+  const state = checked.exploration.states.find(({ pending }) => pending.some(({ node }) => node === name));
+  if (state !== undefined) return getPath(checked, state);
+  return [...(start === undefined ? [] : getPath(checked, start)), toQualifiedName(checked, name)];
 }
 
 function checkLimit(limit: number): void {
   if (Number.isInteger(limit) && limit >= 1) return;
-  throw new StatewrightError("invalid_option", { what: `limit is ${limit}`, next: "Give a whole number from 1" });
+  throw new StatewrightError("invalid_option", {
+    what: `checkGraph: \`limit\` must be an integer ≥ 1, got ${limit}`,
+    next: "Pass an integer from 1",
+  });
 }
 
-function handDrawn({ graph }: Plan): StatewrightError {
+function createMachineError({ graph }: Plan): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `"${graph.name}" is a machine drawn by hand, whose guards and actions only it knows`,
-    next: "Walk it with xstate/graph; checkGraph reads what defineGraph was given",
+    what: `"${graph.name}" is a user-written machine, whose guards and actions checkGraph cannot read`,
+    next: "Use xstate/graph to explore the machine; checkGraph accepts graphs of defineGraph",
     place: { graph: graph.name },
   });
 }
 
-function refusedSteps(site: Site): GraphViolation[] {
-  return site.walk.refusals.map(({ at, error }) =>
+function findRefusedSteps(checked: CheckedGraph): GraphViolation[] {
+  return checked.exploration.refusedSteps.map(({ at, error }) =>
     error.code === "empty_sends"
-      ? { rule: "empty_sends", path: [...pathTo(site, at), "(no items)"], message: error.message }
-      : { rule: "dead_end", path: [...pathTo(site, at), "(nothing runs)"], message: error.message },
+      ? { rule: "empty_sends", path: [...getPath(checked, at), "(no items)"], message: error.message }
+      : { rule: "dead_end", path: [...getPath(checked, at), "(nothing runs)"], message: error.message },
   );
 }
 
-function unchecked(site: Site, limit: number): GraphViolation[] {
-  const { states, cutAt } = site.walk;
-  if (cutAt === undefined) return [];
+function findUnchecked(checked: CheckedGraph, limit: number): GraphViolation[] {
+  const { states, truncatedAt } = checked.exploration;
+  if (truncatedAt === undefined) return [];
   return [
     {
       rule: "unchecked",
-      path: pathTo(site, cutAt),
-      message: `the graph has more than ${limit} supersteps to walk, ${states.length} states were seen, and what comes after this one is not proven: give a higher limit, or let fewer nodes choose at the same time`,
+      path: getPath(checked, truncatedAt),
+      message: `the graph has more than ${limit} supersteps to explore; ${states.length} states were checked, and successors of this state are not verified: pass a higher limit, or reduce the number of nodes that choose in parallel`,
     },
   ];
 }

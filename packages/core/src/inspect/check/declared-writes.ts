@@ -1,8 +1,11 @@
-/** What a node says it writes, where two writes of one superstep would conflict. */
+/** Declared writes of a node that would conflict within one superstep. */
 import type { GraphDefinition, NodeRecord } from "../../define/graph.ts";
-import { keepsOne } from "../../run/session/returns.ts";
+import { holdsSingleValue } from "../../run/session/returns.ts";
 
-/** The channels that keep one value and that a node says it writes; none where it does not say. */
-export function claimedWrites({ state }: Pick<GraphDefinition, "state">, { policy }: NodeRecord): readonly string[] {
-  return (policy.writes ?? []).filter((name) => keepsOne(state.channels[name]));
+/** Returns the declared writes of a node to single-value channels; empty without a declaration. */
+export function listDeclaredWrites(
+  { state }: Pick<GraphDefinition, "state">,
+  { policy }: NodeRecord,
+): readonly string[] {
+  return (policy.writes ?? []).filter((name) => holdsSingleValue(state.channels[name]));
 }

@@ -1,76 +1,81 @@
-/** Cycles of control states that no choice leaves. */
+/** Finds cycles of control states without an exit. */
 
-import { isDone, label, listed, nameIn, pathTo, type Site } from "./checked-graph.ts";
+import { type CheckedGraph, formatState, getPath, isDone, joinNames, toQualifiedName } from "./checked-graph.ts";
 import type { ControlState } from "./explore-states.ts";
 import type { GraphViolation } from "./report.ts";
 
-/** Cycles that are left by nothing, not even by a refused step. A walk that was cut cannot tell. */
-export function endlessLoops(site: Site): GraphViolation[] {
-  const { states, cutAt } = site.walk;
-  if (cutAt !== undefined) return [];
-  const before = new Map<ControlState, ControlState[]>(states.map((state) => [state, []]));
-  for (const state of states) for (const next of state.next) before.get(next)?.push(state);
-  const intoWhich = (state: ControlState): Iterable<ControlState> => before.get(state) ?? [];
-  const explained = reach(
+/**
+ * Returns cycles that no choice leaves, not even a refused superstep. Empty for a truncated exploration, which is
+ * inconclusive.
+ */
+export function findEndlessLoops(checked: CheckedGraph): GraphViolation[] {
+  const { states, truncatedAt } = checked.exploration;
+  if (truncatedAt !== undefined) return [];
+  const predecessors = new Map<ControlState, ControlState[]>(states.map((state) => [state, []]));
+  for (const state of states) for (const next of state.next) predecessors.get(next)?.push(state);
+  const getPredecessors = (state: ControlState): Iterable<ControlState> => predecessors.get(state) ?? [];
+  const explained = collectReachable(
     states.filter((state) => isDone(state) || state.refused),
-    intoWhich,
+    getPredecessors,
   );
   const found: GraphViolation[] = [];
   for (const state of states) {
     if (explained.has(state)) continue;
-    const loop = innermostLoop(state, intoWhich);
-    // States are in the order of their distance from START.
+    const loop = findInnermostLoop(state, getPredecessors);
+    // States are ordered by distance from START.
     const [entry = state] = states.filter((each) => loop.has(each));
-    const nodes = [...new Set([...loop].flatMap(({ pending }) => pending.map(({ node }) => nameIn(site, node))))];
+    const nodes = [
+      ...new Set([...loop].flatMap(({ pending }) => pending.map(({ node }) => toQualifiedName(checked, node)))),
+    ];
     found.push({
       rule: "endless_loop",
-      path: [...pathTo(site, entry), ...roundFrom(site, entry)],
-      message: `${listed(nodes)} ${nodes.length === 1 ? "runs" : "run"} again and again: no choice leads out of here to the end`,
+      path: [...getPath(checked, entry), ...findLoopPath(checked, entry)],
+      message: `${joinNames(nodes)} ${nodes.length === 1 ? "repeats" : "repeat"} endlessly: no choice leads from here to the end`,
     });
-    for (const each of reach([...loop], intoWhich)) explained.add(each);
+    for (const each of collectReachable([...loop], getPredecessors)) explained.add(each);
   }
   return found;
 }
 
-/** States that can all reach each other and nothing else. */
-function innermostLoop(
+/** Returns a set of states that can all reach each other and no other state. */
+function findInnermostLoop(
   from: ControlState,
-  intoWhich: (state: ControlState) => Iterable<ControlState>,
+  getPredecessors: (state: ControlState) => Iterable<ControlState>,
 ): ReadonlySet<ControlState> {
-  let inside = reach([from], (state) => state.next);
+  let inside = collectReachable([from], (state) => state.next);
   let at: ControlState | undefined = from;
   for (;;) {
-    const back = reach([at], (state) => [...intoWhich(state)].filter((each) => inside.has(each)));
-    const beyond: ControlState | undefined = [...inside].find((state) => !back.has(state));
-    if (beyond === undefined) return inside;
-    at = beyond;
-    inside = reach([at], (state) => state.next);
+    const returning = collectReachable([at], (state) => [...getPredecessors(state)].filter((each) => inside.has(each)));
+    const exit: ControlState | undefined = [...inside].find((state) => !returning.has(state));
+    if (exit === undefined) return inside;
+    at = exit;
+    inside = collectReachable([at], (state) => state.next);
   }
 }
 
-/** The shortest way around a loop, back to where it was entered. */
-function roundFrom(site: Site, entry: ControlState): readonly string[] {
-  const cameFrom = new Map<ControlState, ControlState>();
-  const open = [entry];
-  for (const state of open) {
+/** Returns the shortest path around a loop, back to its entry. */
+function findLoopPath(checked: CheckedGraph, entry: ControlState): readonly string[] {
+  const previous = new Map<ControlState, ControlState>();
+  const queue = [entry];
+  for (const state of queue) {
     for (const next of state.next) {
-      if (cameFrom.has(next)) continue;
-      cameFrom.set(next, state);
-      open.push(next);
+      if (previous.has(next)) continue;
+      previous.set(next, state);
+      queue.push(next);
     }
   }
-  const round = [label(site, entry)];
-  for (let at = cameFrom.get(entry); at !== undefined && at !== entry; at = cameFrom.get(at))
-    round.unshift(label(site, at));
-  return round;
+  const path = [formatState(checked, entry)];
+  for (let at = previous.get(entry); at !== undefined && at !== entry; at = previous.get(at))
+    path.unshift(formatState(checked, at));
+  return path;
 }
 
-function reach(
+function collectReachable(
   from: Iterable<ControlState>,
-  onward: (state: ControlState) => Iterable<ControlState>,
+  getNext: (state: ControlState) => Iterable<ControlState>,
 ): Set<ControlState> {
   const seen = new Set(from);
-  // The set grows while it is walked.
-  for (const state of seen) for (const next of onward(state)) seen.add(next);
+  // The loop appends to the set.
+  for (const state of seen) for (const next of getNext(state)) seen.add(next);
   return seen;
 }

@@ -1,291 +1,303 @@
 /**
- * The control states of a graph: every set of pending tasks and half-full joins that a run may come to, whatever its
- * functions choose. The next state is decided by the superstep of the engine itself; only the choices are made up.
+ * Explores the control states of a graph: every reachable set of pending tasks and partial joins, for all choices.
+ * The engine's own superstep function computes the next state; only the choices are generated.
  */
 import { isStatewrightError, type StatewrightError } from "../../base/errors.ts";
-import type { Control, Held } from "../../checkpoint/checkpoint.ts";
-import { edgeFrom, type Plan } from "../../compile/plan.ts";
+import type { Control, DeferredTask } from "../../checkpoint/checkpoint.ts";
+import { getEdge, type Plan } from "../../compile/plan.ts";
 import { END, START } from "../../define/edge.ts";
 import type { EdgeRecord } from "../../define/graph.ts";
-import type { Lead } from "../../run/session/returns.ts";
-import { type Finished, type StepResult, superstep } from "../../run/superstep/superstep.ts";
-import { claimedWrites } from "./declared-writes.ts";
+import type { RouteIntent } from "../../run/session/returns.ts";
+import { type FinishedTask, reduceSuperstep, type StepResult } from "../../run/superstep/superstep.ts";
+import { listDeclaredWrites } from "./declared-writes.ts";
 
-/** A node with tasks to run. `many` is any number from two; told apart from one only where it matters. */
-export interface Pending {
+/** A node with tasks to run. `many` means two or more tasks, and is tracked only if the count matters. */
+export interface PendingNode {
   readonly node: string;
   readonly many: boolean;
 }
 
-/** Where control stands between two supersteps; with nothing pending the run is done. */
+/** Control state between two supersteps; without pending nodes the run is finished. */
 export interface ControlState {
-  /** In the order of declaration; START alone where everything begins. */
-  readonly pending: readonly Pending[];
+  /** In order of declaration; START alone for the initial state. */
+  readonly pending: readonly PendingNode[];
   readonly joins: Control["joins"];
-  /** Deferred tasks that wait: who led to them, and with what, is left out. */
-  readonly held: readonly Held[];
-  /** The state from which a shortest path comes here. */
-  readonly before: ControlState | undefined;
+  /** Deferred tasks, without their sources and inputs. */
+  readonly deferred: readonly DeferredTask[];
+  /** Predecessor on a shortest path. */
+  readonly previous: ControlState | undefined;
   readonly next: ReadonlySet<ControlState>;
-  /** Whether some choice leads to a superstep that is refused. */
+  /** True if some choice leads to a refused superstep. */
   readonly refused: boolean;
 }
 
-/** A superstep that the engine refuses to take, with the error that a run would fail with. */
-export interface Refusal {
+/** A superstep refused by the engine, with the error of the failed run. */
+export interface RefusedStep {
   readonly at: ControlState;
   readonly error: StatewrightError;
 }
 
-/** What a walk has seen: states and refusals in the order of their distance from START, each refusal once. */
-export interface ControlWalk {
+/** Result of the exploration: states and refused supersteps by distance from START, without duplicate refusals. */
+export interface Exploration {
   readonly states: readonly ControlState[];
-  readonly refusals: readonly Refusal[];
-  /** The first state that was not left any more, when the limit was reached. */
-  readonly cutAt: ControlState | undefined;
-  /** The state that a checkpoint of a run stands in, where the walk has come to it. */
-  readonly find: (control: Standing) => ControlState | undefined;
+  readonly refusedSteps: readonly RefusedStep[];
+  /** First unexpanded state, if the limit was reached. */
+  readonly truncatedAt: ControlState | undefined;
+  /** Returns the control state of a checkpoint, if explored. */
+  readonly find: (control: ControlPosition) => ControlState | undefined;
 }
 
-/** The part of a checkpoint that tells where control stands. */
-export type Standing = Pick<StepResult, "tasks" | "joins" | "held">;
+/** Control part of a checkpoint. */
+export type ControlPosition = Pick<StepResult, "tasks" | "joins" | "held">;
 
-/** Walk breadth first through at most `limit` supersteps. */
-export function walkControl(plan: Plan, limit: number): ControlWalk {
-  const counted = countedNodes(plan);
-  const answers = new Map<string, unknown>();
-  const chosen = planThatChooses(plan, answers);
-  const first: Walked = {
+/** Explores breadth first, at most `limit` supersteps. */
+export function exploreStates(plan: Plan, limit: number): Exploration {
+  const counted = findCountedNodes(plan);
+  const choices = new Map<string, unknown>();
+  const choosingPlan = createChoosingPlan(plan, choices);
+  const first: ExploredState = {
     pending: [{ node: START, many: false }],
     joins: {},
-    held: [],
-    before: undefined,
+    deferred: [],
+    previous: undefined,
     next: new Set(),
     refused: false,
   };
-  const states: Walked[] = [first];
-  const known = new Map<string, Walked>();
-  const refusals = new Map<string, Refusal>();
-  const walked = (cutAt?: ControlState): ControlWalk => ({
+  const states: ExploredState[] = [first];
+  const known = new Map<string, ExploredState>();
+  const refusals = new Map<string, RefusedStep>();
+  const createResult = (cutAt?: ControlState): Exploration => ({
     states,
-    refusals: [...refusals.values()],
-    cutAt,
-    find: (control) => known.get(keyOf(toState(plan, counted, first, control))),
+    refusedSteps: [...refusals.values()],
+    truncatedAt: cutAt,
+    find: (control) => known.get(toStateKey(toControlState(plan, counted, first, control))),
   });
-  let taken = 0;
-  // The list grows while it is walked.
+  let stepCount = 0;
+  // The loop appends to the list.
   for (const state of states) {
-    const ways = waysFrom(plan, state.pending, counted, limit - taken);
-    if (ways === undefined) return walked(state);
-    for (const way of ways) {
-      taken += 1;
-      const result = take(chosen, answers, state, way);
+    const outcomes = listOutcomes(plan, state.pending, counted, limit - stepCount);
+    if (outcomes === undefined) return createResult(state);
+    for (const outcome of outcomes) {
+      stepCount += 1;
+      const result = runSuperstep(choosingPlan, choices, state, outcome);
       if (isStatewrightError(result)) {
         state.refused = true;
         if (!refusals.has(result.message)) refusals.set(result.message, { at: state, error: result });
         continue;
       }
-      const reached = toState(plan, counted, state, result);
-      const key = keyOf(reached);
-      const next = known.get(key) ?? reached;
+      const target = toControlState(plan, counted, state, result);
+      const key = toStateKey(target);
+      const next = known.get(key) ?? target;
       state.next.add(next);
-      if (next !== reached) continue;
-      known.set(key, reached);
-      states.push(reached);
+      if (next !== target) continue;
+      known.set(key, target);
+      states.push(target);
     }
   }
-  return walked();
+  return createResult();
 }
 
-/** Nodes of which one task and many differ: many go to several nodes, and write one channel twice. */
-function countedNodes({ graph, nodes }: Plan): ReadonlySet<string> {
+/**
+ * Returns the nodes for which one task and several tasks differ: several tasks have several successors, and write a
+ * channel twice.
+ */
+function findCountedNodes({ graph, nodes }: Plan): ReadonlySet<string> {
   const tasks = [...nodes.values()].filter(({ kind }) => kind === "task");
   const differ = tasks.filter(
-    (node) => graph.edges.get(node.name)?.kind === "gotos" || claimedWrites(graph, node).length > 0,
+    (node) => graph.edges.get(node.name)?.kind === "gotos" || listDeclaredWrites(graph, node).length > 0,
   );
   return new Set(differ.map(({ name }) => name));
 }
 
-interface Walked extends ControlState {
+interface ExploredState extends ControlState {
   readonly next: Set<ControlState>;
   refused: boolean;
 }
 
-/** How all tasks of one node end: where the commands of each lead, and what the function of its edge chooses. */
-interface Ending {
+/** Outcome of all tasks of one node: the routes of each task, and the choice of the edge function. */
+interface NodeEnding {
   readonly node: string;
-  readonly leads: readonly (readonly Lead[])[];
-  readonly answer: unknown;
+  readonly routes: readonly (readonly RouteIntent[])[];
+  readonly choice: unknown;
 }
 
-/** The plan with made-up choices in place of the functions of its edges, and without schemas that would refuse made-up inputs. */
-function planThatChooses(plan: Plan, answers: ReadonlyMap<string, unknown>): Plan {
+/**
+ * Returns a plan with generated choices in place of edge functions, and without input schemas, which would reject
+ * generated inputs.
+ */
+function createChoosingPlan(plan: Plan, choices: ReadonlyMap<string, unknown>): Plan {
   const nodes = new Map([...plan.nodes].map(([name, node]) => [name, { ...node, input: undefined }]));
   const edges = new Map(
     [...plan.graph.edges].map(([source, edge]): [string, EdgeRecord] => {
-      const answer = (): unknown => answers.get(source);
-      if (edge.kind === "route") return [source, { ...edge, choose: answer }];
-      return [source, edge.kind === "sends" ? { ...edge, select: answer } : edge];
+      const getChoice = (): unknown => choices.get(source);
+      if (edge.kind === "route") return [source, { ...edge, choose: getChoice }];
+      return [source, edge.kind === "sends" ? { ...edge, select: getChoice } : edge];
     }),
   );
   return { ...plan, nodes, graph: { ...plan.graph, edges } };
 }
 
-function take(
+function runSuperstep(
   plan: Plan,
-  answers: Map<string, unknown>,
-  { joins, held }: ControlState,
-  way: readonly Ending[],
+  choices: Map<string, unknown>,
+  { joins, deferred }: ControlState,
+  endings: readonly NodeEnding[],
 ): StepResult | StatewrightError {
-  const finished: Finished[] = [];
-  for (const { node, leads, answer } of way) {
-    answers.set(node, answer);
-    for (const each of leads)
-      finished.push({ task: { id: `0:${finished.length}`, node }, outcome: { writes: [], leads: each } });
+  const finished: FinishedTask[] = [];
+  for (const { node, routes, choice } of endings) {
+    choices.set(node, choice);
+    for (const each of routes)
+      finished.push({ task: { id: `0:${finished.length}`, node }, outcome: { writes: [], routes: each } });
   }
   try {
-    return superstep(plan, 1, { state: {}, joins, held }, finished);
+    return reduceSuperstep(plan, 1, { state: {}, joins, deferred }, finished);
   } catch (error) {
     if (isStatewrightError(error, "dead_route") || isStatewrightError(error, "empty_sends")) return error;
     throw error;
   }
 }
 
-function toState(
+function toControlState(
   plan: Plan,
   counted: ReadonlySet<string>,
-  before: ControlState,
-  { tasks, joins, held = [] }: Standing,
-): Walked {
-  const order = (node: string): number => plan.nodes.get(node)?.index ?? 0;
-  const inOrder = (one: Pending, other: Pending): number => order(one.node) - order(other.node);
+  previous: ControlState,
+  { tasks, joins, held = [] }: ControlPosition,
+): ExploredState {
+  const getIndex = (node: string): number => plan.nodes.get(node)?.index ?? 0;
+  const compareByIndex = (first: PendingNode, second: PendingNode): number =>
+    getIndex(first.node) - getIndex(second.node);
   return {
-    pending: counts(tasks, counted).toSorted(inOrder),
+    pending: countTasks(tasks, counted).toSorted(compareByIndex),
     joins,
-    held: counts(held, counted)
-      .toSorted(inOrder)
-      .flatMap((each) => heldAs(plan, each)),
-    before,
+    deferred: countTasks(held, counted)
+      .toSorted(compareByIndex)
+      .flatMap((each) => toDeferredTasks(plan, each)),
+    previous,
     next: new Set(),
     refused: false,
   };
 }
 
-function counts(tasks: readonly { readonly node: string }[], counted: ReadonlySet<string>): readonly Pending[] {
+function countTasks(tasks: readonly { readonly node: string }[], counted: ReadonlySet<string>): readonly PendingNode[] {
   const count = new Map<string, number>();
   for (const { node } of tasks) count.set(node, (count.get(node) ?? 0) + 1);
   return [...count].map(([node, times]) => ({ node, many: times > 1 && counted.has(node) }));
 }
 
-function heldAs(plan: Plan, { node, many }: Pending): readonly Held[] {
-  const one: Held = {
+function toDeferredTasks(plan: Plan, { node, many }: PendingNode): readonly DeferredTask[] {
+  const task: DeferredTask = {
     node,
     from: [],
     ...(plan.nodes.get(node)?.kind === "task" ? { sent: { input: undefined } } : {}),
   };
-  return many ? [one, one] : [one];
+  return many ? [task, task] : [task];
 }
 
-function keyOf({ pending, joins, held }: ControlState): string {
-  const waiting = Object.entries(joins).map(([target, sources]) => `${target}:${sources.toSorted().join()}`);
+function toStateKey({ pending, joins, deferred }: ControlState): string {
+  const partialJoins = Object.entries(joins).map(([target, sources]) => `${target}:${sources.toSorted().join()}`);
   return [
     pending.map(({ node, many }) => (many ? `${node}*` : node)).join(),
-    waiting.toSorted().join(" "),
-    held.map(({ node }) => node).join(),
+    partialJoins.toSorted().join(" "),
+    deferred.map(({ node }) => node).join(),
   ].join("|");
 }
 
-/** Every way in which a superstep may end, or undefined when there are more than `limit`. */
-function waysFrom(
+/** Returns all outcomes of a superstep, or undefined if more than `limit`. */
+function listOutcomes(
   plan: Plan,
-  pending: readonly Pending[],
+  pending: readonly PendingNode[],
   counted: ReadonlySet<string>,
   limit: number,
-): Iterable<readonly Ending[]> | undefined {
+): Iterable<readonly NodeEnding[]> | undefined {
   if (pending.length === 0) return [];
-  const endings: (readonly Ending[])[] = [];
+  const endings: (readonly NodeEnding[])[] = [];
   let count = 1;
   for (const each of pending) {
-    const some: Ending[] = [];
-    for (const ending of endingsOf(plan, each, counted)) {
-      some.push(ending);
-      if (count * some.length > limit) return undefined;
+    const nodeEndings: NodeEnding[] = [];
+    for (const ending of generateEndings(plan, each, counted)) {
+      nodeEndings.push(ending);
+      if (count * nodeEndings.length > limit) return undefined;
     }
-    count *= some.length;
-    endings.push(some);
+    count *= nodeEndings.length;
+    endings.push(nodeEndings);
   }
-  return product(endings);
+  return combineEndings(endings);
 }
 
-function* endingsOf(plan: Plan, { node, many }: Pending, counted: ReadonlySet<string>): Generator<Ending> {
-  const edge = edgeFrom(plan, node);
-  const plainly = [[]];
+function* generateEndings(
+  plan: Plan,
+  { node, many }: PendingNode,
+  counted: ReadonlySet<string>,
+): Generator<NodeEnding> {
+  const edge = getEdge(plan, node);
+  const noRoutes = [[]];
   switch (edge.kind) {
     case "to":
     case "join":
-      yield { node, leads: plainly, answer: undefined };
+      yield { node, routes: noRoutes, choice: undefined };
       return;
     case "route": {
       const targets = [...new Set(edge.targets)];
-      if (targets.includes(END)) yield { node, leads: plainly, answer: END };
+      if (targets.includes(END)) yield { node, routes: noRoutes, choice: END };
       const others = targets.filter((target) => target !== END);
-      for (const answer of edge.many ? subsets(others) : others.map((target) => [target]))
-        if (answer.length > 0) yield { node, leads: plainly, answer };
+      for (const answer of edge.many ? generateSubsets(others) : others.map((target) => [target]))
+        if (answer.length > 0) yield { node, routes: noRoutes, choice: answer };
       return;
     }
     case "sends":
       for (const count of counted.has(edge.target) ? [0, 1, 2] : [0, 1])
-        yield { node, leads: plainly, answer: Array.from({ length: count }) };
+        yield { node, routes: noRoutes, choice: Array.from({ length: count }) };
       return;
     case "gotos": {
       const targets = [...new Set(edge.targets)].filter((target) => target !== END);
-      const taking = targets.filter((target) => plan.nodes.get(target)?.kind === "task");
-      const plain = targets.filter((target) => !taking.includes(target));
-      const gotos = many ? subsets(plain) : [[], ...plain.map((target) => [target])];
+      const inputNodes = targets.filter((target) => plan.nodes.get(target)?.kind === "task");
+      const plainNodes = targets.filter((target) => !inputNodes.includes(target));
+      const gotos = many ? generateSubsets(plainNodes) : [[], ...plainNodes.map((target) => [target])];
       for (const chosen of gotos)
-        for (const sent of sendsTo(taking, counted)) yield { node, leads: leadsOf(chosen, sent), answer: undefined };
+        for (const sent of generateSends(inputNodes, counted))
+          yield { node, routes: toRoutes(chosen, sent), choice: undefined };
     }
   }
 }
 
-/** One task for each goto, since a task goes to one node; the first sends everything. */
-function leadsOf(gotos: readonly string[], sent: readonly Lead[]): readonly (readonly Lead[])[] {
-  const leads = gotos.map((target): Lead[] => [{ kind: "goto", target }]);
-  return [[...(leads[0] ?? []), ...sent], ...leads.slice(1)];
+/** Returns one task per goto, because a task goes to one node; the first task issues all sends. */
+function toRoutes(gotos: readonly string[], sent: readonly RouteIntent[]): readonly (readonly RouteIntent[])[] {
+  const routes = gotos.map((target): RouteIntent[] => [{ kind: "goto", target }]);
+  return [[...(routes[0] ?? []), ...sent], ...routes.slice(1)];
 }
 
-/** None, one or many sends to each of the task nodes. */
-function* sendsTo(targets: readonly string[], counted: ReadonlySet<string>): Generator<readonly Lead[]> {
+/** Yields zero, one or two sends to each input node; two stand for many. */
+function* generateSends(targets: readonly string[], counted: ReadonlySet<string>): Generator<readonly RouteIntent[]> {
   const [target, ...others] = targets;
   if (target === undefined) {
     yield [];
     return;
   }
-  const lead: Lead = { kind: "send", target, input: undefined };
-  for (const more of sendsTo(others, counted)) {
+  const route: RouteIntent = { kind: "send", target, input: undefined };
+  for (const more of generateSends(others, counted)) {
     yield more;
-    yield [lead, ...more];
-    if (counted.has(target)) yield [lead, lead, ...more];
+    yield [route, ...more];
+    if (counted.has(target)) yield [route, route, ...more];
   }
 }
 
-function* subsets(items: readonly string[]): Generator<readonly string[]> {
+function* generateSubsets(items: readonly string[]): Generator<readonly string[]> {
   const [item, ...others] = items;
   if (item === undefined) {
     yield [];
     return;
   }
-  for (const subset of subsets(others)) {
+  for (const subset of generateSubsets(others)) {
     yield subset;
     yield [item, ...subset];
   }
 }
 
-function* product(lists: readonly (readonly Ending[])[]): Generator<readonly Ending[]> {
+function* combineEndings(lists: readonly (readonly NodeEnding[])[]): Generator<readonly NodeEnding[]> {
   const [list, ...others] = lists;
   if (list === undefined) {
     yield [];
     return;
   }
-  for (const rest of product(others)) for (const item of list) yield [item, ...rest];
+  for (const rest of combineEndings(others)) for (const item of list) yield [item, ...rest];
 }

@@ -1,51 +1,55 @@
-/** The machine of a graph, held against the control states that the graph can come to. */
-import { wholeKernelOf } from "../../run/kernel/get-kernel.ts";
-import { nameIn, nodesOf, pathTo, type Site } from "./checked-graph.ts";
-import { type MachineFault, regionStations, type Station, walkMachine } from "./explore-machine.ts";
+/** Compares the machine of a graph with the control states of the graph. */
+import { getMachineKernel } from "../../run/kernel/get-kernel.ts";
+import { type CheckedGraph, getPath, listNodes, toQualifiedName } from "./checked-graph.ts";
+import { createRegionSteps, exploreMachine, type MachineMismatch, type MachineStep } from "./explore-machine.ts";
 import type { ControlState } from "./explore-states.ts";
 import type { GraphViolation } from "./report.ts";
 
 /**
- * A machine with one node at a time is walked through every control state, and so is a parallel one as long as that costs
- * little; of a larger one every region is taken through its transitions.
+ * Checks a sequential machine, and a small parallel machine, in every control state; a larger parallel machine region
+ * by region.
  */
-export function machineFaults(site: Site): GraphViolation[] {
-  const { graph, plan, walk } = site;
-  const { states } = walk;
-  const stations = new Map(
-    plan.parallel && costOf(states, plan.nodes.size) > affordable
+export function findMachineMismatches(checked: CheckedGraph): GraphViolation[] {
+  const { graph, plan, exploration } = checked;
+  const { states } = exploration;
+  const steps = new Map(
+    plan.parallel && estimateCost(states, plan.nodes.size) > maxCost
       ? []
-      : states.map((state) => [state, stationOf(state)] as const),
+      : states.map((state) => [state, toMachineStep(state)] as const),
   );
-  for (const [state, { next }] of stations) {
+  for (const [state, { next }] of steps) {
     for (const after of state.next) {
-      const station = stations.get(after);
-      if (station !== undefined) next.push(station);
+      const step = steps.get(after);
+      if (step !== undefined) next.push(step);
     }
   }
-  const [first = regionStations([...plan.nodes.keys()])] = stations.values();
-  const places = new Map<Station, ControlState>([...stations].map(([state, station]) => [station, state]));
-  return walkMachine(wholeKernelOf(graph), first).map(({ at, message }) => ({
+  const [first = createRegionSteps([...plan.nodes.keys()])] = steps.values();
+  const statesByStep = new Map<MachineStep, ControlState>([...steps].map(([state, station]) => [station, state]));
+  return exploreMachine(getMachineKernel(graph), first).map(({ at, message }) => ({
     rule: "machine_differs",
-    path: placeOf(site, places.get(at), at),
+    path: getMismatchPath(checked, statesByStep.get(at), at),
     message,
   }));
 }
 
-/** Events of all stations, times the regions that each event is offered to. */
-function costOf(states: readonly ControlState[], regions: number): number {
+/** Number of events over all control states, times the number of regions that receive each event. */
+function estimateCost(states: readonly ControlState[], regions: number): number {
   return states.reduce((sum, { pending }) => sum + (5 * pending.length + 5) * regions, 0);
 }
 
-/** About what the regions of a graph of thirty nodes cost. */
-const affordable = 6_000;
+/** About the cost of the regions of a graph with thirty nodes. */
+const maxCost = 6_000;
 
-function stationOf(state: ControlState): Station & { readonly next: Station[] } {
-  return { nodes: nodesOf(state), next: [], endings: nodesOf(state).length > 0 };
+function toMachineStep(state: ControlState): MachineStep & { readonly next: MachineStep[] } {
+  return { nodes: listNodes(state), next: [], endings: listNodes(state).length > 0 };
 }
 
-function placeOf(site: Site, state: ControlState | undefined, { nodes }: MachineFault["at"]): readonly string[] {
-  if (state !== undefined) return pathTo(site, state);
-  const start = site.way.length === 0 ? ["start"] : site.way;
-  return nodes.length === 0 ? start : [...start, nodes.map((node) => nameIn(site, node)).join(" + ")];
+function getMismatchPath(
+  checked: CheckedGraph,
+  state: ControlState | undefined,
+  { nodes }: MachineMismatch["at"],
+): readonly string[] {
+  if (state !== undefined) return getPath(checked, state);
+  const start = checked.entryPath.length === 0 ? ["start"] : checked.entryPath;
+  return nodes.length === 0 ? start : [...start, nodes.map((node) => toQualifiedName(checked, node)).join(" + ")];
 }

@@ -1,12 +1,12 @@
-/** What a check of a graph gives. */
+/** Report of a graph check. */
 
 /**
- * What a graph can be caught by: `dead_end` nothing runs any more and a join still waits; `empty_sends` sends that may
- * select nothing and do not say where control goes then; `endless_loop` a cycle that is left by no choice; `lost_write`
- * two tasks of a superstep write a channel that keeps one value, so that nothing of the step is kept; `answered_twice` two
- * tool nodes of a superstep answer the same calls; `unanswerable_interrupt` no answer fits; `unseen_answer` no JSON Schema
- * says what fits; `unasked_interrupt` no node asks it; `machine_differs` the machine refuses what the engine asks of it, or
- * stands elsewhere then; `unchecked` the limit was reached, so that nothing is proven.
+ * Rules of `checkGraph`: `dead_end` no node can run, and a join still waits; `empty_sends` a fan-out may select no
+ * items and has no `otherwise`; `endless_loop` a cycle without an exit; `lost_write` two tasks of a superstep write a
+ * single-value channel, which fails the superstep; `answered_twice` two tool nodes of a superstep answer the same
+ * calls; `unanswerable_interrupt` no answer is valid; `unseen_answer` no JSON Schema describes the valid answers;
+ * `unasked_interrupt` no node raises the interrupt; `machine_differs` the machine refuses an event of the engine, or
+ * reaches another state; `unchecked` the limit was reached, so the graph is not verified.
  */
 export type GraphRule =
   | "dead_end"
@@ -20,20 +20,20 @@ export type GraphRule =
   | "machine_differs"
   | "unchecked";
 
-/** One way in which a run can be caught. */
+/** A violation of a rule by a possible run. */
 export interface GraphViolation {
   readonly rule: GraphRule;
   /**
-   * The shortest way there: the nodes of each superstep, joined by ` + `; what happens at the end stands in brackets. Nodes
-   * of a graph inside are named with the way to it, as `research.plan`.
+   * Shortest path: the nodes of each superstep, joined by ` + `; an event at the end is in parentheses. Nodes of an
+   * inner graph are qualified, such as `research.plan`.
    */
   readonly path: readonly string[];
   readonly message: string;
 }
 
-/** What `checkGraph` found; a graph without violations is sound. */
+/** Result of `checkGraph`; a graph without violations is sound. */
 export interface GraphReport {
   readonly violations: readonly GraphViolation[];
-  /** Nodes that run beside others and do not say what they `write`: a conflict among those shows in a run only. */
+  /** Parallel nodes without declared writes: conflicts of these nodes are only detected at run time. */
   readonly unknownWrites: readonly string[];
 }

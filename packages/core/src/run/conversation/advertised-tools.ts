@@ -1,6 +1,7 @@
 /**
- * Which tools the calls of a message may be of: those that its request showed the model. The names stand with the message
- * where they were not all of the graph's; the tools themselves are those of the registry as it was then.
+ * Tools that the calls of a message may use: the tools that its request advertised to the model. The message holds
+ * their names when they differ from the tools of the graph; the tool objects come from the registry as of the
+ * request.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { AssistantMessage } from "../../model/message.ts";
@@ -8,69 +9,81 @@ import type { ModelTool } from "../../model/model.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import type { ToolRegistry } from "../../tool/registry.ts";
 import type { Session } from "../session/session.ts";
-import type { OpenCall } from "../tool-call/context.ts";
+import type { PendingCall } from "../tool-call/context.ts";
 
 type Tools = ReadonlyMap<string, Tool<never, never>>;
 
-/** Registries that are not as they were when their graph was defined, with their tools. */
+/** Registries changed since their graph was defined, with their tools. */
 export type ChangedRegistries = ReadonlyMap<ToolRegistry<never, never>, Tools>;
 
-/** As they were when a message was asked for. */
-const atRequest: WeakMap<AssistantMessage, ChangedRegistries> = new WeakMap();
+/** Changed registries at the time of each model request. */
+const registriesByMessage: WeakMap<AssistantMessage, ChangedRegistries> = new WeakMap();
 
-/** What a message has to say of the tools that its request showed: nothing, where they were those that the graph was defined with. */
-export function offeredNote(session: Session, shown: readonly ModelTool[]): Pick<AssistantMessage, "offered"> {
+/**
+ * Returns the `offered` names of a message; empty when the request advertised exactly the tools that the graph was
+ * defined with.
+ */
+export function getAdvertisedNames(
+  session: Session,
+  advertised: readonly ModelTool[],
+): Pick<AssistantMessage, "offered"> {
   const [first, ...others] = session.plan.toolNodes;
-  if (first === undefined) return nothingToSay;
+  if (first === undefined) return unchangedTools;
   const defined =
-    others.length === 0 ? first.defined : new Set(session.plan.toolNodes.flatMap((node) => [...node.defined.keys()]));
+    others.length === 0
+      ? first.initialTools
+      : new Set(session.plan.toolNodes.flatMap((node) => [...node.initialTools.keys()]));
   const isTool = ({ name }: ModelTool): boolean =>
     session.plan.toolNodes.every(({ final }) => final?.tool.name !== name);
-  // The final call is no tool, and stands with whatever tools there are.
-  const tools = session.plan.toolNodes.every(({ final }) => final === undefined) ? shown : shown.filter(isTool);
-  if (tools.length === defined.size && tools.every(({ name }) => defined.has(name))) return nothingToSay;
-  return { offered: shown.map(({ name }) => name) };
+  // The final call is not a tool, and is always advertised.
+  const tools = session.plan.toolNodes.every(({ final }) => final === undefined)
+    ? advertised
+    : advertised.filter(isTool);
+  if (tools.length === defined.size && tools.every(({ name }) => defined.has(name))) return unchangedTools;
+  return { offered: advertised.map(({ name }) => name) };
 }
 
-const nothingToSay: Pick<AssistantMessage, "offered"> = {};
+const unchangedTools: Pick<AssistantMessage, "offered"> = {};
 
-/** The registries that have changed by now. */
-export function changedRegistries({ plan }: Session): ChangedRegistries {
+/** Returns the registries that have changed since the graph was defined. */
+export function findChangedRegistries({ plan }: Session): ChangedRegistries {
   let changed: Map<ToolRegistry<never, never>, Tools> | undefined;
-  for (const { registry, defined } of plan.toolNodes) {
+  for (const { registry, initialTools } of plan.toolNodes) {
     const tools = registry.tools();
-    if (tools !== defined) changed = (changed ?? new Map()).set(registry, tools);
+    if (tools !== initialTools) changed = (changed ?? new Map()).set(registry, tools);
   }
-  return changed ?? unchanged;
+  return changed ?? noChangedRegistries;
 }
 
-const unchanged: ChangedRegistries = new Map();
+const noChangedRegistries: ChangedRegistries = new Map();
 
-/** Remember the tools that a message was asked for with, so that one that is replaced or removed meanwhile answers its calls. */
+/**
+ * Remembers the tools of a message's request, so that a tool replaced or removed meanwhile still answers its calls.
+ */
 export function rememberTools(message: AssistantMessage, registries: ChangedRegistries): void {
-  atRequest.set(message, registries);
+  registriesByMessage.set(message, registries);
 }
 
 /**
- * The tool that a call is of; undefined when there is none, or when it was removed in another process. A message that comes
- * from the store is of a request that nobody remembers: the tool of that name is the one that there is now.
+ * Returns the tool of a call; undefined when the tool does not exist or was removed in another process. For a message
+ * loaded from the store, whose request is unknown, returns the current tool of that name.
  */
-export function toolFor(
-  { registry, defined }: ToolNode<never, never>,
-  { block, message }: OpenCall,
+export function resolveTool(
+  { registry, initialTools }: ToolNode<never, never>,
+  { block, message }: PendingCall,
 ): Tool<never, never> | undefined {
-  const asked = atRequest.get(message);
-  if (asked === undefined) return registry.get(block.name) ?? defined.get(block.name);
-  return (asked.get(registry) ?? defined).get(block.name) ?? registry.get(block.name);
+  const registries = registriesByMessage.get(message);
+  if (registries === undefined) return registry.get(block.name) ?? initialTools.get(block.name);
+  return (registries.get(registry) ?? initialTools).get(block.name) ?? registry.get(block.name);
 }
 
-/** Whether the model was shown the tool that it called. */
-export function isOffered({ defined }: ToolNode<never, never>, { block, message }: OpenCall): boolean {
-  return message.offered === undefined ? defined.has(block.name) : message.offered.includes(block.name);
+/** Returns true if the request advertised the called tool to the model. */
+export function isAdvertised({ initialTools }: ToolNode<never, never>, { block, message }: PendingCall): boolean {
+  return message.offered === undefined ? initialTools.has(block.name) : message.offered.includes(block.name);
 }
 
-/** The tools that a call may be of, told to the model. */
-export function offeredText({ defined }: ToolNode<never, never>, { message }: OpenCall): string {
-  const names = message.offered ?? [...defined.keys()].sort();
+/** Lists the advertised tools, in a sentence for the model. */
+export function formatAdvertisedTools({ initialTools }: ToolNode<never, never>, { message }: PendingCall): string {
+  const names = message.offered ?? [...initialTools.keys()].sort();
   return names.length === 0 ? "There are no tools." : `Tools are ${names.map((name) => `"${name}"`).join(", ")}.`;
 }

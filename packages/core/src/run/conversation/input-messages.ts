@@ -1,80 +1,89 @@
 /**
- * Messages that come from outside under ids that the conversation knows. An input may give messages again, as a client does
- * that sends its whole conversation with each turn; it may not take a message out of a call and its answers, or put another
- * speaker's words in its place. What is sent to a run is always new.
+ * Messages from outside with ids that the conversation already contains. An input may repeat messages, as a client
+ * does that sends the whole conversation on each turn. An input must not separate a tool call from its answers, or
+ * replace a message with a message of another role. Inbox messages always get new ids.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
-import { callsOf, type Message, type MessageWrite } from "../../model/message.ts";
-import { hasAnyOf } from "../../state/message-index.ts";
-import type { Letter } from "../session/inbox.ts";
+import { listToolCalls, type Message, type MessageWrite } from "../../model/message.ts";
+import { hasAnyId } from "../../state/message-index.ts";
+import type { QueuedMessage } from "../session/inbox.ts";
 import type { State, Write } from "../session/returns.ts";
 
-/** Throws `invalid_input` where an input would break a conversation. Looked at before it is folded, while the ids are at hand. */
-export function checkGiven({ graph }: Plan, state: State, writes: readonly Write[]): void {
+/**
+ * Throws `invalid_input` when an input would break a conversation. Runs before the input is applied, while message
+ * ids are available.
+ */
+export function checkInputMessages({ graph }: Plan, state: State, writes: readonly Write[]): void {
   for (const { channel: name, kind, value } of writes) {
     const channel = graph.state.channels[name];
     if (kind !== "fold" || channel?.kind !== "messages") continue;
-    const given = (Array.isArray(value) ? value : [value]) as readonly MessageWrite[];
+    const incoming = (Array.isArray(value) ? value : [value]) as readonly MessageWrite[];
     const known = (state[name] ?? []) as readonly Message[];
-    const wrong =
-      twice(given) ?? misplaced(known, given, () => channel.fold(known, [given]).value as readonly Message[]);
-    if (wrong === undefined) continue;
+    const issue =
+      findDuplicate(incoming) ??
+      findMisplaced(known, incoming, () => channel.reduce(known, [incoming]).value as readonly Message[]);
+    if (issue === undefined) continue;
     throw new StatewrightError("invalid_input", {
-      what: `the input of graph "${graph.name}" ${wrong}`,
-      next: "Give each new message an id of its own; to say something else at one place of the conversation, use editMessage",
+      what: `the input of graph "${graph.name}" ${issue}`,
+      next: "Give each new message an id of its own; to replace a message of the conversation, use editMessage",
       place: { graph: graph.name, channel: name },
     });
   }
 }
 
-/** The same message twice is one message. */
-function twice(given: readonly MessageWrite[]): string | undefined {
-  if (given.length < 2) return undefined;
+/** Identical messages with the same id count as one message. */
+function findDuplicate(incoming: readonly MessageWrite[]): string | undefined {
+  if (incoming.length < 2) return undefined;
   const seen = new Map<string, Message>();
-  for (const message of given) {
+  for (const message of incoming) {
     if ("remove" in message) continue;
     const first = seen.get(message.id);
     if (first === undefined) seen.set(message.id, message);
-    else if (JSON.stringify(first) !== JSON.stringify(message)) return `has two messages with the id "${message.id}"`;
+    else if (JSON.stringify(first) !== JSON.stringify(message))
+      return `has two different messages with the id "${message.id}"`;
   }
   return undefined;
 }
 
-function misplaced(
+function findMisplaced(
   known: readonly Message[],
-  given: readonly MessageWrite[],
-  after: () => readonly Message[],
+  incoming: readonly MessageWrite[],
+  getResult: () => readonly Message[],
 ): string | undefined {
-  const removes = given.some((message) => "remove" in message);
-  const messages = given.filter((message): message is Message => !("remove" in message));
-  if (!removes && !messages.some(isOfCalls) && !hasAnyOf(known, messages)) return undefined;
+  const removes = incoming.some((message) => "remove" in message);
+  const messages = incoming.filter((message): message is Message => !("remove" in message));
+  if (!removes && !messages.some(isPartOfToolCall) && !hasAnyId(known, messages)) return undefined;
   const roles = new Map(known.map(({ id, role }) => [id, role]));
   for (const { id, role } of messages) {
-    const was = roles.get(id);
-    if (was !== undefined && was !== role)
-      return `has a message of the role ${role} with the id "${id}", which a message of the role ${was} has`;
+    const knownRole = roles.get(id);
+    if (knownRole !== undefined && knownRole !== role)
+      return `has a message of the role ${role} with the id "${id}", but the conversation has that id for a message of the role ${knownRole}`;
   }
-  const broken = brokenAt(known) === undefined ? brokenAt(after()) : undefined;
-  return broken && `would part calls from their answers: ${broken}`;
+  const broken = findTranscriptIssue(known) === undefined ? findTranscriptIssue(getResult()) : undefined;
+  return broken && `would separate tool calls from their answers: ${broken}`;
 }
 
-function isOfCalls(message: Message): boolean {
-  return message.role === "tool" || (message.role === "assistant" && callsOf(message).length > 0);
+function isPartOfToolCall(message: Message): boolean {
+  return message.role === "tool" || (message.role === "assistant" && listToolCalls(message).length > 0);
 }
 
-/** What a change would break of conversations that were whole, or nothing. */
-export function partedBy({ graph }: Plan, before: State, after: State): string | undefined {
+/** Returns the transcript issue that a change introduces into a previously valid conversation, or undefined. */
+export function findIntroducedIssue({ graph }: Plan, before: State, after: State): string | undefined {
   for (const [name, { kind }] of Object.entries(graph.state.channels)) {
     if (kind !== "messages" || before[name] === after[name]) continue;
-    const broken = brokenAt((after[name] ?? []) as readonly Message[]);
-    if (broken !== undefined && brokenAt((before[name] ?? []) as readonly Message[]) === undefined) return broken;
+    const broken = findTranscriptIssue((after[name] ?? []) as readonly Message[]);
+    if (broken !== undefined && findTranscriptIssue((before[name] ?? []) as readonly Message[]) === undefined)
+      return broken;
   }
   return undefined;
 }
 
-/** What of a conversation no provider would take, or nothing. Calls at its end may still wait for their answers. */
-function brokenAt(messages: readonly Message[]): string | undefined {
+/**
+ * Returns the first issue for which a provider would reject the transcript, or undefined. Calls at the end may still
+ * be unanswered.
+ */
+function findTranscriptIssue(messages: readonly Message[]): string | undefined {
   let open: readonly string[] = [];
   for (const message of messages) {
     if (message.role === "tool") {
@@ -83,22 +92,25 @@ function brokenAt(messages: readonly Message[]): string | undefined {
       continue;
     }
     if (open.length > 0) return `the call "${open[0]}" would have no answer`;
-    if (message.role === "assistant") open = callsOf(message).map(({ id }) => id);
+    if (message.role === "assistant") open = listToolCalls(message).map(({ id }) => id);
   }
   return undefined;
 }
 
-/** Letters whose messages have ids that no message of the conversation has, and no other one of them. */
-export function withNewIds(known: readonly Message[], letters: readonly Letter[]): readonly Letter[] {
-  const said = letters.flatMap(({ messages }) => messages);
-  const distinct = new Set(said.map(({ id }) => id)).size === said.length;
-  if (distinct && !hasAnyOf(known, said)) return letters;
-  const taken = new Set(known.map(({ id }) => id));
-  return letters.map((letter) => ({
-    ...letter,
-    messages: letter.messages.map((message, index) => {
-      const id = taken.has(message.id) ? `${letter.id}:${index}` : message.id;
-      taken.add(id);
+/** Assigns new ids to inbox messages whose ids occur in the conversation or in another inbox message. */
+export function assignNewIds(
+  known: readonly Message[],
+  inboxMessages: readonly QueuedMessage[],
+): readonly QueuedMessage[] {
+  const incoming = inboxMessages.flatMap(({ messages }) => messages);
+  const distinct = new Set(incoming.map(({ id }) => id)).size === incoming.length;
+  if (distinct && !hasAnyId(known, incoming)) return inboxMessages;
+  const usedIds = new Set(known.map(({ id }) => id));
+  return inboxMessages.map((inboxMessage) => ({
+    ...inboxMessage,
+    messages: inboxMessage.messages.map((message, index) => {
+      const id = usedIds.has(message.id) ? `${inboxMessage.id}:${index}` : message.id;
+      usedIds.add(id);
       return id === message.id ? message : { ...message, id };
     }),
   }));

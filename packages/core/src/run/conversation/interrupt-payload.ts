@@ -1,26 +1,29 @@
-/** What a question shows to people. */
+/** Payload of an interrupt. */
 
-import { checkAnswered } from "../../base/async-schema.ts";
+import { checkSyncResult } from "../../base/async-schema.ts";
 import { type ErrorPlace, StatewrightError } from "../../base/errors.ts";
-import { issuesText, parseWith } from "../../base/schema.ts";
-import { type InterruptDeclaration, payloadSchema } from "../../tool/policy/interrupt.ts";
+import { describeIssues, parseWith } from "../../base/schema.ts";
+import { getPayloadSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
 
-/** The payload of a question as its declaration parses it; `asker` is who asks, such as `the node "pay"`. Throws `invalid_update`. */
+/**
+ * Parses the payload of an interrupt with its declared schema. `owner` names the source in errors, such as `the node
+ * "pay"`. Throws `invalid_update`.
+ */
 export function readPayload(
-  asker: string,
+  owner: string,
   key: string,
   declared: InterruptDeclaration,
   payload: unknown,
   place: ErrorPlace,
 ): unknown {
-  const schema = payloadSchema(declared);
+  const schema = getPayloadSchema(declared);
   if (schema === undefined) return payload ?? null;
   const parsed = parseWith(schema, payload);
   if (parsed.ok) return parsed.value;
-  checkAnswered(parsed, `the payload of the interrupt "${key}"`, place);
+  checkSyncResult(parsed, `the payload of the interrupt "${key}"`, place);
   throw new StatewrightError("invalid_update", {
-    what: `${asker} asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
-    next: "Show what the interrupt declares",
+    what: `${owner} raised the interrupt "${key}" with a payload that its schema rejects: ${describeIssues(parsed.issues)}`,
+    next: "Pass a payload that matches the interrupt's payload schema",
     place,
     details: parsed.issues,
     cause: parsed.cause,

@@ -1,81 +1,95 @@
-/** Which node of which graph asked a question, and what its answer is parsed by. */
+/** Finds the node and graph that raised an interrupt, and the schema of its answer. */
 import { isPlainObject } from "../../base/json.ts";
 import { type ParseResult, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import { innerGraphOf } from "../../define/inner-graph.ts";
+import { findInnerGraph } from "../../define/inner-graph.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import { parseArgs } from "../../tool/arguments/parse-args.ts";
 import { clientAnswer } from "../../tool/definition/client-tool.ts";
 import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
-import { answerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
+import { getAnswerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
 import { isStartInDoubt } from "../task/once.ts";
-import { withoutHidden } from "../tool-call/call-args.ts";
+import { omitHiddenArgs } from "../tool-call/call-args.ts";
 
-/** The asking node, in the graph that it is a node of, and the key that it asked under there. */
-export interface Asked {
+/** Source of an interrupt: the node, its graph, and the interrupt key within this graph. */
+export interface InterruptSource {
   readonly graph: GraphDefinition;
-  /** The graphs around it, innermost first. */
-  readonly around: readonly GraphDefinition[];
+  /** Enclosing graphs, innermost first. */
+  readonly parents: readonly GraphDefinition[];
   readonly node: string;
   readonly key: string;
 }
 
-/** The graph that asked, through the nodes and tools that lead to it; undefined when they are not there any more. */
-export function askedBy({ graph: outermost }: Plan, { node, key }: InterruptRow): Asked | undefined {
+/**
+ * Finds the graph that raised an interrupt, through the nodes and tools of its path; undefined when the path no
+ * longer exists.
+ */
+export function findInterruptSource(
+  { graph: outermost }: Plan,
+  { node, key }: InterruptRow,
+): InterruptSource | undefined {
   const path = node.split(".");
   let graph: GraphDefinition | undefined = outermost;
   const around: GraphDefinition[] = [];
   for (const outer of path.slice(0, -1)) {
     if (graph !== undefined) around.unshift(graph);
-    graph = graph === undefined ? undefined : innerGraphOf(graph, outer);
+    graph = graph === undefined ? undefined : findInnerGraph(graph, outer);
   }
-  const asked = path[path.length - 1] ?? "";
-  return graph === undefined ? undefined : { graph, around, node: asked, key: key.slice(node.length - asked.length) };
-}
-
-/** A question about a tool call or a start has a schema of its own, whatever the graph declares under the same key. */
-export function schemaOfAnswer(plan: Plan, row: InterruptRow): Schema | undefined {
-  const asked = askedBy(plan, row);
-  if (asked === undefined) return undefined;
-  const { graph, node, key } = asked;
-  const tools = graph.nodes.get(node)?.tools;
-  if (tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : (clientSchema(tools, key) ?? approval);
-  if (isStartInDoubt(row)) return nodeInDoubtAnswer;
-  const declared = declaredQuestion(asked);
-  return declared === undefined ? undefined : answerSchema(declared);
+  const nodeName = path[path.length - 1] ?? "";
+  return graph === undefined
+    ? undefined
+    : { graph, parents: around, node: nodeName, key: key.slice(node.length - nodeName.length) };
 }
 
 /**
- * An answer as its question takes it. Other arguments for a call must fit its tool: an answer that would end as a call that
- * was refused is none.
+ * Returns the schema of an interrupt's answer. Interrupts of tool calls and `once` starts have fixed schemas,
+ * whatever the graph declares under the same key.
+ */
+export function findAnswerSchema(plan: Plan, row: InterruptRow): Schema | undefined {
+  const source = findInterruptSource(plan, row);
+  if (source === undefined) return undefined;
+  const { graph, node, key } = source;
+  const tools = graph.nodes.get(node)?.tools;
+  if (tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : (getClientSchema(tools, key) ?? approval);
+  if (isStartInDoubt(row)) return nodeInDoubtAnswer;
+  const declared = findDeclaredInterrupt(source);
+  return declared === undefined ? undefined : getAnswerSchema(declared);
+}
+
+/**
+ * Parses an answer with the schema of its interrupt. Changed tool arguments must match the tool's schema: an answer
+ * that would lead to a rejected call is invalid.
  */
 export function readAnswer(plan: Plan, row: InterruptRow, value: unknown): ParseResult<unknown> {
-  const schema = schemaOfAnswer(plan, row);
+  const schema = findAnswerSchema(plan, row);
   const parsed: ParseResult<unknown> = schema === undefined ? { ok: true, value } : parseWith(schema, value);
-  const issues = parsed.ok ? unfitArgs(plan, row, parsed.value) : [];
+  const issues = parsed.ok ? findArgIssues(plan, row, parsed.value) : [];
   return issues.length === 0 ? parsed : { ok: false, issues };
 }
 
-function unfitArgs(plan: Plan, row: InterruptRow, answer: unknown): readonly SchemaIssue[] {
+function findArgIssues(plan: Plan, row: InterruptRow, answer: unknown): readonly SchemaIssue[] {
   if (row.tool === undefined || !isPlainObject(answer) || answer["approved"] !== true) return [];
   const { args } = answer;
-  const asked = args === undefined ? undefined : askedBy(plan, row);
-  const tool = asked?.graph.nodes.get(asked.node)?.tools?.registry.get(row.tool);
+  const source = args === undefined ? undefined : findInterruptSource(plan, row);
+  const tool = source?.graph.nodes.get(source.node)?.tools?.registry.get(row.tool);
   if (tool === undefined || !isPlainObject(args)) return [];
-  const parsed = parseArgs(tool.spec, withoutHidden(tool.spec, args));
+  const parsed = parseArgs(tool.spec, omitHiddenArgs(tool.spec, args));
   if (parsed.ok) return [];
   return parsed.issues.map(({ path, message }) => ({ path: path === "" ? "args" : `args.${path}`, message }));
 }
 
-/** The answer of a tool without a body, whose name is its question's key. */
-function clientSchema({ registry }: ToolNode<never, never>, key: string): Schema | undefined {
+/** Returns the answer schema of a client tool, whose name is the interrupt key. */
+function getClientSchema({ registry }: ToolNode<never, never>, key: string): Schema | undefined {
   const tool = registry.get(key);
   return tool?.spec.client === true ? clientAnswer(tool.spec) : undefined;
 }
 
-/** What the graph declares under the key, or one around it, whose middleware stands around it too. */
-export function declaredQuestion({ graph, around, key }: Asked): InterruptDeclaration | undefined {
-  return [graph, ...around].find(({ interrupts }) => Object.hasOwn(interrupts, key))?.interrupts[key];
+/**
+ * Finds the declaration of an interrupt in the graph or in an enclosing graph, whose middleware may raise interrupts
+ * inside.
+ */
+export function findDeclaredInterrupt({ graph, parents, key }: InterruptSource): InterruptDeclaration | undefined {
+  return [graph, ...parents].find(({ interrupts }) => Object.hasOwn(interrupts, key))?.interrupts[key];
 }

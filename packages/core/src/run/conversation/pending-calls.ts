@@ -1,48 +1,49 @@
-/** The calls of a conversation that wait for their answers. */
+/** Pending tool calls of a conversation. */
 import type { AssistantMessage, Message } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import type { OpenCall } from "../tool-call/context.ts";
+import type { PendingCall } from "../tool-call/context.ts";
 
-/** The key under which a tool node that would end its agent calls the hooks for that. */
-export const afterCalls = "tools";
+/** Key of the `afterAgent` hooks that a tool node calls when its results would end the agent. */
+export const afterCallsKey = "tools";
 
 /**
- * The calls of the last assistant message that have no answer yet. One that did not come from a model call here may give two
- * calls one id: it is then written again with an id for each.
+ * Returns the unanswered calls of the last assistant message. A message that did not come from a model call here may
+ * repeat a call id: then `renamed` holds the message with unique ids.
  */
-export function openCalls(messages: readonly Message[]): {
+export function listPendingCalls(messages: readonly Message[]): {
   readonly renamed: readonly AssistantMessage[];
-  readonly calls: readonly OpenCall[];
+  readonly calls: readonly PendingCall[];
 } {
   const index = messages.findLastIndex((message) => message.role === "assistant");
-  const asking = messages[index];
-  if (asking?.role !== "assistant") return { renamed: [], calls: [] };
-  const content = withOwnIds(asking.content);
-  const answered = answeredAfter(messages, index);
-  const cut = asking.finish === "length";
-  const calls: OpenCall[] = [];
+  const callMessage = messages[index];
+  if (callMessage?.role !== "assistant") return { renamed: [], calls: [] };
+  const content = dedupeCallIds(callMessage.content);
+  const answeredIds = findAnsweredIds(messages, index);
+  const cut = callMessage.finish === "length";
+  const calls: PendingCall[] = [];
   let place = 0;
   for (const block of content) {
     if (block.type !== "call") continue;
-    if (answered?.has(block.id) !== true) calls.push({ block, key: callKey(block.id), place, cut, message: asking });
+    if (answeredIds?.has(block.id) !== true)
+      calls.push({ block, key: toCallKey(block.id), index: place, isTruncated: cut, message: callMessage });
     place += 1;
   }
-  return { renamed: content === asking.content ? [] : [{ ...asking, content }], calls };
+  return { renamed: content === callMessage.content ? [] : [{ ...callMessage, content }], calls };
 }
 
 /**
- * What a call is known by in the journal, in ledgers and in questions: its id. A model makes ids as it likes: one that reads like
- * a place of ours, such as that of the hooks at the end of an agent, gets a word before it that no such place has.
+ * Returns the key of a call in the journal, in ledgers and in interrupts: its id. Models choose ids freely: an id
+ * that looks like a reserved key gets the prefix `call:`, which no reserved key has.
  */
-export function callKey(id: string): string {
-  return taken.test(id) ? `call:${id}` : id;
+export function toCallKey(id: string): string {
+  return reservedKeys.test(id) ? `call:${id}` : id;
 }
 
-/** The places of tasks, of hooks, of graphs that calls run and of other such calls, and what ends the id of a question about a doubt. */
-const taken = new RegExp(`^(?:$|${afterCalls}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
+/** Reserved keys: of tasks, hooks, graphs run by calls, prefixed calls, and the suffixes of in-doubt interrupt ids. */
+const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
 
-/** The ids of the calls that were answered behind this message; nothing where none was. */
-function answeredAfter(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {
+/** Returns the ids of calls answered after this message; undefined when there are none. */
+function findAnsweredIds(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {
   let answered: Set<string> | undefined;
   for (let next = index + 1; next < messages.length; next++) {
     const message = messages[next];
@@ -51,31 +52,33 @@ function answeredAfter(messages: readonly Message[], index: number): ReadonlySet
   return answered;
 }
 
-/** What stands for a call below the line of its graph: its task, and its place among the calls of its message. */
-export function callSegment(task: string, place: number): string {
-  return `${task}:${place}`;
+/**
+ * Returns the namespace segment of a call below its graph's namespace: task id and index of the call in its message.
+ */
+export function toCallSegment(task: string, index: number): string {
+  return `${task}:${index}`;
 }
 
-/** Whether an event is of a graph that a tool runs: its line has a segment of a call. */
-export function isWithinCall({ withinId }: { readonly withinId?: string }): boolean {
+/** Returns true if an event belongs to a graph run by a tool: its namespace contains a call segment. */
+export function isInsideToolCall({ withinId }: { readonly withinId?: string }): boolean {
   return withinId !== undefined && /(^|\/)\d+:\d+:\d+(\/|$)/.test(withinId);
 }
 
-/** A model may give two calls one id. Each gets its own: providers refuse a transcript that tells them apart by place only. */
-export function withOwnIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
+/** Makes call ids unique. Providers reject a transcript with two calls of the same id. */
+export function dedupeCallIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
   if (content.length < 2) return content;
-  const given = content.flatMap((block) => (block.type === "call" ? [block.id] : []));
-  const taken = new Set(given);
-  if (taken.size === given.length) return content;
+  const callIds = content.flatMap((block) => (block.type === "call" ? [block.id] : []));
+  const originalIds = new Set(callIds);
+  if (originalIds.size === callIds.length) return content;
   const seen = new Set<string>();
-  /** The number to try next for an id. */
-  const numbers = new Map<string, number>();
+  /** Next suffix to try for each id. */
+  const nextSuffixes = new Map<string, number>();
   return content.map((block) => {
     if (block.type !== "call") return block;
     let { id } = block;
-    let nth = numbers.get(id) ?? 2;
-    for (; seen.has(id) || (id !== block.id && taken.has(id)); nth++) id = `${block.id}_${nth}`;
-    if (id !== block.id) numbers.set(block.id, nth);
+    let nth = nextSuffixes.get(id) ?? 2;
+    for (; seen.has(id) || (id !== block.id && originalIds.has(id)); nth++) id = `${block.id}_${nth}`;
+    if (id !== block.id) nextSuffixes.set(block.id, nth);
     seen.add(id);
     return id === block.id ? block : { ...block, id };
   });

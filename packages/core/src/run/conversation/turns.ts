@@ -1,40 +1,47 @@
-/** Turns of agents with a limit: how often they have asked their models since a person spoke last. They stand in the control state. */
+/** Turns of agents with a limit: model requests since the last user message, stored in the control state. */
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import type { TurnLimit } from "../../define/node.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import { perform } from "../journal/journal.ts";
-import { endingMessage } from "../model-call/hook-runtime.ts";
-import { emit, type Session, stepsTaken } from "../session/session.ts";
+import { createEndingMessage } from "../model-call/hook-runtime.ts";
+import { countSteps, emit, type Session } from "../session/session.ts";
 
-/** The turns up to now, those of this superstep among them. A run that goes on from what another one left has had none. */
-export function turnsOf(session: Session): Control["turns"] {
-  return session.turns ?? before(session);
+/**
+ * Returns the turns so far, including this superstep. A run that starts from another run's checkpoint starts at zero.
+ */
+export function getTurns(session: Session): Control["turns"] {
+  return session.turns ?? getPreviousTurns(session);
 }
 
-/** Count a turn of the node's agent; false where it has had as many as it may. */
-export function takeTurn(session: Session, { node }: Task, { turns }: TurnLimit): boolean {
-  // A node that is tried again is at the same turn.
-  const taken = before(session)?.[node] ?? 0;
-  if (taken >= turns) return false;
-  session.turns = { ...turnsOf(session), [node]: taken + 1 };
+/** Counts a turn of the node's agent; returns false at the limit. */
+export function countTurn(session: Session, { node }: Task, { turns }: TurnLimit): boolean {
+  // A retry of the node stays in the same turn.
+  const previousTurns = getPreviousTurns(session)?.[node] ?? 0;
+  if (previousTurns >= turns) return false;
+  session.turns = { ...getTurns(session), [node]: previousTurns + 1 };
   return true;
 }
 
-/** The message that ends the agent in the model's place, recorded, so that it is told once. */
-export function endTurns(session: Session, task: Task, key: string, limit: TurnLimit): Promise<AssistantMessage> {
+/** Records the message that ends the agent at its turn limit, so that the message is emitted once. */
+export function recordTurnLimitMessage(
+  session: Session,
+  task: Task,
+  key: string,
+  limit: TurnLimit,
+): Promise<AssistantMessage> {
   return perform<AssistantMessage>(session, {
     task,
     key: `${key}:maxTurns`,
     kind: "step",
     name: "maxTurns",
     effect: "pure",
-    execute: () => endingMessage(limit, `${task.id}:${key}`),
-    settled: (message, reused) => {
+    execute: () => createEndingMessage(limit, `${task.id}:${key}`),
+    onCommitted: (message, reused) => {
       if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
 }
 
-function before(session: Session): Control["turns"] {
-  return stepsTaken(session) === 0 ? undefined : session.control.turns;
+function getPreviousTurns(session: Session): Control["turns"] {
+  return countSteps(session) === 0 ? undefined : session.control.turns;
 }

@@ -1,11 +1,11 @@
 /**
- * What waits for a slow reader of events (rule E59): memory is bounded, and nothing durable is lost to make it so. Deltas of
- * one message are joined, of updates the newest of each call stays with a count of those before it, what is told in passing
- * is dropped when far too much of it waits, and said so.
+ * Event buffer of a slow reader (rule E59): memory is bounded, and no durable event is dropped. Deltas of one message
+ * are merged. Of the updates of one call only the newest stays, with a count of the dropped updates. Transient events
+ * are dropped above a limit, and an `events.dropped` event reports their number.
  */
 import type { RunEvent } from "./events.ts";
 
-/** Events on their way to one reader, in order. */
+/** Ordered queue of events for one reader. */
 export interface EventQueue {
   push(event: RunEvent): void;
   shift(): RunEvent | undefined;
@@ -17,11 +17,11 @@ interface Entry {
   next: Entry | undefined;
 }
 
-/** How many events may wait before those that can be joined are, and how many before passing ones are dropped. */
-const joinedAbove = 1_000;
-const droppedAbove = 10_000;
+/** Queue lengths above which mergeable events are merged, and above which transient events are dropped. */
+const mergeThreshold = 1_000;
+const dropThreshold = 10_000;
 
-const durable: ReadonlySet<RunEvent["type"]> = new Set([
+const durableTypes: ReadonlySet<RunEvent["type"]> = new Set([
   "run.started",
   "run.waiting",
   "run.paused",
@@ -31,30 +31,30 @@ const durable: ReadonlySet<RunEvent["type"]> = new Set([
   "step.committed",
 ]);
 
-/** Whether an event is kept in the store: it has a number of its own. */
+/** Returns true for an event that the store persists under its own sequence number. */
 export function isDurable({ type }: Pick<RunEvent, "type">): boolean {
-  return durable.has(type);
+  return durableTypes.has(type);
 }
 
-/** A queue without limits for what is durable. */
+/** Creates a queue without a limit for durable events. */
 export function createEventQueue(): EventQueue {
   let first: Entry | undefined;
   let last: Entry | undefined;
-  let waiting = 0;
-  let passing = 0;
-  /** By task: the newest waiting entry of its message, and of each of its calls, that may still be joined. */
-  const open = new Map<string, Map<string, Entry>>();
+  let queuedCount = 0;
+  let transientCount = 0;
+  /** Per task: the newest queued entry of each message and call that can still be merged. */
+  const mergeable = new Map<string, Map<string, Entry>>();
 
   function append(event: RunEvent): Entry {
     const entry: Entry = { event, next: undefined };
     if (last === undefined) first = entry;
     else last.next = entry;
     last = entry;
-    waiting += 1;
+    queuedCount += 1;
     return entry;
   }
 
-  /** Count what is dropped at the end of the queue, so that a reader learns of it where it happened. */
+  /** Counts a dropped event at the end of the queue, so that the reader sees the gap at the right position. */
   function drop(event: RunEvent): void {
     if (last?.event.type === "events.dropped") last.event = { ...last.event, count: last.event.count + 1 };
     else append({ type: "events.dropped", count: 1, seq: event.seq, at: event.at });
@@ -62,17 +62,17 @@ export function createEventQueue(): EventQueue {
 
   return {
     push: (event) => {
-      const task = taskOf(event);
-      const key = joinedBy(event);
-      const before = key === undefined || waiting < joinedAbove ? undefined : open.get(task)?.get(key);
-      if (before !== undefined) before.event = joined(before.event, event);
-      else if (!isDurable(event) && passing >= droppedAbove) drop(event);
+      const task = getTaskKey(event);
+      const key = getMergeKey(event);
+      const previous = key === undefined || queuedCount < mergeThreshold ? undefined : mergeable.get(task)?.get(key);
+      if (previous !== undefined) previous.event = mergeEvents(previous.event, event);
+      else if (!isDurable(event) && transientCount >= dropThreshold) drop(event);
       else {
         const entry = append(event);
-        if (!isDurable(event)) passing += 1;
-        // What comes after another event of its task must not be told before it.
-        if (key === undefined) open.delete(task);
-        else open.set(task, (open.get(task) ?? new Map<string, Entry>()).set(key, entry));
+        if (!isDurable(event)) transientCount += 1;
+        // A merge must not move an event ahead of another event of its task.
+        if (key === undefined) mergeable.delete(task);
+        else mergeable.set(task, (mergeable.get(task) ?? new Map<string, Entry>()).set(key, entry));
       }
     },
     shift: () => {
@@ -80,27 +80,27 @@ export function createEventQueue(): EventQueue {
       if (entry === undefined) return undefined;
       first = entry.next;
       if (first === undefined) last = undefined;
-      const key = joinedBy(entry.event);
-      if (key !== undefined && open.get(taskOf(entry.event))?.get(key) === entry)
-        open.get(taskOf(entry.event))?.delete(key);
-      waiting -= 1;
-      if (!isDurable(entry.event) && entry.event.type !== "events.dropped") passing -= 1;
+      const key = getMergeKey(entry.event);
+      if (key !== undefined && mergeable.get(getTaskKey(entry.event))?.get(key) === entry)
+        mergeable.get(getTaskKey(entry.event))?.delete(key);
+      queuedCount -= 1;
+      if (!isDurable(entry.event) && entry.event.type !== "events.dropped") transientCount -= 1;
       return entry.event;
     },
     clear: () => {
       first = last = undefined;
-      waiting = passing = 0;
-      open.clear();
+      queuedCount = transientCount = 0;
+      mergeable.clear();
     },
   };
 }
 
-function taskOf(event: RunEvent): string {
+function getTaskKey(event: RunEvent): string {
   return "task" in event ? `${event.withinId ?? ""}/${event.task}` : "";
 }
 
-/** What an event may be joined with while it waits: the parts of one message, the updates of one call. */
-function joinedBy(event: RunEvent): string | undefined {
+/** Returns the merge key of an event while queued: parts of one message, updates of one call. */
+function getMergeKey(event: RunEvent): string | undefined {
   switch (event.type) {
     case "message.delta":
       return `${event.type} ${event.kind} ${event.messageId}`;
@@ -115,12 +115,12 @@ function joinedBy(event: RunEvent): string | undefined {
   }
 }
 
-function joined(before: RunEvent, event: RunEvent): RunEvent {
-  if (before.type === "message.delta" && event.type === "message.delta")
-    return { ...event, text: before.text + event.text };
-  if (before.type === "message.call_delta" && event.type === "message.call_delta")
-    return { ...event, argsText: before.argsText + event.argsText };
+function mergeEvents(previous: RunEvent, event: RunEvent): RunEvent {
+  if (previous.type === "message.delta" && event.type === "message.delta")
+    return { ...event, text: previous.text + event.text };
+  if (previous.type === "message.call_delta" && event.type === "message.call_delta")
+    return { ...event, argsText: previous.argsText + event.argsText };
   if (event.type === "tool.update" || event.type === "tool.progress" || event.type === "node.progress")
-    return { ...event, dropped: ("dropped" in before ? (before.dropped ?? 0) : 0) + 1 };
+    return { ...event, dropped: ("dropped" in previous ? (previous.dropped ?? 0) : 0) + 1 };
   return event;
 }

@@ -1,13 +1,13 @@
 /**
- * The event stream of a run: what happened, as it happens. Events about saved facts carry the fact's sequence number and
- * come after it is durable; all others are transient and carry the number that they follow.
+ * The event stream of a run. A durable event has its own sequence number and is emitted after its commit; a transient
+ * event has the sequence number of the latest durable event.
  */
 
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import type { LetterKind } from "../../checkpoint/inbox-message.ts";
-import type { LostAttempt } from "../../model/failed-attempt.ts";
+import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
+import type { FailedAttempt } from "../../model/failed-attempt.ts";
 import type { AssistantMessage, Message, Usage } from "../../model/message.ts";
 import type { ModelFailureKind } from "../../model/model-failure.ts";
 import type { Delta } from "../../state/delta.ts";
@@ -17,84 +17,84 @@ import type { RunHandle } from "../session/options.ts";
 import { createEventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
 
-/** What a machine did: with the number and the time of its event, what tests, the command line and the inspector read. */
+/** One transition of a machine, as tests, the command line and the inspector read it. */
 export interface Transition {
-  /** Leads from the graph to the machine that moved: a graph's name, then the nodes of subgraphs. */
+  /** Path from the graph to the machine: the graph name, then the nodes of subgraphs. */
   readonly path: readonly string[];
   readonly event: string;
   readonly from: Json;
   readonly to: Json;
-  /** The guards that were asked, in their order. */
+  /** Evaluated guards, in order. */
   readonly guards: readonly GuardResult[];
   /** Ids of the actors that the transition starts. */
   readonly effects: readonly string[];
-  /** What the checkpoint of this transition holds, by channel; empty where it makes none. */
+  /** Deltas of the checkpoint of this transition, by channel; empty without a checkpoint. */
   readonly changes: Readonly<Record<string, Delta>>;
   /** Bytes of that checkpoint's deltas. */
   readonly bytes: number;
-  /** Milliseconds of the superstep, or of the turn, that ends with that checkpoint; 0 where there is none. */
+  /** Duration in milliseconds of the superstep or turn that ends with the checkpoint; 0 without a checkpoint. */
   readonly durationMs: number;
 }
 
-/** A transition as it stands on the event stream. */
-export interface TransitionRecord extends EventPlace, Transition {
+/** A transition on the event stream. */
+export interface TransitionRecord extends EventPosition, Transition {
   readonly type: "transition.taken";
   readonly path: readonly string[];
 }
 
-/** Of a transition that makes no checkpoint. */
-export const nothingSaved: Pick<Transition, "changes" | "bytes" | "durationMs"> = Object.freeze({
+/** Checkpoint fields of a transition without a checkpoint. */
+export const noCheckpoint: Pick<Transition, "changes" | "bytes" | "durationMs"> = Object.freeze({
   changes: Object.freeze({}),
   bytes: 0,
   durationMs: 0,
 });
 
-/** What a transition record says of a kernel's step. */
-export function reached([to, effects, { guards }]: Step): Pick<Transition, "to" | "guards" | "effects"> {
+/** Returns the fields of a transition record that come from a kernel step. */
+export function describeStep([to, effects, { guards }]: Step): Pick<Transition, "to" | "guards" | "effects"> {
   return { to: to.value, guards, effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])) };
 }
 
-/** A question to a person, as the caller sees it. */
+/** An open interrupt, as the caller of a run sees it. */
 export interface OpenInterrupt {
   readonly id: string;
   readonly key: string;
   readonly node: string;
   readonly payload: unknown;
-  /** JSON Schema of the answer, when its schema has one. */
+  /** JSON Schema of the answer; undefined when the answer schema has none. */
   readonly schema: Json | undefined;
-  /** When it stops waiting, in milliseconds since the epoch; absent when it waits for ever. */
+  /** Expiry time in milliseconds since the epoch; absent for an interrupt without expiry. */
   readonly expiresAt?: number | undefined;
 }
 
-/** What every event carries: the run's sequence number and the time in milliseconds since the epoch. */
-export interface EventPlace {
+/** Fields of every event: the run's sequence number, and the time in milliseconds since the epoch. */
+export interface EventPosition {
   readonly seq: number;
   readonly at: number;
-  /** On events of an inner graph: the nodes and tools that lead to it, as `research` or `outer.research`. */
+  /** On events of a nested graph: the path of nodes and tools, e.g. `research` or `outer.research`. */
   readonly within?: string;
-  /** Beside it: the same for all events of one call, and another for each of several calls of one node or tool. */
+  /** With `within`: an id shared by all events of one call, distinct for each call of the same node or tool. */
   readonly withinId?: string;
 }
 
-interface InTask {
+interface TaskFields {
   readonly node: string;
   readonly task: string;
 }
 
-interface InMessage extends InTask {
-  /** The id of the message that is being written. */
+interface MessageFields extends TaskFields {
+  /** Id of the message being streamed. */
   readonly messageId: string;
 }
 
-interface InCall extends InTask {
+interface CallFields extends TaskFields {
   readonly callId: string;
-  /** Its canonical name; what the model called, where there is no such tool. */
+  /** Canonical tool name; for an unknown tool, the name in the model's call. */
   readonly tool: string;
-  /** The tool's name for people. */
+  /** Display name of the tool. */
   readonly label?: string | undefined;
 }
 
-/** What an event says, by `type`. */
+/** Payload of an event, by `type`. */
 export type RunEventBody =
   | {
       readonly type: "run.started";
@@ -104,24 +104,30 @@ export type RunEventBody =
       readonly graph: string;
       readonly attempt: number;
       readonly recovered: boolean;
-      /** What wrote the checkpoint that it goes on from, where that was another version of the graph, or another shape. */
+      /**
+       * Writer of the checkpoint that the run continues from, when that writer was another version or shape of the
+       * graph.
+       */
       readonly writtenBy?: { readonly version: number; readonly shape: string };
     }
-  /** The input stands behind another run of the thread. */
+  /** The input is queued behind another run of the thread. */
   | { readonly type: "run.queued"; readonly run: string; readonly thread: string; readonly branch: string }
-  /** Messages that were sent to the run are in its state now: `steer` at a boundary, `followUp` where it would have ended. */
+  /**
+   * Inbox messages were delivered to the state of the run: `steer` at a superstep boundary, `followUp` at the end of
+   * the run.
+   */
   | {
       readonly type: "inbox.taken";
-      readonly letter: string;
-      readonly kind: LetterKind;
+      readonly inboxMessageId: string;
+      readonly kind: InboxMessageKind;
       readonly messages: readonly Message[];
     }
-  /** The run could not see, or not take in, what was sent to it; what waits goes on waiting. */
+  /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
   | { readonly type: "run.failed"; readonly error: ErrorRecord }
-  /** `run` where it is another than the one that is read: a run that stood still, which this one's input has ended. */
+  /** `run` is set when the event is about another run: a suspended run that the input of the current run has ended. */
   | { readonly type: "run.cancelled"; readonly reason: string; readonly run?: string }
   | { readonly type: "run.paused"; readonly cause: ErrorRecord }
   | ({ readonly type: "transition.taken" } & Transition)
@@ -135,25 +141,25 @@ export type RunEventBody =
       readonly bytes: number;
       readonly durationMs: number;
     }
-  | ({ readonly type: "task.started"; readonly attempt: number; readonly input?: unknown } & InTask)
-  | ({ readonly type: "task.completed"; readonly durationMs: number; readonly reused: boolean } & InTask)
+  | ({ readonly type: "task.started"; readonly attempt: number; readonly input?: unknown } & TaskFields)
+  | ({ readonly type: "task.completed"; readonly durationMs: number; readonly reused: boolean } & TaskFields)
   | ({
       readonly type: "task.retried";
       readonly attempt: number;
       readonly delayMs: number;
       readonly error: ErrorRecord;
-    } & InTask)
-  | ({ readonly type: "task.failed"; readonly error: ErrorRecord } & InTask)
-  /** The last failure of a task was given to its node's error handler. */
-  | ({ readonly type: "task.handled"; readonly attempt: number; readonly error: ErrorRecord } & InTask)
-  | ({ readonly type: "task.interrupted"; readonly keys: readonly string[] } & InTask)
+    } & TaskFields)
+  | ({ readonly type: "task.failed"; readonly error: ErrorRecord } & TaskFields)
+  /** The last failure of a task was passed to the error handler of its node. */
+  | ({ readonly type: "task.handled"; readonly attempt: number; readonly error: ErrorRecord } & TaskFields)
+  | ({ readonly type: "task.interrupted"; readonly keys: readonly string[] } & TaskFields)
   | ({
       readonly type: "effect.reused";
       readonly key: string;
       readonly kind: EffectKind;
       readonly name: string;
       readonly attempts: number;
-    } & InTask)
+    } & TaskFields)
   | ({
       readonly type: "effect.repeated";
       readonly key: string;
@@ -161,88 +167,93 @@ export type RunEventBody =
       readonly name: string;
       readonly effect: EffectClass;
       readonly idempotencyKey: string;
-    } & InTask)
-  | ({ readonly type: "tool.started"; readonly args: unknown } & InCall)
+    } & TaskFields)
+  | ({ readonly type: "tool.started"; readonly args: unknown } & CallFields)
   | ({
       readonly type: "tool.args_rewritten";
       readonly by: string;
       readonly args: unknown;
       readonly raw?: unknown;
-    } & InCall)
-  | ({ readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] } & InCall)
-  | ({ readonly type: "tool.rejected"; readonly reason: string } & InCall)
-  /** Middleware, or the person whom it asked, refused a call that fits its tool. */
-  | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & InCall)
-  /** `dropped`, here and in progress: how many before it this reader was too slow for. */
-  | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & InCall)
-  | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & InCall)
+    } & CallFields)
+  | ({ readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] } & CallFields)
+  | ({ readonly type: "tool.rejected"; readonly reason: string } & CallFields)
+  /** Middleware, or a person asked by middleware, denied a call with valid arguments. */
+  | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & CallFields)
+  /** `dropped`, here and in progress events: number of earlier updates dropped because the reader was too slow. */
+  | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & CallFields)
+  | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & CallFields)
   | ({
       readonly type: "tool.retried";
       readonly attempt: number;
       readonly delayMs: number;
       readonly error: string;
-    } & InCall)
-  /** A store of artifacts failed on one: the model sees what is left of it in its result. */
+    } & CallFields)
+  /** The artifact store failed to save an artifact. The tool result contains a truncated version for the model. */
   | ({
       readonly type: "tool.artifact_lost";
       readonly key: string;
       readonly name: string;
       readonly error: string;
-    } & InCall)
-  | ({ readonly type: "tool.completed"; readonly result: ToolResult } & InCall)
-  | ({ readonly type: "tool.failed"; readonly result: ToolResult } & InCall)
-  | ({ readonly type: "model.started"; readonly model: string; readonly messages: number } & InTask)
-  /** The provider did not heed a part of the request, such as a setting that it does not have. Told once in a run. */
-  | ({ readonly type: "model.warned"; readonly model: string; readonly warning: string } & InTask)
-  /** A request to a model failed; the same model, or the one that stands in for it, is asked after the delay. */
+    } & CallFields)
+  | ({ readonly type: "tool.completed"; readonly result: ToolResult } & CallFields)
+  | ({ readonly type: "tool.failed"; readonly result: ToolResult } & CallFields)
+  | ({ readonly type: "model.started"; readonly model: string; readonly messages: number } & TaskFields)
+  /** The provider ignored a part of the request, e.g. an unsupported setting. Emitted once per run. */
+  | ({ readonly type: "model.warned"; readonly model: string; readonly warning: string } & TaskFields)
+  /** A model request failed. The same model or its fallback is called after the delay. */
   | ({
       readonly type: "model.retried";
       readonly messageId: string;
-      /** How many requests the call has made by now. */
+      /** Number of requests of the call so far. */
       readonly attempt: number;
       readonly delayMs: number;
-      /** The model that failed, and the one that is asked next. */
+      /** The failed model and the next model. */
       readonly model: string;
       readonly next: string;
       readonly kind: ModelFailureKind;
       readonly error: ErrorRecord;
-      /** What the failed request is known to have cost; absent is unknown. */
+      /** Known usage of the failed request; absent when unknown. */
       readonly usage?: Usage;
-    } & InTask)
-  /** A hook had another model asked; its answer is no message of the conversation. */
+    } & TaskFields)
+  /** A hook called an auxiliary model. The reply is not part of the conversation. */
   | ({
       readonly type: "model.asked_beside";
-      /** The middleware, and the key under which it asked. */
+      /** Name of the middleware, and the key of the auxiliary model call. */
       readonly by: string;
       readonly key: string;
       readonly model: string;
       readonly usage?: Usage;
-    } & InTask)
-  | ({ readonly type: "message.delta"; readonly kind: "text" | "reasoning"; readonly text: string } & InMessage)
+    } & TaskFields)
+  | ({ readonly type: "message.delta"; readonly kind: "text" | "reasoning"; readonly text: string } & MessageFields)
   | ({
       readonly type: "message.call_delta";
       readonly callId: string;
       readonly tool: string;
       readonly argsText: string;
-    } & InMessage)
-  /** What was streamed of this message so far is no part of it: take it back. Another answer follows, or none. */
+    } & MessageFields)
+  /** The text streamed so far is not part of the message: discard the text. Another reply may follow. */
   | ({
       readonly type: "message.voided";
       readonly model: string;
-      readonly kind: LostAttempt["kind"];
-      /** The text that is void; absent where another process streamed it. */
+      readonly kind: FailedAttempt["kind"];
+      /** The retracted text; absent when another process streamed the text. */
       readonly text?: string;
-    } & InMessage)
-  | ({ readonly type: "message.completed"; readonly message: AssistantMessage } & InTask)
-  | ({ readonly type: "node.progress"; readonly text: string; readonly dropped?: number } & InTask)
-  | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & InTask)
-  /** This reader was so slow that so many events in passing were dropped for it here; none that is durable. */
+    } & MessageFields)
+  | ({ readonly type: "message.completed"; readonly message: AssistantMessage } & TaskFields)
+  | ({ readonly type: "node.progress"; readonly text: string; readonly dropped?: number } & TaskFields)
+  | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & TaskFields)
+  /**
+   * Number of transient events dropped at this position because the reader was too slow. Durable events are never
+   * dropped.
+   */
   | { readonly type: "events.dropped"; readonly count: number };
 
-/** One event of a run. */
-export type RunEvent = EventPlace & RunEventBody;
+export type RunEvent = EventPosition & RunEventBody;
 
-/** A part of the stream: supersteps with what they changed, messages as they are written, your own events, tasks, tools, or all. */
+/**
+ * A selection of event types: supersteps with their changes, streamed messages, custom events, tasks, tools, or
+ * everything.
+ */
 export type EventView = "updates" | "checkpoints" | "messages" | "custom" | "tasks" | "tools" | "debug";
 
 const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
@@ -255,30 +266,36 @@ const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
   debug: () => true,
 };
 
-/** Tell whether an event belongs to one of the views; without any, all do. What was dropped is told in every view. */
+/**
+ * Returns true when an event belongs to one of the views. Without views every event matches; `events.dropped` matches
+ * every view.
+ */
 export function isInView(event: RunEvent, wanted: readonly EventView[] | undefined): boolean {
   return wanted === undefined || event.type === "events.dropped" || wanted.some((view) => views[view](event));
 }
 
-/** Where the engine puts events and readers take them. With nobody listening an event costs one comparison. */
+/** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
 export interface EventStream {
-  /** Whether building an event is worth it. */
-  readonly listening: () => boolean;
+  /** True when at least one reader is subscribed, so that building an event is worthwhile. */
+  readonly hasReaders: () => boolean;
   readonly emit: (event: RunEvent) => void;
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
-  /** Every event from now on, until the run has ended or the loop is left; with `wanted` only those. */
+  /** Iterates over events from now on, until the run ends or the loop is left. `wanted` filters the events. */
   readonly iterate: (wanted?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
-  /** The state of the run as its result would show it, once it has one. */
-  state: (() => unknown) | undefined;
-  /** The handle of the run that tells its events here. */
+  /** Returns the state of the run as in its result; set once the state exists. */
+  getState: (() => unknown) | undefined;
+  /** Handle of the run that emits to this stream. */
   handle: RunHandle<unknown> | undefined;
-  /** The end; loops that were not told of the failure throw it. */
+  /** Closes the stream. Iterators that have not seen the failure throw its error. */
   readonly close: (failure?: { readonly error: unknown }) => void;
-  /** Tells the machines' ways to an inspector, if there is one. */
+  /** Reports machine transitions to an inspector; undefined without an inspector. */
   readonly inspection: Inspection | undefined;
 }
 
-/** A stream without readers. A reader that throws does not harm the run: its error goes to `onReaderError`. */
+/**
+ * Creates a stream without readers. Contract: an error thrown by a reader goes to `onReaderError` and never reaches
+ * the run.
+ */
 export function createEventStream(onReaderError: (error: unknown) => void, inspection?: Inspection): EventStream {
   const readers = new Set<(event: RunEvent) => void>();
   const closers = new Set<Close>();
@@ -292,28 +309,28 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
   }
 
   return {
-    listening: () => readers.size > 0,
+    hasReaders: () => readers.size > 0,
     emit: (event) => {
       for (const reader of readers) {
         try {
-          const told: unknown = reader(event);
-          // An asynchronous reader fails later: nobody awaits it.
-          if (told instanceof Promise) told.catch(onReaderError);
+          const returned: unknown = reader(event);
+          // An async reader may reject later: its promise is not awaited.
+          if (returned instanceof Promise) returned.catch(onReaderError);
         } catch (error) {
           onReaderError(error);
         }
       }
     },
     subscribe,
-    iterate: (wanted) => iterate(subscribe, closers, () => closed, wanted),
-    state: undefined,
+    iterate: (wanted) => iterateEvents(subscribe, closers, () => closed, wanted),
+    getState: undefined,
     handle: undefined,
     inspection,
     close: (failure) => {
       closed = true;
       for (const close of closers) close(failure);
       closers.clear();
-      // A body that was given up may still speak: nothing comes after the event that ends the run.
+      // An abandoned node body may still emit: no event may follow the final event of the run.
       readers.clear();
     },
   };
@@ -321,31 +338,31 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
 
 type Close = EventStream["close"];
 
-function iterate(
+function iterateEvents(
   subscribe: EventStream["subscribe"],
   closers: Set<Close>,
   isClosed: () => boolean,
-  wanted: (event: RunEvent) => boolean = everything,
+  wanted: (event: RunEvent) => boolean = matchAll,
 ): AsyncIterableIterator<RunEvent> {
-  const waiting = createEventQueue();
-  let sleeping: (() => void)[] = [];
+  const queue = createEventQueue();
+  let waiters: (() => void)[] = [];
   let ended = isClosed();
   const wake = (): void => {
-    const woken = sleeping;
-    sleeping = [];
-    for (const each of woken) each();
+    const resolvers = waiters;
+    waiters = [];
+    for (const resolve of resolvers) resolve();
   };
-  let isTold = false;
-  let untold: { readonly error: unknown } | undefined;
+  let hasSeenFailure = false;
+  let unseenFailure: { readonly error: unknown } | undefined;
   const unsubscribe = subscribe((event) => {
-    if (event.type === "run.failed") isTold = true;
+    if (event.type === "run.failed") hasSeenFailure = true;
     if (!wanted(event)) return;
-    waiting.push(event);
+    queue.push(event);
     wake();
   });
   const end: Close = (failure) => {
     ended = true;
-    if (!isTold) untold = failure;
+    if (!hasSeenFailure) unseenFailure = failure;
     unsubscribe();
     closers.delete(end);
     wake();
@@ -354,22 +371,22 @@ function iterate(
   const iterator: AsyncIterableIterator<RunEvent> = {
     next: async () => {
       for (;;) {
-        const event = waiting.shift();
+        const event = queue.shift();
         if (event !== undefined) return { done: false, value: event };
-        if (untold !== undefined) {
-          const { error } = untold;
-          untold = undefined;
+        if (unseenFailure !== undefined) {
+          const { error } = unseenFailure;
+          unseenFailure = undefined;
           throw error;
         }
         if (ended) return { done: true, value: undefined };
         await new Promise<void>((resolve) => {
-          sleeping.push(resolve);
+          waiters.push(resolve);
         });
       }
     },
     return: async () => {
-      waiting.clear();
-      untold = undefined;
+      queue.clear();
+      unseenFailure = undefined;
       end();
       return { done: true, value: undefined };
     },
@@ -378,6 +395,6 @@ function iterate(
   return iterator;
 }
 
-function everything(): boolean {
+function matchAll(): boolean {
   return true;
 }

@@ -1,6 +1,6 @@
 /**
- * Inspection: what the machines of a run do, in the format of XState's `inspect`, for any standard inspector. Its actors are
- * views: what is sent to them reaches nothing.
+ * Inspection of a run's machines in the format of XState's `inspect`, for any standard inspector. Its actors are
+ * read-only views: they accept no events.
  */
 import type {
   AnyActorLogic,
@@ -10,14 +10,14 @@ import type {
   Snapshot as XStateSnapshot,
 } from "xstate";
 import { StatewrightError } from "../../base/errors.ts";
-import { type Snapshot, type Step, type TrailStep, xstateSnapshotOf } from "../kernel/kernel.ts";
+import { getXStateSnapshot, type Snapshot, type Step, type TrailStep } from "../kernel/kernel.ts";
 
-/** What takes inspection events: a function, or an observer as `@statelyai/inspect` makes it. */
+/** Receives inspection events: a function, or an observer such as the observer of `@statelyai/inspect`. */
 export type Inspector =
   | ((event: InspectionEvent) => void)
   | { readonly next?: ((event: InspectionEvent) => void) | undefined };
 
-/** How an actor that is no machine has ended. */
+/** Result of a finished actor that is no machine. */
 export type ActorEnd = { readonly output: unknown } | { readonly error: unknown };
 
 /** An actor as inspectors see it. */
@@ -26,55 +26,66 @@ export interface InspectedActor {
   readonly sessionId: string;
   readonly logic: AnyActorLogic | undefined;
   readonly _parent: InspectedActor | undefined;
-  /** Throws `event_refused`: a view takes no events. */
+  /** Throws `event_refused`: a view accepts no events. */
   readonly send: (event: AnyEventObject) => never;
   readonly getSnapshot: () => AnyMachineSnapshot | PlainSnapshot;
   readonly toJSON: () => object;
 }
 
-/** The snapshot of an actor that is no machine. */
+/** Snapshot of an actor that is no machine. */
 export type PlainSnapshot = XStateSnapshot<unknown> & { readonly input: unknown };
 
-/** An actor of a run, with what is known of it. */
+/** An actor of a run, with its inspection state. */
 export interface Actor {
   readonly view: InspectedActor;
   readonly parent: Actor | undefined;
-  /** The newest of each id. */
+  /** The newest actor of each id. */
   readonly children: Map<string, Actor>;
   readonly input: unknown;
-  /** How it was entered, if it is a machine that was entered here. */
+  /** Entry step of a machine entered in this process. */
   readonly init: Step | undefined;
   snapshot: AnyMachineSnapshot | PlainSnapshot;
   started: boolean;
 }
 
-/** Tells an inspector what machines did. Whoever calls it has made sure that it happened: what must be durable first, is. */
+/**
+ * Reports machine activity to an inspector. Contract: the caller reports a transition only after it happened and any
+ * required commit is durable.
+ */
 export interface Inspection {
-  /** The machine of each line of the run. */
+  /** Root machine of each namespace of the run. */
   readonly machines: Map<string, Actor>;
-  /** A machine was entered; `inner` says how its child machines were. */
-  entered(parent: Actor | undefined, id: string, init: Step, input: unknown, inner?: ByIds<Step>): Actor;
-  /** A machine stands where it stood when it was left; `inner` says where its child machines stand. */
-  stands(parent: Actor | undefined, id: string, snapshot: Snapshot, inner?: ByIds<Snapshot>): Actor;
-  /** A machine took an event, sent by `source` if that is an actor; `inner` says how the child machines that it started were entered. */
-  took(actor: Actor, event: AnyEventObject, step: Step, source?: Actor, inner?: ByIds<Step>): void;
-  /** A machine was stopped, and all that it has started. */
-  stopped(actor: Actor): void;
-  /** An actor that is no machine has ended; `tell` tells what that does to the machine that started it. */
-  ended(actor: Actor, end: ActorEnd, tell: () => void): void;
+  /** Reports an entered machine; `inner` returns the entry steps of its child machines. */
+  enter(parent: Actor | undefined, id: string, init: Step, input: unknown, inner?: LookupByPath<Step>): Actor;
+  /** Reports a machine restored from a snapshot; `inner` returns the snapshots of its child machines. */
+  restore(parent: Actor | undefined, id: string, snapshot: Snapshot, inner?: LookupByPath<Snapshot>): Actor;
+  /**
+   * Reports a transition. `source` is the sending actor; `inner` returns the entry steps of child machines started by
+   * the transition.
+   */
+  transition(actor: Actor, event: AnyEventObject, step: Step, source?: Actor, inner?: LookupByPath<Step>): void;
+  /** Reports that a machine and its child actors were stopped. */
+  stop(actor: Actor): void;
+  /**
+   * Reports the end of an actor that is no machine; `report` reports the resulting transition of its parent machine.
+   */
+  end(actor: Actor, end: ActorEnd, report: () => void): void;
 }
 
-/** What is known of child machines, by the ids that lead to them. */
-export type ByIds<Known> = (ids: readonly string[]) => Known | undefined;
+/** Looks up data of a child machine by its path of ids. */
+export type LookupByPath<Data> = (ids: readonly string[]) => Data | undefined;
 
 type Body = InspectionEvent extends infer Event ? (Event extends unknown ? Omit<Event, "rootId"> : never) : never;
 
-/** An inspection of one run. An inspector that throws does not harm the run: its error goes to `onError`. */
+/**
+ * Creates the inspection of one run. Contract: an error thrown by the inspector goes to `onError` and never reaches
+ * the run.
+ */
 export function createInspection(inspector: Inspector, runId: string, onError: (error: unknown) => void): Inspection {
-  let made = 0;
+  let actorCount = 0;
   const rootId = `${runId}:0`;
 
-  function say(body: Body): void {
+  function emit(body: Body): void {
     const event = { ...body, rootId } as InspectionEvent;
     try {
       if (typeof inspector === "function") inspector(event);
@@ -84,83 +95,83 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     }
   }
 
-  function make(
+  function createActor(
     parent: Actor | undefined,
     id: string,
     logic: AnyActorLogic | undefined,
-    about: Pick<Actor, "input" | "init" | "snapshot">,
+    fields: Pick<Actor, "input" | "init" | "snapshot">,
   ): Actor {
     const view: InspectedActor = {
       id,
-      sessionId: `${runId}:${made++}`,
+      sessionId: `${runId}:${actorCount++}`,
       logic,
       _parent: parent?.view,
       send: ({ type }) => refuseSend(id, type),
       getSnapshot: () => actor.snapshot,
       toJSON: () => ({ xstate$$type: 1, id }),
     };
-    const actor: Actor = { view, parent, children: new Map(), ...about, started: false };
+    const actor: Actor = { view, parent, children: new Map(), ...fields, started: false };
     parent?.children.delete(id);
     parent?.children.set(id, actor);
-    say({ type: "@xstate.actor", actorRef: view });
+    emit({ type: "@xstate.actor", actorRef: view });
     return actor;
   }
 
-  function sayEvent({ view }: Actor, event: AnyEventObject, source: Actor | undefined): void {
-    say({ type: "@xstate.event", sourceRef: source?.view, actorRef: view, event });
+  function emitEvent({ view }: Actor, event: AnyEventObject, source: Actor | undefined): void {
+    emit({ type: "@xstate.event", sourceRef: source?.view, actorRef: view, event });
   }
 
-  function saySnapshot({ view, snapshot }: Actor, event: AnyEventObject): void {
-    say({ type: "@xstate.snapshot", actorRef: view, event, snapshot });
+  function emitSnapshot({ view, snapshot }: Actor, event: AnyEventObject): void {
+    emit({ type: "@xstate.snapshot", actorRef: view, event, snapshot });
   }
 
-  /** XState makes an actor, with what its first state makes, before it starts it. */
-  function create(
+  /** Like XState, creates an actor and the children of its initial state before it starts the actor. */
+  function createTree(
     parent: Actor | undefined,
     id: string,
     logic: AnyActorLogic | undefined,
     input: unknown,
-    inner: ByIds<Step>,
+    inner: LookupByPath<Step>,
   ): Actor {
     const init = inner([]);
-    const snapshot = (init && xstateSnapshotOf(init[0])) ?? plain("active", { input });
-    const actor = make(parent, id, logic ?? logicOf(snapshot), { input, init, snapshot });
+    const snapshot = (init && getXStateSnapshot(init[0])) ?? createPlainSnapshot("active", { input });
+    const actor = createActor(parent, id, logic ?? getLogic(snapshot), { input, init, snapshot });
     for (const step of init?.[2].steps ?? [])
-      if (step.kind !== "action") sayMade(actor, step, inputsIn(init?.[2].steps), inner);
+      if (step.kind !== "action") emitStep(actor, step, collectInputs(init?.[2].steps), inner);
     return actor;
   }
 
   function start(actor: Actor): void {
     const event = { type: "xstate.init", input: actor.input };
     actor.started = true;
-    sayEvent(actor, event, actor.parent);
+    emitEvent(actor, event, actor.parent);
     for (const child of actor.children.values()) start(child);
-    for (const step of actor.init?.[2].steps ?? []) if (step.kind === "action") sayAction(actor, step);
-    saySnapshot(actor, event);
+    for (const step of actor.init?.[2].steps ?? []) if (step.kind === "action") emitAction(actor, step);
+    emitSnapshot(actor, event);
   }
 
-  function sayMade(
+  function emitStep(
     actor: Actor,
-    step: Exclude<TrailStep, Act>,
+    step: Exclude<TrailStep, ActionStep>,
     inputs: ReadonlyMap<string, unknown>,
-    inner: ByIds<Step>,
+    inner: LookupByPath<Step>,
   ): void {
     const { view } = actor;
     if (step.kind === "actor") {
       const { id, logic } = step;
-      create(actor, id, logic, inputs.get(id), (ids) => inner([id, ...ids]));
+      createTree(actor, id, logic, inputs.get(id), (ids) => inner([id, ...ids]));
     } else {
       const { event, snapshot, transitions } = step;
-      say({ type: "@xstate.microstep", actorRef: view, event, snapshot, _transitions: [...transitions] });
+      emit({ type: "@xstate.microstep", actorRef: view, event, snapshot, _transitions: [...transitions] });
     }
   }
 
-  /** Gives the actor that the action is about. */
-  function sayAction({ view, children }: Actor, { type, params }: Act): Actor | undefined {
-    const child = type === spawned || type === stopped ? children.get(idIn(params)) : undefined;
-    const shown =
-      child === undefined ? params : type === stopped ? child.view : { ...(params as object), actorRef: child.view };
-    say({ type: "@xstate.action", actorRef: view, action: { type, params: shown } });
+  /** Returns the actor targeted by the action. */
+  function emitAction({ view, children }: Actor, { type, params }: ActionStep): Actor | undefined {
+    const child = type === spawnAction || type === stopAction ? children.get(getId(params)) : undefined;
+    const shownParams =
+      child === undefined ? params : type === stopAction ? child.view : { ...(params as object), actorRef: child.view };
+    emit({ type: "@xstate.action", actorRef: view, action: { type, params: shownParams } });
     return child;
   }
 
@@ -172,107 +183,117 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     const event = { type: "xstate.stop" };
     const children = [...actor.children.values()].filter((child) => child.snapshot.status === "active");
     for (const child of children)
-      say({ type: "@xstate.action", actorRef: view, action: { type: stopped, params: child.view } });
+      emit({ type: "@xstate.action", actorRef: view, action: { type: stopAction, params: child.view } });
     if ("machine" in snapshot)
-      say({ type: "@xstate.microstep", actorRef: view, event, snapshot: actor.snapshot, _transitions: [] });
+      emit({ type: "@xstate.microstep", actorRef: view, event, snapshot: actor.snapshot, _transitions: [] });
     for (const child of children) stop(child);
-    saySnapshot(actor, event);
+    emitSnapshot(actor, event);
   }
 
-  function restore(parent: Actor | undefined, id: string, snapshot: AnyMachineSnapshot, inner: ByIds<Snapshot>): Actor {
-    const actor = make(parent, id, snapshot.machine, { input: undefined, init: undefined, snapshot });
+  function restore(
+    parent: Actor | undefined,
+    id: string,
+    snapshot: AnyMachineSnapshot,
+    inner: LookupByPath<Snapshot>,
+  ): Actor {
+    const actor = createActor(parent, id, snapshot.machine, { input: undefined, init: undefined, snapshot });
     for (const child of Object.keys(snapshot.children)) {
-      const within = inner([child]);
-      const machine = within && xstateSnapshotOf(within);
+      const childSnapshot = inner([child]);
+      const machine = childSnapshot && getXStateSnapshot(childSnapshot);
       if (machine !== undefined) restore(actor, child, machine, (ids) => inner([child, ...ids]));
-      else make(actor, child, undefined, { input: undefined, init: undefined, snapshot: plain("active", {}) });
+      else
+        createActor(actor, child, undefined, {
+          input: undefined,
+          init: undefined,
+          snapshot: createPlainSnapshot("active", {}),
+        });
     }
     return actor;
   }
 
   return {
     machines: new Map(),
-    entered: (parent, id, init, input, inner = () => undefined) => {
-      const actor = create(parent, id, undefined, input, (ids) => (ids.length === 0 ? init : inner(ids)));
+    enter: (parent, id, init, input, inner = () => undefined) => {
+      const actor = createTree(parent, id, undefined, input, (ids) => (ids.length === 0 ? init : inner(ids)));
       start(actor);
       return actor;
     },
-    stands: (parent, id, snapshot, inner = () => undefined) => {
-      const machine = xstateSnapshotOf(snapshot);
-      if (machine === undefined) throw new TypeError(`"${id}" was not entered`);
+    restore: (parent, id, snapshot, inner = () => undefined) => {
+      const machine = getXStateSnapshot(snapshot);
+      if (machine === undefined) throw new TypeError(`inspection: expected an entered machine for "${id}"`);
       const actor = restore(parent, id, machine, inner);
       start(actor);
       return actor;
     },
-    took: (actor, event, [snapshot, , { steps }], source, inner = () => undefined) => {
-      const after: (() => void)[] = [];
-      const inputs = inputsIn(steps);
-      sayEvent(actor, event, source);
+    transition: (actor, event, [snapshot, , { steps }], source, inner = () => undefined) => {
+      const deferred: (() => void)[] = [];
+      const inputs = collectInputs(steps);
+      emitEvent(actor, event, source);
       for (const step of steps) {
         if (step.kind !== "action") {
-          sayMade(actor, step, inputs, inner);
+          emitStep(actor, step, inputs, inner);
           continue;
         }
-        const child = sayAction(actor, step);
+        const child = emitAction(actor, step);
         if (child === undefined) continue;
-        after.push(() => {
-          if (step.type === stopped) stop(child);
+        deferred.push(() => {
+          if (step.type === stopAction) stop(child);
           else if (child.snapshot.status !== "stopped") start(child);
         });
       }
-      actor.snapshot = xstateSnapshotOf(snapshot) ?? actor.snapshot;
-      for (const each of after) each();
-      saySnapshot(actor, event);
+      actor.snapshot = getXStateSnapshot(snapshot) ?? actor.snapshot;
+      for (const runDeferred of deferred) runDeferred();
+      emitSnapshot(actor, event);
     },
-    stopped: stop,
-    ended: (actor, end, tell) => {
+    stop,
+    end: (actor, end, report) => {
       const failed = "error" in end;
       const event = failed
         ? { type: "xstate.promise.reject", data: end.error }
         : { type: "xstate.promise.resolve", data: end.output };
-      sayEvent(actor, event, actor);
-      actor.snapshot = plain(failed ? "error" : "done", end);
-      tell();
-      saySnapshot(actor, event);
+      emitEvent(actor, event, actor);
+      actor.snapshot = createPlainSnapshot(failed ? "error" : "done", end);
+      report();
+      emitSnapshot(actor, event);
     },
   };
 }
 
-const spawned = "xstate.spawnChild";
-const stopped = "xstate.stopChild";
+const spawnAction = "xstate.spawnChild";
+const stopAction = "xstate.stopChild";
 
-type Act = Extract<TrailStep, { readonly kind: "action" }>;
+type ActionStep = Extract<TrailStep, { readonly kind: "action" }>;
 
-function plain(
+function createPlainSnapshot(
   status: PlainSnapshot["status"],
-  known: { readonly output?: unknown; readonly error?: unknown; readonly input?: unknown },
+  fields: { readonly output?: unknown; readonly error?: unknown; readonly input?: unknown },
 ): PlainSnapshot {
-  return { output: undefined, error: undefined, input: undefined, ...known, status } as PlainSnapshot;
+  return { output: undefined, error: undefined, input: undefined, ...fields, status } as PlainSnapshot;
 }
 
-function logicOf(snapshot: Actor["snapshot"]): AnyActorLogic | undefined {
+function getLogic(snapshot: Actor["snapshot"]): AnyActorLogic | undefined {
   return "machine" in snapshot ? snapshot.machine : undefined;
 }
 
-/** What the actors that a transition starts are given. */
-function inputsIn(steps: readonly TrailStep[] = []): ReadonlyMap<string, unknown> {
+/** Collects the inputs of the actors started by a transition, by id. */
+function collectInputs(steps: readonly TrailStep[] = []): ReadonlyMap<string, unknown> {
   return new Map(
     steps.flatMap((step) =>
-      step.kind === "action" && step.type === spawned && typeof step.params === "object" && step.params !== null
-        ? [[idIn(step.params), "input" in step.params ? step.params.input : undefined]]
+      step.kind === "action" && step.type === spawnAction && typeof step.params === "object" && step.params !== null
+        ? [[getId(step.params), "input" in step.params ? step.params.input : undefined]]
         : [],
     ),
   );
 }
 
-function idIn(params: unknown): string {
+function getId(params: unknown): string {
   return typeof params === "object" && params !== null && "id" in params ? String(params.id) : "";
 }
 
 function refuseSend(id: string, type: string): never {
   throw new StatewrightError("event_refused", {
-    what: `the event "${type}" was sent to "${id}", which is only a view of an actor`,
-    next: "Send events to a run with resume and its answers",
+    what: `the event "${type}" was sent to "${id}", which is a read-only view of an actor`,
+    next: "Use resume with answers to send events to a run",
     details: { event: type, accepts: [] },
   });
 }

@@ -1,128 +1,133 @@
-/** The text of a run's messages as it comes. What is given and turns out to be void is never followed in silence by another answer. */
-import { checkOptions, optionNames } from "../../base/options.ts";
-import { type AssistantMessage, callsOf, type ToolCallBlock, textOf } from "../../model/message.ts";
+/** Text stream of a run's messages. Retracted text is always followed by a notice before another answer. */
+import { checkOptions, listOptionNames } from "../../base/options.ts";
+import { type AssistantMessage, getMessageText, listToolCalls, type ToolCallBlock } from "../../model/message.ts";
 import { finalCallName } from "../../tool/definition/final-call.ts";
-import { isWithinCall } from "../conversation/pending-calls.ts";
+import { isInsideToolCall } from "../conversation/pending-calls.ts";
 import type { RunEvent } from "./events.ts";
 
-/** How `text()` speaks of text that was given and is void. */
+/** Options of `text()` for retracted text. */
 export interface TextOptions {
-  /** What is given in its place, such as the keys that erase it from a terminal. Default: a line that says so. */
-  readonly voided?: (text: string) => string;
+  /**
+   * Returns the replacement of retracted text, such as control sequences that erase it from a terminal. Default: a
+   * notice line.
+   */
+  readonly formatRetracted?: (text: string) => string;
 }
 
-const textOptions = optionNames<TextOptions>({ voided: true });
+const textOptionNames = listOptionNames<TextOptions>({ formatRetracted: true });
 
-/** Throws `invalid_option` for an option that there is not. */
+/** Throws `invalid_option` for an unknown option. */
 export function checkTextOptions(options: TextOptions): void {
-  checkOptions("text", options, textOptions);
+  checkOptions("text", options, textOptionNames);
 }
 
-/** What was given of a message: of its words, and of each final call, by which an agent gives its output as JSON. */
-type Given = Map<string, string>;
+/** Streamed text of a message by part: its text, and each final call, which holds an agent's output as JSON. */
+type StreamedParts = Map<string, string>;
 
-/** The keys in {@link Given}. */
-const words = "words";
-const callPart = (id: string): string => `call ${id}`;
+/** Keys of {@link StreamedParts}. */
+const textPart = "words";
+const toCallPart = (id: string): string => `call ${id}`;
 
 /**
- * The text of each message, save those of agents that tools run: its parts as they come, then what was not streamed of it.
- * Messages, and the output in one, begin on lines of their own. Where the parts were not its text, what `voided` gives stands
- * between them and the whole text.
+ * Streams the text of each message, except from agents that run as tools: deltas as they arrive, then the unstreamed
+ * rest. Each message, and the output inside a message, begins on a new line. When the deltas do not match the final
+ * text, the result of `formatRetracted` precedes the full text.
  */
-export async function* textsIn(
+export async function* streamText(
   events: AsyncIterable<RunEvent>,
-  { voided = saidVoid }: TextOptions,
+  { formatRetracted = formatDefaultNotice }: TextOptions,
 ): AsyncGenerator<string, undefined, undefined> {
-  /** What was given of the messages that are being written. */
-  const open = new Map<string, Given>();
+  /** Streamed text of incomplete messages. */
+  const streamed = new Map<string, StreamedParts>();
   let isMidLine = false;
-  const line = (text: string, begins: boolean): string => {
-    const told = begins && isMidLine ? `\n${text}` : text;
+  const startLine = (text: string, begins: boolean): string => {
+    const output = begins && isMidLine ? `\n${text}` : text;
     isMidLine = !text.endsWith("\n");
-    return told;
+    return output;
   };
   for await (const event of events) {
-    if (isWithinCall(event)) continue;
-    const piece = pieceOf(event);
+    if (isInsideToolCall(event)) continue;
+    const piece = toTextDelta(event);
     if (piece !== undefined) {
-      const place = `${event.withinId ?? ""}/${piece.of}`;
-      const given = open.get(place) ?? new Map<string, string>();
-      open.set(place, given);
-      const before = given.get(piece.part);
-      given.set(piece.part, (before ?? "") + piece.text);
-      yield line(piece.text, before === undefined);
+      const messageKey = `${event.withinId ?? ""}/${piece.messageId}`;
+      const parts = streamed.get(messageKey) ?? new Map<string, string>();
+      streamed.set(messageKey, parts);
+      const before = parts.get(piece.part);
+      parts.set(piece.part, (before ?? "") + piece.text);
+      yield startLine(piece.text, before === undefined);
     } else if (event.type === "message.voided" || event.type === "message.completed") {
       const id = event.type === "message.voided" ? event.messageId : event.message.id;
       const place = `${event.withinId ?? ""}/${id}`;
-      const given = open.get(place);
-      open.delete(place);
-      const whole = event.type === "message.voided" ? [] : partsOf(event.message);
-      const rest = event.type === "message.voided" ? undefined : restOf(whole, given);
+      const given = streamed.get(place);
+      streamed.delete(place);
+      const whole = event.type === "message.voided" ? [] : listParts(event.message);
+      const rest = event.type === "message.voided" ? undefined : findUnstreamedParts(whole, given);
       if (rest === undefined && given !== undefined) {
-        const instead = voided([...given.values()].join("\n"));
+        const notice = formatRetracted([...given.values()].join("\n"));
         isMidLine = false;
-        if (instead !== "") yield instead;
+        if (notice !== "") yield notice;
       }
       for (const { text, begins } of rest ?? whole.map(({ text }) => ({ text, begins: true })))
-        if (text !== "") yield line(text, begins);
+        if (text !== "") yield startLine(text, begins);
     }
   }
 }
 
-/** A piece of a message's words, or of the output in it. */
-function pieceOf(event: RunEvent): { readonly of: string; readonly part: string; readonly text: string } | undefined {
+/** Returns the text delta of an event: of the message text, or of the output. */
+function toTextDelta(
+  event: RunEvent,
+): { readonly messageId: string; readonly part: string; readonly text: string } | undefined {
   if (event.type === "message.delta" && event.kind === "text" && event.text !== "")
-    return { of: event.messageId, part: words, text: event.text };
+    return { messageId: event.messageId, part: textPart, text: event.text };
   if (event.type === "message.call_delta" && event.tool === finalCallName && event.argsText !== "")
-    return { of: event.messageId, part: callPart(event.callId), text: event.argsText };
+    return { messageId: event.messageId, part: toCallPart(event.callId), text: event.argsText };
   return undefined;
 }
 
 interface Part {
   readonly id: string;
   readonly text: string;
-  /** The final call that it is of. */
+  /** Final call of this part. */
   readonly call?: ToolCallBlock;
 }
 
-function partsOf(message: AssistantMessage): readonly Part[] {
-  const finals = callsOf(message).filter(({ name }) => name === finalCallName);
-  const said = { id: words, text: textOf(message) };
+function listParts(message: AssistantMessage): readonly Part[] {
+  const finals = listToolCalls(message).filter(({ name }) => name === finalCallName);
+  const textEntry = { id: textPart, text: getMessageText(message) };
   return [
-    said,
-    ...finals.map((call) => ({ id: callPart(call.id), text: call.raw ?? JSON.stringify(call.args), call })),
+    textEntry,
+    ...finals.map((call) => ({ id: toCallPart(call.id), text: call.raw ?? JSON.stringify(call.args), call })),
   ];
 }
 
-/** What of the parts was not given yet; undefined where something was given that is none of it. */
-function restOf(
+/** Returns the unstreamed rest of the parts; undefined when the streamed text does not match. */
+function findUnstreamedParts(
   parts: readonly Part[],
-  given: Given | undefined,
+  streamed: StreamedParts | undefined,
 ): readonly { readonly text: string; readonly begins: boolean }[] | undefined {
-  if (given === undefined) return parts.map(({ text }) => ({ text, begins: true }));
-  const strays = [...given.keys()].some((id) => !parts.some((part) => part.id === id));
+  if (streamed === undefined) return parts.map(({ text }) => ({ text, begins: true }));
+  const hasUnknownPart = [...streamed.keys()].some((id) => !parts.some((part) => part.id === id));
   const rests = parts.map(({ id, text, call }) => {
-    const before = given.get(id);
+    const before = streamed.get(id);
     if (before === undefined) return { text, begins: true };
     if (text.startsWith(before)) return { text: text.slice(before.length), begins: false };
-    // Who began to read in the middle of a message has its end.
-    return text.endsWith(before) || isSame(before, call) ? { text: "", begins: false } : undefined;
+    // A subscriber that joined in the middle of a message has streamed its end.
+    return text.endsWith(before) || isSameArgs(before, call) ? { text: "", begins: false } : undefined;
   });
   const whole = rests.flatMap((rest) => rest ?? []);
-  return strays || whole.length < rests.length ? undefined : whole;
+  return hasUnknownPart || whole.length < rests.length ? undefined : whole;
 }
 
-/** Whether the arguments of a call, as they came, say what it says: models put spaces where they like. */
-function isSame(given: string, call: ToolCallBlock | undefined): boolean {
+/** Returns true if the streamed arguments equal the call's arguments, ignoring whitespace. */
+function isSameArgs(argsText: string, call: ToolCallBlock | undefined): boolean {
   if (call === undefined) return false;
   try {
-    return JSON.stringify(JSON.parse(given)) === JSON.stringify(call.args);
+    return JSON.stringify(JSON.parse(argsText)) === JSON.stringify(call.args);
   } catch {
     return false;
   }
 }
 
-function saidVoid(): string {
+function formatDefaultNotice(): string {
   return "\n[The answer above broke off and does not count.]\n";
 }

@@ -1,28 +1,28 @@
-/** The arguments of a call in a few characters, by which they are told from others. */
+/** Digests of tool call arguments, for equality checks. */
 import { fingerprint } from "../../base/ids.ts";
-import { isPlainObject, sameData } from "../../base/json.ts";
+import { isPlainObject, isSameData } from "../../base/json.ts";
 import type { Codec } from "../../state/codec.ts";
 
-/** What tells the arguments of a call from others; nothing for those that cannot be saved. */
-export function argsDigest(codec: Codec, args: unknown): string | undefined {
+/** Returns the digest of tool call arguments, or undefined for arguments that cannot be encoded. */
+export function digestArgs(codec: Codec, args: unknown): string | undefined {
   try {
-    return fingerprint(codec.encode(inOneOrder(args), "the arguments of a call"));
+    return fingerprint(codec.encode(sortKeys(args), "the arguments of a tool call"));
   } catch {
     return undefined;
   }
 }
 
-/** Whether two are the same arguments. Those that hold what cannot be saved are others with each parsing. */
-export function sameArgs(codec: Codec, one: unknown, other: unknown): boolean {
-  if (sameData(one, other)) return true;
-  const digest = argsDigest(codec, one);
-  return digest !== undefined && digest === argsDigest(codec, other);
+/** True for equal arguments. Arguments that cannot be encoded differ from every other parsing. */
+export function isSameArgs(codec: Codec, left: unknown, right: unknown): boolean {
+  if (isSameData(left, right)) return true;
+  const digest = digestArgs(codec, left);
+  return digest !== undefined && digest === digestArgs(codec, right);
 }
 
-/** Objects with their keys in one order, whoever wrote them. */
-function inOneOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOneOrder);
+/** Sorts the keys of all objects in a value. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (!isPlainObject(value)) return value;
   const keys = Object.keys(value).sort();
-  return Object.fromEntries(keys.map((key) => [key, inOneOrder(value[key])]));
+  return Object.fromEntries(keys.map((key) => [key, sortKeys(value[key])]));
 }

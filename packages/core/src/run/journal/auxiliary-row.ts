@@ -1,22 +1,30 @@
-/** Rows of the journal beside a task, for what is known before its outcome. They go when its superstep is folded. */
+/**
+ * Auxiliary journal rows of a task, for facts that are known before its outcome. The rows are deleted when the
+ * superstep is committed.
+ */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Session } from "../session/session.ts";
 
-/** What such a row holds. */
-export type Beside = "args" | "ledger" | "longTerm";
+/** Kind of an auxiliary row. */
+export type AuxiliaryKind = "args" | "ledger" | "longTerm";
 
-/** The task that such rows name: none has an id that ends so. */
-export function besideTask(id: string, what: Beside): string {
-  return `${id}/${what}`;
+/** Returns the task id of auxiliary rows. No real task id has such a suffix. */
+export function getAuxiliaryTaskId(id: string, auxiliary: AuxiliaryKind): string {
+  return `${id}/${auxiliary}`;
 }
 
-/** A row of the superstep at work, which is written over when what it tells of is done again. */
-export function besideRow({ step, world }: Session, task: Task, what: Beside, key: string): EffectRow {
-  const at = world.clock.now();
+/** Creates an auxiliary row of the current superstep. A repetition overwrites the row. */
+export function createAuxiliaryRow(
+  { step, world }: Session,
+  task: Task,
+  auxiliary: AuxiliaryKind,
+  key: string,
+): EffectRow {
+  const now = world.clock.now();
   return {
     step,
-    task: besideTask(task.id, what),
+    task: getAuxiliaryTaskId(task.id, auxiliary),
     key,
     kind: "task",
     name: task.node,
@@ -24,7 +32,7 @@ export function besideRow({ step, world }: Session, task: Task, what: Beside, ke
     state: "ok",
     attempts: 1,
     idempotencyKey: "",
-    startedAt: at,
-    endedAt: at,
+    startedAt: now,
+    endedAt: now,
   };
 }

@@ -1,164 +1,191 @@
 /**
- * Recorded effects: an effect runs once, its outcome is journaled, and a resume hands the outcome back.
+ * Recorded effects: an effect runs once, its outcome is journaled, and a resume reuses the outcome.
  *
- * After a crash: recorded → reuse; never started → run; started without outcome → `pure` and `idempotent` run again with
- * the same key, `once` is in doubt: its `reconcile` decides, else the effect fails with `effect_in_doubt`.
+ * After a crash: a recorded effect is reused; an effect without a start runs. With a start but no outcome, `pure` and
+ * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile`
+ * decides, else the effect fails with `effect_in_doubt`.
  */
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { type EffectRow, inFlight } from "../../checkpoint/journal.ts";
+import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { recordOf } from "../session/redact-error.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import {
+  commitEffect,
   emit,
-  journalKey,
-  nodesOf,
-  placeOf,
-  record,
-  recordNow,
-  type Saved,
+  formatNestingPath,
+  getErrorPlace,
+  type Nesting,
+  type Persistence,
+  recordEffect,
   type Session,
-  type Within,
+  toJournalKey,
 } from "../session/session.ts";
-import { admit } from "../session/validate-writes.ts";
-import { bestOf, type Elsewhere, onceElsewhere } from "./prior-effects.ts";
+import { validateEncodable } from "../session/validate-writes.ts";
+import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
-/** Which effect it is, and who wants to know its outcome. */
+/** Identity of an effect, with the callback for its outcome. */
 export interface EffectIdentity<Value> {
   readonly task: Task;
   /** Unique within the task. */
   readonly key: string;
   readonly kind: EffectKind;
   readonly name: string;
-  /** Called when the outcome is durable, or at once without a store. */
-  readonly settled?: (value: Value, reused: boolean) => void;
+  /** Called when the outcome is durable; called at once without a store. */
+  readonly onCommitted?: (value: Value, reused: boolean) => void;
 }
 
 /** An effect about to be performed. */
 export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
-  /** Does it. Called in the same turn in which the start of a `once` effect is durable. */
+  /** Performs the effect. For a `once` effect, called in the same turn in which its start becomes durable. */
   readonly execute: (idempotencyKey: string) => Value | Promise<Value>;
-  /** Ask the other side whether it happened: its value, or undefined when it did not. */
+  /**
+   * Asks the remote system for the outcome of an effect in doubt. Resolves to its value, or undefined when the effect
+   * did not happen.
+   */
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
-  /** How often it was attempted, told by its value. */
-  readonly attempts?: (value: Value) => number;
-  /** What tells the arguments of a `once` call from others. */
+  /** Returns the number of attempts from the value. */
+  readonly countAttempts?: (value: Value) => number;
+  /** Digest of the arguments of a `once` call, to detect changed arguments. */
   readonly args?: string | undefined;
-  /** Called when the start of a `once` effect is about to be recorded: what it records is durable with that. */
+  /**
+   * Called just before the start of a `once` effect is recorded. Rows recorded by the callback become durable with
+   * the start.
+   */
   readonly beforeStart?: (() => void) | undefined;
-  /** What is kept with its outcome, known when it has ended. */
-  readonly artifacts?: () => readonly ArtifactWrite[] | undefined;
-  /** Where it stands, in a word for people. */
-  readonly stage?: () => string;
-  /** Begun again it goes on where it stood: what is recorded inside it is not repeated. */
-  readonly goesOn?: boolean;
-  /** Whether who asked for it is gone: a `once` effect whose start is durable only then does not begin. */
-  readonly abandoned?: () => boolean;
+  /** Returns the artifacts saved with the outcome; called after the effect has finished. */
+  readonly getArtifacts?: () => readonly ArtifactWrite[] | undefined;
+  /** Returns the current stage of the effect as a display word. */
+  readonly getStage?: () => string;
+  /**
+   * True when a repeated effect continues at its last recorded step, so that recorded inner effects are not repeated.
+   */
+  readonly isResumable?: boolean;
+  /**
+   * Returns true when the caller has abandoned the effect. A `once` effect whose start becomes durable after that
+   * does not run.
+   */
+  readonly isAbandoned?: () => boolean;
 }
 
-/** The key that the other side may use to recognise a repeated effect: the same in every attempt and after every resume. */
-export function idempotencyKeyOf(session: Session, task: Task, key: string): string {
-  return `${session.run.thread}/${session.line}/${task.id}/${key}`;
+/**
+ * Returns the idempotency key, with which a remote system recognises a repeated effect. Stable across attempts and
+ * resumes.
+ */
+export function createIdempotencyKey(session: Session, task: Task, key: string): string {
+  return `${session.run.thread}/${session.namespace}/${task.id}/${key}`;
 }
 
-/** Perform an effect, or hand back its recorded outcome. */
+/** Performs an effect, or returns its recorded outcome. */
 export function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
   const { saved, outcomes } = session;
-  const place = journalKey(session.step, request.task.id, request.key);
+  const place = toJournalKey(session.step, request.task.id, request.key);
   const isNew =
     !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.journal.has(place)));
-  return isNew ? first(session, request) : performKnown(session, request, place);
+  return isNew ? startEffect(session, request) : performRecorded(session, request, place);
 }
 
-async function performKnown<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
+async function performRecorded<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
   const { saved, outcomes } = session;
-  const earlier = outcomes.get(place);
-  if (earlier !== undefined && "error" in earlier) throw earlier.error;
-  if (earlier !== undefined) return reuse(session, request, earlier.value as Value, 1);
-  const known = saved?.journal.get(place);
-  if (saved !== undefined && known?.outcome !== undefined) {
-    const outcome = saved.codec.decode(known.outcome);
-    if (known.state === "ok") return reuse(session, request, outcome as Value, known.attempts);
-    if (known.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
+  const previous = outcomes.get(place);
+  if (previous !== undefined && "error" in previous) throw previous.error;
+  if (previous !== undefined) return reuse(session, request, previous.value as Value, 1);
+  const row = saved?.journal.get(place);
+  if (saved !== undefined && row?.outcome !== undefined) {
+    const outcome = saved.codec.decode(row.outcome);
+    if (row.state === "ok") return reuse(session, request, outcome as Value, row.attempts);
+    if (row.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
   }
-  if (known !== undefined && inFlight(known)) return again(session, request, known);
-  // A tool call and a node look for themselves: they can ask a person.
-  const journals =
+  if (row !== undefined && isInFlight(row)) return repeatEffect(session, request, row);
+  // Tool calls and nodes search prior effects themselves, because they can raise an interrupt.
+  const priorEffects =
     saved === undefined || request.effect !== "once" || request.kind !== "step"
       ? undefined
-      : onceElsewhere(session, saved);
-  if (saved !== undefined && journals !== undefined) {
-    const found = bestOf((await journals).filter(({ row }) => isSame(row, request)));
-    if (found !== undefined) return takenFrom(session, saved, request, found);
+      : findPriorEffects(session, saved);
+  if (saved !== undefined && priorEffects !== undefined) {
+    const found = selectPriorEffect((await priorEffects).filter(({ row }) => isSameEffect(row, request)));
+    if (found !== undefined) return reusePriorEffect(session, saved, request, found);
   }
-  return first(session, request);
+  return startEffect(session, request);
 }
 
-function isSame<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
+function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
   return row.task === task.id && row.key === key && row.kind === kind && row.name === name;
 }
 
-/** A step of another branch, by the run's policy: its outcome counts here too, or the step fails, since it cannot ask. */
-function takenFrom<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, found: Elsewhere): Value {
+/**
+ * Handles a step already recorded on another branch. Depending on the run's `onPriorEffect`, reuses the outcome, or
+ * throws, since a step cannot raise an interrupt.
+ */
+function reusePriorEffect<Value>(
+  session: Session,
+  saved: Persistence,
+  request: EffectRequest<Value>,
+  found: PriorEffect,
+): Value {
   const { state, outcome } = found.row;
-  if (session.onceElsewhere !== "reuse" || outcome === undefined) throw doneElsewhere(session, request, found);
+  if (session.onPriorEffect !== "reuse" || outcome === undefined) throw createPriorEffectError(session, request, found);
   const value = saved.codec.decode(outcome);
-  if (state === "ok") return takeOver(session, saved, request, found.row, value as Value);
+  if (state === "ok") return adoptPriorEffect(session, saved, request, found.row, value as Value);
   const error = fromErrorRecord(value as ErrorRecord);
-  session.outcomes.set(journalKey(session.step, request.task.id, request.key), { error });
-  record(session, saved, { row: rowHere(session, request, found.row), encode: () => outcome, told: undefined });
+  session.outcomes.set(toJournalKey(session.step, request.task.id, request.key), { error });
+  recordEffect(session, saved, {
+    row: toOwnRow(session, request, found.row),
+    encode: () => outcome,
+    onCommitted: undefined,
+  });
   throw error;
 }
 
-/** Let an effect that happened on another branch count here, with this value: it stands in the journal as if it had ended now. */
-export function takeOver<Value>(
+/** Adopts the value of a prior effect of another branch: records the effect in this journal as finished now. */
+export function adoptPriorEffect<Value>(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   request: EffectIdentity<Value>,
-  there: EffectRow,
+  priorRow: EffectRow,
   value: Value,
 ): Value {
   const { task, key, kind, name } = request;
-  const text = encodedOf(saved, request, value);
-  session.outcomes.set(journalKey(session.step, task.id, key), { value });
-  const { attempts } = there;
+  const text = encodeValue(saved, request, value);
+  session.outcomes.set(toJournalKey(session.step, task.id, key), { value });
+  const { attempts } = priorRow;
   emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
-  record(session, saved, {
-    row: { ...rowHere(session, request, there), state: "ok" },
+  recordEffect(session, saved, {
+    row: { ...toOwnRow(session, request, priorRow), state: "ok" },
     encode: () => text,
-    told: (failure) => {
-      if (failure === undefined) request.settled?.(value, false);
+    onCommitted: (failure) => {
+      if (failure === undefined) request.onCommitted?.(value, false);
     },
   });
   return value;
 }
 
-function rowHere<Value>(session: Session, { task, key }: EffectIdentity<Value>, there: EffectRow): EffectRow {
+function toOwnRow<Value>(session: Session, { task, key }: EffectIdentity<Value>, priorRow: EffectRow): EffectRow {
   const now = session.world.clock.now();
-  const idempotencyKey = idempotencyKeyOf(session, task, key);
-  return { ...there, task: task.id, key, idempotencyKey, startedAt: now, endedAt: now };
+  const idempotencyKey = createIdempotencyKey(session, task, key);
+  return { ...priorRow, task: task.id, key, idempotencyKey, startedAt: now, endedAt: now };
 }
 
 function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, attempts: number): Value {
   const { task, key, kind, name } = request;
   if (kind !== "task")
     emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
-  request.settled?.(value, true);
+  request.onCommitted?.(value, true);
   return value;
 }
 
-async function again<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+async function repeatEffect<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
-    const happened = await request.reconcile?.(row.idempotencyKey);
-    if (happened !== undefined) return settle(session, request, row, async () => happened);
-    if (request.reconcile === undefined) throw inDoubt(session, request, row);
+    const reconciled = await request.reconcile?.(row.idempotencyKey);
+    if (reconciled !== undefined) return completeEffect(session, request, row, async () => reconciled);
+    if (request.reconcile === undefined) throw createInDoubtError(session, request, row);
   }
-  if (request.goesOn !== true)
+  if (request.isResumable !== true)
     emit(session, {
       type: "effect.repeated",
       node: task.node,
@@ -170,25 +197,29 @@ async function again<Value>(session: Session, request: EffectRequest<Value>, row
       idempotencyKey: row.idempotencyKey,
     });
   const { saved } = session;
-  // Another start: that the one before it did not happen says nothing of this one.
-  if (effect === "once" && saved !== undefined) return begin(session, saved, request, startedAgain(session, row));
-  return settle(session, request, row, () => request.execute(row.idempotencyKey));
+  // A new start: a reconciled earlier start is no evidence about the new start.
+  if (effect === "once" && saved !== undefined)
+    return startOnceEffect(session, saved, request, toRestartedRow(session, row));
+  return completeEffect(session, request, row, () => request.execute(row.idempotencyKey));
 }
 
-/** The row of an effect that begins once more, at a time of its own. */
-export function startedAgain({ world }: Session, row: EffectRow): EffectRow {
+/** Returns the row of a restarted effect with a new start time. */
+export function toRestartedRow({ world }: Session, row: EffectRow): EffectRow {
   return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
 }
 
-/** What a question about a start is about: an answer to it counts for no other start. */
-export function aboutStart({ startedAt }: EffectRow): string {
+/** Identifies a start in an interrupt. The answer applies to this start only. */
+export function describeStart({ startedAt }: EffectRow): string {
   return `started at ${startedAt}`;
 }
 
-/** The start of a `once` effect is durable before it begins; others begin at once and their start goes out beside them. */
-function first<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
+/**
+ * Starts a new effect. The start of a `once` effect is durable before the effect runs; other effects run immediately,
+ * and their start is written concurrently.
+ */
+function startEffect<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
   const saved = session.saved;
-  const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);
+  const idempotencyKey = createIdempotencyKey(session, request.task, request.key);
   const row: EffectRow = {
     step: session.step,
     task: request.task.id,
@@ -200,37 +231,42 @@ function first<Value>(session: Session, request: EffectRequest<Value>): Promise<
     attempts: 0,
     idempotencyKey,
     startedAt: session.world.clock.now(),
-    ...(request.stage === undefined ? {} : { stage: request.stage() }),
+    ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
     ...(request.args === undefined ? {} : { args: request.args }),
   };
   const execute = (): Value | Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
-    if (request.effect === "once" && session.within?.unsaved === true)
-      throw mustBeSaved(session, request, session.within);
-    return settle(session, request, row, execute);
+    if (request.effect === "once" && session.nesting?.unsaved === true)
+      throw createUnsavedError(session, request, session.nesting);
+    return completeEffect(session, request, row, execute);
   }
   if (request.effect !== "once") {
-    if (request.kind !== "task") record(session, saved, { row, encode: undefined, told: undefined });
-    return settle(session, request, row, execute);
+    if (request.kind !== "task") recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+    return completeEffect(session, request, row, execute);
   }
-  return begin(session, saved, request, row);
+  return startOnceEffect(session, saved, request, row);
 }
 
-/** Make the start of a `once` effect durable, then let it begin. */
-function begin<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+/** Makes the start of a `once` effect durable, then runs the effect. */
+function startOnceEffect<Value>(
+  session: Session,
+  saved: Persistence,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
   request.beforeStart?.();
   return new Promise((resolve, reject) => {
-    const start = new Promise<void>((isTold) => {
-      recordNow(session, saved, {
+    const start = new Promise<void>((resolveStart) => {
+      commitEffect(session, saved, {
         row,
         encode: undefined,
-        told: (failure) => {
-          isTold();
+        onCommitted: (failure) => {
+          resolveStart();
           saved.starts.delete(start);
           if (failure !== undefined) reject(failure);
-          else if (request.abandoned?.() === true) callOff(session, saved, row);
-          else settle(session, request, row, execute).then(resolve, reject);
+          else if (request.isAbandoned?.() === true) recordCancelledStart(session, saved, row);
+          else completeEffect(session, request, row, execute).then(resolve, reject);
         },
       });
     });
@@ -238,35 +274,35 @@ function begin<Value>(session: Session, saved: Saved, request: EffectRequest<Val
   });
 }
 
-/** The body that asked was given up while the start became durable: the effect did not begin, and the row says so. */
-export function callOff(session: Session, saved: Saved, row: EffectRow): void {
-  record(session, saved, {
+/** Marks an effect as not performed: the caller abandoned it while its start became durable. */
+export function recordCancelledStart(session: Session, saved: Persistence, row: EffectRow): void {
+  recordEffect(session, saved, {
     row: { ...row, endedAt: session.world.clock.now() },
     encode: undefined,
-    told: undefined,
+    onCommitted: undefined,
   });
 }
 
-/** Say that an effect did not begin whose start may be recorded: it waits for a person, and begins when there is an answer. */
-export function callOffStart(session: Session, task: Task, key: string): void {
+/** Marks a possibly recorded start as not performed. The effect waits for an interrupt and starts after the answer. */
+export function cancelStart(session: Session, task: Task, key: string): void {
   const { saved } = session;
-  const row = saved?.journal.get(journalKey(session.step, task.id, key));
-  if (saved !== undefined && row !== undefined && inFlight(row)) callOff(session, saved, row);
+  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
+  if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(session, saved, row);
 }
 
-/** Wait until the store has told of every start, so that what was called off is written before the thread is let go. */
-export async function startsTold({ saved }: Session): Promise<void> {
+/** Waits until every start write has finished, so that cancelled starts are written before the thread is released. */
+export async function waitForStarts({ saved }: Session): Promise<void> {
   if (saved !== undefined && saved.starts.size > 0) await Promise.all(saved.starts);
 }
 
 /**
- * The text of an outcome, made when it is there and not when it is written: whether it can be saved must not depend on which
- * comes first, the next write or the end of the superstep. Where nothing can be wrong with it, and nobody can change it any
- * more, it is left to the write, which most outcomes never see. A tool call has looked already and answers for itself.
+ * Encodes an outcome when it is produced, not when it is written: an encoding error must not depend on the order of
+ * the next write and the end of the superstep. Plain JSON cannot fail: it is frozen and encoded by the write, which
+ * most outcomes never reach. A tool call has already checked its result.
  */
-function savedText<Value>(
+function encodeOutcome<Value>(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   request: EffectRequest<Value>,
   value: Value,
 ): string | undefined {
@@ -276,22 +312,22 @@ function savedText<Value>(
     return undefined;
   }
   try {
-    return encodedOf(saved, request, value);
+    return encodeValue(saved, request, value);
   } catch (error) {
     recordFailure(session, request.task, request.key, error);
     throw error;
   }
 }
 
-function encodedOf<Value>(saved: Saved, request: EffectIdentity<Value>, value: Value): string {
-  return saved.codec.encode(value, resultOf(request));
+function encodeValue<Value>(saved: Persistence, request: EffectIdentity<Value>, value: Value): string {
+  return saved.codec.encode(value, describeResult(request));
 }
 
-function resultOf<Value>({ kind, name }: EffectIdentity<Value>): string {
+function describeResult<Value>({ kind, name }: EffectIdentity<Value>): string {
   return `the result of ${kind} "${name}"`;
 }
 
-async function settle<Value>(
+async function completeEffect<Value>(
   session: Session,
   request: EffectRequest<Value>,
   row: EffectRow,
@@ -299,88 +335,92 @@ async function settle<Value>(
 ): Promise<Value> {
   const value = await execute();
   const { saved } = session;
-  // The outcome of an attempt that was given up comes after its superstep was folded: nobody asks for it again, save a `once` one's.
+  // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
+  // recorded.
   if (row.step !== session.step && row.effect !== "once") return value;
-  if (saved === undefined && request.kind !== "tool") admit(session.codec, value, resultOf(request));
-  const text = saved === undefined ? undefined : savedText(session, saved, request, value);
-  session.outcomes.set(journalKey(row.step, row.task, row.key), { value });
+  if (saved === undefined && request.kind !== "tool") validateEncodable(session.codec, value, describeResult(request));
+  const text = saved === undefined ? undefined : encodeOutcome(session, saved, request, value);
+  session.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
   if (saved === undefined) {
-    request.settled?.(value, false);
+    request.onCommitted?.(value, false);
     return value;
   }
   const ended: EffectRow = {
     ...row,
     state: "ok",
-    attempts: request.attempts?.(value) ?? 1,
+    attempts: request.countAttempts?.(value) ?? 1,
     endedAt: session.world.clock.now(),
-    ...(request.stage === undefined ? {} : { stage: request.stage() }),
+    ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
   };
-  record(session, saved, {
+  recordEffect(session, saved, {
     row: ended,
-    encode: () => text ?? encodedOf(saved, request, value),
-    artifacts: request.artifacts?.(),
-    told: (failure) => {
-      if (failure === undefined) request.settled?.(value, false);
+    encode: () => text ?? encodeValue(saved, request, value),
+    artifacts: request.getArtifacts?.(),
+    onCommitted: (failure) => {
+      if (failure === undefined) request.onCommitted?.(value, false);
     },
   });
   return value;
 }
 
-/** Journal where an effect stands that has started; it goes out with the next write. */
+/** Journals the stage of a started effect with the next write. */
 export function recordStage(session: Session, task: Task, key: string, stage: string, attempts: number): void {
   const { saved } = session;
-  const row = saved?.journal.get(journalKey(session.step, task.id, key));
+  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.abort.signal.aborted) return;
-  record(session, saved, { row: { ...row, stage, attempts }, encode: undefined, told: undefined });
+  recordEffect(session, saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
 
-/** Journal a failure that is final, so that a resume does not repeat a `once` effect that is known to have failed. */
+/** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
 export function recordFailure(session: Session, task: Task, key: string, error: unknown): void {
   const { saved } = session;
-  const row = saved?.journal.get(journalKey(session.step, task.id, key));
+  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
-  session.outcomes.set(journalKey(session.step, task.id, key), { error });
-  record(session, saved, {
+  session.outcomes.set(toJournalKey(session.step, task.id, key), { error });
+  recordEffect(session, saved, {
     row: { ...row, state: "error", endedAt: session.world.clock.now() },
-    encode: () => saved.codec.encode(recordOf(session, error), `the failure of "${row.name}"`),
-    told: undefined,
+    encode: () => saved.codec.encode(toRedactedRecord(session, error), `the failure of "${row.name}"`),
+    onCommitted: undefined,
   });
 }
 
-function inDoubt<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): StatewrightError {
+function createInDoubtError<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): StatewrightError {
   return new StatewrightError("effect_in_doubt", {
-    what: `${request.kind} "${request.name}" had started when its process died, and nobody knows whether it happened`,
-    next: 'Find out whether it happened: if so, write with updateState what the node would have returned; if not, or if the other side knows the key, declare the effect "idempotent" and resume',
-    place: placeOf(session, { node: request.task.node, task: request.task.id }),
+    what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
+    next: 'Find out if it happened: if so, use updateState to write the result of the node; if not, or if the remote system recognises the idempotency key, declare the effect "idempotent" and resume',
+    place: getErrorPlace(session, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });
 }
 
-function doneElsewhere<Value>(
+function createPriorEffectError<Value>(
   session: Session,
   { kind, name, task }: EffectRequest<Value>,
-  { branch, row }: Elsewhere,
+  { branch, row }: PriorEffect,
 ): StatewrightError {
   const { key, idempotencyKey, startedAt, outcome } = row;
-  const what = outcome === undefined ? "has started and has no outcome" : "has happened already";
-  const reuse = outcome === undefined ? "" : 'onceElsewhere: "reuse" to take its outcome over, or ';
+  const what = outcome === undefined ? "has started without an outcome" : "has already happened";
+  const reuseHint = outcome === undefined ? "" : 'onPriorEffect: "reuse" to reuse its outcome, or ';
   return new StatewrightError("effect_in_doubt", {
-    what: `${kind} "${name}" may happen once, and ${what} on the branch "${branch}"`,
-    next: `Resume with ${reuse}onceElsewhere: "repeat" to do it again on this branch`,
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
+    next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
     details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
 
-/** Without a store a run ends with its process; here the run goes on, and would do it again. */
-function mustBeSaved<Value>(
+/**
+ * Creates the error of a `once` effect in an unsaved subgraph. Unlike a run without a store, this run can be resumed,
+ * and the resume would repeat the effect.
+ */
+function createUnsavedError<Value>(
   session: Session,
   { task, kind, name }: EffectRequest<Value>,
-  within: Within,
+  nesting: Nesting,
 ): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: `the ${kind} "${name}" may happen once, and stands in the subgraph "${nodesOf(within)}", which is not saved`,
-    next: 'Give the subgraph the persistence "per-call", or declare the effect "idempotent"',
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `the ${kind} "${name}" is a once effect in the subgraph "${formatNestingPath(nesting)}", which is not saved`,
+    next: 'Use the persistence "per-call" for the subgraph, or declare the effect "idempotent"',
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }

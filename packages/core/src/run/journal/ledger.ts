@@ -1,6 +1,6 @@
 /**
- * Ledgers at run time. The entries of a channel stand with the superstep of the graph that declares it, also those that graphs
- * inside it make: in memory, in the journal of its line, and in the result of its task.
+ * Ledgers at run time. Entries belong to the superstep of the graph that declares the channel, including entries of
+ * nested graphs. They are stored in memory, in the journal of the graph's namespace, and in the outcome of the task.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
@@ -10,116 +10,127 @@ import type { Ledger } from "../../tool/policy/ledger.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { readUpdate, type TaskOutcome, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { placeOf, type Session } from "../session/session.ts";
-import { admitWrites } from "../session/validate-writes.ts";
+import { getErrorPlace, type Session } from "../session/session.ts";
+import { validateWrites } from "../session/validate-writes.ts";
 import {
-  dropReserved,
+  computeValue,
+  createLedgerBook,
+  dropReservation,
   type LedgerBook,
   type LedgerEntry,
-  newBook,
-  put,
+  notifyListeners,
+  putEntry,
   reserve,
-  tell,
-  valueIn,
 } from "./ledger-registry.ts";
-import { entriesKept, keepEntry } from "./ledger-rows.ts";
+import { loadEntries, recordEntry } from "./ledger-rows.ts";
 
-/** Open the ledger of a channel for the hooks around an effect. `held` takes the keys that are reserved and not settled. */
+/**
+ * Opens the ledger of a channel for the hooks around an effect. `reservations` collects the release functions of open
+ * reservations.
+ */
 export function openLedger(
   session: Session,
   scope: TaskScope,
   effect: string,
   middleware: Middleware,
   channel: Channel,
-  held: Set<() => void> | undefined,
+  reservations: Set<() => void> | undefined,
 ): Ledger {
-  const { home, task, name } = homeOf(session, scope, middleware, channel);
-  const space = `${session.line}/${session.step}/${scope.task.id}/${effect}/${name}`;
-  const placeFor = (key: string): string => `${space}:${key}`;
+  const { home, task, name } = findHome(session, scope, middleware, channel);
+  const space = `${session.namespace}/${session.step}/${scope.task.id}/${effect}/${name}`;
+  const getSlot = (key: string): string => `${space}:${key}`;
   const releases = new Map<string, () => void>();
-  const parsed = (write: unknown): Write => {
+  const parseWrite = (write: unknown): Write => {
     const writes = readUpdate(home.plan, task.node, { [name]: write }, `a ledger of the node "${task.node}"`);
-    admitWrites(home.plan, home.codec, writes, "what was entered into", task.node);
+    validateWrites(home.plan, home.codec, writes, "what was entered into", task.node);
     return writes[0] as Write;
   };
-  const settle = (key: string): void => {
+  const removeRelease = (key: string): void => {
     const release = releases.get(key);
     if (release === undefined) return;
     releases.delete(key);
-    held?.delete(release);
+    reservations?.delete(release);
   };
   const release = (key: string): void => {
-    settle(key);
-    const book = bookOf(home);
-    if (dropReserved(book, placeFor(key), held)) tell(book);
+    removeRelease(key);
+    const book = getLedgerBook(home);
+    if (dropReservation(book, getSlot(key), reservations)) notifyListeners(book);
   };
-  const ofTask = `${session.line}/${session.step}/${scope.task.id}/`;
-  const insideTask = `${session.line}/${scope.task.id}:`;
-  const placesBeside = (beside: "inside" | "none", { entered, reserved }: LedgerBook): readonly string[] =>
+  const taskPrefix = `${session.namespace}/${session.step}/${scope.task.id}/`;
+  const nestedPrefix = `${session.namespace}/${scope.task.id}:`;
+  const listOtherSlots = (mode: "inside" | "none", { entered, reserved }: LedgerBook): readonly string[] =>
     [...entered.keys(), ...reserved.keys()].filter(
-      (place) => place.startsWith(ofTask) || (beside === "none" && place.startsWith(insideTask)),
+      (place) => place.startsWith(taskPrefix) || (mode === "none" && place.startsWith(nestedPrefix)),
     );
   return {
-    has: (key) => bookOf(home).entered.has(placeFor(key)),
-    value: ({ reserved = true, without = [], beside = "all" } = {}) => {
-      const book = bookOf(home);
-      const own = without.map(placeFor);
-      return valueIn(home, book, name, reserved, beside === "all" ? own : [...own, ...placesBeside(beside, book)]);
+    has: (key) => getLedgerBook(home).entered.has(getSlot(key)),
+    getValue: ({ reserved = true, excludedKeys = [], siblings = "all" } = {}) => {
+      const book = getLedgerBook(home);
+      const ownSlots = excludedKeys.map(getSlot);
+      return computeValue(
+        home,
+        book,
+        name,
+        reserved,
+        siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
+      );
     },
     reserve: (key, write) => {
-      const book = bookOf(home);
-      if (book.entered.has(placeFor(key))) return;
-      reserve(book, placeFor(key), { task: task.id, write: parsed(write), by: held });
-      const giveBack = (): void => release(key);
-      releases.set(key, giveBack);
-      held?.add(giveBack);
-      tell(book);
+      const book = getLedgerBook(home);
+      if (book.entered.has(getSlot(key))) return;
+      reserve(book, getSlot(key), { task: task.id, write: parseWrite(write), owner: reservations });
+      const releaseKey = (): void => release(key);
+      releases.set(key, releaseKey);
+      reservations?.add(releaseKey);
+      notifyListeners(book);
     },
     enter: (key, write, { shared = false } = {}) => {
-      const book = bookOf(home);
-      const entry: LedgerEntry = { task: task.id, write: parsed(write) };
-      const place = shared ? `${home.line}/${home.step}/${task.id}//${name}:${key}` : placeFor(key);
-      dropReserved(book, place, held);
-      put(book, place, entry);
-      if (!shared) settle(key);
-      keepEntry(session, home, task, place, entry);
-      tell(book);
+      const book = getLedgerBook(home);
+      const entry: LedgerEntry = { task: task.id, write: parseWrite(write) };
+      const slot = shared ? `${home.namespace}/${home.step}/${task.id}//${name}:${key}` : getSlot(key);
+      dropReservation(book, slot, reservations);
+      putEntry(book, slot, entry);
+      if (!shared) removeRelease(key);
+      recordEntry(session, home, task, slot, entry);
+      notifyListeners(book);
     },
     release,
-    changed: () => new Promise((resolve) => bookOf(home).waiting.push(resolve)),
+    waitForChange: () => new Promise((resolve) => getLedgerBook(home).listeners.push(resolve)),
   };
 }
 
-interface Home {
+interface LedgerHome {
   readonly home: Session;
   readonly task: Task;
   readonly name: string;
 }
 
 /**
- * The graph that declares a channel: for middleware that is inherited the outermost one in which the channel is not kept for
- * other middleware, else the one nearest to the task.
+ * Finds the graph that declares a channel. For inherited middleware this is the outermost graph, except for graphs
+ * where the channel belongs to other middleware; otherwise the graph nearest to the task.
  */
-function homeOf(session: Session, { task }: TaskScope, middleware: Middleware, channel: Channel): Home {
-  let found: Home | undefined;
-  for (let at: Session["around"] = { session, task }; at !== undefined; at = at.session.around) {
-    const { channels } = at.session.plan.graph.state;
+function findHome(session: Session, { task }: TaskScope, middleware: Middleware, channel: Channel): LedgerHome {
+  let found: LedgerHome | undefined;
+  for (let level: Session["parent"] = { session, task }; level !== undefined; level = level.session.parent) {
+    const { channels } = level.session.plan.graph.state;
     const name = Object.keys(channels).find((each) => channels[each] === channel);
     if (name === undefined) continue;
-    if (found === undefined || !isForOthers(at.session.plan, middleware, channel))
-      found = { home: at.session, task: at.task, name };
+    if (found === undefined || !isUsedByOthers(level.session.plan, middleware, channel))
+      found = { home: level.session, task: level.task, name };
     if (middleware.inherited !== true) break;
   }
   if (found !== undefined) return found;
   throw new StatewrightError("unknown_channel", {
-    what: `a hook at the node "${task.node}" opened the ledger of a channel that neither graph "${session.plan.graph.name}" nor one around it has`,
+    what: `a hook of the node "${task.node}" opened the ledger of a channel that neither graph "${session.plan.graph.name}" nor a parent graph declares`,
     next: "Add the channels of the middleware to the state: defineState({ …, ...middleware.channels })",
-    place: placeOf(session, { node: task.node }),
+    place: getErrorPlace(session, { node: task.node }),
   });
 }
 
-/** Whether a graph has the channel for other middleware, which keeps facts of its own in it. */
-function isForOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
+/**
+ * Returns true when the channel belongs to other middleware of the graph, which uses the channel for its own facts.
+ */
+function isUsedByOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
   const all = [...graph.middleware];
   for (const { tools } of graph.nodes.values())
     if (tools !== undefined) all.push(...(tools.middleware as Middleware[]));
@@ -127,29 +138,30 @@ function isForOthers({ graph }: Plan, middleware: Middleware, channel: Channel):
   return all.some(({ channels }) => channels !== undefined && Object.values(channels).includes(channel));
 }
 
-/** What was entered in the superstep that is at work; after a crash, as the journal has it. */
-function bookOf(session: Session): LedgerBook {
-  session.ledger ??= newBook(entriesKept(session));
+/** Returns the book of the current superstep; loads its entries from the journal after a crash. */
+function getLedgerBook(session: Session): LedgerBook {
+  session.ledger ??= createLedgerBook(loadEntries(session));
   return session.ledger;
 }
 
-/** The outcome of a task with what was entered while it was at work. */
-export function withEntries(outcome: TaskOutcome, session: Session, task: Task): TaskOutcome {
-  const writes = entriesOf(session, (id) => id === task.id);
+/** Adds the entries made during a task to its outcome. */
+export function addEntries(outcome: TaskOutcome, session: Session, task: Task): TaskOutcome {
+  const writes = listEntries(session, (id) => id === task.id);
   return writes.length === 0 ? outcome : { ...outcome, writes: [...outcome.writes, ...writes] };
 }
 
-/** What was entered by tasks that have no outcome: it happened all the same. */
-export function entriesWithout(session: Session, finished: readonly { readonly task: Task }[]): readonly Write[] {
-  return entriesOf(session, (id) => !finished.some(({ task }) => task.id === id));
+/** Lists the entries of tasks without an outcome. Their effects happened and must be counted. */
+export function listOrphanEntries(session: Session, finished: readonly { readonly task: Task }[]): readonly Write[] {
+  return listEntries(session, (id) => !finished.some(({ task }) => task.id === id));
 }
 
-function entriesOf(session: Session, isWanted: (task: string) => boolean): readonly Write[] {
-  // What stands in the journal alone is of another process: it is looked for once, in the first superstep of this one.
-  if (session.ledger === undefined && (session.saved === undefined || session.stepsOfRun > 0)) return none;
-  const { entered } = bookOf(session);
-  if (entered.size === 0) return none;
+function listEntries(session: Session, isWanted: (task: string) => boolean): readonly Write[] {
+  // Entries that exist only in the journal come from another process: they are loaded once, in the first superstep of
+  // this process.
+  if (session.ledger === undefined && (session.saved === undefined || session.stepsOfRun > 0)) return noWrites;
+  const { entered } = getLedgerBook(session);
+  if (entered.size === 0) return noWrites;
   return [...entered.values()].flatMap(({ task, write }) => (isWanted(task) ? [write] : []));
 }
 
-const none: readonly Write[] = [];
+const noWrites: readonly Write[] = [];

@@ -1,91 +1,96 @@
 /**
- * The long-term store inside a run. What a task puts waits with its result: it becomes true in the transaction of the
- * superstep that takes the result in, or never. Until then the task itself sees it, and nobody else.
+ * The long-term store inside a run. Changes of a task wait with its outcome and are committed in the transaction of
+ * the superstep that includes the outcome, or never. Until then, only the task itself reads its changes.
  *
- * A call of a tool, and a recorded step, are not done again when their task is: what they put stands in the journal beside
- * their outcome, in a row that goes when the superstep is folded.
+ * Tool calls and recorded steps are not repeated when their task is repeated: their changes are journaled next to
+ * their outcome, in a row that is deleted when the superstep is committed.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { LongTerm, OpenLongTerm } from "../../base/long-term.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import { type LongTermPort, longTermHandle } from "../../long-term/handle.ts";
-import { overlaid } from "../../long-term/overlay.ts";
+import { createLongTermHandle, type LongTermPort } from "../../long-term/handle.ts";
+import { createOverlay } from "../../long-term/overlay.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import { type Codec, encodeAround } from "../../state/codec.ts";
+import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import { callKey } from "../conversation/pending-calls.ts";
+import { toCallKey } from "../conversation/pending-calls.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { journalKey, placeOf, record, type Session } from "../session/session.ts";
-import type { Finished } from "../superstep/superstep.ts";
-import type { CallAtWork } from "../tool-call/context.ts";
-import { besideRow, besideTask } from "./auxiliary-row.ts";
+import { getErrorPlace, recordEffect, type Session, toJournalKey } from "../session/session.ts";
+import type { FinishedTask } from "../superstep/superstep.ts";
+import type { ToolCallContext } from "../tool-call/context.ts";
+import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 
-/** The long-term store for the body of a task. */
-export function longTermOfTask(session: Session, scope: TaskScope, ids: readonly string[]): LongTerm {
+/** Creates the long-term store for the body of a task. */
+export function createTaskLongTerm(session: Session, scope: TaskScope, ids: readonly string[]): LongTerm {
   const port = (): LongTermPort =>
-    portOf(session, scope, changesOf(scope), {
-      isOver: scope.ended,
+    createPort(session, scope, getChanges(scope), {
+      isOver: scope.isEnded,
       refuse: (changes) => {
-        if (scope.stepsAtWork > 0 && changes.some((change) => !("touch" in change))) throw besideStep(session, scope);
+        if (scope.activeSteps > 0 && changes.some((change) => !("touch" in change)))
+          throw createStepConflictError(session, scope);
       },
     });
-  return longTermHandle(port, ids);
+  return createLongTermHandle(port, ids);
 }
 
-/** The long-term store for a recorded step, whose changes are kept apart until it has ended well. */
-export function longTermOfStep(
+/** Creates the long-term store for a recorded step. Its changes are kept separate until the step succeeds. */
+export function createStepLongTerm(
   session: Session,
   scope: TaskScope,
   ids: readonly string[],
   changes: LongTermChange[],
   isOver: () => boolean,
 ): LongTerm {
-  return longTermHandle(() => portOf(session, scope, changes, { isOver }), ids);
+  return createLongTermHandle(() => createPort(session, scope, changes, { isOver }), ids);
 }
 
-/** The long-term store for the attempt of a call of a tool that is at work now, or is when it is used. */
-export function longTermOfCall(call: CallAtWork): OpenLongTerm {
+/** Creates the long-term store for the active attempt of a tool call, now or at the time of use. */
+export function createCallLongTerm(call: ToolCallContext): OpenLongTerm {
   const attempt = call.longTerm;
   const port = (): LongTermPort => {
     const changes = attempt ?? call.longTerm ?? [];
-    return portOf(call.session, call.scope, changes, { isOver: () => call.longTerm !== changes });
+    return createPort(call.session, call.scope, changes, { isOver: () => call.longTerm !== changes });
   };
-  return (...ids) => longTermHandle(port, ids);
+  return (...ids) => createLongTermHandle(port, ids);
 }
 
-/** Let the calls of a task that begin now see what a call has put that has ended. */
-export function seeChanges({ session, scope, key }: CallAtWork): void {
-  const changes = recordedChanges(session, scope.task, key);
-  if (changes.length > 0) changesOf(scope).push(...changes);
+/** Makes the changes of a finished call visible to calls of the same task that start later. */
+export function exposeCallChanges({ session, scope, key }: ToolCallContext): void {
+  const changes = getRecordedChanges(session, scope.task, key);
+  if (changes.length > 0) getChanges(scope).push(...changes);
 }
 
-/** What the calls of a task have put, by their order, as all of them counts, and not by that in which they ended. */
-export function takeChanges(session: Session, scope: TaskScope, results: readonly ToolResult[]): void {
+/** Collects the changes of a task's calls in call order, not in completion order. */
+export function collectCallChanges(session: Session, scope: TaskScope, results: readonly ToolResult[]): void {
   if (scope.longTerm === undefined) return;
-  scope.longTerm = results.flatMap(({ callId }) => recordedChanges(session, scope.task, callKey(callId)));
+  scope.longTerm = results.flatMap(({ callId }) => getRecordedChanges(session, scope.task, toCallKey(callId)));
 }
 
-/** What a task has put so far, which its result takes along. */
-export function changesOf(scope: TaskScope): LongTermChange[] {
+/** Returns the changes of a task so far, committed with its outcome. */
+export function getChanges(scope: TaskScope): LongTermChange[] {
   scope.longTerm ??= [];
   return scope.longTerm;
 }
 
-function portOf(
+function createPort(
   session: Session,
   scope: TaskScope,
   changes: LongTermChange[],
-  { isOver, refuse }: { readonly isOver: () => boolean; readonly refuse?: (made: readonly LongTermChange[]) => void },
+  {
+    isOver: isFinished,
+    refuse,
+  }: { readonly isOver: () => boolean; readonly refuse?: (made: readonly LongTermChange[]) => void },
 ): LongTermPort {
   const { longTerm, codec, world } = session;
-  const ofTask = changesOf(scope);
-  const below = longTerm === undefined || ofTask === changes ? longTerm?.reader : overlaid(longTerm.reader, ofTask);
-  const reader = below === undefined ? undefined : overlaid(below, changes);
-  const change = (made: readonly LongTermChange[]): void => {
-    refuse?.(made);
-    if (!isOver()) changes.push(...made);
+  const taskChanges = getChanges(scope);
+  const baseReader =
+    longTerm === undefined || taskChanges === changes ? longTerm?.reader : createOverlay(longTerm.reader, taskChanges);
+  const reader = baseReader === undefined ? undefined : createOverlay(baseReader, changes);
+  const change = (added: readonly LongTermChange[]): void => {
+    refuse?.(added);
+    if (!isFinished()) changes.push(...added);
     else
       world.log("warn", `a late write of "${scope.task.node}" to the long-term store was dropped`, {
         task: scope.task.id,
@@ -96,27 +101,29 @@ function portOf(
     codec,
     now: () => world.clock.now(),
     reader: () => {
-      if (reader === undefined) throw noStore(session, scope);
+      if (reader === undefined) throw createNoStoreError(session, scope);
       return reader;
     },
     change,
-    // That somebody has read is true at once, whatever becomes of the superstep.
+    // A read access counts immediately, independent of the superstep's commit.
     refresh: async (touches) => {
-      const became = (await reader?.refresh(touches)) ?? [];
-      const held = touches.filter((_, nth) => became[nth] === "held");
+      const statuses = (await reader?.refresh(touches)) ?? [];
+      const held = touches.filter((_, index) => statuses[index] === "held");
       if (held.length > 0) change(held.map((touch) => ({ touch })));
-      return became.map((each) => each !== "gone");
+      return statuses.map((each) => each !== "gone");
     },
   };
 }
 
-/** The outcome of a task with what it has put. */
-export function withChanges(outcome: TaskOutcome, { longTerm }: TaskScope): TaskOutcome {
+/** Adds the long-term changes to the outcome of a task. */
+export function addChanges(outcome: TaskOutcome, { longTerm }: TaskScope): TaskOutcome {
   return longTerm === undefined || longTerm.length === 0 ? outcome : { ...outcome, longTerm };
 }
 
-/** What finished tasks have put, in the order in which their results are folded; nothing when none has. */
-export function changesIn(finished: readonly Finished[]): readonly LongTermChange[] | undefined {
+/**
+ * Collects the changes of finished tasks in the order in which their outcomes are reduced; undefined without changes.
+ */
+export function collectChanges(finished: readonly FinishedTask[]): readonly LongTermChange[] | undefined {
   let changes: readonly LongTermChange[] | undefined;
   for (const { outcome } of finished) {
     if (outcome.longTerm === undefined) continue;
@@ -125,64 +132,66 @@ export function changesIn(finished: readonly Finished[]): readonly LongTermChang
   return changes;
 }
 
-// What a call or a step has put, beside its outcome.
+// Journaled changes of a call or a step, next to its outcome.
 
-/** Journal what a call or a step has put, before its outcome: a row without an outcome is written over when it is done again. */
+/**
+ * Journals the changes of a call or a step before its outcome. A repeated call overwrites a row without an outcome.
+ */
 export function recordChanges(session: Session, task: Task, key: string, changes: readonly LongTermChange[]): void {
   const { saved, step } = session;
-  const place = journalKey(step, besideTask(task.id, "longTerm"), key);
-  if (changes.length === 0 && saved?.journal.has(place) !== true) return;
-  session.outcomes.set(place, { value: changes });
+  const rowKey = toJournalKey(step, getAuxiliaryTaskId(task.id, "longTerm"), key);
+  if (changes.length === 0 && saved?.journal.has(rowKey) !== true) return;
+  session.outcomes.set(rowKey, { value: changes });
   if (saved === undefined) return;
-  const row = besideRow(session, task, "longTerm", key);
-  const encode = (): string => encodeAround(saved.codec, changes, `what "${key}" put into the long-term store`);
-  record(session, saved, { row, encode, told: undefined });
+  const row = createAuxiliaryRow(session, task, "longTerm", key);
+  const encode = (): string => encodeWrapper(saved.codec, changes, `what "${key}" put into the long-term store`);
+  recordEffect(session, saved, { row, encode, onCommitted: undefined });
 }
 
-/** What a call or a step has put that is not done again. */
-export function recordedChanges(session: Session, task: Task, key: string): readonly LongTermChange[] {
-  const place = journalKey(session.step, besideTask(task.id, "longTerm"), key);
-  const known = session.outcomes.get(place);
-  if (known !== undefined && "value" in known) return known.value as readonly LongTermChange[];
-  return decoded(session.codec, session.saved?.journal.get(place));
+/** Returns the recorded changes of a call or a step that is not repeated. */
+export function getRecordedChanges(session: Session, task: Task, key: string): readonly LongTermChange[] {
+  const rowKey = toJournalKey(session.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
+  const outcome = session.outcomes.get(rowKey);
+  if (outcome !== undefined && "value" in outcome) return outcome.value as readonly LongTermChange[];
+  return decodeChanges(session.codec, session.saved?.journal.get(rowKey));
 }
 
-/** Let the result of a task take along what the hooks around one of its effects have put. */
-export function takeHookChanges(session: Session, scope: TaskScope, effect: string): void {
-  const changes = recordedChanges(session, scope.task, effect);
-  if (changes.length > 0) changesOf(scope).push(...changes);
+/** Adds the changes of the hooks around an effect to the outcome of the task. */
+export function collectHookChanges(session: Session, scope: TaskScope, effect: string): void {
+  const changes = getRecordedChanges(session, scope.task, effect);
+  if (changes.length > 0) getChanges(scope).push(...changes);
 }
 
-/** The same, from rows of a journal. */
-export function changesInJournal(
+/** Finds the recorded changes in journal rows. */
+export function findJournaledChanges(
   codec: Codec,
   journal: readonly EffectRow[],
   task: string,
   key: string,
 ): readonly LongTermChange[] {
-  const beside = besideTask(task, "longTerm");
-  return decoded(
+  const auxiliaryTask = getAuxiliaryTaskId(task, "longTerm");
+  return decodeChanges(
     codec,
-    journal.find((row) => row.task === beside && row.key === key),
+    journal.find((row) => row.task === auxiliaryTask && row.key === key),
   );
 }
 
-function decoded(codec: Codec, row: EffectRow | undefined): readonly LongTermChange[] {
+function decodeChanges(codec: Codec, row: EffectRow | undefined): readonly LongTermChange[] {
   return row?.outcome === undefined ? [] : (codec.decode(row.outcome) as readonly LongTermChange[]);
 }
 
-function noStore(session: Session, { task }: TaskScope): StatewrightError {
+function createNoStoreError(session: Session, { task }: TaskScope): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: `the node "${task.node}" asked for the long-term store in a run without a store`,
-    next: "Give the run a store: memoryStore() or sqliteStore(path)",
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `the node "${task.node}" used the long-term store in a run without a store`,
+    next: "Pass a store to the run: memoryStore() or sqliteStore(path)",
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }
 
-function besideStep(session: Session, { task }: TaskScope): StatewrightError {
+function createStepConflictError(session: Session, { task }: TaskScope): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}" wrote to its long-term store while one of its recorded steps was at work`,
-    next: "Write through the step's own, step(key, ({ longTerm }) => …): what a step writes is recorded with it, and not lost when the step is not done again",
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `the node "${task.node}" wrote to its long-term store while one of its recorded steps was active`,
+    next: "Write through the long-term store of the step, step(key, ({ longTerm }) => …); its writes are recorded with the step, and not lost when the step is not repeated",
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }

@@ -1,103 +1,121 @@
 /**
- * `once` effects of other branches. A branch goes on from a checkpoint as if nothing had come after it; what may happen
- * once, and came after it on another branch, has happened all the same (rule E44). So before a branch does such a thing, the
- * journals of its relatives are looked at: of the branches that come from the same checkpoint as it does, at the same step
- * of the same line.
+ * `once` effects of other branches. A fork starts at a checkpoint as if no later checkpoint existed, but a `once`
+ * effect after that checkpoint on another branch has still happened (rule E44). Before a branch performs a `once`
+ * effect, the journals of its sibling branches are searched: branches with the same root branch, at the same step and
+ * in the same namespace.
  */
-import { type EffectRow, inFlight } from "../../checkpoint/journal.ts";
+import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import { linesSinceEver } from "../migration/previous-namespaces.ts";
-import type { Saved, Session, ThreadAtWork } from "../session/session.ts";
+import { listNamespaceHistory } from "../migration/previous-namespaces.ts";
+import type { ActiveThread, Persistence, Session } from "../session/session.ts";
 
-/** An effect that has happened on another branch, or has started there. */
-export interface Elsewhere {
+/** A `once` effect that started or finished on another branch. */
+export interface PriorEffect {
   readonly branch: string;
-  /** The branch, or the child line of it. */
-  readonly line: string;
+  /** The branch, or a child namespace of the branch. */
+  readonly namespace: string;
   readonly row: EffectRow;
 }
 
-/** The branches that come from the same checkpoint, by the thread at work: none of the most. */
-const relatives: WeakMap<ThreadAtWork, Promise<readonly string[]> | readonly string[]> = new WeakMap();
+/** Sibling branches of the active thread's branch; empty for most threads. */
+const siblingBranches: WeakMap<ActiveThread, Promise<readonly string[]> | readonly string[]> = new WeakMap();
 
-/** What the relatives of a line have in the journal of its step, until the line has come to the next. */
-const journals: WeakMap<Saved, { readonly step: number; readonly rows: Promise<readonly Elsewhere[]> }> = new WeakMap();
+/** Prior effects in the sibling journals of the current step; read again at the next step. */
+const siblingJournals: WeakMap<Persistence, { readonly step: number; readonly rows: Promise<readonly PriorEffect[]> }> =
+  new WeakMap();
 
 /**
- * The `once` effects of the current step on other branches. Nothing, and nothing to wait for, when the run is to repeat them
- * or the thread is known to have one branch.
+ * Finds the `once` effects of the current step on other branches. Returns undefined synchronously when the session
+ * repeats effects or the thread is known to have a single branch.
  */
-export function onceElsewhere(session: Session, saved: Saved): Promise<readonly Elsewhere[]> | undefined {
-  if (session.onceElsewhere === "repeat") return undefined;
-  const known = relatives.get(saved.thread);
-  return Array.isArray(known) && known.length === 0 ? undefined : journalOf(session, saved);
+export function findPriorEffects(session: Session, saved: Persistence): Promise<readonly PriorEffect[]> | undefined {
+  if (session.onPriorEffect === "repeat") return undefined;
+  const known = siblingBranches.get(saved.thread);
+  return Array.isArray(known) && known.length === 0 ? undefined : loadPriorEffects(session, saved);
 }
 
-async function journalOf(session: Session, saved: Saved): Promise<readonly Elsewhere[]> {
-  const branches = await relativesOf(session, saved);
+async function loadPriorEffects(session: Session, saved: Persistence): Promise<readonly PriorEffect[]> {
+  const branches = await getSiblingBranches(session, saved);
   if (branches.length === 0) return [];
   const { step } = session;
-  let known = journals.get(saved);
+  let known = siblingJournals.get(saved);
   if (known?.step !== step) {
-    known = { step, rows: readJournals(session, saved, branches) };
-    journals.set(saved, known);
+    known = { step, rows: readSiblingJournals(session, saved, branches) };
+    siblingJournals.set(saved, known);
   }
   return await known.rows;
 }
 
-async function relativesOf({ run: { thread, branch } }: Session, saved: Saved): Promise<readonly string[]> {
-  const known = relatives.get(saved.thread) ?? findRelatives(saved.store, thread, branch);
-  relatives.set(saved.thread, known);
+async function getSiblingBranches(
+  { run: { thread, branch } }: Session,
+  saved: Persistence,
+): Promise<readonly string[]> {
+  const known = siblingBranches.get(saved.thread) ?? findSiblingBranches(saved.store, thread, branch);
+  siblingBranches.set(saved.thread, known);
   const found = await known;
-  relatives.set(saved.thread, found);
+  siblingBranches.set(saved.thread, found);
   return found;
 }
 
-async function findRelatives(store: Store, thread: string, branch: string): Promise<readonly string[]> {
+async function findSiblingBranches(store: Store, thread: string, branch: string): Promise<readonly string[]> {
   const branches = await store.branches(thread);
   if (branches.length < 2) return [];
   const origins = new Map<string, string | undefined>();
   for (const { name, from } of branches)
-    origins.set(name, from === undefined ? undefined : ((await store.checkpoint(thread, from))?.branch ?? unknown));
-  const first = (name: string): string => {
+    origins.set(
+      name,
+      from === undefined ? undefined : ((await store.checkpoint(thread, from))?.branch ?? unknownOrigin),
+    );
+  const findRootBranch = (name: string): string => {
     const origin = origins.get(name);
-    return origin === undefined ? name : first(origin);
+    return origin === undefined ? name : findRootBranch(origin);
   };
-  const mine = first(branch);
+  const ownRoot = findRootBranch(branch);
   return branches.flatMap(({ name }) => {
-    const theirs = first(name);
-    return name !== branch && (theirs === mine || theirs === unknown || mine === unknown) ? [name] : [];
+    const otherRoot = findRootBranch(name);
+    return name !== branch && (otherRoot === ownRoot || otherRoot === unknownOrigin || ownRoot === unknownOrigin)
+      ? [name]
+      : [];
   });
 }
 
-/** Where a branch came from whose first checkpoint is gone: it may have been anywhere. */
-const unknown = "";
+/** Origin of a branch whose first checkpoint was deleted: any other branch may be a sibling. */
+const unknownOrigin = "";
 
-/** The line of an inner graph has the same name on every branch, after that of the branch, or one that it had before. */
-async function readJournals(
+/**
+ * Reads the sibling journals. A nested graph has the same namespace on every branch after the branch name, or one of
+ * its previous names.
+ */
+async function readSiblingJournals(
   session: Session,
-  { store }: Saved,
+  { store }: Persistence,
   branches: readonly string[],
-): Promise<readonly Elsewhere[]> {
+): Promise<readonly PriorEffect[]> {
   const { run, step } = session;
-  const found: Elsewhere[] = [];
-  for (const within of linesSinceEver(session))
+  const found: PriorEffect[] = [];
+  for (const suffix of listNamespaceHistory(session))
     for (const branch of branches)
-      for (const row of await store.effects(run.thread, branch + within, step))
-        if (row.effect === "once" && (row.outcome !== undefined || inFlight(row)))
-          found.push({ branch, line: branch + within, row });
+      for (const row of await store.effects(run.thread, branch + suffix, step))
+        if (row.effect === "once" && (row.outcome !== undefined || isInFlight(row)))
+          found.push({ branch, namespace: branch + suffix, row });
   return found;
 }
 
-/** Of what stands for the same effect the best: what has an outcome, before what has only started; of starts the last, before which the others were asked about. */
-export function bestOf(found: readonly Elsewhere[]): Elsewhere | undefined {
+/**
+ * Selects the most conclusive record of one effect: a record with an outcome, else the latest start. Earlier starts
+ * were already put to a person as interrupts.
+ */
+export function selectPriorEffect(found: readonly PriorEffect[]): PriorEffect | undefined {
   const [first, ...others] = found;
   if (first === undefined) return undefined;
-  const last = others.reduce((one, other) => (other.row.startedAt >= one.row.startedAt ? other : one), first);
+  const last = others.reduce((latest, other) => (other.row.startedAt >= latest.row.startedAt ? other : latest), first);
   return found.find(({ row }) => row.outcome !== undefined) ?? last;
 }
 
-/** What a question about them is about: an answer to it counts for no start that came later, and for no outcome that came since. */
-export function aboutElsewhere(found: readonly Elsewhere[]): string {
-  return found.map(({ line, row: { state, startedAt } }) => `${line} ${state} ${startedAt}`).join(", ");
+/**
+ * Describes the prior effects of an interrupt. The answer does not apply to a later start or to an outcome recorded
+ * since.
+ */
+export function describePriorEffects(found: readonly PriorEffect[]): string {
+  return found.map(({ namespace, row: { state, startedAt } }) => `${namespace} ${state} ${startedAt}`).join(", ");
 }

@@ -1,64 +1,64 @@
 /**
- * Results that the store could not take, as when the disk is full: they stay in memory, and whoever takes the thread next in
- * this process writes them before anything else. So a `once` effect that has ended is not in doubt for want of room.
+ * Outcomes refused by the store, e.g. because the disk is full. The outcomes stay in memory, and the next claim of
+ * the thread in this process writes them first, so that a finished `once` effect is not in doubt for lack of disk
+ * space.
  */
 import { isStatewrightError, type StatewrightError } from "../../base/errors.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { journalKey, type PendingEffect, type Session } from "../session/session.ts";
+import { type PendingEffect, type Session, toJournalKey } from "../session/session.ts";
 
-/** Effects that have ended, with the artifacts that are kept with their outcomes. */
-export interface Results {
+/** Finished effects, with the artifacts saved with their outcomes. */
+export interface Outcomes {
   readonly effects: readonly EffectRow[];
   readonly artifacts: readonly ArtifactWrite[];
 }
 
-/** No result. */
-export const noResults: Results = Object.freeze({ effects: [], artifacts: [] });
+export const noOutcomes: Outcomes = Object.freeze({ effects: [], artifacts: [] });
 
-/** Results by line, and the epoch under which they were refused. */
-interface Kept {
+/** Unsaved outcomes by namespace, and the epoch of the refused write. */
+interface UnsavedOutcomes {
   readonly epoch: number;
-  readonly lines: ReadonlyMap<string, Results>;
+  readonly namespaces: ReadonlyMap<string, Outcomes>;
 }
 
-const keptIn: WeakMap<Store, Map<string, Kept>> = new WeakMap();
+const unsavedByStore: WeakMap<Store, Map<string, UnsavedOutcomes>> = new WeakMap();
 
 /**
- * What has ended and is not in the store: what was refused, and what still waits. By line. Of steps that were folded only
- * `once` effects count.
+ * Collects finished effects that are missing in the store, by namespace: refused rows and pending rows. Of committed
+ * steps only `once` effects are collected.
  */
-export function unsavedResults(session: Session): ReadonlyMap<string, Results> {
-  const lines = new Map<string, Map<string, Result>>();
-  const add = (line: string, effect: PendingEffect): void => {
+export function collectUnsavedOutcomes(session: Session): ReadonlyMap<string, Outcomes> {
+  const byNamespace = new Map<string, Map<string, OutcomeWithArtifacts>>();
+  const add = (namespace: string, effect: PendingEffect): void => {
     const { step, task, key, effect: kind } = effect.row;
-    if (line === session.line && step < session.step && kind !== "once") return;
-    const row = rowOf(effect);
+    if (namespace === session.namespace && step < session.step && kind !== "once") return;
+    const row = toFinishedRow(effect);
     if (row === undefined) return;
-    const results = lines.get(line) ?? new Map<string, Result>();
-    lines.set(line, results.set(journalKey(step, task, key), { row, artifacts: effect.artifacts ?? [] }));
+    const results = byNamespace.get(namespace) ?? new Map<string, OutcomeWithArtifacts>();
+    byNamespace.set(namespace, results.set(toJournalKey(step, task, key), { row, artifacts: effect.artifacts ?? [] }));
   };
-  const addPending = ({ line, saved, inner }: Session): void => {
-    for (const effect of saved?.pending.values() ?? []) add(line, effect);
-    for (const called of inner.values()) addPending(called);
+  const addPending = ({ namespace, saved, innerSessions }: Session): void => {
+    for (const effect of saved?.pending.values() ?? []) add(namespace, effect);
+    for (const nested of innerSessions.values()) addPending(nested);
   };
-  for (const { line, effect } of session.saved?.thread.unsaved.values() ?? []) add(line, effect);
+  for (const { namespace, effect } of session.saved?.thread.unsavedOutcomes.values() ?? []) add(namespace, effect);
   addPending(session);
-  return new Map([...lines].map(([line, results]) => [line, together([...results.values()])]));
+  return new Map([...byNamespace].map(([line, results]) => [line, mergeOutcomes([...results.values()])]));
 }
 
-interface Result {
+interface OutcomeWithArtifacts {
   readonly row: EffectRow;
   readonly artifacts: readonly ArtifactWrite[];
 }
 
-function together(results: readonly Result[]): Results {
+function mergeOutcomes(results: readonly OutcomeWithArtifacts[]): Outcomes {
   return { effects: results.map(({ row }) => row), artifacts: results.flatMap(({ artifacts }) => artifacts) };
 }
 
-/** The row of an effect that has ended; nothing for one that has not, or whose outcome cannot be saved. */
-function rowOf({ row, encode }: PendingEffect): EffectRow | undefined {
+/** Returns the row of a finished effect; undefined for an unfinished effect or an outcome that cannot be encoded. */
+function toFinishedRow({ row, encode }: PendingEffect): EffectRow | undefined {
   if (row.endedAt === undefined) return undefined;
   try {
     return encode === undefined ? row : { ...row, outcome: encode() };
@@ -67,37 +67,37 @@ function rowOf({ row, encode }: PendingEffect): EffectRow | undefined {
   }
 }
 
-/** Keep results until the thread is taken again in this process. */
-export function keepResults(store: Store, thread: string, kept: Kept): void {
-  if (kept.lines.size === 0) return;
-  const threads = keptIn.get(store) ?? new Map<string, Kept>();
-  keptIn.set(store, threads.set(thread, kept));
+/** Retains outcomes until the next claim of the thread in this process. */
+export function retainOutcomes(store: Store, thread: string, outcomes: UnsavedOutcomes): void {
+  if (outcomes.namespaces.size === 0) return;
+  const threads = unsavedByStore.get(store) ?? new Map<string, UnsavedOutcomes>();
+  unsavedByStore.set(store, threads.set(thread, outcomes));
 }
 
 /**
- * Write what was kept of a thread that was just taken. What another owner may have gone on without is dropped. Rejects with
- * the store's error while there is still no room: the results stay.
+ * Writes the retained outcomes of a newly claimed thread. Drops outcomes when another owner had claimed the thread
+ * since. Rejects with the store's error while the store still refuses the write; the outcomes stay retained.
  */
-export async function writeKept(store: Store, thread: string, { epoch, nextSeq }: Claim): Promise<void> {
-  const threads = keptIn.get(store);
-  const kept = threads?.get(thread);
-  if (threads === undefined || kept === undefined) return;
+export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch, nextSeq }: Claim): Promise<void> {
+  const threads = unsavedByStore.get(store);
+  const unsaved = threads?.get(thread);
+  if (threads === undefined || unsaved === undefined) return;
   threads.delete(thread);
-  if (kept.epoch !== epoch - 1) return;
-  const left = new Map(kept.lines);
+  if (unsaved.epoch !== epoch - 1) return;
+  const remaining = new Map(unsaved.namespaces);
   try {
-    for (const [line, results] of kept.lines) {
-      await committed(store, { thread, branch: line, epoch, seq: nextSeq - 1, ...results });
-      left.delete(line);
+    for (const [line, results] of unsaved.namespaces) {
+      await commitAsync(store, { thread, branch: line, epoch, seq: nextSeq - 1, ...results });
+      remaining.delete(line);
     }
   } catch (error) {
-    // Who has taken the thread in between goes on without them, and may do again what they tell of.
-    if (!isStatewrightError(error, "fenced")) keepResults(store, thread, { epoch, lines: left });
+    // After a fencing error the new owner continues without these outcomes and may repeat their effects.
+    if (!isStatewrightError(error, "fenced")) retainOutcomes(store, thread, { epoch, namespaces: remaining });
     throw error;
   }
 }
 
-function committed(store: Store, commit: Parameters<Store["commit"]>[0]): Promise<void> {
+function commitAsync(store: Store, commit: Parameters<Store["commit"]>[0]): Promise<void> {
   return new Promise((resolve, reject) => {
     store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
   });

@@ -1,41 +1,48 @@
-/** The kernels of a graph, made once: that of its parts, which runs take, and that of its whole machine. */
+/**
+ * Kernels of a graph, created once per graph: the region kernel for runs, and the kernel of the full XState machine.
+ */
 import type { Graph } from "../../compile/define-graph.ts";
-import { drawingOf } from "../../compile/durable-machine.ts";
+import { getMachineDefinition } from "../../compile/durable-machine.ts";
 import type { EventStream } from "../events/events.ts";
 import { createGraphKernel } from "./graph-kernel.ts";
 import { createKernel, createTableKernel, type Kernel } from "./kernel.ts";
 
 const kernels: WeakMap<Graph, Kernel> = new WeakMap();
-const wholeKernels: WeakMap<Graph, Kernel> = new WeakMap();
+const machineKernels: WeakMap<Graph, Kernel> = new WeakMap();
 
-/** The kernel of a graph or of a hand-drawn machine. The whole machine of a graph is not made for it. */
-export function kernelOf(graph: Graph): Kernel {
-  if (drawingOf(graph) !== undefined) return wholeKernelOf(graph);
-  return madeOnce(kernels, graph, () => createGraphKernel(graph, () => wholeKernelOf(graph)));
+/** Returns the kernel of a graph or of a user-written machine. Does not build the full machine of a graph. */
+export function getKernel(graph: Graph): Kernel {
+  if (getMachineDefinition(graph) !== undefined) return getMachineKernel(graph);
+  return getOrCreate(kernels, graph, () => createGraphKernel(graph, () => getMachineKernel(graph)));
 }
 
-/** The kernel of a run: an inspector sees the snapshots of the whole machine. */
-export function kernelFor(graph: Graph, { inspection }: Pick<EventStream, "inspection">): Kernel {
-  return inspection === undefined ? kernelOf(graph) : wholeKernelOf(graph);
+/** Returns the kernel for a run; with an inspector, the machine kernel, whose snapshots an inspector needs. */
+export function getRunKernel(graph: Graph, { inspection }: Pick<EventStream, "inspection">): Kernel {
+  return inspection === undefined ? getKernel(graph) : getMachineKernel(graph);
 }
 
-/** The kernel of `graph.machine`, for those who look at the machine itself. */
-export function wholeKernelOf(graph: Graph): Kernel {
-  return madeOnce(wholeKernels, graph, () =>
-    drawingOf(graph) === undefined ? createTableKernel(graph.machine, markOf) : createKernel(graph.machine),
+/** Returns the kernel of `graph.machine`, for readers of the machine itself. */
+export function getMachineKernel(graph: Graph): Kernel {
+  return getOrCreate(machineKernels, graph, () =>
+    getMachineDefinition(graph) === undefined
+      ? createTableKernel(graph.machine, getTransitionKey)
+      : createKernel(graph.machine),
   );
 }
 
-/** The machine of a graph has no context and its guards read only `to` and `node`, so its transitions are a table. */
-function markOf(event: Parameters<Kernel["step"]>[1]): string {
+/**
+ * Returns the table key of an event. Valid because a graph machine has no context, and its guards read only `to` and
+ * `node`.
+ */
+function getTransitionKey(event: Parameters<Kernel["step"]>[1]): string {
   const { type, to, node } = event;
   return `${type} ${Array.isArray(to) ? to.join(" ") : ""} ${node === undefined ? "" : String(node)}`;
 }
 
-function madeOnce(known: WeakMap<Graph, Kernel>, graph: Graph, make: () => Kernel): Kernel {
-  const before = known.get(graph);
-  if (before !== undefined) return before;
-  const made = make();
-  known.set(graph, made);
-  return made;
+function getOrCreate(cache: WeakMap<Graph, Kernel>, graph: Graph, make: () => Kernel): Kernel {
+  const existing = cache.get(graph);
+  if (existing !== undefined) return existing;
+  const created = make();
+  cache.set(graph, created);
+  return created;
 }

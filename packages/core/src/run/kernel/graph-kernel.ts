@@ -1,51 +1,51 @@
 /**
- * The kernel of a graph. Its machine is made of parts that are alike and read nothing but the event, so that an event moves
- * those parts only that it is about, by a table. The whole machine is made where somebody asks for what the parts do not
- * know: which events a state accepts, and what to do with an event that none of them takes.
+ * The kernel of a graph. Its machine consists of uniform regions whose transitions depend on the event only, so a
+ * table lets an event move only its target regions. The full XState machine is built lazily, for questions that the
+ * regions cannot answer: accepted events of a state, and events that no region handles.
  */
 import type { AnyEventObject } from "xstate";
 import type { Json } from "../../base/json.ts";
-import { planOf } from "../../compile/plan.ts";
+import { getPlan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import { type Kernel, type Snapshot, type Step, xstateSnapshotOf } from "./kernel.ts";
-import { parallelParts } from "./parallel-regions.ts";
-import { sequentialParts } from "./sequential-regions.ts";
+import { getXStateSnapshot, type Kernel, type Snapshot, type Step } from "./kernel.ts";
+import { createParallelParts } from "./parallel-regions.ts";
+import { createSequentialParts } from "./sequential-regions.ts";
 
-/** The machine of a graph, as its parts move. */
+/** The machine of a graph, as independently moving regions. */
 export interface GraphParts {
-  /** Enter the machine. */
-  initial(): Step;
-  /** Take an event; undefined when no part takes it. */
+  /** Enters the machine. */
+  enter(): Step;
+  /** Applies an event; undefined when no region handles the event. */
   step(from: Snapshot, event: AnyEventObject): Step | undefined;
-  /** Stand where `value` says; undefined for a value that the graph does not write by itself, such as one of another version. */
-  standAt(value: Json): Snapshot | undefined;
+  /** Restores the snapshot with this `value`; undefined for a value that this graph version does not produce. */
+  restore(value: Json): Snapshot | undefined;
 }
 
 /**
- * A kernel that equals a table kernel of the graph's machine, `whole`, in all but one thing: the trail of its steps has the
- * guards only, so that inspectors get `whole`.
+ * Creates a kernel equivalent to a table kernel of the graph's machine. The only difference: trails contain guards
+ * only, so inspectors get the machine kernel.
  */
-export function createGraphKernel(graph: GraphDefinition, whole: () => Kernel): Kernel {
-  const parts = planOf(graph).parallel ? parallelParts(graph) : sequentialParts(graph);
+export function createGraphKernel(graph: GraphDefinition, getMachineKernel: () => Kernel): Kernel {
+  const parts = getPlan(graph).parallel ? createParallelParts(graph) : createSequentialParts(graph);
 
-  function inWhole(snapshot: Snapshot): Snapshot {
-    return xstateSnapshotOf(snapshot) === undefined ? whole().restore(snapshot.value) : snapshot;
+  function toMachineSnapshot(snapshot: Snapshot): Snapshot {
+    return getXStateSnapshot(snapshot) === undefined ? getMachineKernel().restore(snapshot.value) : snapshot;
   }
 
-  /** An error that no state handles ends a machine where it stands, which no part knows. */
-  function inParts(snapshot: Snapshot): Snapshot {
-    return (snapshot.status === "error" ? undefined : parts.standAt(snapshot.value)) ?? snapshot;
+  /** An unhandled error event ends a machine in its current state, and regions have no error status. */
+  function toPartSnapshot(snapshot: Snapshot): Snapshot {
+    return (snapshot.status === "error" ? undefined : parts.restore(snapshot.value)) ?? snapshot;
   }
 
   return {
-    initial: parts.initial,
+    enter: parts.enter,
     step: (from, event) => {
-      const own = xstateSnapshotOf(from) === undefined ? parts.step(from, event) : undefined;
-      if (own !== undefined) return own;
-      const [next, effects, trail] = whole().step(inWhole(from), event);
-      return [inParts(next), effects, trail];
+      const partStep = getXStateSnapshot(from) === undefined ? parts.step(from, event) : undefined;
+      if (partStep !== undefined) return partStep;
+      const [next, effects, trail] = getMachineKernel().step(toMachineSnapshot(from), event);
+      return [toPartSnapshot(next), effects, trail];
     },
-    restore: (value) => parts.standAt(value) ?? inParts(whole().restore(value)),
-    accepts: (snapshot) => whole().accepts(inWhole(snapshot)),
+    restore: (value) => parts.restore(value) ?? toPartSnapshot(getMachineKernel().restore(value)),
+    accepts: (snapshot) => getMachineKernel().accepts(toMachineSnapshot(snapshot)),
   };
 }

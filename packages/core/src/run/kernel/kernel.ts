@@ -1,10 +1,10 @@
 /**
  * The kernel: runs XState machines as pure functions, `step(snapshot, event) → [snapshot, effects]`.
  *
- * No actor is ever started: a live actor would start its promises before anyone could save the decision, lose its timers
- * when it is restored, and run its promises again. What a machine wants done (invoke, spawn, after, raise with a delay,
- * cancel, named actions) comes out as effects; results go back in as `xstate.done.actor.<id>`, `xstate.error.actor.<id>`
- * or the timer's event.
+ * No actor is ever started: a live actor would start its promises before the decision is saved, lose its timers on a
+ * restore, and repeat its promises. The actions of a machine (invoke, spawn, after, raise with a delay, cancel, named
+ * actions) are returned as effects; results are passed back as `xstate.done.actor.<id>`, `xstate.error.actor.<id>` or
+ * the timer's event.
  */
 import {
   type AnyActorLogic,
@@ -21,7 +21,10 @@ import {
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, type Json } from "../../base/json.ts";
 
-/** What a transition wants done, in order. An id is unique among the effects of one machine instance; "" where none was given. */
+/**
+ * An effect requested by a transition; effects are ordered. Ids are unique among the effects of one machine instance;
+ * "" without an id.
+ */
 export type Effect =
   | { readonly kind: "start"; readonly id: string; readonly src: string; readonly input: unknown }
   | { readonly kind: "stop"; readonly id: string }
@@ -29,7 +32,7 @@ export type Effect =
   | { readonly kind: "cancel"; readonly id: string }
   | {
       readonly kind: "send";
-      /** Another actor of the machine by id, the machine itself, or what started it. */
+      /** Target: another actor of the machine by id, the machine itself, or its parent. */
       readonly to: { readonly id: string } | "self" | "parent";
       readonly id: string;
       readonly event: AnyEventObject;
@@ -42,7 +45,7 @@ export type Effect =
       readonly run: (() => void) | undefined;
     };
 
-/** Where a machine stands. `value` is plain data and enough to restore a machine without context. */
+/** State of a machine. `value` is plain data and sufficient to restore a machine without context. */
 export interface Snapshot {
   readonly value: Json;
   readonly context: unknown;
@@ -52,14 +55,14 @@ export interface Snapshot {
   readonly error: unknown;
 }
 
-/** A guard that was asked on the way; one without a name is called `inline`. */
+/** Result of an evaluated guard; a guard without a name is called `inline`. */
 export interface GuardResult {
   readonly guard: string;
   readonly params: unknown;
   readonly result: boolean;
 }
 
-/** What XState did on the way, in its order: actors that it made, actions, microsteps. */
+/** A step inside a transition, in XState's order: created actors, actions, microsteps. */
 export type TrailStep =
   | { readonly kind: "actor"; readonly id: string; readonly logic: AnyActorLogic }
   | { readonly kind: "action"; readonly type: string; readonly params: unknown }
@@ -70,29 +73,35 @@ export type TrailStep =
       readonly transitions: readonly AnyTransitionDefinition[];
     };
 
-/** How a machine came to its next snapshot: for records and inspectors, nothing is decided by it. */
+/** Trace of a transition, for records and inspectors only; no decision depends on the trail. */
 export interface Trail {
   readonly guards: readonly GuardResult[];
   readonly steps: readonly TrailStep[];
 }
 
-/** The next snapshot, what is wanted done, and how it came about. */
+/** The next snapshot, the requested effects, and the trail. */
 export type Step = readonly [Snapshot, readonly Effect[], Trail];
 
 /** A machine as pure functions. */
 export interface Kernel {
-  /** Enter the machine. */
-  initial(input?: unknown): Step;
-  /** Take one event; throws `event_refused` when the state does not accept it, `machine_failed` when a guard or an action throws. */
+  /** Enters the machine. */
+  enter(input?: unknown): Step;
+  /**
+   * Applies one event. Throws `event_refused` when the state does not accept the event, and `machine_failed` when a
+   * guard or an action throws.
+   */
   step(snapshot: Snapshot, event: AnyEventObject): Step;
-  /** Stand where `value` says, without entry effects; `children` are the ids of actors that are under way besides those its states invoke. */
+  /**
+   * Restores the snapshot with this `value`, without entry effects. `children` are ids of running actors besides the
+   * actors invoked by its states.
+   */
   restore(value: Json, context?: unknown, children?: readonly string[]): Snapshot;
-  /** Event types that the state accepts, guards aside. */
+  /** Lists the event types that the state accepts, regardless of guards. */
   accepts(snapshot: Snapshot): readonly string[];
 }
 
-/** Where a machine stands that was not entered yet. */
-export const unentered: Snapshot = Object.freeze({
+/** Snapshot of a machine before its entry. */
+export const notEnteredSnapshot: Snapshot = Object.freeze({
   value: null,
   context: undefined,
   status: "active",
@@ -101,41 +110,41 @@ export const unentered: Snapshot = Object.freeze({
   error: undefined,
 });
 
-interface Held extends Snapshot {
+interface CachedSnapshot extends Snapshot {
   readonly machine: AnyMachineSnapshot;
-  /** Transitions taken from here before, where the machine is a table. */
-  readonly taken: Map<string, Step> | undefined;
+  /** Memoized transitions from this snapshot; undefined when not memoized. */
+  readonly transitions: Map<string, Step> | undefined;
 }
 
-/** The snapshot as XState has it; undefined where the machine was not entered. */
-export function xstateSnapshotOf(snapshot: Snapshot): AnyMachineSnapshot | undefined {
-  return "machine" in snapshot ? (snapshot as Held).machine : undefined;
+/** Returns the XState snapshot; undefined for a machine before its entry. */
+export function getXStateSnapshot(snapshot: Snapshot): AnyMachineSnapshot | undefined {
+  return "machine" in snapshot ? (snapshot as CachedSnapshot).machine : undefined;
 }
 
-/** Microsteps that one event may take before the machine counts as caught in a loop. */
+/** Maximum number of microsteps per event, above which the machine counts as an infinite loop. */
 const maxIterations = 10_000;
 
-/** A kernel for any machine. */
+/** Creates a kernel for any machine. */
 export function createKernel(machine: AnyStateMachine): Kernel {
-  return kernelOf(machine, undefined);
+  return buildKernel(machine, undefined);
 }
 
 /**
- * A kernel for a machine without context whose guards have names and read nothing but the event's `key`: each transition is
- * computed by XState once and remembered, so that a step costs a look-up. At most `limit` snapshots are remembered.
+ * Creates a kernel for a machine without context, whose guards have names and read only the event's `key`. XState
+ * computes each transition once; later steps are table look-ups. The table is cleared at `limit` snapshots.
  */
 export function createTableKernel(
   machine: AnyStateMachine,
   key: (event: AnyEventObject) => string,
   limit = 10_000,
 ): Kernel {
-  return kernelOf(machine, { key, limit, byValue: new Map() });
+  return buildKernel(machine, { getKey: key, limit, byValue: new Map() });
 }
 
 interface Table {
-  readonly key: (event: AnyEventObject) => string;
+  readonly getKey: (event: AnyEventObject) => string;
   readonly limit: number;
-  readonly byValue: Map<string, Held>;
+  readonly byValue: Map<string, CachedSnapshot>;
 }
 
 interface Recording {
@@ -143,20 +152,20 @@ interface Recording {
   readonly steps: TrailStep[];
 }
 
-function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
+function buildKernel(source: AnyStateMachine, table: Table | undefined): Kernel {
   let recording: Recording | undefined;
-  const machine = watched(given, table !== undefined, (guard) => recording?.guards.push(guard));
-  const starter = createActor(nothing);
-  const self = createActor(table === undefined ? machine : nothing, { parent: starter });
-  const scope = inertScope(machine, self, (step) => recording?.steps.push(step));
+  const machine = instrumentMachine(source, table !== undefined, (guard) => recording?.guards.push(guard));
+  const parentActor = createActor(placeholderLogic);
+  const self = createActor(table === undefined ? machine : placeholderLogic, { parent: parentActor });
+  const scope = createInertScope(machine, self, (step) => recording?.steps.push(step));
 
-  function hold(snapshot: AnyMachineSnapshot): Held {
-    if (table === undefined) return toHeld(snapshot, undefined);
+  function cacheSnapshot(snapshot: AnyMachineSnapshot): CachedSnapshot {
+    if (table === undefined) return toCachedSnapshot(snapshot, undefined);
     const value = JSON.stringify([snapshot.value, snapshot.status]);
     const known = table.byValue.get(value);
     if (known !== undefined) return known;
     if (table.byValue.size >= table.limit) table.byValue.clear();
-    const held = toHeld(snapshot, new Map());
+    const held = toCachedSnapshot(snapshot, new Map());
     table.byValue.set(value, held);
     return held;
   }
@@ -165,60 +174,64 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
     const effects: Effect[] = [];
     const trail: Recording = { guards: [], steps: [] };
     scope.actionExecutor = (action) => {
-      effects.push(...toEffects(action, scope.self, starter));
-      trail.steps.push({ kind: "action", type: action.type, params: withoutActor(action) });
+      effects.push(...toEffects(action, scope.self, parentActor));
+      trail.steps.push({ kind: "action", type: action.type, params: removeActor(action) });
     };
     recording = trail;
     try {
-      const next = hold(work());
+      const next = cacheSnapshot(work());
       // Readers of events get the guards.
       deepFreeze(trail.guards);
-      return [next, effects, table === undefined ? trail : { ...trail, steps: ofOneMicrostep(trail.steps, next) }];
+      return [
+        next,
+        effects,
+        table === undefined ? trail : { ...trail, steps: replaceMicrostepSnapshots(trail.steps, next) },
+      ];
     } finally {
       recording = undefined;
     }
   }
 
   function enter(input: unknown): Step {
-    const still = table === undefined ? undefined : enteredStill(machine);
-    return collect(() => still ?? failLoud(machine, machine.getInitialSnapshot(scope, input)));
+    const initialSnapshot = table === undefined ? undefined : findEffectFreeEntry(machine);
+    return collect(() => initialSnapshot ?? throwOnEntryError(machine, machine.getInitialSnapshot(scope, input)));
   }
 
   let first: Step | undefined;
   return {
-    initial: (input) => {
+    enter: (input) => {
       if (table === undefined) return enter(input);
       first ??= enter(input);
       return first;
     },
     step: (snapshot, event) => {
-      const from = snapshot as Held;
-      const mark = table?.key(event);
-      const known = mark === undefined ? undefined : from.taken?.get(mark);
+      const from = snapshot as CachedSnapshot;
+      const transitionKey = table?.getKey(event);
+      const known = transitionKey === undefined ? undefined : from.transitions?.get(transitionKey);
       if (known !== undefined) return known;
-      if (!isAccepted(machine, from, event)) throw refused(machine, from, event);
-      const next = collect(() => failLoud(machine, transition(machine, from.machine, event, scope)));
-      if (mark !== undefined) from.taken?.set(mark, next);
+      if (!isAccepted(machine, from, event)) throw createRefusedError(machine, from, event);
+      const next = collect(() => throwOnEntryError(machine, transition(machine, from.machine, event, scope)));
+      if (transitionKey !== undefined) from.transitions?.set(transitionKey, next);
       return next;
     },
     restore: (value, context, children = []) =>
-      hold(
-        withChildren(
+      cacheSnapshot(
+        addChildren(
           machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} }),
           children,
         ),
       ),
-    accepts: (snapshot) => acceptedEvents(snapshot as Held),
+    accepts: (snapshot) => listAcceptedEvents(snapshot as CachedSnapshot),
   };
 }
 
 /**
- * The first states of a machine without context, where entering them does nothing: XState's own way compares each with each,
- * 40 ms for 100 parallel nodes.
+ * Returns the initial snapshot of a machine without context and without entry effects. XState's own entry compares
+ * every pair of states: 40 ms for 100 parallel nodes.
  */
-function enteredStill(machine: AnyStateMachine): AnyMachineSnapshot | undefined {
-  const first: AnyMachineSnapshot = machine.resolveState({ value: {}, context: {} });
-  const still = first._nodes.every(
+function findEffectFreeEntry(machine: AnyStateMachine): AnyMachineSnapshot | undefined {
+  const snapshot: AnyMachineSnapshot = machine.resolveState({ value: {}, context: {} });
+  const isEffectFree = snapshot._nodes.every(
     ({ type, entry, invoke, always, initial }) =>
       type !== "final" &&
       entry.length === 0 &&
@@ -226,7 +239,7 @@ function enteredStill(machine: AnyStateMachine): AnyMachineSnapshot | undefined 
       always === undefined &&
       (initial?.actions.length ?? 0) === 0,
   );
-  return still ? first : undefined;
+  return isEffectFree ? snapshot : undefined;
 }
 
 function transition(
@@ -238,57 +251,57 @@ function transition(
   try {
     return machine.transition(from, event, scope) as AnyMachineSnapshot;
   } catch (cause) {
-    throw machineFailed(machine, `taking "${event.type}"`, cause);
+    throw createMachineError(machine, `taking "${event.type}"`, cause);
   }
 }
 
-/** A state that XState left by an error is the run's error here, not a silent end. An error event that no state handles stays a status. */
-function failLoud(machine: AnyStateMachine, snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
+/** Throws when a state failed on entry: XState would end silently. An unhandled error event stays an error status. */
+function throwOnEntryError(machine: AnyStateMachine, snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   if (snapshot.status === "error" && snapshot._nodes.length === 1)
-    throw machineFailed(machine, "entering its first state", snapshot.error);
+    throw createMachineError(machine, "entering its first state", snapshot.error);
   return snapshot;
 }
 
-function isAccepted(machine: AnyStateMachine, from: Held, event: AnyEventObject): boolean {
+function isAccepted(machine: AnyStateMachine, from: CachedSnapshot, event: AnyEventObject): boolean {
   if (from.status !== "active") return false;
   if (event.type.startsWith("xstate.error.")) return true;
   try {
     return machine.getTransitionData(from.machine, event).length > 0;
   } catch (cause) {
-    throw machineFailed(machine, `a guard of "${event.type}"`, cause);
+    throw createMachineError(machine, `evaluating a guard of "${event.type}"`, cause);
   }
 }
 
-function acceptedEvents(from: Held): readonly string[] {
+function listAcceptedEvents(from: CachedSnapshot): readonly string[] {
   if (from.status !== "active") return [];
   return [...new Set(getNextTransitions(from.machine).map((candidate) => candidate.eventType))].filter(
     (type) => type !== "",
   );
 }
 
-function refused(machine: AnyStateMachine, from: Held, event: AnyEventObject): StatewrightError {
-  const accepted = acceptedEvents(from);
+function createRefusedError(machine: AnyStateMachine, from: CachedSnapshot, event: AnyEventObject): StatewrightError {
+  const accepted = listAcceptedEvents(from);
   return new StatewrightError("event_refused", {
     what: `the machine "${machine.id}" in ${JSON.stringify(from.value)} does not accept "${event.type}"`,
     next:
       accepted.length === 0
-        ? "It has finished and accepts none"
+        ? "It has finished and accepts no event"
         : `It accepts ${accepted.map((type) => `"${type}"`).join(", ")}`,
     details: { value: from.value, event: event.type, accepts: accepted },
   });
 }
 
-function machineFailed(machine: AnyStateMachine, when: string, cause: unknown): StatewrightError {
+function createMachineError(machine: AnyStateMachine, when: string, cause: unknown): StatewrightError {
   return new StatewrightError("machine_failed", {
     what: `the machine "${machine.id}" threw while ${when}`,
-    next: "Mend the guard, action or expression that its cause names",
+    next: "Fix the guard, action or expression named in the cause",
     cause,
   });
 }
 
-function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
+function toCachedSnapshot(snapshot: AnyMachineSnapshot, taken: CachedSnapshot["transitions"]): CachedSnapshot {
   return {
-    // Frozen: it is remembered for every run of the machine, and readers of events get it too.
+    // Frozen: the value is shared by every run of the machine and by readers of events.
     value: deepFreeze(snapshot.value as Json),
     context: snapshot.context,
     status: snapshot.status,
@@ -296,45 +309,54 @@ function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
     output: snapshot.output,
     error: snapshot.error,
     machine: snapshot,
-    taken,
+    transitions: taken,
   };
 }
 
-/** A restored snapshot with the actors that its states invoke, by name: leaving such a state stops them. */
-function withChildren(snapshot: AnyMachineSnapshot, more: readonly string[]): AnyMachineSnapshot {
+/** Adds the actors invoked by the states of a restored snapshot, by id, so that leaving such a state stops them. */
+function addChildren(snapshot: AnyMachineSnapshot, childIds: readonly string[]): AnyMachineSnapshot {
   const invoked = snapshot._nodes.flatMap((node) => node.invoke.map(({ id }) => id));
-  return Object.assign(snapshot, { children: Object.fromEntries([...invoked, ...more].map((id) => [id, { id }])) });
+  return Object.assign(snapshot, { children: Object.fromEntries([...invoked, ...childIds].map((id) => [id, { id }])) });
 }
 
-/** The machine with guards that tell what they say and an end to its loops of eventless transitions; the given one stays as it is. */
-function watched(given: AnyStateMachine, allNamed: boolean, told: (guard: GuardResult) => void): AnyStateMachine {
-  const named = Object.entries(given.implementations.guards as Readonly<Record<string, unknown>>);
+/**
+ * Returns a copy of the machine whose guards report their results and whose eventless loops are limited. The source
+ * machine is unchanged.
+ */
+function instrumentMachine(
+  source: AnyStateMachine,
+  allNamed: boolean,
+  onGuard: (guard: GuardResult) => void,
+): AnyStateMachine {
+  const namedGuards = Object.entries(source.implementations.guards as Readonly<Record<string, unknown>>);
   const guards = Object.fromEntries(
-    named.map(([name, guard]) => [name, isPredicate(guard) ? tellingGuard(name, guard, told) : guard]),
+    namedGuards.map(([name, guard]) => [name, isPredicate(guard) ? wrapGuard(name, guard, onGuard) : guard]),
   );
-  const { maxIterations: most } = given.options;
-  // XState's own default is Infinity, with which such a loop never ends.
-  const options = { ...given.options, maxIterations: Number.isFinite(most) ? most : maxIterations };
-  if (allNamed || inlineGuards(given).length === 0) return viewOf(given, guards, options);
-  const machine = given.provide({ guards } as Parameters<AnyStateMachine["provide"]>[0]);
-  for (const { transition, guard } of inlineGuards(machine))
-    Object.assign(transition, { guard: tellingGuard(inlineName(guard), guard, told) });
+  const { maxIterations: configured } = source.options;
+  // XState's default is Infinity: an eventless loop would never end.
+  const options = { ...source.options, maxIterations: Number.isFinite(configured) ? configured : maxIterations };
+  if (allNamed || listInlineGuards(source).length === 0) return createView(source, guards, options);
+  const machine = source.provide({ guards } as Parameters<AnyStateMachine["provide"]>[0]);
+  for (const { transition, guard } of listInlineGuards(machine))
+    Object.assign(transition, { guard: wrapGuard(getGuardName(guard), guard, onGuard) });
   return Object.assign(machine, { options });
 }
 
-/** The same states under other guards: `provide` would build each of them again, 5 ms for 100 nodes. */
-function viewOf(given: AnyStateMachine, guards: object, options: object): AnyStateMachine {
-  const { getInitialSnapshot } = Object.getPrototypeOf(given) as Pick<AnyStateMachine, "getInitialSnapshot">;
-  return Object.create(given, {
-    implementations: { value: { ...given.implementations, guards } },
+/** Creates a view of the machine with other guards. `provide` would rebuild every state: 5 ms for 100 nodes. */
+function createView(source: AnyStateMachine, guards: object, options: object): AnyStateMachine {
+  const { getInitialSnapshot } = Object.getPrototypeOf(source) as Pick<AnyStateMachine, "getInitialSnapshot">;
+  return Object.create(source, {
+    implementations: { value: { ...source.implementations, guards } },
     options: { value: options },
-    // Its own is bound to the given machine, whose guards its snapshots would ask.
+    // The own method is bound to the source machine, so its snapshots would call the source guards.
     getInitialSnapshot: { value: getInitialSnapshot },
   }) as AnyStateMachine;
 }
 
-/** Guards that stand in the transitions as functions, without a name. */
-function inlineGuards(machine: AnyStateMachine): readonly { readonly transition: object; readonly guard: Predicate }[] {
+/** Lists the guards that are inline functions of transitions. */
+function listInlineGuards(
+  machine: AnyStateMachine,
+): readonly { readonly transition: object; readonly guard: Predicate }[] {
   const found: { readonly transition: object; readonly guard: Predicate }[] = [];
   const nodes = [machine.root];
   for (const node of nodes) {
@@ -349,32 +371,42 @@ function inlineGuards(machine: AnyStateMachine): readonly { readonly transition:
 
 type Predicate = (args: unknown, params: unknown) => boolean;
 
-/** A function written in place is called after its key, which says nothing. */
-function inlineName({ name }: Predicate): string {
+/** Returns the guard's name. An inline function is named after its property key, which carries no information. */
+function getGuardName({ name }: Predicate): string {
   return name === "" || name === "guard" ? "inline" : name;
 }
 
-/** A function of the author. Combinations such as `and` ask others, which tell for themselves. */
+/**
+ * Returns true for a guard function of the author. Combinators such as `and` call other guards, which report
+ * themselves.
+ */
 function isPredicate(guard: unknown): guard is Predicate {
   return typeof guard === "function" && !("check" in guard);
 }
 
-function tellingGuard(name: string, guard: Predicate, told: (guard: GuardResult) => void): Predicate {
+function wrapGuard(name: string, guard: Predicate, onGuard: (guard: GuardResult) => void): Predicate {
   return (args, params) => {
     const result = guard(args, params);
-    told({ guard: name, params, result: Boolean(result) });
+    onGuard({ guard: name, params, result: Boolean(result) });
     return result;
   };
 }
 
-/** Stands for what starts a machine, and for a machine whose states and guards never ask for themselves: a real one would be entered. */
-const nothing: AnyActorLogic = fromCallback(() => undefined);
+/**
+ * Placeholder logic for the parent of a machine, and for a machine whose guards never use `self`. A real machine
+ * actor would be entered.
+ */
+const placeholderLogic: AnyActorLogic = fromCallback(() => undefined);
 
-/** One scope per machine, made once: it records what a transition wants done and does nothing. */
-function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: TrailStep) => void): AnyActorScope {
+/** Creates the actor scope of a machine, once per machine. The scope records requested effects and performs none. */
+function createInertScope(
+  machine: AnyStateMachine,
+  self: AnyActorRef,
+  onStep: (step: TrailStep) => void,
+): AnyActorScope {
   self.system.inspect((event) => {
     if (event.type === "@xstate.microstep" && event.actorRef === self)
-      told({
+      onStep({
         kind: "microstep",
         event: event.event,
         snapshot: event.snapshot as AnyMachineSnapshot,
@@ -382,7 +414,7 @@ function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: Tr
       });
     if (event.type !== "@xstate.actor") return;
     const { id, logic, _parent } = event.actorRef as AnyActorRef & { readonly logic: AnyActorLogic };
-    if (_parent === self) told({ kind: "actor", id, logic });
+    if (_parent === self) onStep({ kind: "actor", id, logic });
   });
   return {
     self,
@@ -390,9 +422,9 @@ function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: Tr
     sessionId: machine.id,
     system: self.system,
     logger: () => undefined,
-    // Only an actor spawned inside an assign is put off while a step is computed: it would be known to nobody but itself.
+    // XState defers only actors spawned inside an assign. Such an actor is known only to itself and cannot be saved.
     defer: () => {
-      throw new TypeError("spawn inside assign makes an actor that cannot be saved: use spawnChild with an id");
+      throw new TypeError("spawn inside assign creates an actor that cannot be saved. Use spawnChild with an id");
     },
     emit: () => undefined,
     stopChild: () => undefined,
@@ -400,16 +432,18 @@ function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: Tr
   };
 }
 
-/** A machine without context is in its next snapshot after one microstep: that snapshot is held already. */
-function ofOneMicrostep(steps: readonly TrailStep[], next: Held): readonly TrailStep[] {
+/**
+ * Replaces microstep snapshots by the cached next snapshot: a machine without context reaches it after one microstep.
+ */
+function replaceMicrostepSnapshots(steps: readonly TrailStep[], next: CachedSnapshot): readonly TrailStep[] {
   return steps.map((step) => (step.kind === "microstep" ? { ...step, snapshot: next.machine } : step));
 }
 
-/** The actor that XState made stands for nothing and would be held with the step: its id says enough. */
-function withoutActor({ type, params }: Executable): unknown {
+/** Removes the placeholder actor from action parameters: its id is sufficient, and the step would retain the actor. */
+function removeActor({ type, params }: Executable): unknown {
   if (typeof params !== "object" || params === null || !("id" in params)) return params;
   if (type === "xstate.stopChild") return { id: params.id };
-  return type === "xstate.spawnChild" ? { ...params, actorRef: undefined, id: idOfChild({ ...params }) } : params;
+  return type === "xstate.spawnChild" ? { ...params, actorRef: undefined, id: getChildId({ ...params }) } : params;
 }
 
 interface Executable {
@@ -419,23 +453,23 @@ interface Executable {
   readonly exec: ((info: never, params: never) => void) | undefined;
 }
 
-function toEffects(action: Executable, self: AnyActorRef, starter: AnyActorRef): readonly Effect[] {
+function toEffects(action: Executable, self: AnyActorRef, parentActor: AnyActorRef): readonly Effect[] {
   const params = (action.params ?? {}) as Record<string, unknown>;
   switch (action.type) {
     case "xstate.spawnChild":
-      return [{ kind: "start", id: idOfChild(params), src: String(params["src"]), input: params["input"] }];
+      return [{ kind: "start", id: getChildId(params), src: String(params["src"]), input: params["input"] }];
     case "xstate.stopChild":
       return typeof action.params === "object" && action.params !== null && "id" in action.params
         ? [{ kind: "stop", id: String(action.params.id) }]
         : [];
     case "xstate.raise":
       if (typeof params["delay"] !== "number") return [];
-      return [{ kind: "timer", id: idOf(params), event: params["event"] as AnyEventObject, delayMs: params["delay"] }];
+      return [{ kind: "timer", id: getId(params), event: params["event"] as AnyEventObject, delayMs: params["delay"] }];
     case "xstate.sendTo": {
       const { to } = params;
       const delayMs = typeof params["delay"] === "number" ? params["delay"] : undefined;
-      const target = to === self ? "self" : to === starter ? "parent" : { id: String((to as AnyActorRef).id) };
-      return [{ kind: "send", to: target, id: idOf(params), event: params["event"] as AnyEventObject, delayMs }];
+      const target = to === self ? "self" : to === parentActor ? "parent" : { id: String((to as AnyActorRef).id) };
+      return [{ kind: "send", to: target, id: getId(params), event: params["event"] as AnyEventObject, delayMs }];
     }
     case "xstate.cancel":
       return [{ kind: "cancel", id: String(params["sendId"]) }];
@@ -453,11 +487,11 @@ function toEffects(action: Executable, self: AnyActorRef, starter: AnyActorRef):
   }
 }
 
-function idOf(params: Readonly<Record<string, unknown>>): string {
+function getId(params: Readonly<Record<string, unknown>>): string {
   return params["id"] === undefined ? "" : String(params["id"]);
 }
 
-/** An id may be computed: the actor that was made, and never started, has the result. */
-function idOfChild(params: Readonly<Record<string, unknown>>): string {
-  return typeof params["id"] === "function" ? String((params["actorRef"] as AnyActorRef).id) : idOf(params);
+/** Returns the id of a child. For a computed id, reads the result from the created, never started actor. */
+function getChildId(params: Readonly<Record<string, unknown>>): string {
+  return typeof params["id"] === "function" ? String((params["actorRef"] as AnyActorRef).id) : getId(params);
 }

@@ -1,20 +1,20 @@
 /**
- * How a part of a graph's machine moves: a table of its states and of what may happen to it, read from the same
- * configuration that XState gets. Each entry is made when it is first asked for, once in a process.
+ * Transition table of one region of a graph's machine: states and region events, read from the same configuration
+ * that XState gets. Entries are computed on first use, once per process.
  */
 import {
-  type Arrow,
-  driverRegion,
+  createDriverRegion,
+  createNodeRegion,
+  createNodeStates,
+  type GuardedTransition,
   guards as guardsOfGraphs,
-  type Leaf,
-  nodeRegion,
-  nodeStates,
+  type LeafState,
   type Region,
 } from "../../compile/compile-machine.ts";
 import type { Effect, GuardResult } from "./kernel.ts";
 
-/** What may happen to a part: its node is among the next ones, or others are, or none; what became of its node, or of another. */
-export type Happening =
+/** Events of a region: its node, other nodes or no nodes run next; or the result of its node or of another node. */
+export type RegionEvent =
   | "chosen"
   | "passedOver"
   | "finished"
@@ -25,63 +25,69 @@ export type Happening =
   | "otherFailed"
   | "resumed";
 
-/** What a part makes of it. */
-export interface Move {
-  /** The number of the state in which it is then; undefined when it does not take the event. */
+/** Transition of a region for an event. */
+export interface RegionTransition {
+  /** Index of the target state; undefined when the region ignores the event. */
   readonly to: number | undefined;
-  /** Guards that it asked, whether it moved or not. */
+  /** Results of the evaluated guards, also when no transition was taken. */
   readonly guards: readonly GuardResult[];
 }
 
-/** The actor that a state invokes. */
+/** Actor invoked by a state. */
 export interface Actor {
   readonly id: string;
   readonly src: string;
 }
 
-/** States go by their numbers; a part begins in 0. */
-export interface PartTable {
+/** Transition table; states are identified by index, and index 0 is the initial state. */
+export interface RegionTable {
   readonly states: readonly string[];
   readonly tags: readonly (readonly string[])[];
   readonly isFinal: readonly boolean[];
   readonly actors: readonly (Actor | undefined)[];
-  move(state: number, happening: Happening): Move;
+  move(state: number, event: RegionEvent): RegionTransition;
 }
 
-/** The node that every part stands for until it is told of another. */
+/** Placeholder node name in all tables. */
 export const anyNode = "node";
 
-const another = `not ${anyNode}`;
+const otherNode = `not ${anyNode}`;
 
 type GraphEvent = Parameters<typeof guardsOfGraphs.to>[0];
 
-const events: Readonly<Record<Exclude<Happening, "done">, GraphEvent>> = {
+const events: Readonly<Record<Exclude<RegionEvent, "done">, GraphEvent>> = {
   chosen: { type: "step.commit", to: [anyNode] },
-  passedOver: { type: "step.commit", to: [another] },
+  passedOver: { type: "step.commit", to: [otherNode] },
   finished: { type: "step.commit", to: [] },
   interrupted: { type: "task.interrupted", node: anyNode },
-  otherInterrupted: { type: "task.interrupted", node: another },
+  otherInterrupted: { type: "task.interrupted", node: otherNode },
   failed: { type: "task.failed", node: anyNode },
-  otherFailed: { type: "task.failed", node: another },
+  otherFailed: { type: "task.failed", node: otherNode },
   resumed: { type: "run.resumed" },
 };
 
-/** Parts: the driver and the region of a node in a parallel graph, the states of a node in a sequential one. */
-const regions = { driver: driverRegion, region: () => nodeRegion(anyNode), node: () => nodeStates(anyNode) } as const;
+/**
+ * Region kinds: the driver and the region of a node in a parallel graph, the states of a node in a sequential graph.
+ */
+const regions = {
+  driver: createDriverRegion,
+  region: () => createNodeRegion(anyNode),
+  node: () => createNodeStates(anyNode),
+} as const;
 
-const tables: Partial<Record<keyof typeof regions, PartTable>> = {};
+const tables: Partial<Record<keyof typeof regions, RegionTable>> = {};
 
-/** The table of a part. */
-export function partTable(part: "driver" | "region" | "node"): PartTable {
-  const known = tables[part] ?? tableOf(regions[part]());
-  tables[part] = known;
+/** Returns the transition table of a region kind. */
+export function getRegionTable(kind: "driver" | "region" | "node"): RegionTable {
+  const known = tables[kind] ?? createRegionTable(regions[kind]());
+  tables[kind] = known;
   return known;
 }
 
-function tableOf({ states }: Region): PartTable {
+function createRegionTable({ states }: Region): RegionTable {
   const names = Object.keys(states);
   const leaves = Object.values(states);
-  const rows = leaves.map((): Partial<Record<Happening, Move>> => ({}));
+  const rows = leaves.map((): Partial<Record<RegionEvent, RegionTransition>> => ({}));
   return {
     states: names,
     tags: leaves.map(({ tags = [] }) => tags),
@@ -89,43 +95,47 @@ function tableOf({ states }: Region): PartTable {
     actors: leaves.map(({ invoke }) => invoke),
     move: (state, happening) => {
       const row = rows[state] ?? {};
-      const known = row[happening] ?? moveOf(names, leaves[state] ?? {}, happening);
+      const known = row[happening] ?? computeTransition(names, leaves[state] ?? {}, happening);
       row[happening] = known;
       return known;
     },
   };
 }
 
-function moveOf(names: readonly string[], { on = {}, invoke }: Leaf, happening: Happening): Move {
+function computeTransition(
+  names: readonly string[],
+  { on = {}, invoke }: LeafState,
+  happening: RegionEvent,
+): RegionTransition {
   if (happening === "done")
     return { to: invoke?.onDone === undefined ? undefined : names.indexOf(invoke.onDone), guards: [] };
   const event = events[happening];
-  const { target, guards } = taken(arrowsOf(on[event.type]), event);
+  const { target, guards } = selectTransition(toArrows(on[event.type]), event);
   return { to: target === undefined ? undefined : names.indexOf(target), guards };
 }
 
-function arrowsOf(given: NonNullable<Leaf["on"]>[string] | undefined): readonly Arrow[] {
-  if (given === undefined) return [];
-  if (typeof given === "string") return [{ target: given }];
-  return "target" in given ? [given] : given;
+function toArrows(config: NonNullable<LeafState["on"]>[string] | undefined): readonly GuardedTransition[] {
+  if (config === undefined) return [];
+  if (typeof config === "string") return [{ target: config }];
+  return "target" in config ? [config] : config;
 }
 
-/** The target of the first arrow whose guard says so, and what the guards said that were asked. */
-export function taken(
-  arrows: readonly Arrow[],
+/** Returns the target of the first arrow whose guard passes, and the results of the evaluated guards. */
+export function selectTransition(
+  arrows: readonly GuardedTransition[],
   event: GraphEvent,
 ): { readonly target: string | undefined; readonly guards: readonly GuardResult[] } {
   const guards: GuardResult[] = [];
   const found = arrows.find(({ guard }) => {
     if (guard === undefined) return true;
-    const result = saysOf(guard, event);
+    const result = evaluateGuard(guard, event);
     guards.push({ guard: guard.type, params: "params" in guard ? guard.params : undefined, result });
     return result;
   });
   return { target: found?.target, guards };
 }
 
-function saysOf(guard: NonNullable<Arrow["guard"]>, event: GraphEvent): boolean {
+function evaluateGuard(guard: NonNullable<GuardedTransition["guard"]>, event: GraphEvent): boolean {
   switch (guard.type) {
     case "to":
       return guardsOfGraphs.to(event, guard.params);
@@ -136,8 +146,8 @@ function saysOf(guard: NonNullable<Arrow["guard"]>, event: GraphEvent): boolean 
   }
 }
 
-/** What entering a state starts and leaving it stops, told of `node`: actors are called after their nodes. */
-export function effectsOf(
+/** Returns the effects of entering and leaving a state, for `node`: actors are named after their nodes. */
+export function createActorEffects(
   node: string,
   actor: Actor | undefined,
 ): Readonly<Record<"starts" | "stops", readonly Effect[]>> {
@@ -149,7 +159,7 @@ export function effectsOf(
 
 const noEffects: Readonly<Record<"starts" | "stops", readonly Effect[]>> = { starts: [], stops: [] };
 
-/** The event type by which the actor of a node ends. */
-export function doneOf(node: string): string {
+/** Returns the XState event type for the end of a node's actor. */
+export function toDoneEventType(node: string): string {
   return `xstate.done.actor.${node}`;
 }

@@ -1,129 +1,151 @@
-/** The regions of a parallel graph's machine: how they stand, how an event moves them, and what comes of it. */
+/** Regions of a parallel graph's machine: states, transitions and their effects. */
 import { deepFreeze, type Json } from "../../base/json.ts";
 import type { Effect, GuardResult, Snapshot, Step, Trail } from "./kernel.ts";
-import { anyNode, effectsOf, type Happening, type Move, type PartTable, partTable } from "./region-table.ts";
+import {
+  anyNode,
+  createActorEffects,
+  getRegionTable,
+  type RegionEvent,
+  type RegionTable,
+  type RegionTransition,
+} from "./region-table.ts";
 
-/** The driver or the region of a node. */
+/** Region of the driver or of a node. */
 interface Region {
   readonly name: string;
-  readonly table: PartTable;
-  /** What entering and leaving its states wants done, by their numbers, made when first wanted. */
-  readonly effects: ReturnType<typeof effectsOf>[];
+  readonly table: RegionTable;
+  /** Enter and exit effects by state index, created on first use. */
+  readonly effects: ReturnType<typeof createActorEffects>[];
 }
 
-/** The regions of one graph go by their numbers: the driver first, then the nodes in their order. */
+/** Regions of a graph, identified by index: the driver first, then the nodes in declaration order. */
 export interface Regions {
   readonly list: readonly Region[];
-  /** The value of a machine in which all of them stand in their first states. */
-  readonly atRest: Readonly<Record<string, string>>;
+  /** Machine value with all regions in their initial states. */
+  readonly initialValue: Readonly<Record<string, string>>;
 }
 
-export function regionsOf(nodes: Iterable<string>): Regions {
-  const list = [regionOf("driver", "driver"), ...[...nodes].map((node) => regionOf(node, "region"))];
-  return { list, atRest: Object.fromEntries(list.map(({ name, table }) => [name, table.states[0] ?? ""])) };
+export function createRegions(nodes: Iterable<string>): Regions {
+  const list = [createRegion("driver", "driver"), ...[...nodes].map((node) => createRegion(node, "region"))];
+  return { list, initialValue: Object.fromEntries(list.map(({ name, table }) => [name, table.states[0] ?? ""])) };
 }
 
-function regionOf(name: string, part: "driver" | "region"): Region {
-  return { name, table: partTable(part), effects: [] };
+function createRegion(name: string, kind: "driver" | "region"): Region {
+  return { name, table: getRegionTable(kind), effects: [] };
 }
 
-/** The number of the driver. */
-export const driver = 0;
+/** Index of the driver. */
+export const driverIndex = 0;
 
-/** What an event is to the regions. */
-export interface Heard {
-  /** The numbers of those that it is about, and what it is to them. */
-  readonly about: readonly number[];
-  readonly own: Happening;
-  /** What it is to all others, if they hear of it. */
-  readonly rest: Happening | undefined;
-  /** Whether the others may move: if not, they only ask their guards. */
-  readonly all: boolean;
+/** Regions targeted by an event, and the region events they receive. */
+export interface EventTargets {
+  /** Indices of the targeted regions and the event they receive. */
+  readonly indices: readonly number[];
+  readonly targetEvent: RegionEvent;
+  /** Event of the other regions; undefined when they receive none. */
+  readonly otherEvent: RegionEvent | undefined;
+  /** True when the other regions may move; otherwise they only evaluate their guards. */
+  readonly movesAll: boolean;
 }
 
-/** Where the regions stand, by the numbers of their states. */
-export type States = readonly number[];
+/** State index of each region. */
+export type RegionStates = readonly number[];
 
-/** What an event does; undefined when no region takes it. `stand` says what is to be made of the new states. */
-export function stepOf(
+/**
+ * Computes the transition of an event; undefined when no region takes the event. `toSnapshot` creates the snapshot of
+ * the new states.
+ */
+export function computeStep(
   regions: Regions,
-  states: States,
-  heard: Heard,
-  stand: (states: States) => Snapshot,
+  states: RegionStates,
+  targets: EventTargets,
+  toSnapshot: (states: RegionStates) => Snapshot,
 ): Step | undefined {
-  const moved = movesOf(regions, states, heard);
-  if (moved.length === 0) return undefined;
+  const moves = listMoves(regions, states, targets);
+  if (moves.length === 0) return undefined;
   const next = states.slice();
-  for (const { number, to } of moved) next[number] = to;
-  return [stand(next), effectsIn(regions, moved), new LateTrail(regions, states, heard)];
+  for (const { index, to } of moves) next[index] = to;
+  return [toSnapshot(next), listEffects(regions, moves), new LazyTrail(regions, states, targets)];
 }
 
-/** A region that moves from one of its states to another. */
-interface Moved {
-  readonly number: number;
+/** Transition of one region between two states. */
+interface RegionMove {
+  readonly index: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** The moves of the regions that take an event, in their order. */
-function movesOf(regions: Regions, states: States, heard: Heard): readonly Moved[] {
-  const moved: Moved[] = [];
-  const offer = (number: number, happening: Happening | undefined): void => {
-    const to = moveOf(regions, states, number, happening)?.to;
-    if (to !== undefined) moved.push({ number, from: states[number] ?? 0, to });
+/** Lists the moves of the regions that take an event, in region order. */
+function listMoves(regions: Regions, states: RegionStates, targets: EventTargets): readonly RegionMove[] {
+  const moves: RegionMove[] = [];
+  const tryMove = (number: number, happening: RegionEvent | undefined): void => {
+    const to = getTransition(regions, states, number, happening)?.to;
+    if (to !== undefined) moves.push({ index: number, from: states[number] ?? 0, to });
   };
-  if (heard.all) for (const [number, happening] of happeningsOf(regions, heard).entries()) offer(number, happening);
-  else for (const number of heard.about) offer(number, heard.own);
-  return moved;
+  if (targets.movesAll)
+    for (const [number, happening] of listRegionEvents(regions, targets).entries()) tryMove(number, happening);
+  else for (const number of targets.indices) tryMove(number, targets.targetEvent);
+  return moves;
 }
 
-/** What happens to each region, by its number. */
-function happeningsOf({ list }: Regions, { about, own, rest }: Heard): readonly (Happening | undefined)[] {
-  const happenings: (Happening | undefined)[] = list.map(() => rest);
-  for (const number of about) happenings[number] = own;
-  return happenings;
+/** Lists the event of each region, by region index. */
+function listRegionEvents(
+  { list }: Regions,
+  { indices, targetEvent, otherEvent }: EventTargets,
+): readonly (RegionEvent | undefined)[] {
+  const events: (RegionEvent | undefined)[] = list.map(() => otherEvent);
+  for (const number of indices) events[number] = targetEvent;
+  return events;
 }
 
-function moveOf({ list }: Regions, states: States, number: number, happening: Happening | undefined): Move | undefined {
-  return happening === undefined ? undefined : list[number]?.table.move(states[number] ?? 0, happening);
+function getTransition(
+  { list }: Regions,
+  states: RegionStates,
+  index: number,
+  event: RegionEvent | undefined,
+): RegionTransition | undefined {
+  return event === undefined ? undefined : list[index]?.table.move(states[index] ?? 0, event);
 }
 
-/** As XState has it: what is left is stopped from the last region to the first, then what is entered starts. */
-function effectsIn(regions: Regions, moved: readonly Moved[]): readonly Effect[] {
-  const effects = moved.toReversed().flatMap(({ number, from }) => effectsAt(regions, number, from).stops);
-  for (const { number, to } of moved) effects.push(...effectsAt(regions, number, to).starts);
+/** Lists effects in XState's order: exits from the last region to the first, then entries. */
+function listEffects(regions: Regions, moves: readonly RegionMove[]): readonly Effect[] {
+  const effects = moves.toReversed().flatMap(({ index, from }) => getEffects(regions, index, from).stops);
+  for (const { index, to } of moves) effects.push(...getEffects(regions, index, to).starts);
   return effects;
 }
 
-function effectsAt({ list }: Regions, number: number, state: number): ReturnType<typeof effectsOf> {
-  const { name = "", table, effects = [] } = list[number] ?? {};
-  const known = effects[state] ?? effectsOf(name, table?.actors[state]);
+function getEffects({ list }: Regions, index: number, state: number): ReturnType<typeof createActorEffects> {
+  const { name = "", table, effects = [] } = list[index] ?? {};
+  const known = effects[state] ?? createActorEffects(name, table?.actors[state]);
   effects[state] = known;
   return known;
 }
 
-/** A snapshot of the regions. Its value is made when it is asked for: of all the steps of a superstep the last one's is saved. */
-export class Standing implements Snapshot {
+/**
+ * Snapshot of the regions. The value is computed on access: of all transitions of a superstep only the last snapshot
+ * is saved.
+ */
+export class RegionSnapshot implements Snapshot {
   readonly context: unknown = noContext;
   readonly status: Snapshot["status"];
   readonly output: unknown = undefined;
   readonly error: unknown = undefined;
-  readonly states: States;
-  /** Steps that were taken from here, and what remembers them; absent where none does. */
-  readonly taken: { readonly memory: object; readonly steps: Map<string, Step> } | undefined;
+  readonly states: RegionStates;
+  /** Memoized transitions from this snapshot; undefined when not memoized. */
+  readonly memoized: { readonly memory: object; readonly steps: Map<string, Step> } | undefined;
   readonly #regions: Regions;
   #value: Json | undefined;
 
-  constructor(regions: Regions, states: States, taken: Standing["taken"]) {
+  constructor(regions: Regions, states: RegionStates, taken: RegionSnapshot["memoized"]) {
     this.states = states;
-    this.taken = taken;
+    this.memoized = taken;
     this.#regions = regions;
     const isFinal = (number: number): boolean => regions.list[number]?.table.isFinal[states[number] ?? 0] === true;
-    this.status = isFinal(driver) && regions.list.every((_, number) => isFinal(number)) ? "done" : "active";
+    this.status = isFinal(driverIndex) && regions.list.every((_, number) => isFinal(number)) ? "done" : "active";
   }
 
   get value(): Json {
-    this.#value ??= valueIn(this.#regions, this.states);
+    this.#value ??= toMachineValue(this.#regions, this.states);
     return this.#value;
   }
 
@@ -134,9 +156,9 @@ export class Standing implements Snapshot {
 
 const noContext: Readonly<Record<string, never>> = Object.freeze({});
 
-/** Most regions stand in their first states: only the others are told from them. */
-function valueIn({ list, atRest }: Regions, states: States): Json {
-  const value = { ...atRest };
+/** Most regions are in their initial state, so only the others are looked up. */
+function toMachineValue({ list, initialValue }: Regions, states: RegionStates): Json {
+  const value = { ...initialValue };
   for (const [number, state] of states.entries()) {
     const { name = "", table } = list[number] ?? {};
     if (state !== 0) value[name] = table?.states[state] ?? "";
@@ -144,44 +166,44 @@ function valueIn({ list, atRest }: Regions, states: States): Json {
   return deepFreeze(value);
 }
 
-/** The states that a value says; undefined where it has other regions, or one stands where it cannot. */
-export function statesOf({ list }: Regions, value: Json): States | undefined {
-  const given = typeof value === "object" && value !== null ? (value as Readonly<Record<string, Json>>) : {};
-  const states = list.map(({ name, table }) => table.states.indexOf(String(given[name])));
-  return Object.keys(given).length === list.length && !states.includes(-1) ? states : undefined;
+/** Parses a machine value to state indices; undefined for other regions or an unknown state. */
+export function parseStates({ list }: Regions, value: Json): RegionStates | undefined {
+  const entries = typeof value === "object" && value !== null ? (value as Readonly<Record<string, Json>>) : {};
+  const states = list.map(({ name, table }) => table.states.indexOf(String(entries[name])));
+  return Object.keys(entries).length === list.length && !states.includes(-1) ? states : undefined;
 }
 
-/** How a step came about, looked up again when somebody reads it. */
-class LateTrail implements Trail {
+/** Guard results of a transition, recomputed on access. */
+class LazyTrail implements Trail {
   readonly steps: Trail["steps"] = [];
   readonly #regions: Regions;
-  readonly #before: States;
-  readonly #heard: Heard;
+  readonly #before: RegionStates;
+  readonly #heard: EventTargets;
   #guards: readonly GuardResult[] | undefined;
 
-  constructor(regions: Regions, before: States, heard: Heard) {
+  constructor(regions: Regions, before: RegionStates, heard: EventTargets) {
     this.#regions = regions;
     this.#before = before;
     this.#heard = heard;
   }
 
   get guards(): readonly GuardResult[] {
-    this.#guards ??= guardsOf(this.#regions, this.#before, this.#heard);
+    this.#guards ??= evaluateGuards(this.#regions, this.#before, this.#heard);
     return this.#guards;
   }
 }
 
-function guardsOf(regions: Regions, states: States, heard: Heard): readonly GuardResult[] {
-  const asked = happeningsOf(regions, heard).flatMap((happening, number) => {
+function evaluateGuards(regions: Regions, states: RegionStates, targets: EventTargets): readonly GuardResult[] {
+  const results = listRegionEvents(regions, targets).flatMap((happening, number) => {
     const { name = "" } = regions.list[number] ?? {};
-    const { guards = [] } = moveOf(regions, states, number, happening) ?? {};
-    return guards.map((guard) => ({ ...guard, params: paramsOf(name, guard.params) }));
+    const { guards = [] } = getTransition(regions, states, number, happening) ?? {};
+    return guards.map((guard) => ({ ...guard, params: bindGuardParams(name, guard.params) }));
   });
-  return deepFreeze(asked);
+  return deepFreeze(results);
 }
 
-/** Guards of a region are asked about its node. */
-function paramsOf(node: string, params: unknown): unknown {
+/** Replaces the placeholder node in guard parameters with the region's node. */
+function bindGuardParams(node: string, params: unknown): unknown {
   if (typeof params !== "object" || params === null) return params;
   return Object.fromEntries(Object.entries(params).map(([key, value]) => [key, value === anyNode ? node : value]));
 }

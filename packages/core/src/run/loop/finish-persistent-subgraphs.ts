@@ -1,82 +1,97 @@
 /**
- * Graphs that are kept across calls, when the run that called them ends before its time: their lines outlive the run, so
- * each gets a last checkpoint of its own, from which its next call goes on.
+ * Persistent subgraphs of a run that ends early. Their namespaces outlive the run, so each namespace gets a last
+ * checkpoint, from which the next call starts.
  */
 import type { CheckpointSource, Control } from "../../checkpoint/checkpoint.ts";
-import { planOf } from "../../compile/plan.ts";
+import { getPlan } from "../../compile/plan.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Delta } from "../../state/delta.ts";
 import type { State } from "../session/returns.ts";
-import { emit, type Saved, type Session } from "../session/session.ts";
-import { nextPlace, save } from "../superstep/commit.ts";
-import { lineBelow, loadInner } from "../task/inner-run.ts";
+import { emit, type Persistence, type Session } from "../session/session.ts";
+import { allocateEventPlace, saveCheckpoint } from "../superstep/commit.ts";
+import { getChildNamespace, loadInner } from "../task/inner-run.ts";
 
-/** What a run that ends leaves on one of its lines. */
-export interface Ended {
+/** Final state of one namespace of a run that ends. */
+export interface EndState {
   readonly state: State;
   readonly deltas: Readonly<Record<string, Delta>>;
   readonly longTerm?: readonly LongTermChange[] | undefined;
 }
 
-/** Says what is to be left of a graph inside, as its line has it; nothing where it may stay as it is. */
-type EndOf = (inner: Session, saved: Saved) => Promise<Ended | undefined>;
+/** Computes the end state of a nested graph; undefined when its namespace may stay unchanged. */
+type EndStateResolver = (inner: Session, saved: Persistence) => Promise<EndState | undefined>;
 
 /**
- * End what is kept inside, at every depth; `looks` only asks what would be left, and writes nothing. Made once more after a
- * crash in its middle, it finds nothing left to do on what is done.
+ * Ends the persistent subgraphs of a run at every depth. Mode "looks" computes the end states without a write.
+ * Idempotent: after a crash, a repeated call skips namespaces that are already finished.
  */
-export async function endKept(
+export async function finishPersistentSubgraphs(
   session: Session,
   source: CheckpointSource,
-  endOf: EndOf,
-  how: "writes" | "looks" = "writes",
+  resolveEndState: EndStateResolver,
+  mode: "writes" | "looks" = "writes",
 ): Promise<void> {
   for (const { name, subgraph } of session.plan.nodes.values()) {
     if (subgraph?.persistence !== "kept" || session.saved === undefined) continue;
-    const line = `${session.line}/${name}`;
+    const line = `${session.namespace}/${name}`;
     const head = await session.saved.store.head(session.run.thread, line);
     if (head === undefined || head.branch !== line) continue;
-    const plan = planOf(subgraph.graph);
-    const standing = await loadInner(session, line, name, plan, "kept");
-    const inner: Session = { ...session, ...standing, plan, line, within: withinOf(session, name, plan) };
-    await endKept(inner, source, endOf, how);
-    const ended = await endOf(inner, standing.saved as Saved);
-    if (ended !== undefined && how === "writes") await commitEnded(inner, standing.saved as Saved, source, ended);
+    const plan = getPlan(subgraph.graph);
+    const loaded = await loadInner(session, line, name, plan, "kept");
+    const inner: Session = {
+      ...session,
+      ...loaded,
+      plan,
+      namespace: line,
+      nesting: createEndNesting(session, name, plan),
+    };
+    await finishPersistentSubgraphs(inner, source, resolveEndState, mode);
+    const endState = await resolveEndState(inner, loaded.saved as Persistence);
+    if (endState !== undefined && mode === "writes")
+      await commitEndState(inner, loaded.saved as Persistence, source, endState);
   }
 }
 
-/** As if a last call had ended it: no task of its caller has that id, so that none takes it for its own. */
-function withinOf(session: Session, name: string, { graph }: Session["plan"]): NonNullable<Session["within"]> {
-  const { within, step, abort, saved } = session;
+/**
+ * Creates the nesting of a synthetic last call. No task of the parent has this id, so no task claims the call as its
+ * own.
+ */
+function createEndNesting(session: Session, name: string, { graph }: Session["plan"]): NonNullable<Session["nesting"]> {
+  const { nesting, step, abort, saved } = session;
   const task = `${step}:end`;
-  const path = [...(within?.path ?? []), name];
+  const path = [...(nesting?.path ?? []), name];
   return {
     path,
-    id: lineBelow(session, name),
-    ids: `${within?.ids ?? ""}${task}/`,
-    step: within?.step ?? step,
-    task: within?.task ?? task,
-    caller: { task, checkpoint: saved?.parent, within: path.join("."), graph: graph.name },
+    id: getChildNamespace(session, name),
+    idPrefix: `${nesting?.idPrefix ?? ""}${task}/`,
+    step: nesting?.step ?? step,
+    task: nesting?.task ?? task,
+    caller: { task, checkpoint: saved?.parent, nesting: path.join("."), graph: graph.name },
     unsaved: false,
-    depth: within?.depth ?? 0,
-    abort: within?.abort ?? abort,
-    endedBy: () => within?.abort ?? abort,
+    depth: nesting?.depth ?? 0,
+    abort: nesting?.abort ?? abort,
+    getHookController: () => nesting?.abort ?? abort,
   };
 }
 
-/** Nothing of the call is under way any more; the thread stays with whoever has it. */
-async function commitEnded(inner: Session, saved: Saved, source: CheckpointSource, ended: Ended): Promise<void> {
-  const { caller } = inner.within as NonNullable<Session["within"]>;
+/** Commits the end state with an empty control. The claim of the thread is unchanged. */
+async function commitEndState(
+  inner: Session,
+  saved: Persistence,
+  source: CheckpointSource,
+  endState: EndState,
+): Promise<void> {
+  const { caller } = inner.nesting as NonNullable<Session["nesting"]>;
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: 0, caller };
   inner.sequence.nextSeq = saved.thread.durableSeq + 1;
-  const { row, place } = await save(inner, saved, ended, control, {
+  const { row, place } = await saveCheckpoint(inner, saved, endState, control, {
     nodes: [],
     source,
     durationMs: 0,
-    longTerm: ended.longTerm,
-    number: () => ({ place: nextPlace(inner) }),
+    longTerm: endState.longTerm,
+    assignNumbers: () => ({ place: allocateEventPlace(inner) }),
   });
   const { id: checkpoint, step, bytes } = row;
-  const changes = inner.mask.hideUncommon(ended.deltas);
+  const changes = inner.redactor.redactUncommon(endState.deltas);
   emit(inner, { type: "step.committed", step, checkpoint, nodes: [], next: [], changes, bytes, durationMs: 0 }, place);
 }

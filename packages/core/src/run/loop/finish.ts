@@ -1,173 +1,196 @@
-/** How a run ends for now: it waits, pauses, was cancelled, or failed. The end is saved before it is told. */
-import { type ErrorRecord, failureText, isStatewrightError, located, StatewrightError } from "../../base/errors.ts";
+/**
+ * Finishes a run for now: waiting, paused, parked, cancelled or failed. The status is committed before its event is
+ * emitted.
+ */
+import {
+  addErrorPlace,
+  describeFailure,
+  type ErrorRecord,
+  isStatewrightError,
+  StatewrightError,
+} from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { inspectStop } from "../events/inspect-run.ts";
-import { keepResults, unsavedResults } from "../journal/unsaved-outcomes.ts";
-import { endingOf, type Fact } from "../session/durable-event.ts";
-import { armed, disarmed } from "../session/interrupt-timers.ts";
+import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outcomes.ts";
+import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
+import { armTimers, disarmTimers } from "../session/interrupt-timers.ts";
 import type { RunResult } from "../session/options.ts";
-import { recordOf, withoutSecrets } from "../session/redact-error.ts";
+import { redactError, toRedactedRecord } from "../session/redact-error.ts";
 import type { State } from "../session/returns.ts";
-import { endOf, openInterrupt, runRow } from "../session/run-row.ts";
-import { emit, placeOf, type Session, type SessionWrite, write, written } from "../session/session.ts";
-import { timerChanges } from "../session/timer-rows.ts";
-import { answersCalls, commitCancelled } from "../superstep/commit.ts";
+import { toOpenInterrupt, toResultBase, toRunRow } from "../session/run-row.ts";
+import { awaitCommit, emit, getErrorPlace, type Session, type SessionWrite, writeCommit } from "../session/session.ts";
+import { listTimerChanges } from "../session/timer-rows.ts";
+import { commitCancelled, hasToolTask } from "../superstep/commit.ts";
 import { release } from "../task/open-session.ts";
-import type { CutShort } from "./run-supersteps.ts";
+import type { PartialSuperstep } from "./run-supersteps.ts";
 
-/** End the run for now: it waits for these questions. */
-export async function waits(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
+/** Finishes the run as waiting for these interrupts. */
+export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
   const { saved } = session;
   if (saved === undefined)
     throw new StatewrightError("missing_store", {
-      what: "a run without a store waits for a person",
-      next: "Give the run a store",
-      place: placeOf(session),
+      what: "a run without a store cannot wait for an interrupt",
+      next: "Pass a store to the run",
+      place: getErrorPlace(session),
     });
   for (const row of waiting) saved.interrupts.set(row.id, row);
-  const interrupts = waiting.map((row) => openInterrupt(saved, row));
-  const fact = endingOf(session, { type: "run.waiting", interrupts });
-  const [run, timers, events] = [runRow(session, "waiting"), armed(waiting), fact.rows];
-  await written(session, saved, { run, interrupts: waiting, timers, events, release: true });
+  const interrupts = waiting.map((row) => toOpenInterrupt(saved, row));
+  const event = createFinalEvent(session, { type: "run.waiting", interrupts });
+  const [run, timers, events] = [toRunRow(session, "waiting"), armTimers(waiting), event.rows];
+  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });
   for (const task of new Set(waiting.map((row) => row.task))) {
-    const mine = waiting.filter((row) => row.task === task);
-    emit(session, { type: "task.interrupted", node: mine[0]?.node ?? "", task, keys: mine.map((row) => row.key) });
+    const taskRows = waiting.filter((row) => row.task === task);
+    emit(session, {
+      type: "task.interrupted",
+      node: taskRows[0]?.node ?? "",
+      task,
+      keys: taskRows.map((row) => row.key),
+    });
   }
-  fact.tell();
-  return { status: "waiting", interrupts, ...endOf(session) };
+  event.emit();
+  return { status: "waiting", interrupts, ...toResultBase(session) };
 }
 
-/** Stand at a breakpoint: everything is saved, and a resume goes on. */
-export async function pauses(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
-  const cause = recordOf(session, breakpoint);
-  const fact = endingOf(session, { type: "run.paused", cause });
+/** Pauses the run at a breakpoint. All work is saved; a resume continues the run. */
+export async function finishPaused(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
+  const cause = toRedactedRecord(session, breakpoint);
+  const event = createFinalEvent(session, { type: "run.paused", cause });
   if (session.saved !== undefined)
-    await written(session, session.saved, {
-      run: { ...runRow(session, "paused"), error: cause },
-      events: fact.rows,
+    await awaitCommit(session, session.saved, {
+      run: { ...toRunRow(session, "paused"), error: cause },
+      events: event.rows,
       release: true,
     });
-  fact.tell();
-  return { status: "paused", cause, ...endOf(session) };
+  event.emit();
+  return { status: "paused", cause, ...toResultBase(session) };
 }
 
-/** Put a run aside until a person resumes it: its timers fire no more. */
-export async function parks(session: Session, why: StatewrightError): Promise<RunResult<State>> {
-  const cause = recordOf(session, why);
-  const fact = endingOf(session, { type: "run.paused", cause });
-  await endRun(session, { ...runRow(session, "parked"), endedAt: undefined, error: cause }, fact);
-  fact.tell();
-  return { status: "paused", cause, ...endOf(session) };
+/** Parks the run until a person resumes the thread. Its timers are dropped. */
+export async function finishParked(session: Session, error: StatewrightError): Promise<RunResult<State>> {
+  const cause = toRedactedRecord(session, error);
+  const event = createFinalEvent(session, { type: "run.paused", cause });
+  await commitFinish(session, { ...toRunRow(session, "parked"), endedAt: undefined, error: cause }, event);
+  event.emit();
+  return { status: "paused", cause, ...toResultBase(session) };
 }
 
 /**
- * What finished is kept: in the journal, for a resume; but the answers to a saved message's calls go into the state at once,
- * so that new input may follow them.
+ * Cancels the run. Finished outcomes stay in the journal for a resume, but the answers to the tool calls of a saved
+ * message are committed to the state at once, so that a new input may follow.
  */
-export async function cancelled(session: Session, step?: CutShort): Promise<RunResult<State>> {
+export async function finishCancelled(session: Session, step?: PartialSuperstep): Promise<RunResult<State>> {
   const { reason } = session.abort.signal;
-  const text = failureText(reason);
+  const text = describeFailure(reason);
   const tasks = step?.finished.map(({ task }) => task) ?? [];
   const body = { type: "run.cancelled", reason: text } as const;
-  let fact: Fact;
-  if (step !== undefined && answersCalls(session, tasks))
-    fact = await commitCancelled(session, step.finished, step.began, body);
+  let event: DurableEvent;
+  if (step !== undefined && hasToolTask(session, tasks))
+    event = await commitCancelled(session, step.finished, step.startedAt, body);
   else {
-    fact = endingOf(session, body);
-    await endRun(session, { ...runRow(session, "cancelled"), reason: text }, fact);
+    event = createFinalEvent(session, body);
+    await commitFinish(session, { ...toRunRow(session, "cancelled"), reason: text }, event);
   }
   inspectStop(session);
-  fact.tell();
-  return { status: "cancelled", reason: text, ...endOf(session) };
+  event.emit();
+  return { status: "cancelled", reason: text, ...toResultBase(session) };
 }
 
-async function endRun(session: Session, run: RunRow, { rows: events }: Fact): Promise<void> {
+async function commitFinish(session: Session, run: RunRow, { rows: events }: DurableEvent): Promise<void> {
   if (session.saved !== undefined)
-    await written(session, session.saved, {
+    await awaitCommit(session, session.saved, {
       run,
-      timers: noTimers(session),
+      timers: listTimerDrops(session),
       events,
       release: true,
     });
 }
 
-/** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
-export async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
-  const error = withoutSecrets(
+/**
+ * Ends the run on an error. A full or locked store pauses the run, which can be resumed; any other error is saved as
+ * a failure and then thrown.
+ */
+export async function finishOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
+  const error = redactError(
     session,
-    isStatewrightError(thrown) ? located(thrown, placeOf(session)) : unforeseen(session, thrown),
+    isStatewrightError(thrown) ? addErrorPlace(thrown, getErrorPlace(session)) : toRunError(session, thrown),
   );
-  const record = recordOf(session, error);
+  const record = toRedactedRecord(session, error);
   if (error.code === "store_full" || error.code === "store_locked") {
-    const fact = endingOf(session, { type: "run.paused", cause: record });
-    const isSaved = await letGo(session, { ...runRow(session, "paused"), error: record }, fact);
-    if (isSaved) fact.tell();
-    else fact.tellUnsaved();
-    return { status: "paused", cause: record, ...endOf(session) };
+    const fact = createFinalEvent(session, { type: "run.paused", cause: record });
+    const isSaved = await releaseThread(session, { ...toRunRow(session, "paused"), error: record }, fact);
+    if (isSaved) fact.emit();
+    else fact.emitUnsaved();
+    return { status: "paused", cause: record, ...toResultBase(session) };
   }
-  const fact = endingOf(session, { type: "run.failed", error: record });
+  const fact = createFinalEvent(session, { type: "run.failed", error: record });
   if (error.kind === "store" && error.code !== "unencodable_value") {
-    await letGo(session, undefined);
-    fact.tellUnsaved();
+    await releaseThread(session, undefined);
+    fact.emitUnsaved();
   } else {
     const unsaved = await saveFailure(session, record, fact);
-    // A failure that is not saved is not told: a resume meets it again. What stops the run now is the store.
-    if (unsaved !== undefined) return stopOnError(session, unsaved);
-    fact.tell();
+    // An unsaved failure is not emitted: a resume meets the same error again. The store error stops the run instead.
+    if (unsaved !== undefined) return finishOnError(session, unsaved);
+    fact.emit();
   }
   throw error;
 }
 
-/** What stopped a run and names no place of its own. */
-function unforeseen(session: Session, cause: unknown): StatewrightError {
+/** Wraps an error that is no StatewrightError and has no place of its own. */
+function toRunError(session: Session, cause: unknown): StatewrightError {
   return new StatewrightError("node_failed", {
-    what: `the run of the graph "${session.plan.graph.name}" failed: ${failureText(cause)}`,
-    next: "Mend what its cause says, then resume the thread: finished work is kept",
-    place: placeOf(session),
+    what: `the run of graph "${session.plan.graph.name}" failed: ${describeFailure(cause)}`,
+    next: "Fix the cause, then resume the thread; finished work is kept",
+    place: getErrorPlace(session),
     cause,
   });
 }
 
-/** Save that the run failed and let the thread go; gives why the store could not. */
+/** Saves the failure of the run and releases the thread. Resolves to the store error when the write fails. */
 function saveFailure(
   session: Session,
   error: ErrorRecord,
-  { rows: events }: Fact,
+  { rows: events }: DurableEvent,
 ): Promise<StatewrightError | undefined> {
   const { saved } = session;
   if (saved === undefined) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    const run = { ...runRow(session, "failed"), error };
+    const run = { ...toRunRow(session, "failed"), error };
     const open = [...saved.interrupts.values()].filter(isOpen);
-    const asked = open.length === 0 ? {} : { interrupts: open };
-    write(session, saved, { run, timers: noTimers(session), events, release: true, ...asked }, (failure) => {
-      if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
-      resolve(failure);
-    });
+    const openInterrupts = open.length === 0 ? {} : { interrupts: open };
+    writeCommit(
+      session,
+      saved,
+      { run, timers: listTimerDrops(session), events, release: true, ...openInterrupts },
+      (failure) => {
+        if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
+        resolve(failure);
+      },
+    );
   });
 }
 
 /**
- * Let the thread go; the run's row goes with it, where the run may go on. Results that the store refused are tried once
- * more, and then kept for whoever takes the thread next in this process. Tells whether it was written.
+ * Releases the thread, together with the run row when the run may continue. Outcomes that the store refused are
+ * written once more, and otherwise retained in memory for the next claim of the thread in this process. Returns true
+ * when the write succeeded.
  */
-async function letGo(session: Session, run: RunRow | undefined, fact?: Fact): Promise<boolean> {
-  const { saved, world, line } = session;
+async function releaseThread(session: Session, run: RunRow | undefined, event?: DurableEvent): Promise<boolean> {
+  const { saved, world, namespace } = session;
   const { thread } = session.run;
   if (saved === undefined) return true;
   const { store, claim } = saved;
-  const lines = new Map(unsavedResults(session));
+  const lines = new Map(collectUnsavedOutcomes(session));
   saved.pending.clear();
-  const results = lines.get(line);
-  let isSaved = results !== undefined && (await release(store, thread, claim, world, run, fact?.rows, results));
-  if (isSaved) lines.delete(line);
-  else isSaved = await release(store, thread, claim, world, run, fact?.rows);
-  if (saved.thread.failure?.code !== "fenced") keepResults(store, thread, { epoch: claim.epoch, lines });
+  const results = lines.get(namespace);
+  let isSaved = results !== undefined && (await release(store, thread, claim, world, run, event?.rows, results));
+  if (isSaved) lines.delete(namespace);
+  else isSaved = await release(store, thread, claim, world, run, event?.rows);
+  if (saved.thread.failure?.code !== "fenced") retainOutcomes(store, thread, { epoch: claim.epoch, namespaces: lines });
   return isSaved;
 }
 
-/** What nobody goes on with fires no more; a resume sets it again. */
-function noTimers({ control, saved }: Session): SessionWrite["timers"] {
-  return [...(timerChanges(control, undefined) ?? []), ...disarmed(saved?.interrupts.values() ?? [])];
+/** Lists the changes that drop all timers of the run. A resume arms the timers again. */
+function listTimerDrops({ control, saved }: Session): SessionWrite["timers"] {
+  return [...(listTimerChanges(control, undefined) ?? []), ...disarmTimers(saved?.interrupts.values() ?? [])];
 }

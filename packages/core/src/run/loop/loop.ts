@@ -1,57 +1,57 @@
-/** The drive of a run: superstep after superstep until it has finished, waits, failed or was cancelled. */
+/** Runs a graph: superstep after superstep until the run has finished, waits, failed or was cancelled. */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { factOf } from "../session/durable-event.ts";
-import { disarmed } from "../session/interrupt-timers.ts";
+import { createDurableEvent } from "../session/durable-event.ts";
+import { disarmTimers } from "../session/interrupt-timers.ts";
 import type { RunResult } from "../session/options.ts";
 import type { State } from "../session/returns.ts";
-import { endOf, startOf } from "../session/run-row.ts";
-import { type Session, written } from "../session/session.ts";
-import { takeUp } from "../superstep/commit.ts";
-import { cancelled, pauses, stopOnError, waits } from "./finish.ts";
-import { unlessStopped } from "./resolve-preemption.ts";
-import { supersteps } from "./run-supersteps.ts";
+import { toResultBase, toRunStarted } from "../session/run-row.ts";
+import { awaitCommit, type Session } from "../session/session.ts";
+import { resumeTasks } from "../superstep/commit.ts";
+import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
+import { resolvePreemption } from "./resolve-preemption.ts";
+import { runSupersteps } from "./run-supersteps.ts";
 
 /**
- * Run until there is nothing left to do now; `goingOn` is given for a run that goes on from a checkpoint. Rejects with the
- * run's error, after it is saved.
+ * Runs supersteps until no work is left. `continuation` is set when the run continues from a checkpoint. Rejects with
+ * the error of the run, after the error is saved.
  */
-export async function drive(session: Session, goingOn?: GoingOn): Promise<RunResult<State>> {
+export async function runToEnd(session: Session, continuation?: Continuation): Promise<RunResult<State>> {
   session.mailbox?.open(session.inbox);
   let failure: unknown;
   try {
-    if (goingOn !== undefined) await beginAgain(session, goingOn.answered);
-    const stop = await supersteps(session, goingOn === undefined);
+    if (continuation !== undefined) await recordContinuation(session, continuation.answered);
+    const stop = await runSupersteps(session, continuation === undefined);
     switch (stop.kind) {
       case "waiting":
-        return await waits(session, stop.interrupts);
+        return await finishWaiting(session, stop.interrupts);
       case "paused":
-        return await unlessStopped(session, session.drain.reason, () => pauses(session, stop.cause));
+        return await resolvePreemption(session, session.drain.reason, () => finishPaused(session, stop.cause));
       case "cancelled":
-        return await unlessStopped(session, session.abort.signal.reason, () => cancelled(session, stop.step));
+        return await resolvePreemption(session, session.abort.signal.reason, () => finishCancelled(session, stop.step));
       case "done":
-        return { status: "done", output: stop.output, ...endOf(session) };
+        return { status: "done", output: stop.output, ...toResultBase(session) };
       case "failed":
         failure = stop.error;
     }
   } catch (error) {
-    return stopOnError(session, error);
+    return finishOnError(session, error);
   }
   throw failure;
 }
 
-/** How a run goes on: with the answers that people gave. */
-export interface GoingOn {
+/** Continuation of a run, with the answered interrupts. */
+export interface Continuation {
   readonly answered: readonly InterruptRow[];
 }
 
-/** Say in the store, then on the stream, that a run goes on. */
-async function beginAgain(session: Session, answered: readonly InterruptRow[]): Promise<void> {
+/** Records in the store, then emits, that the run continues. */
+async function recordContinuation(session: Session, answered: readonly InterruptRow[]): Promise<void> {
   const { saved } = session;
-  const fact = factOf(session, { type: "run.started", ...startOf(session) });
+  const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
   if (saved !== undefined) {
-    const timers = disarmed(answered);
-    await written(session, saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
+    const timers = disarmTimers(answered);
+    await awaitCommit(session, saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
   }
-  fact.tell();
-  takeUp(session, new Set(answered.map((row) => row.task)));
+  fact.emit();
+  resumeTasks(session, new Set(answered.map((row) => row.task)));
 }

@@ -1,24 +1,24 @@
-/** The input of a run that stands in the queue, as the graph that begins it has it: another version may have been meant. */
+/** Input of a queued run, migrated to the graph version that runs it. */
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
-import { type Migration, nameOf } from "../../compile/migration.ts";
+import { describeMigration, type Migration } from "../../compile/migration.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 
 /**
- * The input, brought to this version by the migrations that lead here from the one that it was given to; as it was given
- * where none do. Throws `migration_failed`.
+ * Returns the input after the migrations from its version to the graph's version; unchanged when there is no such
+ * chain. Throws `migration_failed`.
  */
-export function queuedInput(
+export function migrateQueuedInput(
   { input = "null", version }: Pick<RunRow, "input" | "version">,
   graph: GraphDefinition,
   migrations: readonly Migration[],
   codec: Codec,
 ): unknown {
-  return chainOf(version, graph, migrations).reduce(migrated, codec.decode(input));
+  return findMigrationChain(version, graph, migrations).reduce(applyMigration, codec.decode(input));
 }
 
-function chainOf(
+function findMigrationChain(
   version: number,
   { name, version: last }: GraphDefinition,
   migrations: readonly Migration[],
@@ -35,15 +35,15 @@ function chainOf(
   return chain;
 }
 
-function migrated(given: unknown, migration: Migration): unknown {
-  if (migration.input === undefined) return given;
+function applyMigration(input: unknown, migration: Migration): unknown {
+  if (migration.input === undefined) return input;
   try {
-    return migration.input((given ?? {}) as never);
+    return migration.input((input ?? {}) as never);
   } catch (cause) {
     if (isStatewrightError(cause)) throw cause;
     throw new StatewrightError("migration_failed", {
-      what: `${nameOf(migration)} failed for a queued input: ${describeThrown(cause)}`,
-      next: "Mend the migration and queue the input again",
+      what: `${describeMigration(migration)} failed for a queued input: ${describeThrown(cause)}`,
+      next: "Fix the migration and queue the input again",
       place: { graph: migration.to.name },
       cause,
     });

@@ -1,21 +1,21 @@
-/** The end of a run that was told to stop: it makes room for a new input, pauses for its process, or ends as it would. */
+/** Ends a run that was asked to stop: pre-empted by a new input, paused for its process, or as usual. */
 
 import type { RunResult } from "../session/options.ts";
-import { Stopped } from "../session/preemption.ts";
+import { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
-import { pauses } from "./finish.ts";
-import { endForInput } from "./finish-preempted.ts";
-import { drained } from "./run-supersteps.ts";
+import { finishPaused } from "./finish.ts";
+import { finishPreempted } from "./finish-preempted.ts";
+import { createDrainedError } from "./run-supersteps.ts";
 
-/** `why` is what fired the signal at which the run stands still now. */
-export function unlessStopped(
+/** `reason` is the abort reason that stopped the run. */
+export function resolvePreemption(
   session: Session,
-  why: unknown,
-  otherwise: () => Promise<RunResult<State>>,
+  reason: unknown,
+  finish: () => Promise<RunResult<State>>,
 ): Promise<RunResult<State>> {
   const { saved } = session;
-  if (saved === undefined || !(why instanceof Stopped)) return otherwise();
-  if (why.how === "pause") return pauses(session, drained(session, why.message));
-  return endForInput(session, saved, session.run, why);
+  if (saved === undefined || !(reason instanceof Preemption)) return finish();
+  if (reason.kind === "pause") return finishPaused(session, createDrainedError(session, reason.message));
+  return finishPreempted(session, saved, session.run, reason);
 }

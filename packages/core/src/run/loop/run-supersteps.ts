@@ -1,151 +1,154 @@
-/** Superstep after superstep, until there is nothing left to do now. What the end means to a run is for its drive to say. */
+/** Runs supersteps until no task can run now. The caller finishes the run accordingly. */
 import { fromErrorRecord, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { encodeAround } from "../../state/codec.ts";
-import { startsTold } from "../journal/journal.ts";
-import { whenAborted } from "../session/abort.ts";
-import { breakpointAt } from "../session/breakpoints.ts";
+import { encodeWrapper } from "../../state/codec.ts";
+import { waitForStarts } from "../journal/journal.ts";
+import { subscribeToAbort } from "../session/abort.ts";
+import { findBreakpoint } from "../session/breakpoints.ts";
 import { mapBounded } from "../session/concurrency.ts";
-import { timeless } from "../session/interrupt-timers.ts";
+import { removeExpiry } from "../session/interrupt-timers.ts";
 import { readOutput } from "../session/output.ts";
-import { Stopped } from "../session/preemption.ts";
-import { recordOf } from "../session/redact-error.ts";
+import { Preemption } from "../session/preemption.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import {
+  countSteps,
   emit,
-  journalKey,
-  placeOf,
-  record,
-  type Saved,
+  getErrorPlace,
+  type Persistence,
+  recordEffect,
   type Session,
-  stepsTaken,
   taskKey,
+  toJournalKey,
 } from "../session/session.ts";
-import { answersCalls, commitStep, transition } from "../superstep/commit.ts";
-import type { Finished } from "../superstep/superstep.ts";
+import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
+import type { FinishedTask } from "../superstep/superstep.ts";
 import type { TaskResult } from "../task/attempt.ts";
 import { runTask } from "./run-task.ts";
 
-/** Why there is nothing left to do now. A failure is thrown. */
+/** Reason why no task can run now. Failures are thrown. */
 export type Stop =
   | { readonly kind: "done"; readonly output: unknown }
   | { readonly kind: "waiting"; readonly interrupts: readonly InterruptRow[] }
   | { readonly kind: "paused"; readonly cause: StatewrightError }
-  /** Tool calls have failed it, and are answered: all that is saved. */
+  /** Tool calls failed the run; their answers and all other results are committed. */
   | { readonly kind: "failed"; readonly error: Error }
-  /** `step` is what finished of a superstep that the cancel has cut short. */
-  | { readonly kind: "cancelled"; readonly step?: CutShort };
+  /** `step` holds the finished tasks of the cancelled superstep. */
+  | { readonly kind: "cancelled"; readonly step?: PartialSuperstep };
 
-/** What finished of a superstep, and when it began. */
-export interface CutShort {
-  readonly finished: readonly Finished[];
-  readonly began: number;
+/** Finished tasks and start time of a partial superstep. */
+export interface PartialSuperstep {
+  readonly finished: readonly FinishedTask[];
+  readonly startedAt: number;
 }
 
-/** Run supersteps. `began` is false for a run that goes on from a checkpoint: a breakpoint there was passed already. */
-export async function supersteps(session: Session, began: boolean): Promise<Stop> {
-  let ran: readonly string[] | undefined = began ? [] : undefined;
+/** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
+export async function runSupersteps(session: Session, isFresh: boolean): Promise<Stop> {
+  let lastNodes: readonly string[] | undefined = isFresh ? [] : undefined;
   while (session.control.tasks.length > 0) {
-    refuseUnsaved(session);
-    if (session.abort.signal.aborted && !mustAnswer(session)) return { kind: "cancelled" };
-    const pause = (ran === undefined ? undefined : drainOf(session)) ?? breakpointAt(session, ran);
+    throwCommitFailure(session);
+    if (session.abort.signal.aborted && !shouldAnswerCalls(session)) return { kind: "cancelled" };
+    const pause = (lastNodes === undefined ? undefined : findDrainCause(session)) ?? findBreakpoint(session, lastNodes);
     if (pause !== undefined) return { kind: "paused", cause: pause };
     checkStepLimit(session);
-    const stop = await superstepOf(session);
+    const stop = await runSuperstep(session);
     if (stop.kind !== "committed") return stop;
-    ran = stop.nodes;
+    lastNodes = stop.nodes;
   }
   return { kind: "done", output: readOutput(session.plan, session.state) };
 }
 
-type StepEnd =
+type SuperstepEnd =
   | Exclude<Stop, { readonly kind: "done" }>
   | { readonly kind: "committed"; readonly nodes: readonly string[] };
 
-async function superstepOf(session: Session): Promise<StepEnd> {
-  const began = session.world.clock.monotonic();
+async function runSuperstep(session: Session): Promise<SuperstepEnd> {
+  const startedAt = session.world.clock.monotonic();
   const results = await runTasks(session);
-  refuseUnsaved(session);
+  throwCommitFailure(session);
   const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
   if (session.abort.signal.aborted && finished.length < results.length)
-    return { kind: "cancelled", step: { finished, began } };
-  settleMachine(session, results);
-  const failure = failureOf(session, results);
-  const interrupts = eachOnce(results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : [])));
+    return { kind: "cancelled", step: { finished, startedAt } };
+  moveMachine(session, results);
+  const failure = combineFailures(session, results);
+  const interrupts = dedupeInterrupts(
+    results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : [])),
+  );
   if (failure !== undefined) {
-    keepQuestions(session, interrupts);
+    retainInterrupts(session, interrupts);
     throw failure;
   }
   if (interrupts.length > 0) return { kind: "waiting", interrupts };
   const paused = results.find((result) => result.kind === "paused");
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
   const fatal = finished.find(({ outcome }) => outcome.failure !== undefined)?.outcome.failure;
-  await commitStep(session, finished, began, fatal);
+  await commitStep(session, finished, startedAt, fatal);
   if (fatal !== undefined) return { kind: "failed", error: fromErrorRecord(fatal) };
   return { kind: "committed", nodes: finished.map(({ task }) => task.node) };
 }
 
-/** What was asked beside a failure stands open with it. Its time has not begun: nobody was told of it. */
-function keepQuestions({ saved }: Session, asked: readonly InterruptRow[]): void {
-  for (const row of asked) if (saved?.interrupts.has(row.id) === false) saved.interrupts.set(row.id, timeless(row));
+/** Retains interrupts raised next to a failure. Their expiry has not started, since no user was notified. */
+function retainInterrupts({ saved }: Session, raised: readonly InterruptRow[]): void {
+  for (const row of raised)
+    if (saved?.interrupts.has(row.id) === false) saved.interrupts.set(row.id, removeExpiry(row));
 }
 
-/** Several tasks may wait for one answer. */
-function eachOnce(interrupts: readonly InterruptRow[]): readonly InterruptRow[] {
+/** Several tasks may wait for the same interrupt. */
+function dedupeInterrupts(interrupts: readonly InterruptRow[]): readonly InterruptRow[] {
   if (interrupts.length < 2) return interrupts;
   const ids = new Set<string>();
   return interrupts.filter(({ id }) => !ids.has(id) && ids.add(id));
 }
 
-/** A write beside the supersteps failed: nothing that comes after it may be told as done. */
-function refuseUnsaved({ saved }: Session): void {
+/** Throws the failure of a background commit: later work must not be reported as done. */
+function throwCommitFailure({ saved }: Session): void {
   if (saved?.thread.failure !== undefined) throw saved.thread.failure;
 }
 
-/** The cause of a pause that was asked for, at the boundary where the run stands. */
-export function drainOf(session: Session): StatewrightError | undefined {
+/** Returns the cause of a requested pause at this boundary; undefined without a request. */
+export function findDrainCause(session: Session): StatewrightError | undefined {
   if (!session.drain.aborted) return undefined;
   const { reason } = session.drain;
-  return drained(session, reason instanceof Error ? reason.message : String(reason));
+  return createDrainedError(session, reason instanceof Error ? reason.message : String(reason));
 }
 
-/** The cause of a pause for the sake of the process; its reason stands in the details. */
-export function drained(session: Session, reason: string): StatewrightError {
+/** Error of a run drained for its process; the details hold the reason. */
+export function createDrainedError(session: Session, reason: string): StatewrightError {
   return new StatewrightError("drained", {
-    what: `the run stopped where it could be saved, as asked: ${reason}`,
-    next: "Resume the thread to go on",
-    place: placeOf(session),
+    what: `the run was drained: ${reason}`,
+    next: "Resume the thread to continue",
+    place: getErrorPlace(session),
     details: { reason },
   });
 }
 
-/** Calls of a saved message get their answers also after a cancel, but not where a resume is to give them. */
-function mustAnswer(session: Session): boolean {
+/** Returns true if saved tool calls get their answers after a cancel; false when a resume answers them. */
+function shouldAnswerCalls(session: Session): boolean {
   const { reason } = session.abort.signal;
-  return !(reason instanceof Stopped) && answersCalls(session, session.control.tasks);
+  return !(reason instanceof Preemption) && hasToolTask(session, session.control.tasks);
 }
 
 async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   const { tasks } = session.control;
   const only = tasks[0];
-  // The result of a `once` node is kept: another branch may ask for it.
+  // The result of a `once` node is journaled: another branch may need it.
   const results =
     tasks.length === 1 && only !== undefined && session.plan.nodes.get(only.node)?.policy.effect !== "once"
-      ? [await runTask(session, only, supersteps)]
+      ? [await runTask(session, only, runSupersteps)]
       : session.onTaskFailure === "abort" && !session.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
-  if (session.saved !== undefined) await startsTold(session);
+  if (session.saved !== undefined) await waitForStarts(session);
   return results;
 }
 
-/** Run tasks until one fails: the signals of the others fire then, and what they would still give is dropped. */
+/** Runs tasks until the first failure, which fires the signals of the other tasks and drops their results. */
 async function runUntilFailure(session: Session, tasks: readonly Task[]): Promise<readonly TaskResult[]> {
   const { signal: cancel } = session.abort;
   const halting = new AbortController();
-  const stopListening = whenAborted(cancel, () => halting.abort(cancel.reason));
+  const stopListening = subscribeToAbort(cancel, () => halting.abort(cancel.reason));
   session.halt = halting.signal;
   try {
     return await mapBounded(tasks, session.limits.maxConcurrency, async (task): Promise<TaskResult> => {
@@ -155,7 +158,7 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
       if (result.kind !== "failed") return result;
       if (halting.signal.aborted && !cancel.aborted && result.error.cause === halting.signal.reason)
         return { kind: "stopped", task };
-      halting.abort(new Error(`the node "${task.node}" failed beside it`));
+      halting.abort(new Error(`the sibling node "${task.node}" failed`));
       return result;
     });
   } finally {
@@ -164,26 +167,29 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
   }
 }
 
-/** A task with siblings: its outcome is journaled as it finishes, and handed back when the step runs again. */
+/**
+ * Runs a task with siblings: journals the outcome when the task finishes, and reuses the journaled outcome when the
+ * step runs again.
+ */
 function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   const { saved } = session;
-  return saved === undefined ? runTask(session, task, supersteps) : runSaved(session, saved, task);
+  return saved === undefined ? runTask(session, task, runSupersteps) : runSaved(session, saved, task);
 }
 
-async function runSaved(session: Session, saved: Saved, task: Task): Promise<TaskResult> {
-  const known = saved.journal.get(journalKey(session.step, task.id, taskKey));
+async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
+  const known = saved.journal.get(toJournalKey(session.step, task.id, taskKey));
   if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
     emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
   const startedAt = session.world.clock.now();
-  const result = await runTask(session, task, supersteps);
+  const result = await runTask(session, task, runSupersteps);
   if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
   return result;
 }
 
-function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOutcome, startedAt: number): void {
-  record(session, saved, {
+function journalTask(session: Session, saved: Persistence, task: Task, outcome: TaskOutcome, startedAt: number): void {
+  recordEffect(session, saved, {
     row: {
       step: session.step,
       task: task.id,
@@ -197,80 +203,83 @@ function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOu
       startedAt,
       endedAt: session.world.clock.now(),
     },
-    encode: () => encodeAround(saved.codec, savable(session, outcome), `the result of the node "${task.node}"`),
-    told: undefined,
+    encode: () =>
+      encodeWrapper(saved.codec, omitUntrackedWrites(session, outcome), `the result of the node "${task.node}"`),
+    onCommitted: undefined,
   });
 }
 
-/** An outcome without its writes to channels that live in the process only. */
-function savable(session: Session, outcome: TaskOutcome): TaskOutcome {
+/** Removes writes to untracked channels, whose values exist in this process only. */
+function omitUntrackedWrites(session: Session, outcome: TaskOutcome): TaskOutcome {
   const { channels } = session.plan.graph.state;
   const writes = outcome.writes.filter((write) => channels[write.channel]?.kind !== "untracked");
   return writes.length === outcome.writes.length ? outcome : { ...outcome, writes };
 }
 
-/** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
-function settleMachine(session: Session, results: readonly TaskResult[]): void {
+/** Moves the machine by the result of each node: done when all its tasks are done, else interrupted or failed. */
+function moveMachine(session: Session, results: readonly TaskResult[]): void {
   const [only] = results;
   if (results.length === 1 && only?.kind === "done") {
-    settleNode(session, only.task.node, "done");
+    moveNode(session, only.task.node, "done");
     return;
   }
-  const ends = new Map<string, "done" | "failed" | "interrupted">();
+  const nodeResults = new Map<string, "done" | "failed" | "interrupted">();
   for (const { task, kind } of results) {
     if (kind === "stopped" || kind === "paused") continue;
-    const before = ends.get(task.node);
+    const before = nodeResults.get(task.node);
     if (before === undefined || kind === "failed" || (kind === "interrupted" && before === "done"))
-      ends.set(task.node, kind);
+      nodeResults.set(task.node, kind);
   }
-  for (const [node, kind] of ends) settleNode(session, node, kind);
+  for (const [node, kind] of nodeResults) moveNode(session, node, kind);
 }
 
-function settleNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
-  if (kind === "done") transition(session, { type: `xstate.done.actor.${node}` }, true);
-  else transition(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
+function moveNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
+  if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, true);
+  else applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
 }
 
-/** One failure fails the run by itself; several are told together, each with its cause. */
-function failureOf(session: Session, results: readonly TaskResult[]): StatewrightError | undefined {
+/** Returns a single failure itself; combines several failures into one error with all causes. */
+function combineFailures(session: Session, results: readonly TaskResult[]): StatewrightError | undefined {
   const errors = results.flatMap((result) => (result.kind === "failed" ? [result.error] : []));
   const [only] = errors;
   if (errors.length <= 1) return only;
-  const kept = results.filter((result) => result.kind === "done").length;
+  const savedCount = results.filter((result) => result.kind === "done").length;
   return new StatewrightError("node_failed", {
     what: `${errors.length} tasks of a superstep failed: ${errors.map((error) => error.message).join(" | ")}`,
-    next: `Mend what the causes say, then resume the thread: ${kept} finished ${kept === 1 ? "task is" : "tasks are"} kept`,
-    place: placeOf(session),
-    details: errors.map((error) => recordOf(session, error)),
+    next: `Fix the causes, then resume the thread: ${savedCount} finished ${savedCount === 1 ? "task is" : "tasks are"} saved`,
+    place: getErrorPlace(session),
+    details: errors.map((error) => toRedactedRecord(session, error)),
     cause: new AggregateError(errors, "tasks failed"),
   });
 }
 
-/** Throws `step_limit` when the run has taken all the supersteps that it may. */
+/** Throws `step_limit` when the run has used all its supersteps. */
 export function checkStepLimit(session: Session): void {
   const { maxSteps } = session.limits;
-  if (stepsTaken(session) < maxSteps) return;
-  const what = `the run took ${maxSteps} supersteps without coming to an end`;
-  const asked = timesAsked(session);
+  if (countSteps(session) < maxSteps) return;
+  const what = `the run did not end within ${maxSteps} supersteps`;
+  const modelCalls = countModelAnswers(session);
   throw new StatewrightError("step_limit", {
-    what: asked === 0 ? what : `${what}: its model was asked ${times(asked)} since a user spoke last`,
+    what:
+      modelCalls === 0 ? what : `${what}: its model was called ${formatTimes(modelCalls)} since the last user message`,
     next:
-      asked === 0
-        ? "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept"
-        : "Give the agent a lower maxTurns, or stopWhen, so that it ends by itself, or resume with a higher maxSteps: the state is kept",
-    place: placeOf(session),
+      modelCalls === 0
+        ? "Fix a cycle without an exit, or resume with a higher maxSteps: the state is saved"
+        : "Use a lower maxTurns, or stopWhen, so that the agent ends by itself, or resume with a higher maxSteps: the state is saved",
+    place: getErrorPlace(session),
   });
 }
 
-/** How often a model has answered since a user's message, in a graph that answers calls of tools; 0 in any other. */
-function timesAsked({ plan, state }: Session): number {
+/** Counts the model answers since the last user message, in a graph with tool nodes; 0 otherwise. */
+function countModelAnswers({ plan, state }: Session): number {
   const messages: unknown = state["messages"];
   if (plan.toolNodes.length === 0 || !Array.isArray(messages)) return 0;
-  const said = messages as readonly { readonly role?: unknown }[];
-  return said.slice(said.findLastIndex(({ role }) => role === "user") + 1).filter(({ role }) => role === "assistant")
-    .length;
+  const entries = messages as readonly { readonly role?: unknown }[];
+  return entries
+    .slice(entries.findLastIndex(({ role }) => role === "user") + 1)
+    .filter(({ role }) => role === "assistant").length;
 }
 
-function times(count: number): string {
+function formatTimes(count: number): string {
   return count === 1 ? "once" : `${count} times`;
 }

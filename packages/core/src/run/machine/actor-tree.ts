@@ -1,79 +1,79 @@
 /**
- * A hand-drawn machine in motion, as data: the machine and its child machines, the promises and timers that they have set
- * going. A turn takes one event to the end of everything that it moves, and performs nothing.
+ * User-written machine as data: the tree of running machines, with their invoked promises and timers. A macrostep
+ * applies one event and all events that follow from it, without side effects.
  */
 import type { AnyEventObject } from "xstate";
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, type Json } from "../../base/json.ts";
 import type { Control, Pending, PendingTimer, Task } from "../../checkpoint/checkpoint.ts";
 import {
-  changesOf,
-  type Drawing,
-  type DrawnPromise,
-  leafNames,
+  diffKeys,
+  listLeafNames,
+  type MachineDefinition,
+  type MachinePromise,
   type MachineState,
 } from "../../compile/durable-machine.ts";
 import type { Delta } from "../../state/delta.ts";
 import { createKernel, type Effect, type Kernel, type Snapshot, type Step } from "../kernel/kernel.ts";
 
-/** A promise that a machine has started. Its address is the ids that lead to it, with slashes between. */
-export interface Work {
+/** Running promise of a machine. Its address is the path of actor ids, separated by slashes. */
+export interface InvokedPromise {
   readonly task: Task;
   readonly owner: string;
   readonly id: string;
   readonly address: string;
   readonly input: unknown;
-  readonly actor: DrawnPromise;
+  readonly actor: MachinePromise;
 }
 
-/** A timer that a machine has set. */
-export interface Timer extends PendingTimer {
+/** Timer of a machine. */
+export interface MachineTimer extends PendingTimer {
   readonly event: AnyEventObject;
 }
 
-/** A machine that runs: the root, or one inside another. */
-export interface Moving {
+/** Running machine: the root machine or a child machine. */
+export interface RunningMachine {
   readonly address: string;
   readonly owner: string;
   readonly id: string;
   readonly src: string;
-  readonly drawing: Drawing;
+  readonly definition: MachineDefinition;
   snapshot: Snapshot;
 }
 
-/** Everything that moves. The root has the address "". */
-export interface Motion {
-  readonly machines: Map<string, Moving>;
-  readonly works: Map<string, Work>;
-  readonly timers: Map<string, Timer>;
+/** All running actors and timers. The root machine has the address "". */
+export interface ActorTree {
+  readonly machines: Map<string, RunningMachine>;
+  readonly promises: Map<string, InvokedPromise>;
+  readonly timers: Map<string, MachineTimer>;
 }
 
 /** One transition of one machine. */
-export interface Move {
-  /** The ids that lead to the machine. */
+export interface MachineTransition {
+  /** Path of actor ids to the machine. */
   readonly path: readonly string[];
   readonly event: AnyEventObject;
-  /** The ids that lead to the actor that sent the event; absent where it came from outside. */
+  /** Path of actor ids to the sender of the event; undefined for an external event. */
   readonly source: readonly string[] | undefined;
   readonly from: Json;
   readonly step: Step;
 }
 
-/** A custom action that a transition wants run. */
-export interface Act {
+/** Custom action of a transition, to be executed. */
+export interface MachineAction {
   readonly name: string;
   readonly params: unknown;
   readonly run: (() => void) | undefined;
 }
 
-/** What one event has moved. */
-export interface Turn {
-  readonly moves: readonly Move[];
-  readonly acts: readonly Act[];
+/** Transitions and actions of one event. */
+export interface Macrostep {
+  readonly transitions: readonly MachineTransition[];
+  readonly actions: readonly MachineAction[];
 }
 
-/** The checkpoint that a turn makes, and the time. */
-export interface Moment {
+/** Step number of the next checkpoint, and the current time. */
+export interface StepTime {
   readonly step: number;
   readonly now: number;
 }
@@ -81,158 +81,178 @@ export interface Moment {
 interface Delivery {
   readonly to: string;
   readonly event: AnyEventObject;
-  /** The address of the actor that sends it. */
+  /** Address of the sending actor. */
   readonly source: string | undefined;
 }
 
-interface Taking extends Moment {
-  readonly motion: Motion;
-  readonly moves: Move[];
-  readonly acts: Act[];
+interface MacrostepContext extends StepTime {
+  readonly tree: ActorTree;
+  readonly transitions: MachineTransition[];
+  readonly actions: MachineAction[];
   readonly queue: Delivery[];
   count: number;
 }
 
-/** Events that machines may send each other in one turn before they count as caught in a loop. */
+/** Maximum events between machines in one macrostep; more events count as an infinite loop. */
 const maxDeliveries = 10_000;
 
-const kernels: WeakMap<Drawing, Kernel> = new WeakMap();
+const kernels: WeakMap<MachineDefinition, Kernel> = new WeakMap();
 
-function kernelOf(drawing: Drawing): Kernel {
-  const known = kernels.get(drawing) ?? createKernel(drawing.machine);
-  kernels.set(drawing, known);
+function getKernel(definition: MachineDefinition): Kernel {
+  const known = kernels.get(definition) ?? createKernel(definition.machine);
+  kernels.set(definition, known);
   return known;
 }
 
-/** Enter the machine. */
-export function enter(drawing: Drawing, input: unknown, at: Moment): { readonly motion: Motion; readonly turn: Turn } {
-  const motion: Motion = { machines: new Map(), works: new Map(), timers: new Map() };
-  const taking = takingOf(motion, at);
-  begin(taking, { address: "", owner: "", id: "", src: drawing.machine.id, drawing }, input);
-  deliver(taking);
-  return { motion, turn: taking };
+/** Starts the machine. */
+export function startRootMachine(
+  drawing: MachineDefinition,
+  input: unknown,
+  time: StepTime,
+): { readonly motion: ActorTree; readonly turn: Macrostep } {
+  const motion: ActorTree = { machines: new Map(), promises: new Map(), timers: new Map() };
+  const context = createMacrostepContext(motion, time);
+  startMachine(context, { address: "", owner: "", id: "", src: drawing.machine.id, definition: drawing }, input);
+  deliverEvents(context);
+  return { motion, turn: context };
 }
 
-/** Take one event, and whatever it makes machines send each other. Throws `event_refused` and `machine_failed`. */
-export function take(motion: Motion, to: string, event: AnyEventObject, at: Moment): Turn {
-  const taking = takingOf(motion, at);
-  const machine = motion.machines.get(to);
-  if (machine !== undefined) move(taking, machine, event, undefined);
-  deliver(taking);
-  return taking;
+/**
+ * Applies one external event and all events between machines that follow. Throws `event_refused` and
+ * `machine_failed`.
+ */
+export function applyEvent(tree: ActorTree, to: string, event: AnyEventObject, time: StepTime): Macrostep {
+  const context = createMacrostepContext(tree, time);
+  const machine = tree.machines.get(to);
+  if (machine !== undefined) applyTransition(context, machine, event, undefined);
+  deliverEvents(context);
+  return context;
 }
 
-/** Like {@link take}, for an event of the actor `source`: a state that does not listen to it stays as it is. */
-export function tell(motion: Motion, to: string, event: AnyEventObject, at: Moment, source: string): Turn {
-  const taking = takingOf(motion, at);
-  taking.queue.push({ to, event, source });
-  deliver(taking);
-  return taking;
+/**
+ * Like {@link applyEvent}, for an event of the actor `source`: a state without a matching transition ignores the
+ * event.
+ */
+export function applyActorEvent(
+  tree: ActorTree,
+  to: string,
+  event: AnyEventObject,
+  time: StepTime,
+  source: string,
+): Macrostep {
+  const context = createMacrostepContext(tree, time);
+  context.queue.push({ to, event, source });
+  deliverEvents(context);
+  return context;
 }
 
-/** Stand where the saved state and control say. */
-export function restore(drawing: Drawing, state: MachineState, control: Control): Motion {
+/** Restores the running actors from saved state and control. */
+export function restoreActorTree(drawing: MachineDefinition, state: MachineState, control: Control): ActorTree {
   const { actors = [], timers = [] } = control.pending ?? {};
-  const motion: Motion = { machines: new Map(), works: new Map(), timers: new Map() };
-  const under = new Map<string, string[]>();
-  const note = (owner: string, id: string): void => {
-    under.set(owner, [...(under.get(owner) ?? []), id]);
+  const tree: ActorTree = { machines: new Map(), promises: new Map(), timers: new Map() };
+  const childIds = new Map<string, string[]>();
+  const addChildId = (owner: string, id: string): void => {
+    childIds.set(owner, [...(childIds.get(owner) ?? []), id]);
   };
-  const inner = Object.entries(state.children).map(([address, saved]) => ({ address, ...whereIs(address), ...saved }));
-  for (const { owner, id } of [...inner, ...actors]) note(owner, id);
-  const stand = (address: string, at: Drawing, value: Json, context: unknown): Snapshot => {
+  const children = Object.entries(state.children).map(([address, saved]) => ({
+    address,
+    ...parseAddress(address),
+    ...saved,
+  }));
+  for (const { owner, id } of [...children, ...actors]) addChildId(owner, id);
+  const restoreSnapshot = (address: string, definition: MachineDefinition, value: Json, context: unknown): Snapshot => {
     try {
-      return kernelOf(at).restore(value, context, under.get(address));
+      return getKernel(definition).restore(value, context, childIds.get(address));
     } catch (cause) {
-      throw unknownState(at, value, cause);
+      throw createUnknownStateError(definition, value, cause);
     }
   };
-  motion.machines.set("", {
-    ...{ address: "", owner: "", id: "", src: drawing.machine.id, drawing },
-    snapshot: stand("", drawing, control.machine, state.context),
+  tree.machines.set("", {
+    ...{ address: "", owner: "", id: "", src: drawing.machine.id, definition: drawing },
+    snapshot: restoreSnapshot("", drawing, control.machine, state.context),
   });
-  for (const { address, owner, id, src, value, context } of inner.sort(byDepth)) {
-    const actor = motion.machines.get(owner)?.drawing.actors.get(src);
-    if (actor?.kind !== "machine") throw unknownActor(drawing, src);
-    const at = actor.drawing;
-    motion.machines.set(address, {
+  for (const { address, owner, id, src, value, context } of children.sort(compareDepth)) {
+    const actor = tree.machines.get(owner)?.definition.actors.get(src);
+    if (actor?.kind !== "machine") throw createUnknownActorError(drawing, src);
+    const at = actor.definition;
+    tree.machines.set(address, {
       address,
       owner,
       id,
       src,
-      drawing: at,
-      snapshot: stand(address, at, value, context),
+      definition: at,
+      snapshot: restoreSnapshot(address, at, value, context),
     });
   }
   for (const { task, owner, id, src, input } of actors) {
-    const actor = motion.machines.get(owner)?.drawing.actors.get(src);
-    if (actor?.kind !== "promise") throw unknownActor(drawing, src);
-    const address = below(owner, id);
-    motion.works.set(address, { task: { id: task, node: src }, owner, id, address, input, actor });
+    const actor = tree.machines.get(owner)?.definition.actors.get(src);
+    if (actor?.kind !== "promise") throw createUnknownActorError(drawing, src);
+    const address = joinAddress(owner, id);
+    tree.promises.set(address, { task: { id: task, node: src }, owner, id, address, input, actor });
   }
-  for (const timer of timers) motion.timers.set(timerId(timer), timer);
-  return motion;
+  for (const timer of timers) tree.timers.set(getTimerId(timer), timer);
+  return tree;
 }
 
-function byDepth(one: { readonly address: string }, other: { readonly address: string }): number {
-  return one.address.split("/").length - other.address.split("/").length;
+function compareDepth(left: { readonly address: string }, right: { readonly address: string }): number {
+  return left.address.split("/").length - right.address.split("/").length;
 }
 
-/** The root machine's snapshot. */
-export function rootOf(motion: Motion): Snapshot {
-  return (motion.machines.get("") as Moving).snapshot;
+/** Returns the snapshot of the root machine. */
+export function getRootSnapshot(tree: ActorTree): Snapshot {
+  return (tree.machines.get("") as RunningMachine).snapshot;
 }
 
-/** The state to save, and what changed since `before`. */
-export function stateAfter(
-  motion: Motion,
+/** Returns the state to save, and its changes since `before`. */
+export function createState(
+  tree: ActorTree,
   before: MachineState,
   fresh: boolean,
 ): { readonly state: MachineState; readonly deltas: Readonly<Record<string, Delta>> } {
-  const { value, context, status, output } = rootOf(motion);
+  const { value, context, status, output } = getRootSnapshot(tree);
   const state: MachineState = Object.freeze({
     value,
     context: deepFreeze(context),
     children: deepFreeze(
       Object.fromEntries(
-        [...motion.machines.values()].flatMap(({ address, src, snapshot }) =>
+        [...tree.machines.values()].flatMap(({ address, src, snapshot }) =>
           address === "" ? [] : [[address, { src, value: snapshot.value, context: snapshot.context }]],
         ),
       ),
     ),
     output: status === "done" ? deepFreeze(output) : undefined,
   });
-  const children = changesOf(before.children, state.children);
-  const moved = changesOf({ value: before.value, output: before.output }, { value, output: state.output });
-  const names = moved?.kind === "patch" ? moved.patches.map(({ path }) => String(path[0])) : [];
-  const inContext: Delta | undefined = fresh
+  const children = diffKeys(before.children, state.children);
+  const changed = diffKeys({ value: before.value, output: before.output }, { value, output: state.output });
+  const names = changed?.kind === "patch" ? changed.patches.map(({ path }) => String(path[0])) : [];
+  const contextDelta: Delta | undefined = fresh
     ? { kind: "replace", value: state.context }
-    : changesOf(before.context as Record<string, unknown>, state.context as Record<string, unknown>);
+    : diffKeys(before.context as Record<string, unknown>, state.context as Record<string, unknown>);
   return {
     state,
     deltas: {
       ...(names.includes("value") ? { value: { kind: "replace", value } } : {}),
-      ...(inContext === undefined ? {} : { context: inContext }),
+      ...(contextDelta === undefined ? {} : { context: contextDelta }),
       ...(children === undefined ? {} : { children }),
       ...(names.includes("output") ? { output: { kind: "replace", value: state.output } } : {}),
     },
   };
 }
 
-/** The control state to save. */
-export function controlAfter(motion: Motion, name: string, step: number, steps: number): Control {
-  const { value, status } = rootOf(motion);
+/** Returns the control state to save. */
+export function createControl(tree: ActorTree, name: string, step: number, steps: number): Control {
+  const { value, status } = getRootSnapshot(tree);
   const active = status === "active";
   const pending: Pending = {
-    children: childrenOf(motion, ""),
-    actors: [...motion.works.values()].map(({ task, owner, id, input }) => ({
+    children: listChildIds(tree, ""),
+    actors: [...tree.promises.values()].map(({ task, owner, id, input }) => ({
       ...{ task: task.id, owner, id, src: task.node, input },
     })),
-    timers: [...motion.timers.values()],
+    timers: [...tree.timers.values()],
   };
   return {
     machine: value,
-    tasks: active ? leafNames(name, value).map((node, index) => ({ id: `${step}:${index}`, node })) : [],
+    tasks: active ? listLeafNames(name, value).map((node, index) => ({ id: `${step}:${index}`, node })) : [],
     inputs: [],
     joins: {},
     steps,
@@ -240,269 +260,276 @@ export function controlAfter(motion: Motion, name: string, step: number, steps: 
   };
 }
 
-function childrenOf(motion: Motion, owner: string): readonly string[] {
-  return [...motion.machines.values(), ...motion.works.values()].flatMap((child) =>
+function listChildIds(tree: ActorTree, owner: string): readonly string[] {
+  return [...tree.machines.values(), ...tree.promises.values()].flatMap((child) =>
     child.address !== "" && child.owner === owner ? [child.id] : [],
   );
 }
 
-/** The first of the timers that are due, if any. */
-export function dueTimer(motion: Motion, now: number): Timer | undefined {
-  let first: Timer | undefined;
-  for (const timer of motion.timers.values())
+/** Finds the first due timer. */
+export function findDueTimer(tree: ActorTree, now: number): MachineTimer | undefined {
+  let first: MachineTimer | undefined;
+  for (const timer of tree.timers.values())
     if (timer.dueAt <= now && (first === undefined || timer.dueAt < first.dueAt)) first = timer;
   return first;
 }
 
-/** Take a timer out, if it is still the one that was set. */
-export function dropTimer(motion: Motion, timer: Timer): boolean {
-  return motion.timers.get(timerId(timer)) === timer && motion.timers.delete(timerId(timer));
+/** Removes a timer; returns false when another timer with the same id has replaced the timer. */
+export function dropTimer(tree: ActorTree, timer: MachineTimer): boolean {
+  return tree.timers.get(getTimerId(timer)) === timer && tree.timers.delete(getTimerId(timer));
 }
 
-/** Types of the events that the root machine accepts from outside. */
-export function acceptedTypes(drawing: Drawing, motion: Motion): readonly string[] {
-  return kernelOf(drawing)
-    .accepts(rootOf(motion))
+/** Lists the event types that the root machine accepts from outside. */
+export function listAcceptedTypes(definition: MachineDefinition, tree: ActorTree): readonly string[] {
+  return getKernel(definition)
+    .accepts(getRootSnapshot(tree))
     .filter((type) => !type.startsWith("xstate."));
 }
 
 /**
- * Throws `event_refused`, with the events that it accepts from outside, or `machine_failed` unless the root machine takes
- * the event where it stands; nothing moves.
+ * Throws `event_refused`, with the accepted event types, or `machine_failed` unless the root machine accepts the
+ * event in its current state. Changes nothing.
  */
-export function checkAccepted(drawing: Drawing, motion: Motion, event: AnyEventObject): void {
+export function checkAccepted(definition: MachineDefinition, tree: ActorTree, event: AnyEventObject): void {
   try {
-    kernelOf(drawing).step(rootOf(motion), event);
+    getKernel(definition).step(getRootSnapshot(tree), event);
   } catch (error) {
     if (!isStatewrightError(error, "event_refused")) throw error;
-    const accepts = acceptedTypes(drawing, motion);
-    const { value } = rootOf(motion);
+    const accepts = listAcceptedTypes(definition, tree);
+    const { value } = getRootSnapshot(tree);
     throw new StatewrightError("event_refused", {
-      what: `the machine "${drawing.machine.id}" in ${JSON.stringify(value)} does not accept "${event.type}"`,
+      what: `the machine "${definition.machine.id}" in ${JSON.stringify(value)} does not accept "${event.type}"`,
       next:
         accepts.length === 0
-          ? "It accepts none until what is under way there has ended"
-          : `It accepts ${accepts.map((type) => `"${type}"`).join(", ")}`,
+          ? "Wait until its running promises and timers have finished: the machine accepts no event before"
+          : `Send one of ${accepts.map((type) => `"${type}"`).join(", ")}`,
       details: { value, event: event.type, accepts },
     });
   }
 }
 
-// One turn.
+// Macrostep.
 
-function takingOf(motion: Motion, at: Moment): Taking {
-  return { ...at, motion, moves: [], acts: [], queue: [], count: 0 };
+function createMacrostepContext(motion: ActorTree, time: StepTime): MacrostepContext {
+  return { ...time, tree: motion, transitions: [], actions: [], queue: [], count: 0 };
 }
 
-function deliver(taking: Taking): void {
-  for (let deliveries = 0; taking.queue.length > 0; deliveries++) {
+function deliverEvents(context: MacrostepContext): void {
+  for (let deliveries = 0; context.queue.length > 0; deliveries++) {
     if (deliveries === maxDeliveries) {
       throw new StatewrightError("machine_failed", {
-        what: `machines sent each other ${maxDeliveries} events without coming to rest`,
-        next: "Look for two machines that answer each other without end",
+        what: `machines sent each other ${maxDeliveries} events in one macrostep`,
+        next: "Fix the machines that answer each other's events in an infinite loop",
       });
     }
-    const next = taking.queue.shift();
-    const machine = next === undefined ? undefined : taking.motion.machines.get(next.to);
+    const next = context.queue.shift();
+    const machine = next === undefined ? undefined : context.tree.machines.get(next.to);
     if (next === undefined || machine === undefined) continue;
     try {
-      move(taking, machine, next.event, next.source);
+      applyTransition(context, machine, next.event, next.source);
     } catch (error) {
       if (!isStatewrightError(error, "event_refused")) throw error;
     }
   }
 }
 
-function begin(taking: Taking, at: Omit<Moving, "snapshot">, input: unknown): void {
-  const step = kernelOf(at.drawing).initial(input);
-  const machine: Moving = { ...at, snapshot: step[0] };
-  taking.motion.machines.set(at.address, machine);
-  arrive(taking, machine, null, step, { event: { type: "xstate.init", input }, source: at.owner });
+function startMachine(context: MacrostepContext, at: Omit<RunningMachine, "snapshot">, input: unknown): void {
+  const step = getKernel(at.definition).enter(input);
+  const machine: RunningMachine = { ...at, snapshot: step[0] };
+  context.tree.machines.set(at.address, machine);
+  applyStep(context, machine, null, step, { event: { type: "xstate.init", input }, source: at.owner });
 }
 
-function move(taking: Taking, machine: Moving, event: AnyEventObject, source: string | undefined): void {
+function applyTransition(
+  context: MacrostepContext,
+  machine: RunningMachine,
+  event: AnyEventObject,
+  source: string | undefined,
+): void {
   const from = machine.snapshot;
-  const step = kernelOf(machine.drawing).step(from, event);
+  const step = getKernel(machine.definition).step(from, event);
   machine.snapshot = step[0];
-  arrive(taking, machine, from.value, step, { event, source });
+  applyStep(context, machine, from.value, step, { event, source });
 }
 
-function arrive(
-  taking: Taking,
-  machine: Moving,
+function applyStep(
+  context: MacrostepContext,
+  machine: RunningMachine,
   from: Json,
   step: Step,
   { event, source }: Pick<Delivery, "event" | "source">,
 ): void {
   const { address } = machine;
   const [snapshot, effects] = step;
-  taking.moves.push({
-    path: idsOf(address),
+  context.transitions.push({
+    path: splitAddress(address),
     event,
-    source: source === undefined ? undefined : idsOf(source),
+    source: source === undefined ? undefined : splitAddress(source),
     from,
     step,
   });
   for (const [index, effect] of effects.entries()) {
-    // What is stopped in the step that starts it is never started.
-    const stopped = (id: string): boolean =>
+    // Skips an actor that the same step starts and stops.
+    const isStopped = (id: string): boolean =>
       effects.some((each, at) => at > index && each.kind === "stop" && each.id === id);
-    if (effect.kind !== "start" || !stopped(effect.id)) apply(taking, machine, effect);
+    if (effect.kind !== "start" || !isStopped(effect.id)) applyEffect(context, machine, effect);
   }
   if (snapshot.status === "active") return;
-  stopBelow(taking.motion, address);
+  stopDescendants(context.tree, address);
   if (address === "") return;
-  taking.motion.machines.delete(address);
-  taking.queue.push({ to: machine.owner, event: endOf(machine.id, snapshot), source: address });
+  context.tree.machines.delete(address);
+  context.queue.push({ to: machine.owner, event: createEndEvent(machine.id, snapshot), source: address });
 }
 
-function endOf(id: string, { status, output, error }: Snapshot): AnyEventObject {
-  return status === "done" ? doneEvent(id, output) : errorEvent(id, error);
+function createEndEvent(id: string, { status, output, error }: Snapshot): AnyEventObject {
+  return status === "done" ? createDoneEvent(id, output) : createErrorEvent(id, error);
 }
 
-/** The event that tells a machine how an actor has ended. */
-export function doneEvent(id: string, output: unknown): AnyEventObject {
+/** Creates the event that notifies a machine of the output of an actor. */
+export function createDoneEvent(id: string, output: unknown): AnyEventObject {
   return { type: `xstate.done.actor.${id}`, output, actorId: id };
 }
 
-/** The event that tells a machine that an actor has failed. */
-export function errorEvent(id: string, error: unknown): AnyEventObject {
+/** Creates the event that notifies a machine of the failure of an actor. */
+export function createErrorEvent(id: string, error: unknown): AnyEventObject {
   return { type: `xstate.error.actor.${id}`, error, actorId: id };
 }
 
-function apply(taking: Taking, machine: Moving, effect: Effect): void {
-  const { motion } = taking;
+function applyEffect(context: MacrostepContext, machine: RunningMachine, effect: Effect): void {
+  const { tree } = context;
   const { address: owner } = machine;
   switch (effect.kind) {
     case "start": {
       const { id, src, input } = effect;
-      const actor = machine.drawing.actors.get(src);
-      if (actor === undefined || id === "") throw unfitActor(machine, src, id);
-      const address = below(owner, id);
-      stopAt(motion, address);
-      if (actor.kind === "machine") begin(taking, { address, owner, id, src, drawing: actor.drawing }, input);
-      else motion.works.set(address, { task: { id: nextId(taking), node: src }, owner, id, address, input, actor });
+      const actor = machine.definition.actors.get(src);
+      if (actor === undefined || id === "") throw createInvalidActorError(machine, src, id);
+      const address = joinAddress(owner, id);
+      stopActor(tree, address);
+      if (actor.kind === "machine")
+        startMachine(context, { address, owner, id, src, definition: actor.definition }, input);
+      else
+        tree.promises.set(address, { task: { id: allocateId(context), node: src }, owner, id, address, input, actor });
       return;
     }
     case "stop":
-      stopAt(motion, below(owner, effect.id));
+      stopActor(tree, joinAddress(owner, effect.id));
       return;
     case "timer":
-      arm(motion, {
+      armTimer(tree, {
         owner,
         to: owner,
         id: effect.id,
         event: effect.event,
-        armed: nextId(taking),
-        dueAt: dueAfter(taking, machine, effect),
+        armed: allocateId(context),
+        dueAt: getDueTime(context, machine, effect),
       });
       return;
     case "cancel":
-      motion.timers.delete(timerId({ owner, id: effect.id, armed: "" }));
+      tree.timers.delete(getTimerId({ owner, id: effect.id, armed: "" }));
       return;
     case "send": {
       const { to: target, event, delayMs, id } = effect;
-      const to = target === "self" ? owner : target === "parent" ? machine.owner : below(owner, target.id);
+      const to = target === "self" ? owner : target === "parent" ? machine.owner : joinAddress(owner, target.id);
       if (target === "parent" && owner === "") return;
-      if (delayMs === undefined) taking.queue.push({ to, event, source: owner });
+      if (delayMs === undefined) context.queue.push({ to, event, source: owner });
       else {
-        const dueAt = dueAfter(taking, machine, { event, delayMs });
-        arm(motion, { owner, to, id, event, armed: nextId(taking), dueAt });
+        const dueAt = getDueTime(context, machine, { event, delayMs });
+        armTimer(tree, { owner, to, id, event, armed: allocateId(context), dueAt });
       }
       return;
     }
     case "action":
-      taking.acts.push({ name: effect.name, params: effect.params, run: effect.run });
+      context.actions.push({ name: effect.name, params: effect.params, run: effect.run });
   }
 }
 
-/** Ids of what a step starts, unique in the branch. */
-function nextId(taking: Taking): string {
-  return `${taking.step}:${taking.count++}`;
+/** Allocates the id of a started promise or timer, unique in the branch. */
+function allocateId(context: MacrostepContext): string {
+  return `${context.step}:${context.count++}`;
 }
 
-/** A timer of the same id is re-armed: the old one is gone. */
-function arm(motion: Motion, timer: Timer): void {
-  const id = timerId(timer);
-  motion.timers.delete(id);
-  motion.timers.set(id, timer);
+/** Sets a timer; replaces a timer with the same id. */
+function armTimer(tree: ActorTree, timer: MachineTimer): void {
+  const id = getTimerId(timer);
+  tree.timers.delete(id);
+  tree.timers.set(id, timer);
 }
 
-/** The id of a timer among all of a root machine; timers that were given none stand for themselves. */
-export function timerId({ owner, id, armed }: Pick<PendingTimer, "owner" | "id" | "armed">): string {
-  return id === "" ? `${owner}//${armed}` : below(owner, id);
+/** Returns the id of a timer among all timers of a root machine. A timer without an id gets an id of its own. */
+export function getTimerId({ owner, id, armed }: Pick<PendingTimer, "owner" | "id" | "armed">): string {
+  return id === "" ? `${owner}//${armed}` : joinAddress(owner, id);
 }
 
-/** A whole number of milliseconds, and none too early. */
-function dueAfter(
-  { now }: Moment,
-  { drawing }: Moving,
+/** Returns the due time in whole milliseconds, rounded up so that a timer never fires early. */
+function getDueTime(
+  { now }: StepTime,
+  { definition }: RunningMachine,
   timer: { readonly event: AnyEventObject; readonly delayMs: number },
 ): number {
   const dueAt = Math.ceil(now + Math.max(0, timer.delayMs));
   if (Number.isSafeInteger(dueAt)) return dueAt;
   throw new StatewrightError("machine_failed", {
-    what: `the machine "${drawing.machine.id}" set "${timer.event.type}" with a delay of ${timer.delayMs} ms, which is no time that can be saved`,
-    next: "Give a finite number of milliseconds; what is never due needs no delay",
+    what: `the machine "${definition.machine.id}" set "${timer.event.type}" with a delay of ${timer.delayMs} ms: expected a finite number`,
+    next: "Use a finite number of milliseconds, or remove the delay of an event that is never due",
   });
 }
 
-function stopAt(motion: Motion, address: string): void {
-  motion.works.delete(address);
-  if (!motion.machines.has(address)) return;
-  stopBelow(motion, address);
-  motion.machines.delete(address);
+function stopActor(tree: ActorTree, address: string): void {
+  tree.promises.delete(address);
+  if (!tree.machines.has(address)) return;
+  stopDescendants(tree, address);
+  tree.machines.delete(address);
 }
 
-/** Stop what a machine has set going, to any depth. */
-function stopBelow(motion: Motion, address: string): void {
-  const within = (other: string): boolean => address === "" || other.startsWith(`${address}/`);
-  for (const key of motion.works.keys()) if (within(key)) motion.works.delete(key);
-  for (const key of motion.machines.keys()) if (key !== "" && within(key)) motion.machines.delete(key);
-  for (const [key, { owner }] of motion.timers) if (owner === address || within(owner)) motion.timers.delete(key);
+/** Stops all actors and timers below an address. */
+function stopDescendants(tree: ActorTree, address: string): void {
+  const isDescendant = (other: string): boolean => address === "" || other.startsWith(`${address}/`);
+  for (const key of tree.promises.keys()) if (isDescendant(key)) tree.promises.delete(key);
+  for (const key of tree.machines.keys()) if (key !== "" && isDescendant(key)) tree.machines.delete(key);
+  for (const [key, { owner }] of tree.timers) if (owner === address || isDescendant(owner)) tree.timers.delete(key);
 }
 
-// Addresses: ids with slashes between; a slash inside an id is escaped.
+// Addresses: actor ids separated by slashes. Slashes in ids are escaped.
 
-/** The address of an actor of a machine. */
-export function below(owner: string, id: string): string {
+/** Returns the address of a child actor. */
+export function joinAddress(owner: string, id: string): string {
   const escaped = id.replaceAll("%", "%25").replaceAll("/", "%2F");
   return owner === "" ? escaped : `${owner}/${escaped}`;
 }
 
-/** The ids that lead to an address. */
-export function idsOf(address: string): readonly string[] {
-  return address === "" ? [] : address.split("/").map(unescaped);
+/** Splits an address into actor ids. */
+export function splitAddress(address: string): readonly string[] {
+  return address === "" ? [] : address.split("/").map(unescapeId);
 }
 
-function unescaped(part: string): string {
+function unescapeId(part: string): string {
   return part.replaceAll("%2F", "/").replaceAll("%25", "%");
 }
 
-function whereIs(address: string): { readonly owner: string; readonly id: string } {
-  const cut = address.lastIndexOf("/");
-  return { owner: address.slice(0, Math.max(0, cut)), id: unescaped(address.slice(cut + 1)) };
+function parseAddress(address: string): { readonly owner: string; readonly id: string } {
+  const lastSlash = address.lastIndexOf("/");
+  return { owner: address.slice(0, Math.max(0, lastSlash)), id: unescapeId(address.slice(lastSlash + 1)) };
 }
 
-function unfitActor({ drawing }: Moving, src: string, id: string): StatewrightError {
-  const known = drawing.actors.has(src);
+function createInvalidActorError({ definition }: RunningMachine, src: string, id: string): StatewrightError {
+  const isKnown = definition.actors.has(src);
   return new StatewrightError("machine_failed", {
-    what: `the machine "${drawing.machine.id}" started ${known ? `"${src}" without an id` : `an actor "${src}", which is no promise and no machine of its setup`}`,
-    next: known && id === "" ? "Give it an id" : "Name it in setup({ actors })",
+    what: `the machine "${definition.machine.id}" started ${isKnown ? `"${src}" without an id` : `the actor "${src}", which is no promise or machine of its setup`}`,
+    next: isKnown && id === "" ? "Add an id to the actor" : "Add the actor to setup({ actors })",
   });
 }
 
-function unknownActor(drawing: Drawing, src: string): StatewrightError {
+function createUnknownActorError(definition: MachineDefinition, src: string): StatewrightError {
   return new StatewrightError("graph_changed", {
-    what: `the saved machine "${drawing.machine.id}" has an actor "${src}" under way, which it does not have any more`,
-    next: "Bring the actor back under its name, or fork from an earlier checkpoint",
+    what: `the saved machine "${definition.machine.id}" has a running actor "${src}", which the current machine does not define`,
+    next: "Add the actor again under its name, or fork from an earlier checkpoint",
   });
 }
 
-function unknownState({ machine }: Drawing, value: Json, cause: unknown): StatewrightError {
+function createUnknownStateError({ machine }: MachineDefinition, value: Json, cause: unknown): StatewrightError {
   return new StatewrightError("graph_changed", {
-    what: `the saved machine "${machine.id}" stands in ${JSON.stringify(value)}, which it does not have any more`,
-    next: "Bring the state back under its name, or fork from an earlier checkpoint",
+    what: `the saved machine "${machine.id}" is in the state ${JSON.stringify(value)}, which the current machine does not define`,
+    next: "Add the state again under its name, or fork from an earlier checkpoint",
     cause,
   });
 }

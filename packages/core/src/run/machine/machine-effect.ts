@@ -1,6 +1,7 @@
 /**
- * A promise of a hand-drawn machine as a recorded effect. Other turns of the machine may make checkpoints while it is under
- * way: its journal row goes along from step to step, so that a crash finds it in the journal of the newest.
+ * Invoked promises of user-written machines as recorded effects. Other macrosteps may write checkpoints while a
+ * promise is running: its journal row is copied from step to step, so that a crash finds the row in the journal of
+ * the latest step.
  */
 import {
   type ErrorRecord,
@@ -10,90 +11,111 @@ import {
   toErrorRecord,
 } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
-import { type EffectRow, inFlight } from "../../checkpoint/journal.ts";
-import { idempotencyKeyOf, startedAgain } from "../journal/journal.ts";
-import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "../session/session.ts";
-import type { Work } from "./actor-tree.ts";
+import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
+import { createIdempotencyKey, toRestartedRow } from "../journal/journal.ts";
+import {
+  commitEffect,
+  emit,
+  getErrorPlace,
+  type Persistence,
+  recordEffect,
+  type Session,
+  toJournalKey,
+} from "../session/session.ts";
+import type { InvokedPromise } from "./actor-tree.ts";
 
-/** How a promise ended. An error is as it is saved, so that a machine sees the same one before and after a crash. */
-export type Ended = { readonly output: unknown } | { readonly error: Error };
+/**
+ * Outcome of a promise. An error has its saved form, so that a machine receives the same error before and after a
+ * crash.
+ */
+export type PromiseOutcome = { readonly output: unknown } | { readonly error: Error };
 
-/** Whether a `once` promise had started when its process died, without an outcome. */
-export function inDoubt(session: Session, work: Work): boolean {
-  const row = rowOf(session, work);
-  return work.actor.effect === "once" && row !== undefined && inFlight(row);
+/** True when a `once` promise started in a crashed process and has no outcome. */
+export function isInDoubt(session: Session, work: InvokedPromise): boolean {
+  const row = getPromiseRow(session, work);
+  return work.actor.effect === "once" && row !== undefined && isInFlight(row);
 }
 
-/** The journal row of a promise in the current step, if it has one. */
-export function rowOf({ saved, step }: Session, { task, address }: Work): EffectRow | undefined {
-  return saved?.journal.get(journalKey(step, task.id, address));
+/** Returns the journal row of a promise in the current step, if any. */
+export function getPromiseRow({ saved, step }: Session, { task, address }: InvokedPromise): EffectRow | undefined {
+  return saved?.journal.get(toJournalKey(step, task.id, address));
 }
 
-/** The key by which the other side recognises a promise that is begun again. */
-function workKey(session: Session, work: Work): string {
-  return idempotencyKeyOf(session, work.task, work.address);
+/** Returns the idempotency key of a promise, the same after a restart. */
+function getPromiseKey(session: Session, work: InvokedPromise): string {
+  return createIdempotencyKey(session, work.task, work.address);
 }
 
 /**
- * Perform a promise or hand back its recorded outcome; `ended` is called once, when its outcome is in the journal's buffer,
- * unless `abandoned` says that nobody waits for it any more. Rejects when the start of a `once` promise cannot be saved.
+ * Runs a promise, or returns its recorded outcome. Returns undefined when `isAbandoned` reports that the machine left
+ * the state of the promise. On return the outcome is in the journal buffer. Rejects when the start of a `once`
+ * promise cannot be saved.
  */
-export async function performWork(
+export async function runPromise(
   session: Session,
-  work: Work,
+  work: InvokedPromise,
   create: (key: string) => PromiseLike<unknown>,
-  abandoned: () => boolean,
-): Promise<Ended | undefined> {
+  isAbandoned: () => boolean,
+): Promise<PromiseOutcome | undefined> {
   const { saved } = session;
-  const known = rowOf(session, work);
-  if (saved !== undefined && known?.outcome !== undefined) {
-    const outcome = saved.codec.decode(known.outcome);
-    tell(session, work, known);
-    return known.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
+  const recorded = getPromiseRow(session, work);
+  if (saved !== undefined && recorded?.outcome !== undefined) {
+    const outcome = saved.codec.decode(recorded.outcome);
+    emitEffectEvent(session, work, recorded);
+    return recorded.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
   }
-  const isRepeated = known !== undefined && inFlight(known);
-  const row = !isRepeated ? startRow(session, work) : known.effect === "once" ? startedAgain(session, known) : known;
-  if (isRepeated) tell(session, work, known);
-  if (row !== known && saved !== undefined && !(await started(session, saved, row, abandoned))) return undefined;
+  const isRepeated = recorded !== undefined && isInFlight(recorded);
+  const row = !isRepeated
+    ? createStartRow(session, work)
+    : recorded.effect === "once"
+      ? toRestartedRow(session, recorded)
+      : recorded;
+  if (isRepeated) emitEffectEvent(session, work, recorded);
+  if (row !== recorded && saved !== undefined && !(await recordStart(session, saved, row, isAbandoned)))
+    return undefined;
   try {
     const output = deepFreeze(await create(row.idempotencyKey));
-    if (abandoned()) return undefined;
+    if (isAbandoned()) return undefined;
     recordEnd(session, row, "ok", (codec) => codec.encode(output, `the result of "${row.name}"`));
     return { output };
   } catch (thrown) {
-    if (abandoned()) return undefined;
+    if (isAbandoned()) return undefined;
     const failure = toErrorRecord(thrown);
-    // Others are tried again by a resume: only what may happen once must be known to have failed.
+    // A resume retries other promises: only the failure of a `once` promise must be recorded.
     if (row.effect === "once")
       recordEnd(session, row, "error", (codec) => codec.encode(failure, `the failure of "${row.name}"`));
     return { error: fromErrorRecord(failure) };
   }
 }
 
-/** Take the rows of what is still under way into the next step; called as part of the write that makes it. */
-export function carryRows(session: Session, works: Iterable<Work>, ended: ReadonlyMap<Work, Ended>): () => void {
+/** Copies the journal rows of running promises into the next step; called as part of the write of that step. */
+export function carryRows(
+  session: Session,
+  works: Iterable<InvokedPromise>,
+  outcomes: ReadonlyMap<InvokedPromise, PromiseOutcome>,
+): () => void {
   const { saved } = session;
   if (saved === undefined) return () => undefined;
   const rows: EffectRow[] = [];
   for (const work of works) {
-    const known = rowOf(session, work);
-    if (known === undefined) continue;
-    const row = { ...known, step: session.step + 1 };
-    const end = ended.get(work);
-    // The outcome that waits to be taken goes along, whatever its class: what is recorded is never done again.
-    if (row.state === "started" || row.outcome !== undefined || end === undefined) rows.push(row);
+    const recorded = getPromiseRow(session, work);
+    if (recorded === undefined) continue;
+    const row = { ...recorded, step: session.step + 1 };
+    const outcome = outcomes.get(work);
+    // An undelivered outcome is copied for every effect class: a recorded effect never runs again.
+    if (row.state === "started" || row.outcome !== undefined || outcome === undefined) rows.push(row);
     else {
-      const value = "error" in end ? toErrorRecord(end.error) : end.output;
+      const value = "error" in outcome ? toErrorRecord(outcome.error) : outcome.output;
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
-  for (const row of rows) record(session, saved, { row, encode: undefined, told: undefined });
+  for (const row of rows) recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
   return () => {
-    for (const row of rows) saved.journal.set(journalKey(row.step, row.task, row.key), row);
+    for (const row of rows) saved.journal.set(toJournalKey(row.step, row.task, row.key), row);
   };
 }
 
-function startRow(session: Session, work: Work): EffectRow {
+function createStartRow(session: Session, work: InvokedPromise): EffectRow {
   return {
     step: session.step,
     task: work.task.id,
@@ -103,32 +125,40 @@ function startRow(session: Session, work: Work): EffectRow {
     effect: work.actor.effect,
     state: "started",
     attempts: 1,
-    idempotencyKey: workKey(session, work),
+    idempotencyKey: getPromiseKey(session, work),
     startedAt: session.world.clock.now(),
   };
 }
 
-/** The start of a `once` promise is durable before it begins, and it begins in the turn that says so. */
-function started(session: Session, saved: Saved, row: EffectRow, abandoned: () => boolean): Promise<boolean> {
+/**
+ * Records the start of a promise. The start of a `once` promise is durable before the promise starts, in the same
+ * turn of the event loop.
+ */
+function recordStart(
+  session: Session,
+  saved: Persistence,
+  row: EffectRow,
+  isAbandoned: () => boolean,
+): Promise<boolean> {
   if (row.effect !== "once") {
-    record(session, saved, { row, encode: undefined, told: undefined });
+    recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
     return Promise.resolve(true);
   }
   return new Promise((resolve, reject) => {
-    const start = new Promise<void>((isTold) => {
-      recordNow(session, saved, {
+    const start = new Promise<void>((resolveStart) => {
+      commitEffect(session, saved, {
         row,
         encode: undefined,
-        told: (failure) => {
-          isTold();
+        onCommitted: (failure) => {
+          resolveStart();
           saved.starts.delete(start);
           if (failure !== undefined) reject(failure);
-          else if (abandoned()) {
-            // It did not begin, and the row says so.
-            record(session, saved, {
+          else if (isAbandoned()) {
+            // The promise did not start: record the end in its row.
+            recordEffect(session, saved, {
               row: { ...row, endedAt: session.world.clock.now() },
               encode: undefined,
-              told: undefined,
+              onCommitted: undefined,
             });
             resolve(false);
           } else resolve(true);
@@ -143,18 +173,18 @@ function recordEnd(
   session: Session,
   row: EffectRow,
   state: "ok" | "error",
-  encode: (codec: Saved["codec"]) => string,
+  encode: (codec: Persistence["codec"]) => string,
 ): void {
   const { saved, step, world } = session;
   if (saved === undefined) return;
-  record(session, saved, {
+  recordEffect(session, saved, {
     row: { ...row, step, state, endedAt: world.clock.now() },
     encode: () => encode(saved.codec),
-    told: undefined,
+    onCommitted: undefined,
   });
 }
 
-function tell(session: Session, { task, address }: Work, row: EffectRow | undefined): void {
+function emitEffectEvent(session: Session, { task, address }: InvokedPromise, row: EffectRow | undefined): void {
   if (row === undefined) return;
   const { key, kind, name, effect, attempts, idempotencyKey } = row;
   if (row.outcome !== undefined)
@@ -172,13 +202,13 @@ function tell(session: Session, { task, address }: Work, row: EffectRow | undefi
     });
 }
 
-/** The run's error for an actor whose failure no state takes. */
-export function actorFailed(session: Session, where: string, error: unknown): StatewrightError {
+/** Creates the error of the run for an actor failure without an `onError` transition. */
+export function createActorError(session: Session, where: string, error: unknown): StatewrightError {
   if (isStatewrightError(error)) return error;
   return new StatewrightError("node_failed", {
-    what: `an actor of the machine "${session.plan.graph.name}" failed in ${where}, and no onError takes it: ${error instanceof Error ? error.message || error.name : String(error)}`,
-    next: "Give the state an onError, or mend what the cause says and resume the thread",
-    place: placeOf(session),
+    what: `an actor of the machine "${session.plan.graph.name}" failed in ${where}, and no onError handles the error: ${error instanceof Error ? error.message || error.name : String(error)}`,
+    next: "Add an onError to the state, or fix the cause and resume the thread",
+    place: getErrorPlace(session),
     cause: error,
   });
 }

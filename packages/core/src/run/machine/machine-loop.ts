@@ -1,110 +1,118 @@
 /**
- * The drive of a hand-drawn machine: event after event, each turn a checkpoint, until the machine is final or waits for an
- * event from outside. What a turn wants done is done when it is durable.
+ * Loop of a user-written machine: one macrostep and one checkpoint per event, until the machine is final or waits for
+ * an external event. Actions run after their macrostep is durable.
  */
 import { type AnyActorRef, type AnyEventObject, createActor, createMachine } from "xstate";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
-import { plainObject } from "../../base/plain-object-schema.ts";
-import { issuesText, parseWith, type Schema } from "../../base/schema.ts";
+import { createPlainObjectSchema } from "../../base/plain-object-schema.ts";
+import { describeIssues, parseWith, type Schema } from "../../base/schema.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
-import { type Drawing, leafNames, type MachineState } from "../../compile/durable-machine.ts";
+import { listLeafNames, type MachineDefinition, type MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
-import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import { nothingSaved, reached } from "../events/events.ts";
-import { inspectStand, inspectTurn, type Settled } from "../events/inspect-run.ts";
-import { aboutStart, startsTold } from "../journal/journal.ts";
-import type { Elsewhere } from "../journal/prior-effects.ts";
-import { cancelled, pauses, stopOnError, waits } from "../loop/finish.ts";
-import { unlessStopped } from "../loop/resolve-preemption.ts";
-import { checkStepLimit, drainOf } from "../loop/run-supersteps.ts";
-import { whenAborted } from "../session/abort.ts";
-import { factOf } from "../session/durable-event.ts";
+import { describeStep, noCheckpoint } from "../events/events.ts";
+import { type FinishedPromise, inspectRestore, inspectTurn } from "../events/inspect-run.ts";
+import { describeStart, waitForStarts } from "../journal/journal.ts";
+import type { PriorEffect } from "../journal/prior-effects.ts";
+import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "../loop/finish.ts";
+import { resolvePreemption } from "../loop/resolve-preemption.ts";
+import { checkStepLimit, findDrainCause } from "../loop/run-supersteps.ts";
+import { subscribeToAbort } from "../session/abort.ts";
+import { createDurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options.ts";
-import { isForResume } from "../session/preemption.ts";
+import { isSuspension } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
-import { endOf, runRow, startOf } from "../session/run-row.ts";
-import { emit, placeOf, type Session, stepsTaken, written } from "../session/session.ts";
-import { hasTimerRows, timerChanges } from "../session/timer-rows.ts";
-import { type Numbers, nextPlace, save } from "../superstep/commit.ts";
+import { toResultBase, toRunRow, toRunStarted } from "../session/run-row.ts";
+import { awaitCommit, countSteps, emit, getErrorPlace, type Session } from "../session/session.ts";
+import { hasTimerRows, listTimerChanges } from "../session/timer-rows.ts";
+import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
 import { release } from "../task/open-session.ts";
 import {
-  acceptedTypes,
+  type ActorTree,
+  applyActorEvent,
+  applyEvent,
   checkAccepted,
-  controlAfter,
-  doneEvent,
+  createControl,
+  createDoneEvent,
+  createErrorEvent,
+  createState,
   dropTimer,
-  dueTimer,
-  enter,
-  errorEvent,
-  idsOf,
-  type Moment,
-  type Motion,
-  restore,
-  rootOf,
-  stateAfter,
-  type Timer,
-  type Turn,
-  take,
-  tell,
-  type Work,
+  findDueTimer,
+  getRootSnapshot,
+  type InvokedPromise,
+  listAcceptedTypes,
+  type MachineTimer,
+  type Macrostep,
+  restoreActorTree,
+  type StepTime,
+  splitAddress,
+  startRootMachine,
 } from "./actor-tree.ts";
-import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf } from "./machine-effect.ts";
-import { endThere, findElsewhere } from "./prior-promises.ts";
+import {
+  carryRows,
+  createActorError,
+  getPromiseRow,
+  isInDoubt,
+  type PromiseOutcome,
+  runPromise,
+} from "./machine-effect.ts";
+import { decodePriorOutcome, findPriorPromises } from "./prior-promises.ts";
 
-/** Enter the machine and write the first checkpoint of the run. */
-export async function enterDrawn(session: Session, drawing: Drawing, input: unknown): Promise<void> {
+/** Starts the machine and writes the first checkpoint of the run. */
+export async function startMachineRun(session: Session, drawing: MachineDefinition, input: unknown): Promise<void> {
   const began = session.world.clock.monotonic();
-  const { motion, turn } = enter(drawing, input, momentOf(session));
-  failLoud(session, motion);
-  await commitTurn(session, motion, turn, { source: "input", nodes: [], began, ended: new Map() });
+  const { motion, turn } = startRootMachine(drawing, input, getStepTime(session));
+  checkMachineError(session, motion);
+  await commitMacrostep(session, motion, turn, { source: "input", nodes: [], startedAt: began, outcomes: new Map() });
 }
 
-/** What a resume brings: an event, and what people found out about promises in doubt. */
-export interface Brought {
+/** Input of a resume: an event, and the answers about promises in doubt. */
+export interface ResumeInput {
   readonly event: AnyEventObject | undefined;
   readonly rows: readonly InterruptRow[];
 }
 
-/** What a person found out about a promise that had started when its process died. */
+/** Answer of a person about a promise that started in a crashed process. */
 interface ActorInDoubt {
   readonly happened: boolean;
   readonly output?: unknown;
 }
 
-const actorInDoubt: Schema<ActorInDoubt> = plainObject({ happened: "boolean" }, { output: "anything" });
+const actorInDoubt: Schema<ActorInDoubt> = createPlainObjectSchema({ happened: "boolean" }, { output: "anything" });
 
 /**
- * Read the answers of a resume: `in_doubt` or the id of a question is about a promise, every other key is the type of an
- * event and its value what the event carries. Throws `event_refused` with the list of accepted events, `ambiguous_answer`,
- * `invalid_answer`; then nothing has changed, and the thread is let go.
+ * Reads the answers of a resume. The key `in_doubt` or an interrupt id answers for a promise; any other key is an
+ * event type, and its value the event's payload. Throws `event_refused` with the accepted event types,
+ * `ambiguous_answer` or `invalid_answer`; an error changes nothing and releases the thread.
  */
-export async function readBrought(
+export async function readResumeInput(
   session: Session,
-  drawing: Drawing,
+  drawing: MachineDefinition,
   answers: unknown,
   by: string | undefined,
-): Promise<Brought> {
+): Promise<ResumeInput> {
   const { saved } = session;
   try {
-    if (!isPlainObject(answers)) throw invalidAnswer(session, "answers", "it is not an object of events by their type");
+    if (!isPlainObject(answers))
+      throw createInvalidAnswerError(session, "answers", "expected an object of events by type");
     const rows: InterruptRow[] = [];
     const events: AnyEventObject[] = [];
     for (const [name, value] of Object.entries(answers)) {
-      const asked = questionAbout(session, name);
-      if (asked !== undefined) rows.push(answeredRow(session, asked, value, by));
+      const interrupt = findInDoubtInterrupt(session, name);
+      if (interrupt !== undefined) rows.push(createAnsweredRow(session, interrupt, value, by));
       else if (value === null || value === true || isPlainObject(value))
         events.push({ ...(isPlainObject(value) ? value : {}), type: name });
-      else throw invalidAnswer(session, name, "an event carries an object, or true");
+      else throw createInvalidAnswerError(session, name, "expected an object or true as the event's payload");
     }
     const [event] = events;
     if (events.length > 1)
       throw new StatewrightError("ambiguous_answer", {
-        what: `${events.length} events were given at once`,
-        next: "Give one: what the machine accepts next depends on what it does with it",
-        place: placeOf(session),
+        what: `expected one event, got ${events.length}`,
+        next: "Send one event at a time: each event changes the events that the machine accepts next",
+        place: getErrorPlace(session),
         details: events.map(({ type }) => type),
       });
     if (event !== undefined) checkEvent(session, drawing, event);
@@ -116,233 +124,262 @@ export async function readBrought(
   }
 }
 
-/** Run until the machine is final, or waits. Rejects with the run's error, after it is saved. */
-export async function driveDrawn(session: Session, drawing: Drawing, brought?: Brought): Promise<RunResult<State>> {
+/** Runs until the machine is final or waits. Rejects with the error of the run, after the error is saved. */
+export async function runMachineLoop(
+  session: Session,
+  drawing: MachineDefinition,
+  resumeInput?: ResumeInput,
+): Promise<RunResult<State>> {
   session.mailbox?.open(session.inbox);
-  if (session.control.tasks.length === 0) return completed(session);
-  const desk: Desk = {
+  if (session.control.tasks.length === 0) return createDoneResult(session);
+  const loop: MachineLoop = {
     session,
     drawing,
     answers: new Map(session.saved?.interrupts),
     running: new Map(),
-    ended: new Map(),
+    outcomes: new Map(),
     timers: new Map(),
-    elsewhere: new Map(),
+    priorEffects: new Map(),
     failure: undefined,
     refusal: undefined,
     wake: undefined,
   };
   const signals = [session.abort.signal, session.drain].filter((signal) => !signal.aborted);
-  const stops = signals.map((signal) => whenAborted(signal, () => desk.wake?.()));
+  const unsubscribers = signals.map((signal) => subscribeToAbort(signal, () => loop.wake?.()));
   try {
-    if (brought !== undefined) await goOn(session, brought.rows);
-    const motion = restore(drawing, session.state as MachineState, session.control);
-    inspectStand(session, motion);
-    const result = await turns(desk, motion, brought?.event);
-    // A refused event is the caller's mistake, not the run's: the run has come to rest without it.
-    if (desk.refusal !== undefined) throw desk.refusal;
+    if (resumeInput !== undefined) await continueMachineRun(session, resumeInput.rows);
+    const tree = restoreActorTree(drawing, session.state as MachineState, session.control);
+    inspectRestore(session, tree);
+    const result = await runMacrosteps(loop, tree, resumeInput?.event);
+    // A refused event is an error of the caller, not of the run: the run has finished its other work.
+    if (loop.refusal !== undefined) throw loop.refusal;
     return result;
   } catch (error) {
-    if (error === desk.refusal) throw error;
-    close(desk);
-    await startsTold(session);
-    return await stopOnError(session, error);
+    if (error === loop.refusal) throw error;
+    closeLoop(loop);
+    await waitForStarts(session);
+    return await finishOnError(session, error);
   } finally {
-    for (const stop of stops) stop();
-    close(desk);
+    for (const unsubscribe of unsubscribers) unsubscribe();
+    closeLoop(loop);
   }
 }
 
-/** What is at work for a machine in this process. */
-interface Desk {
+/** State of a machine loop in this process. */
+interface MachineLoop {
   readonly session: Session;
-  readonly drawing: Drawing;
-  /** Questions with their answers, as the run went on with them. */
+  readonly drawing: MachineDefinition;
+  /** Interrupts with their answers at the start of the loop. */
   readonly answers: ReadonlyMap<string, InterruptRow>;
-  readonly running: Map<Work, AbortController | "in doubt">;
-  /** How promises ended that the machine was not told of yet, in the order of their ends. */
-  readonly ended: Map<Work, Ended>;
-  readonly timers: Map<Timer, () => void>;
-  /** What other branches have of promises that may happen once. */
-  readonly elsewhere: Map<Work, Elsewhere | undefined>;
+  readonly running: Map<InvokedPromise, AbortController | "in doubt">;
+  /** Outcomes of promises not yet delivered to the machine, in order of completion. */
+  readonly outcomes: Map<InvokedPromise, PromiseOutcome>;
+  readonly timers: Map<MachineTimer, () => void>;
+  /** Prior effects of `once` promises on other branches. */
+  readonly priorEffects: Map<InvokedPromise, PriorEffect | undefined>;
   failure: unknown;
-  /** Why the event that was brought was not taken. */
+  /** Error of the refused resume event. */
   refusal: StatewrightError | undefined;
   wake: (() => void) | undefined;
 }
 
-async function goOn(session: Session, rows: readonly InterruptRow[]): Promise<void> {
+async function continueMachineRun(session: Session, rows: readonly InterruptRow[]): Promise<void> {
   const { saved, run, control } = session;
-  const fact = factOf(session, { type: "run.started", ...startOf(session) });
+  const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
   if (saved !== undefined) {
-    const timers = hasTimerRows(saved.claim.run) ? undefined : timerChanges(undefined, control);
-    await written(session, saved, { run, interrupts: rows, timers, events: fact.rows });
+    const timers = hasTimerRows(saved.claim.run) ? undefined : listTimerChanges(undefined, control);
+    await awaitCommit(session, saved, { run, interrupts: rows, timers, events: fact.rows });
   }
-  fact.tell();
+  fact.emit();
 }
 
-async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undefined): Promise<RunResult<State>> {
-  const { session, drawing } = desk;
-  let event = brought;
+async function runMacrosteps(
+  loop: MachineLoop,
+  tree: ActorTree,
+  resumeEvent: AnyEventObject | undefined,
+): Promise<RunResult<State>> {
+  const { session, drawing } = loop;
+  let event = resumeEvent;
   for (;;) {
     if (session.saved?.thread.failure !== undefined) throw session.saved.thread.failure;
-    if (desk.failure !== undefined) throw desk.failure;
+    if (loop.failure !== undefined) throw loop.failure;
     if (session.control.tasks.length === 0) {
-      if (event !== undefined) desk.refusal = finished(session, event);
-      return completed(session);
+      if (event !== undefined) loop.refusal = createFinishedError(session, event);
+      return createDoneResult(session);
     }
-    // An event that was brought is taken, or refused: it stands nowhere else.
+    // Apply or refuse a resume event first: the event is stored nowhere else.
     const { aborted, reason } = session.abort.signal;
-    if (aborted && (event === undefined || !isForResume(reason))) {
-      close(desk);
-      await startsTold(session);
-      return await unlessStopped(session, reason, () => cancelled(session));
+    if (aborted && (event === undefined || !isSuspension(reason))) {
+      closeLoop(loop);
+      await waitForStarts(session);
+      return await resolvePreemption(session, reason, () => finishCancelled(session));
     }
     if (session.drain.aborted && event === undefined) {
-      if (!atWork(desk)) return await drained(desk);
-      await woken(desk);
+      if (!hasRunningPromise(loop)) return await pauseDrained(loop);
+      await waitForWake(loop);
       continue;
     }
     checkStepLimit(session);
-    const began = session.world.clock.monotonic();
-    const moment = momentOf(session);
-    const due = dueTimer(motion, moment.now);
-    if (due !== undefined && dropTimer(motion, due)) {
-      await turn(desk, motion, began, () => tell(motion, due.to, due.event, moment, due.owner));
+    const startedAt = session.world.clock.monotonic();
+    const moment = getStepTime(session);
+    const due = findDueTimer(tree, moment.now);
+    if (due !== undefined && dropTimer(tree, due)) {
+      await runMacrostep(loop, tree, startedAt, () => applyActorEvent(tree, due.to, due.event, moment, due.owner));
       continue;
     }
     if (event !== undefined) {
-      const given = event;
+      const incoming = event;
       event = undefined;
-      // Too late, after the timers that were due: what they did is kept, and what they began goes on.
-      desk.refusal = refusalOf(drawing, motion, given);
-      if (desk.refusal !== undefined) continue;
-      await turn(desk, motion, began, () => take(motion, "", given, moment));
+      // The event came too late, after due timers: the effect of the timers stays committed, and their promises
+      // continue.
+      loop.refusal = findRefusal(drawing, tree, incoming);
+      if (loop.refusal !== undefined) continue;
+      await runMacrostep(loop, tree, startedAt, () => applyEvent(tree, "", incoming, moment));
       continue;
     }
-    const looking = findElsewhere(session, motion, desk.elsewhere, (work) => isDenied(desk, work));
-    if (looking !== undefined) {
-      await looking;
+    const lookup = findPriorPromises(session, tree, loop.priorEffects, (work) => isDenied(loop, work));
+    if (lookup !== undefined) {
+      await lookup;
       continue;
     }
-    settle(desk, motion);
-    const [first] = desk.ended;
+    reconcileActors(loop, tree);
+    const [first] = loop.outcomes;
     if (first !== undefined) {
       const [work, end] = first;
-      desk.ended.delete(work);
-      desk.running.delete(work);
-      if (motion.works.get(work.address) !== work) continue;
-      motion.works.delete(work.address);
-      const told = "error" in end ? errorEvent(work.id, end.error) : doneEvent(work.id, end.output);
-      const tellIt = (): Turn => tell(motion, work.owner, told, moment, work.address);
-      await turn(desk, motion, began, tellIt, { path: idsOf(work.address), end });
+      loop.outcomes.delete(work);
+      loop.running.delete(work);
+      if (tree.promises.get(work.address) !== work) continue;
+      tree.promises.delete(work.address);
+      const endEvent = "error" in end ? createErrorEvent(work.id, end.error) : createDoneEvent(work.id, end.output);
+      const applyEnd = (): Macrostep => applyActorEvent(tree, work.owner, endEvent, moment, work.address);
+      await runMacrostep(loop, tree, startedAt, applyEnd, { path: splitAddress(work.address), end });
       continue;
     }
-    if (rootOf(motion).status === "done") {
-      // A state that was made final after it was saved.
-      await turn(desk, motion, began, () => ({ moves: [], acts: [] }));
+    if (getRootSnapshot(tree).status === "done") {
+      // The saved state became final in a later version of the machine.
+      await runMacrostep(loop, tree, startedAt, () => ({ transitions: [], actions: [] }));
       continue;
     }
-    if (!atWork(desk)) {
-      const questions = [...doubts(desk), ...openEvents(session, drawing, motion)];
-      if (questions.length > 0) return await waits(session, questions);
-      if (motion.timers.size === 0) throw deadEnd(session, motion);
+    if (!hasRunningPromise(loop)) {
+      const openInterrupts = [...listInDoubt(loop), ...listEventInterrupts(session, drawing, tree)];
+      if (openInterrupts.length > 0) return await finishWaiting(session, openInterrupts);
+      if (tree.timers.size === 0) throw createDeadEndError(session, tree);
     }
-    await woken(desk);
+    await waitForWake(loop);
   }
 }
 
-/** Whether a promise is under way whose end is not known yet. */
-function atWork({ running, ended }: Desk): boolean {
-  return [...running].some(([work, state]) => state !== "in doubt" && !ended.has(work));
+/** True while a promise without an outcome is running. */
+function hasRunningPromise({ running, outcomes }: MachineLoop): boolean {
+  return [...running].some(([work, state]) => state !== "in doubt" && !outcomes.has(work));
 }
 
-/** Wait until something has ended, failed, or was stopped. */
-async function woken(desk: Desk): Promise<void> {
-  const { session } = desk;
-  const before = desk.ended.size;
+/** Waits until a promise or timer finishes, the loop fails, or the run is stopped. */
+async function waitForWake(loop: MachineLoop): Promise<void> {
+  const { session } = loop;
+  const before = loop.outcomes.size;
   await new Promise<void>((resolve) => {
-    desk.wake = resolve;
-    const stopped = session.abort.signal.aborted || desk.failure !== undefined;
-    if (stopped || desk.ended.size > (session.drain.aborted ? before : 0)) resolve();
+    loop.wake = resolve;
+    const isStopped = session.abort.signal.aborted || loop.failure !== undefined;
+    if (isStopped || loop.outcomes.size > (session.drain.aborted ? before : 0)) resolve();
   });
-  desk.wake = undefined;
+  loop.wake = undefined;
 }
 
-/** Promises that were under way have ended, and their ends are in the journal: a resume tells the machine of them. */
-async function drained(desk: Desk): Promise<RunResult<State>> {
-  const { session } = desk;
-  close(desk);
-  await startsTold(session);
-  return pauses(session, drainOf(session) as StatewrightError);
+/**
+ * Pauses a drained run. Outcomes of finished promises are in the journal: a resume delivers their events to the
+ * machine.
+ */
+async function pauseDrained(loop: MachineLoop): Promise<RunResult<State>> {
+  const { session } = loop;
+  closeLoop(loop);
+  await waitForStarts(session);
+  return finishPaused(session, findDrainCause(session) as StatewrightError);
 }
 
-async function turn(desk: Desk, motion: Motion, began: number, move: () => Turn, settled?: Settled): Promise<void> {
-  const { session, drawing } = desk;
-  const before = leafNames(drawing.machine.id, rootOf(motion).value);
-  const moved = move();
-  failLoud(session, motion);
-  const after = leafNames(drawing.machine.id, rootOf(motion).value);
-  const left = before.filter((name) => !after.includes(name));
-  const nodes = left.length > 0 ? left : before;
-  await commitTurn(session, motion, moved, { source: "step", nodes, began, ended: desk.ended, settled });
+async function runMacrostep(
+  loop: MachineLoop,
+  tree: ActorTree,
+  began: number,
+  apply: () => Macrostep,
+  settled?: FinishedPromise,
+): Promise<void> {
+  const { session, drawing } = loop;
+  const before = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
+  const macrostep = apply();
+  checkMachineError(session, tree);
+  const after = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
+  const exited = before.filter((name) => !after.includes(name));
+  const nodes = exited.length > 0 ? exited : before;
+  await commitMacrostep(session, tree, macrostep, {
+    source: "step",
+    nodes,
+    startedAt: began,
+    outcomes: loop.outcomes,
+    settled,
+  });
 }
 
-interface TurnFacts {
+interface MacrostepOptions {
   readonly source: "input" | "step";
   readonly nodes: readonly string[];
-  readonly began: number;
-  readonly ended: ReadonlyMap<Work, Ended>;
-  /** The promise whose end the turn begins with. */
-  readonly settled?: Settled | undefined;
+  readonly startedAt: number;
+  readonly outcomes: ReadonlyMap<InvokedPromise, PromiseOutcome>;
+  /** Promise whose outcome starts the macrostep. */
+  readonly settled?: FinishedPromise | undefined;
 }
 
-/** Make a turn durable, tell of it, then run its actions. */
-async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: TurnFacts): Promise<void> {
-  const { source, nodes } = facts;
+/** Makes a macrostep durable, emits its events, then runs its actions. */
+async function commitMacrostep(
+  session: Session,
+  tree: ActorTree,
+  macrostep: Macrostep,
+  options: MacrostepOptions,
+): Promise<void> {
+  const { source, nodes } = options;
   const { name } = session.plan.graph;
   const first = source === "input";
-  const { state, deltas } = stateAfter(motion, session.state as MachineState, first);
-  const steps = stepsTaken(session) + (first ? 0 : 1);
-  const control = controlAfter(motion, name, session.step + 1, steps);
+  const { state, deltas } = createState(tree, session.state as MachineState, first);
+  const steps = countSteps(session) + (first ? 0 : 1);
+  const control = createControl(tree, name, session.step + 1, steps);
   const done = control.tasks.length === 0;
-  const durationMs = session.world.clock.monotonic() - facts.began;
+  const durationMs = session.world.clock.monotonic() - options.startedAt;
   const saving = { state, deltas };
   const stepsOfRun = session.stepsOfRun + (first ? 0 : 1);
-  const number = (): Numbers => ({
-    started: first ? factOf(session, { type: "run.started", ...startOf(session) }) : undefined,
-    place: nextPlace(session),
-    ended: done ? factOf(session, { type: "run.completed", steps: stepsOfRun }) : undefined,
+  const assignNumbers = (): EventNumbers => ({
+    started: first ? createDurableEvent(session, { type: "run.started", ...toRunStarted(session) }) : undefined,
+    place: allocateEventPlace(session),
+    ended: done ? createDurableEvent(session, { type: "run.completed", steps: stepsOfRun }) : undefined,
   });
-  let told: Numbers & { readonly row?: CheckpointRow };
+  let numbers: EventNumbers & { readonly row?: CheckpointRow };
   if (session.saved === undefined) {
-    told = number();
+    numbers = assignNumbers();
     session.step += 1;
   } else {
-    const run = done ? runRow(session, "done") : first ? session.run : undefined;
-    const carried = carryRows(session, motion.works.values(), facts.ended);
-    const saveFacts = { nodes, source, durationMs, run, release: done, number };
-    const durable = save(session, session.saved, saving, control, saveFacts);
-    // What ends from here on is recorded in the step that is being made: the store keeps the order of writes.
+    const run = done ? toRunRow(session, "done") : first ? session.run : undefined;
+    const applyCarriedRows = carryRows(session, tree.promises.values(), options.outcomes);
+    const saveFacts = { nodes, source, durationMs, run, release: done, assignNumbers };
+    const durable = saveCheckpoint(session, session.saved, saving, control, saveFacts);
+    // Outcomes from here on are recorded in the new step: the store keeps the order of writes.
     session.step += 1;
-    carried();
+    applyCarriedRows();
     try {
-      told = await durable;
+      numbers = await durable;
     } catch (error) {
       session.step -= 1;
       throw error;
     }
   }
-  const { row, started, place, ended } = told;
+  const { row, started, place, ended } = numbers;
   session.state = saving.state;
   session.control = control;
-  session.snapshot = rootOf(motion);
+  session.snapshot = getRootSnapshot(tree);
   session.stepsOfRun = stepsOfRun;
-  if (session.events.listening()) {
-    const changes = session.mask.hideUncommon(deltas);
-    // As it is read back later.
+  if (session.events.hasReaders()) {
+    const changes = session.redactor.redactUncommon(deltas);
+    // The stored value, equal to a later read.
     const measured = { bytes: row?.bytes ?? 0, durationMs: row?.durationMs ?? durationMs };
-    started?.tell();
+    started?.emit();
     emit(
       session,
       {
@@ -356,31 +393,31 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
       },
       place,
     );
-    turn.moves.forEach(({ path, event, from, step }, index) => {
-      // What the turn has saved stands at its first transition, which all others come from.
-      const saved = index === 0 ? { changes, ...measured } : nothingSaved;
+    macrostep.transitions.forEach(({ path, event, from, step }, index) => {
+      // The changes of the macrostep are reported with its first transition, the cause of all others.
+      const saved = index === 0 ? { changes, ...measured } : noCheckpoint;
       emit(session, {
         type: "transition.taken",
         path: [name, ...path],
         event: event.type,
         from,
-        ...reached(step),
+        ...describeStep(step),
         ...saved,
       });
     });
-    ended?.tell();
+    ended?.emit();
   }
-  inspectTurn(session, turn.moves, facts.settled);
-  runActions(session, turn);
+  inspectTurn(session, macrostep.transitions, options.settled);
+  runActions(session, macrostep);
 }
 
-function runActions(session: Session, { acts }: Turn): void {
-  for (const { name, params, run } of acts) {
-    const given = isPlainObject(params) ? params : {};
+function runActions(session: Session, { actions }: Macrostep): void {
+  for (const { name, params, run } of actions) {
+    const details = isPlainObject(params) ? params : {};
     if (name === "xstate.log") {
-      session.world.log("info", String(given["label"] ?? "log"), { value: given["value"] });
+      session.world.log("info", String(details["label"] ?? "log"), { value: details["value"] });
     } else if (name === "xstate.emit") {
-      const event = given["event"] as { readonly type: string };
+      const event = details["event"] as { readonly type: string };
       emit(session, {
         type: "custom",
         node: session.plan.graph.name,
@@ -388,111 +425,118 @@ function runActions(session: Session, { acts }: Turn): void {
         name: event.type,
         payload: event as Json,
       });
-    } else if (!name.startsWith("xstate.")) perform(session, name, run);
+    } else if (!name.startsWith("xstate.")) runAction(session, name, run);
   }
 }
 
-function perform(session: Session, name: string, run: (() => void) | undefined): void {
+function runAction(session: Session, name: string, run: (() => void) | undefined): void {
   try {
     run?.();
   } catch (cause) {
     throw new StatewrightError("machine_failed", {
-      what: `the action "${name}" of the machine "${session.plan.graph.name}" threw`,
-      next: "Mend the action that its cause names; the transition that wanted it is saved, and it is not run again",
-      place: placeOf(session),
+      what: `the action "${name}" of the machine "${session.plan.graph.name}" threw an error`,
+      next: "Fix the action named in the cause; its transition is saved, and the action does not run again",
+      place: getErrorPlace(session),
       cause,
     });
   }
 }
 
-/** Let what is at work be what the machine has under way: start, stop, set, cancel. */
-function settle(desk: Desk, motion: Motion): void {
-  for (const [work, running] of desk.running) {
-    if (motion.works.get(work.address) === work) continue;
-    desk.running.delete(work);
-    if (desk.ended.delete(work)) continue;
+/** Reconciles running promises and timers with the machine state: starts, stops, sets and cancels. */
+function reconcileActors(loop: MachineLoop, tree: ActorTree): void {
+  for (const [work, running] of loop.running) {
+    if (tree.promises.get(work.address) === work) continue;
+    loop.running.delete(work);
+    if (loop.outcomes.delete(work)) continue;
     if (running !== "in doubt") running.abort(new Error(`the machine left the state that started "${work.id}"`));
   }
-  const timers = new Set(motion.timers.values());
-  for (const [timer, cancel] of desk.timers) {
+  const timers = new Set(tree.timers.values());
+  for (const [timer, cancel] of loop.timers) {
     if (timers.has(timer)) continue;
-    desk.timers.delete(timer);
+    loop.timers.delete(timer);
     cancel();
   }
-  const { schedule } = desk.session.world;
+  const { schedule } = loop.session.world;
   for (const timer of timers) {
-    if (desk.timers.has(timer)) continue;
+    if (loop.timers.has(timer)) continue;
     const fire = (): void => {
-      // A clock may say that it is not time yet: the timer is set again then.
-      desk.timers.delete(timer);
-      desk.wake?.();
+      // The clock may fire early: forget the timer, so that the next reconciliation sets the timer again.
+      loop.timers.delete(timer);
+      loop.wake?.();
     };
-    desk.timers.set(timer, schedule.at(timer.dueAt, fire));
+    loop.timers.set(timer, schedule.at(timer.dueAt, fire));
   }
-  for (const work of motion.works.values()) if (!desk.running.has(work)) start(desk, work);
+  for (const work of tree.promises.values()) if (!loop.running.has(work)) startPromise(loop, work);
 }
 
-function start(desk: Desk, work: Work): void {
-  const { session } = desk;
+function startPromise(loop: MachineLoop, work: InvokedPromise): void {
+  const { session } = loop;
   const { task } = work;
-  const there = endElsewhere(desk, work);
-  if (there !== undefined && session.onceElsewhere === "reuse") {
-    end(desk, work, there);
+  const priorOutcome = getPriorOutcome(loop, work);
+  if (priorOutcome !== undefined && session.onPriorEffect === "reuse") {
+    setOutcome(loop, work, priorOutcome);
     return;
   }
-  if (inDoubt(session, work) || desk.elsewhere.get(work) !== undefined) {
-    const answer = answerAbout(desk, work);
+  if (isInDoubt(session, work) || loop.priorEffects.get(work) !== undefined) {
+    const answer = findAnswer(loop, work);
     if (answer === undefined) {
-      desk.running.set(work, "in doubt");
+      loop.running.set(work, "in doubt");
       return;
     }
     if (answer.happened) {
-      end(desk, work, answer.output === undefined && there !== undefined ? there : { output: answer.output });
+      setOutcome(
+        loop,
+        work,
+        answer.output === undefined && priorOutcome !== undefined ? priorOutcome : { output: answer.output },
+      );
       return;
     }
   }
   const controller = new AbortController();
-  desk.running.set(work, controller);
-  if (session.events.listening()) {
-    const input = session.mask.hideUncommon(work.input);
+  loop.running.set(work, controller);
+  if (session.events.hasReaders()) {
+    const input = session.redactor.redactUncommon(work.input);
     emit(session, { type: "task.started", node: task.node, task: task.id, attempt: 1, input });
   }
-  const abandoned = (): boolean => desk.running.get(work) !== controller || session.abort.signal.aborted;
+  const isAbandoned = (): boolean => loop.running.get(work) !== controller || session.abort.signal.aborted;
   const create = async (key: string): Promise<unknown> =>
-    work.actor.create(creatorArgs(session, work, key, controller.signal));
-  const began = session.world.clock.monotonic();
-  performWork(session, work, create, abandoned).then(
+    work.actor.create(createPromiseArgs(session, work, key, controller.signal));
+  const startedAt = session.world.clock.monotonic();
+  runPromise(session, work, create, isAbandoned).then(
     (end) => {
-      if (end === undefined || abandoned()) {
+      if (end === undefined || isAbandoned()) {
         session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id });
         return;
       }
-      const durationMs = session.world.clock.monotonic() - began;
+      const durationMs = session.world.clock.monotonic() - startedAt;
       if ("error" in end)
         emit(session, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(end.error) });
       else emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs, reused: false });
-      desk.ended.set(work, end);
-      desk.wake?.();
+      loop.outcomes.set(work, end);
+      loop.wake?.();
     },
     (error: unknown) => {
-      desk.failure ??= error;
-      desk.wake?.();
+      loop.failure ??= error;
+      loop.wake?.();
     },
   );
 }
 
-function end({ running, ended }: Desk, work: Work, how: Ended): void {
+function setOutcome({ running, outcomes }: MachineLoop, work: InvokedPromise, outcome: PromiseOutcome): void {
   running.set(work, new AbortController());
-  ended.set(work, how);
+  outcomes.set(work, outcome);
 }
 
-function endElsewhere({ session: { saved }, elsewhere }: Desk, work: Work): Ended | undefined {
-  const found = elsewhere.get(work);
-  return saved === undefined || found === undefined ? undefined : endThere(saved, found);
+function getPriorOutcome(
+  { session: { saved }, priorEffects }: MachineLoop,
+  work: InvokedPromise,
+): PromiseOutcome | undefined {
+  const found = priorEffects.get(work);
+  return saved === undefined || found === undefined ? undefined : decodePriorOutcome(saved, found);
 }
 
-/** What XState gives the function of `fromPromise`; `self.sessionId` is the idempotency key. */
-function creatorArgs(session: Session, work: Work, key: string, signal: AbortSignal): object {
+/** Creates the arguments of a `fromPromise` function, as XState does; `self.sessionId` is the idempotency key. */
+function createPromiseArgs(session: Session, work: InvokedPromise, key: string, signal: AbortSignal): object {
   const self: AnyActorRef = Object.assign(createActor(createMachine({}), { id: work.id }), { sessionId: key });
   return {
     input: work.input,
@@ -511,32 +555,33 @@ function creatorArgs(session: Session, work: Work, key: string, signal: AbortSig
   };
 }
 
-function close(desk: Desk): void {
-  const { running, timers } = desk;
+function closeLoop(loop: MachineLoop): void {
+  const { running, timers } = loop;
   for (const cancel of timers.values()) cancel();
   timers.clear();
-  const left = [...running.values()];
+  const controllers = [...running.values()];
   running.clear();
-  for (const controller of left) if (controller !== "in doubt") controller.abort(new Error("the run has stopped"));
+  for (const controller of controllers)
+    if (controller !== "in doubt") controller.abort(new Error("the run was stopped"));
 }
 
-function completed(session: Session): RunResult<State> {
-  return { status: "done", output: session.state["output"], ...endOf(session) };
+function createDoneResult(session: Session): RunResult<State> {
+  return { status: "done", output: session.state["output"], ...toResultBase(session) };
 }
 
-function momentOf(session: Session): Moment {
+function getStepTime(session: Session): StepTime {
   return { step: session.step + 1, now: session.world.clock.now() };
 }
 
-/** A root that came to an error has failed the run, and the turn is not saved. */
-function failLoud(session: Session, motion: Motion): void {
-  const { status, error, value } = rootOf(motion);
-  if (status === "error") throw actorFailed(session, JSON.stringify(value), error);
+/** Throws the error of the root machine, which fails the run; the macrostep is not saved. */
+function checkMachineError(session: Session, tree: ActorTree): void {
+  const { status, error, value } = getRootSnapshot(tree);
+  if (status === "error") throw createActorError(session, JSON.stringify(value), error);
 }
 
-function refusalOf(drawing: Drawing, motion: Motion, event: AnyEventObject): StatewrightError | undefined {
+function findRefusal(drawing: MachineDefinition, tree: ActorTree, event: AnyEventObject): StatewrightError | undefined {
   try {
-    checkAccepted(drawing, motion, event);
+    checkAccepted(drawing, tree, event);
     return undefined;
   } catch (error) {
     if (isStatewrightError(error, "event_refused")) return error;
@@ -544,59 +589,66 @@ function refusalOf(drawing: Drawing, motion: Motion, event: AnyEventObject): Sta
   }
 }
 
-/** Unless a timer is due, which comes first, the event must be one that the machine accepts now. */
-function checkEvent(session: Session, drawing: Drawing, event: AnyEventObject): void {
+/** Throws unless the machine accepts the event now. A due timer comes first, so the check is skipped then. */
+function checkEvent(session: Session, drawing: MachineDefinition, event: AnyEventObject): void {
   if (event.type.startsWith("xstate."))
-    throw invalidAnswer(session, event.type, "events of that name are the machine's own");
-  if (session.control.tasks.length === 0) throw finished(session, event);
-  const motion = restore(drawing, session.state as MachineState, session.control);
-  if (dueTimer(motion, session.world.clock.now()) === undefined) checkAccepted(drawing, motion, event);
+    throw createInvalidAnswerError(session, event.type, "event types that begin with xstate. are reserved");
+  if (session.control.tasks.length === 0) throw createFinishedError(session, event);
+  const tree = restoreActorTree(drawing, session.state as MachineState, session.control);
+  if (findDueTimer(tree, session.world.clock.now()) === undefined) checkAccepted(drawing, tree, event);
 }
 
-function finished(session: Session, event: AnyEventObject): StatewrightError {
+function createFinishedError(session: Session, event: AnyEventObject): StatewrightError {
   return new StatewrightError("event_refused", {
     what: `the machine "${session.plan.graph.name}" has finished and does not accept "${event.type}"`,
-    next: "A finished run accepts none",
-    place: placeOf(session),
+    next: "Start a new run: a finished run accepts no events",
+    place: getErrorPlace(session),
     details: { event: event.type, accepts: [] },
   });
 }
 
-// Questions: which events may come, and what became of promises in doubt.
+// Interrupts: accepted events, and promises in doubt.
 
-function doubts(desk: Desk): readonly InterruptRow[] {
-  const { session, running, elsewhere } = desk;
+function listInDoubt(loop: MachineLoop): readonly InterruptRow[] {
+  const { session, running, priorEffects } = loop;
   return [...running].flatMap(([work, state]) => {
-    const found = elsewhere.get(work);
-    const row = state === "in doubt" ? (found?.row ?? rowOf(session, work)) : undefined;
+    const found = priorEffects.get(work);
+    const row = state === "in doubt" ? (found?.row ?? getPromiseRow(session, work)) : undefined;
     if (row === undefined) return [];
     const { idempotencyKey, startedAt } = row;
     const about = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
-    const payload = found === undefined ? about : { ...about, alreadyOn: found.branch, ...shownEnd(desk, work) };
-    const asked = questionRow(session, doubtId(found, work), inDoubtKey, work.task.node, payload);
-    return [{ ...asked, about: aboutStart(row) }];
+    const payload =
+      found === undefined ? about : { ...about, alreadyOn: found.branch, ...describePriorOutcome(loop, work) };
+    const interrupt = createMachineInterrupt(session, getInDoubtId(found, work), inDoubtKey, work.task.node, payload);
+    return [{ ...interrupt, about: describeStart(row) }];
   });
 }
 
-function shownEnd(desk: Desk, work: Work): object {
-  const there = endElsewhere(desk, work);
-  if (there === undefined) return {};
-  return "error" in there ? { error: toErrorRecord(there.error) } : { outcome: there.output };
+function describePriorOutcome(loop: MachineLoop, work: InvokedPromise): object {
+  const priorOutcome = getPriorOutcome(loop, work);
+  if (priorOutcome === undefined) return {};
+  return "error" in priorOutcome ? { error: toErrorRecord(priorOutcome.error) } : { outcome: priorOutcome.output };
 }
 
-/** That another branch did it says nothing of a start on this one: each has a question of its own. */
-function doubtId(found: Elsewhere | undefined, { task }: Work): string {
+/** A prior effect on another branch and a start on this branch are different facts: each has its own interrupt. */
+function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise): string {
   return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:elsewhere:${inDoubtKey}`;
 }
 
-function openEvents(session: Session, drawing: Drawing, motion: Motion): readonly InterruptRow[] {
+function listEventInterrupts(session: Session, drawing: MachineDefinition, tree: ActorTree): readonly InterruptRow[] {
   const state = session.control.tasks.map(({ node }) => node).join(" ");
-  return acceptedTypes(drawing, motion).map((type) =>
-    questionRow(session, `${session.step}:${type}`, type, state, null),
+  return listAcceptedTypes(drawing, tree).map((type) =>
+    createMachineInterrupt(session, `${session.step}:${type}`, type, state, null),
   );
 }
 
-function questionRow(session: Session, id: string, key: string, node: string, payload: unknown): InterruptRow {
+function createMachineInterrupt(
+  session: Session,
+  id: string,
+  key: string,
+  node: string,
+  payload: unknown,
+): InterruptRow {
   const { saved, step, run, world } = session;
   return {
     id,
@@ -605,13 +657,13 @@ function questionRow(session: Session, id: string, key: string, node: string, pa
     task: session.control.tasks[0]?.id ?? `${step}:0`,
     node,
     key,
-    payload: saved === undefined ? "null" : saved.codec.encode(payload, `the question "${key}"`),
-    schema: key === inDoubtKey ? jsonSchemaOf(actorInDoubt) : undefined,
+    payload: saved === undefined ? "null" : saved.codec.encode(payload, `the payload of the interrupt "${key}"`),
+    schema: key === inDoubtKey ? toJsonSchema(actorInDoubt) : undefined,
     raisedAt: world.clock.now(),
   };
 }
 
-function questionAbout(session: Session, name: string): InterruptRow | undefined {
+function findInDoubtInterrupt(session: Session, name: string): InterruptRow | undefined {
   const open = [...(session.saved?.interrupts.values() ?? [])].filter((row) => row.key === inDoubtKey);
   const byId = open.find((row) => row.id === name);
   if (byId !== undefined || name !== inDoubtKey) return byId;
@@ -620,53 +672,55 @@ function questionAbout(session: Session, name: string): InterruptRow | undefined
     throw new StatewrightError("ambiguous_answer", {
       what: `${unanswered.length} promises are in doubt`,
       next: `Answer by id: ${unanswered.map(({ id }) => `"${id}"`).join(", ")}`,
-      place: placeOf(session),
+      place: getErrorPlace(session),
       details: unanswered.map(({ id }) => id),
     });
   }
   return unanswered[0];
 }
 
-function answeredRow(session: Session, row: InterruptRow, value: unknown, by: string | undefined): InterruptRow {
+function createAnsweredRow(session: Session, row: InterruptRow, value: unknown, by: string | undefined): InterruptRow {
   const parsed = parseWith(actorInDoubt, value);
-  if (!parsed.ok) throw invalidAnswer(session, row.key, issuesText(parsed.issues));
+  if (!parsed.ok) throw createInvalidAnswerError(session, row.key, describeIssues(parsed.issues));
   const answer = session.saved?.codec.encode(parsed.value, `the answer to "${row.key}"`);
   const answeredAt = session.world.clock.now();
   return { ...row, answer, answeredAt, ...(by === undefined ? {} : { answeredBy: by }) };
 }
 
-function answerAbout({ session, answers, elsewhere }: Desk, work: Work): ActorInDoubt | undefined {
-  const found = elsewhere.get(work);
-  return answerFor(session, found?.row ?? rowOf(session, work), answers.get(doubtId(found, work)));
+function findAnswer({ session, answers, priorEffects }: MachineLoop, work: InvokedPromise): ActorInDoubt | undefined {
+  const found = priorEffects.get(work);
+  return decodeAnswer(session, found?.row ?? getPromiseRow(session, work), answers.get(getInDoubtId(found, work)));
 }
 
-/** Whether a person has said that a start on this branch came to nothing. */
-function isDenied({ session, answers }: Desk, work: Work): boolean {
-  return answerFor(session, rowOf(session, work), answers.get(doubtId(undefined, work)))?.happened === false;
+/** True when a person answered that a start on this branch had no effect. */
+function isDenied({ session, answers }: MachineLoop, work: InvokedPromise): boolean {
+  return (
+    decodeAnswer(session, getPromiseRow(session, work), answers.get(getInDoubtId(undefined, work)))?.happened === false
+  );
 }
 
-/** The answer to a question, where it is about this very start. */
-function answerFor(
+/** Decodes the answer to an interrupt about this start; undefined for another start. */
+function decodeAnswer(
   { saved }: Session,
   row: EffectRow | undefined,
-  asked: InterruptRow | undefined,
+  interrupt: InterruptRow | undefined,
 ): ActorInDoubt | undefined {
-  const text = row !== undefined && asked?.about === aboutStart(row) ? asked.answer : undefined;
+  const text = row !== undefined && interrupt?.about === describeStart(row) ? interrupt.answer : undefined;
   return text === undefined ? undefined : (saved?.codec.decode(text) as ActorInDoubt);
 }
 
-function invalidAnswer(session: Session, name: string, why: string): StatewrightError {
+function createInvalidAnswerError(session: Session, name: string, reason: string): StatewrightError {
   return new StatewrightError("invalid_answer", {
-    what: `the answer "${name}" does not fit: ${why}`,
-    next: "Give an event as { TYPE: { …what it carries } }, or what became of a promise in doubt as { happened, output }",
-    place: placeOf(session),
+    what: `the answer "${name}" is invalid: ${reason}`,
+    next: "Pass an event as { TYPE: { …payload } }, or the outcome of a promise in doubt as { happened, output }",
+    place: getErrorPlace(session),
   });
 }
 
-function deadEnd(session: Session, motion: Motion): StatewrightError {
+function createDeadEndError(session: Session, tree: ActorTree): StatewrightError {
   return new StatewrightError("machine_failed", {
-    what: `the machine "${session.plan.graph.name}" stands in ${JSON.stringify(rootOf(motion).value)}, which accepts no event, and nothing is under way`,
-    next: 'Mark the state as final ({ type: "final" }) or give it a transition, then resume the thread',
-    place: placeOf(session),
+    what: `the machine "${session.plan.graph.name}" is in the state ${JSON.stringify(getRootSnapshot(tree).value)}, which accepts no event, and no promise or timer is running`,
+    next: 'Mark the state as final ({ type: "final" }) or add a transition, then resume the thread',
+    place: getErrorPlace(session),
   });
 }

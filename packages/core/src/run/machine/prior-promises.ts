@@ -1,66 +1,75 @@
-/** Promises of a hand-drawn machine that may happen once, and have happened or started on another branch. */
+/** Prior effects of `once` promises in user-written machines: promises that ran or started on another branch. */
 import { type ErrorRecord, fromErrorRecord } from "../../base/errors.ts";
-import { inFlight } from "../../checkpoint/journal.ts";
-import { bestOf, type Elsewhere, onceElsewhere } from "../journal/prior-effects.ts";
-import { isOfLostState } from "../migration/compatibility.ts";
-import type { Saved, Session } from "../session/session.ts";
-import { below, type Motion, type Moving, type Work } from "./actor-tree.ts";
-import { type Ended, rowOf } from "./machine-effect.ts";
+import { isInFlight } from "../../checkpoint/journal.ts";
+import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
+import { isFromRemovedState } from "../migration/compatibility.ts";
+import type { Persistence, Session } from "../session/session.ts";
+import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "./actor-tree.ts";
+import { getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
 
 /**
- * Look for those that are about to start; nothing where there is nothing to look for. `found` holds what is known. One that had
- * started here is about to start again where `isDenied` says that it did not happen: another branch may have done it since.
+ * Finds prior effects of the promises that are about to start; returns undefined when no lookup is needed. `found`
+ * caches the results. After an answer that the start on this branch had no effect (`isDenied`), the promise starts
+ * again and is looked up: another branch may have run the promise since.
  */
-export function findElsewhere(
+export function findPriorPromises(
   session: Session,
-  motion: Motion,
-  found: Map<Work, Elsewhere | undefined>,
-  isDenied: (work: Work) => boolean,
+  tree: ActorTree,
+  found: Map<InvokedPromise, PriorEffect | undefined>,
+  isDenied: (work: InvokedPromise) => boolean,
 ): Promise<void> | undefined {
   const { saved } = session;
   if (saved === undefined) return undefined;
-  const unknown = [...motion.works.values()].filter((work) => work.actor.effect === "once" && !found.has(work));
+  const unknown = [...tree.promises.values()].filter((work) => work.actor.effect === "once" && !found.has(work));
   if (unknown.length === 0) return undefined;
-  const journals = onceElsewhere(session, saved);
+  const journals = findPriorEffects(session, saved);
   if (journals === undefined) {
     for (const work of unknown) found.set(work, undefined);
     return undefined;
   }
-  return journals.then(async (others) => {
+  return journals.then(async (priorEffects) => {
     for (const work of unknown) {
-      const here = rowOf(session, work);
-      const begun = here !== undefined && (here.outcome !== undefined || (inFlight(here) && !isDenied(work)));
-      const at = motion.machines.get(work.owner);
-      found.set(work, begun || at === undefined ? undefined : await sameOf(session, saved, work, at, others));
+      const row = getPromiseRow(session, work);
+      const isStarted = row !== undefined && (row.outcome !== undefined || (isInFlight(row) && !isDenied(work)));
+      const machine = tree.machines.get(work.owner);
+      found.set(
+        work,
+        isStarted || machine === undefined
+          ? undefined
+          : await findPriorPromise(session, saved, work, machine, priorEffects),
+      );
     }
   });
 }
 
-/** How it ended there, as far as that is known. */
-export function endThere(saved: Saved, { row }: Elsewhere): Ended | undefined {
+/** Returns the outcome of the prior effect, if recorded. */
+export function decodePriorOutcome(saved: Persistence, { row }: PriorEffect): PromiseOutcome | undefined {
   if (row.outcome === undefined) return undefined;
   const outcome = saved.codec.decode(row.outcome);
   return row.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
 }
 
-async function sameOf(
+async function findPriorPromise(
   { run }: Session,
-  { store }: Saved,
-  { task, address, owner }: Work,
-  { drawing }: Moving,
-  others: readonly Elsewhere[],
-): Promise<Elsewhere | undefined> {
-  // A promise that is named by its state was another's name before the state had a new one.
-  const isAddress = (key: string): boolean => {
+  { store }: Persistence,
+  { task, address, owner }: InvokedPromise,
+  { definition }: RunningMachine,
+  priorEffects: readonly PriorEffect[],
+): Promise<PriorEffect | undefined> {
+  // A promise named after its state had another address before the state was renamed.
+  const isSameAddress = (key: string): boolean => {
     const id = owner === "" ? key : key.slice(owner.length + 1);
-    return key === address || (key === below(owner, id) && isOfLostState(drawing.machine.root, id));
+    return key === address || (key === joinAddress(owner, id) && isFromRemovedState(definition.machine.root, id));
   };
-  const same = others.filter(({ row }) => row.task === task.id && isAddress(row.key) && row.name === task.node);
-  const best = bestOf(same);
+  const matches = priorEffects.filter(
+    ({ row }) => row.task === task.id && isSameAddress(row.key) && row.name === task.node,
+  );
+  const best = selectPriorEffect(matches);
   if (best === undefined || best.row.outcome !== undefined) return best;
-  // Its row went along while it was under way: how it ended stands at a later step.
-  for (const { branch, line } of same)
-    for (const row of await store.effects(run.thread, line))
-      if (row.task === task.id && isAddress(row.key) && row.outcome !== undefined) return { branch, line, row };
+  // The row was copied from step to step while the promise was running: its outcome is in a later step.
+  for (const { branch, namespace } of matches)
+    for (const row of await store.effects(run.thread, namespace))
+      if (row.task === task.id && isSameAddress(row.key) && row.outcome !== undefined)
+        return { branch, namespace, row };
   return best;
 }

@@ -1,31 +1,31 @@
 /**
- * The structural check: whether what a thread has pending still has its place in a graph that has changed since (rule E50).
- * Pure: what was read stands in the {@link Stand}, and nothing is changed.
+ * Structural compatibility check: compares the pending work of a thread with a changed graph (rule E50). Pure: reads
+ * only the {@link ThreadSnapshot} and changes nothing.
  */
 import type { AnyStateNode } from "xstate";
-import { describeThrown, isStatewrightError, saidBy } from "../../base/errors.ts";
-import { issuesText, parseWith } from "../../base/schema.ts";
+import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
+import { describeIssues, parseWith } from "../../base/schema.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
-import { parseArgs, preparedArgs } from "../../tool/arguments/parse-args.ts";
+import { parseArgs, prepareArgs } from "../../tool/arguments/parse-args.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import { payloadSchema } from "../../tool/policy/interrupt.ts";
-import { askedBy, declaredQuestion, schemaOfAnswer } from "../conversation/interrupt-schema.ts";
-import { openCalls } from "../conversation/pending-calls.ts";
-import { restore } from "../machine/actor-tree.ts";
-import { isOfEnd } from "../model-call/agent-hooks.ts";
+import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
+import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
+import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { restoreActorTree } from "../machine/actor-tree.ts";
+import { isAfterAgentEffect } from "../model-call/agent-hooks.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import { taskKey } from "../session/session.ts";
-import { unfitOf } from "../superstep/outcome-compatibility.ts";
+import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 import { isStartInDoubt } from "../task/once.ts";
-import { isFinal } from "../tool-call/final-call.ts";
-import type { Stand } from "./thread-snapshot.ts";
+import { isFinalCall } from "../tool-call/final-call.ts";
+import type { ThreadSnapshot } from "./thread-snapshot.ts";
 
-/** Something of a thread that has no place in the graph. */
-export interface Misfit {
+/** A part of a thread that is incompatible with the graph. */
+export interface Incompatibility {
   readonly kind:
     | "channel"
     | "node"
@@ -41,241 +41,279 @@ export interface Misfit {
   readonly what: string;
   readonly node?: string;
   readonly channel?: string;
-  /** Where in the value of the channel. */
+  /** Path inside the value of the channel. */
   readonly path?: string;
 }
 
-/** What of a thread does not fit, the graphs inside included; nothing when it may go on. */
-export function misfitsOf(stand: Stand, codec: Codec): readonly Misfit[] {
-  if (stand.plan.drawing !== undefined) return ofDrawing(stand);
-  const inner = stand.calls.flatMap((call) => (call.stand === undefined ? [] : misfitsOf(call.stand, codec)));
+/** Finds the incompatibilities of a thread, including nested graphs. Empty when the thread may continue. */
+export function findIncompatibilities(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
+  if (snapshot.plan.machine !== undefined) return checkMachine(snapshot);
+  const inner = snapshot.calls.flatMap((call) =>
+    call.snapshot === undefined ? [] : findIncompatibilities(call.snapshot, codec),
+  );
   return [
-    ...ofState(stand),
-    ...ofTasks(stand),
-    ...ofJoins(stand),
-    ...ofCalls(stand),
-    ...ofJournal(stand, codec),
-    ...ofTools(stand),
-    ...stand.questions.flatMap((row) => ofQuestion(stand, codec, row)),
+    ...checkState(snapshot),
+    ...checkTasks(snapshot),
+    ...checkJoins(snapshot),
+    ...checkCalls(snapshot),
+    ...checkJournal(snapshot, codec),
+    ...checkToolCalls(snapshot),
+    ...snapshot.interrupts.flatMap((row) => checkInterrupt(snapshot, codec, row)),
     ...inner,
   ];
 }
 
-/** Values that the schemas of channels refuse, and, where something is pending, channels that need a value and have none. */
-function ofState({ plan, state, path, control }: Stand): readonly Misfit[] {
-  return Object.entries(plan.graph.state.channels).flatMap(([channel, { kind, parseValue }]): readonly Misfit[] => {
-    if (kind === "untracked") return [];
-    const value = state[channel];
-    if (value === undefined) {
-      if (control.tasks.length === 0 || Object.hasOwn(state, channel)) return [];
-      return [
-        { kind: "channel", what: `the channel "${channel}"${within(path)} has no value and no default`, channel },
-      ];
-    }
-    const parsed = parseValue(value);
-    if (parsed.ok) return [];
-    const what = `the channel "${channel}"${within(path)} holds what its schema refuses: ${issuesText(parsed.issues)}`;
-    const at = parsed.issues[0]?.path;
-    return [{ kind: "channel", what, channel, ...(at === undefined ? {} : { path: at }) }];
-  });
+/**
+ * Checks channel values against their schemas. With pending tasks, also checks for required channels without a value.
+ */
+function checkState({ plan, state, path, control }: ThreadSnapshot): readonly Incompatibility[] {
+  return Object.entries(plan.graph.state.channels).flatMap(
+    ([channel, { kind, parseValue }]): readonly Incompatibility[] => {
+      if (kind === "untracked") return [];
+      const value = state[channel];
+      if (value === undefined) {
+        if (control.tasks.length === 0 || Object.hasOwn(state, channel)) return [];
+        return [
+          {
+            kind: "channel",
+            what: `the channel "${channel}"${formatNesting(path)} has no value and no default`,
+            channel,
+          },
+        ];
+      }
+      const parsed = parseValue(value);
+      if (parsed.ok) return [];
+      const what = `the value of channel "${channel}"${formatNesting(path)} does not match its schema: ${describeIssues(parsed.issues)}`;
+      const at = parsed.issues[0]?.path;
+      return [{ kind: "channel", what, channel, ...(at === undefined ? {} : { path: at }) }];
+    },
+  );
 }
 
-function within(path: readonly string[]): string {
+function formatNesting(path: readonly string[]): string {
   return path.length === 0 ? "" : ` of the graph in "${path.join(".")}"`;
 }
 
-function named({ path }: Stand, node: string): string {
+function qualifyNode({ path }: ThreadSnapshot, node: string): string {
   return [...path, node].join(".");
 }
 
-// What runs next.
+// Pending tasks.
 
-function ofTasks(stand: Stand): readonly Misfit[] {
-  const { plan, control } = stand;
+function checkTasks(snapshot: ThreadSnapshot): readonly Incompatibility[] {
+  const { plan, control } = snapshot;
   const pending = control.tasks.map(({ node, input }) => ({
     node,
     sent: input === undefined ? undefined : { input: control.inputs[input] },
   }));
-  const misfits = [...pending, ...(control.held ?? [])].flatMap(({ node, sent }) => ofPending(stand, node, sent));
-  if (plan.parallel || control.tasks.length < 2) return misfits;
+  const incompatibilities = [...pending, ...(control.deferred ?? [])].flatMap(({ node, sent }) =>
+    checkPendingTask(snapshot, node, sent),
+  );
+  if (plan.parallel || control.tasks.length < 2) return incompatibilities;
   const nodes = [...new Set(control.tasks.map(({ node }) => node))].map((node) => `"${node}"`);
-  const what = `${control.tasks.length} tasks are pending (${nodes.join(", ")}), and no edge of the graph leads to several at once`;
-  return [...misfits, { kind: "node", what }];
+  const what = `${control.tasks.length} tasks are pending (${nodes.join(", ")}), but the graph has no parallel edges`;
+  return [...incompatibilities, { kind: "node", what }];
 }
 
-function ofPending(stand: Stand, node: string, sent: { readonly input: unknown } | undefined): readonly Misfit[] {
-  const record = stand.plan.nodes.get(node);
-  const name = named(stand, node);
+function checkPendingTask(
+  snapshot: ThreadSnapshot,
+  node: string,
+  sent: { readonly input: unknown } | undefined,
+): readonly Incompatibility[] {
+  const record = snapshot.plan.nodes.get(node);
+  const name = qualifyNode(snapshot, node);
   if (record === undefined)
-    return [{ kind: "node", what: `the node "${name}" is pending, and the graph has no such node`, node: name }];
+    return [{ kind: "node", what: `the node "${name}" is pending, but the graph has no such node`, node: name }];
   if (record.kind !== "task" && sent !== undefined)
-    return [{ kind: "input", what: `the node "${name}" was sent an input, and it takes none any more`, node: name }];
+    return [{ kind: "input", what: `the node "${name}" was sent an input, but takes no input now`, node: name }];
   if (record.kind !== "task" || record.input === undefined) return [];
   if (sent === undefined)
-    return [{ kind: "input", what: `the node "${name}" is pending without the input that it takes now`, node: name }];
+    return [
+      {
+        kind: "input",
+        what: `the node "${name}" is pending without the input that its schema requires now`,
+        node: name,
+      },
+    ];
   const parsed = parseWith(record.input, sent.input);
   if (parsed.ok) return [];
-  const what = `the input that was sent to the node "${name}" does not fit any more: ${issuesText(parsed.issues)}`;
+  const what = `the input sent to the node "${name}" does not match its schema: ${describeIssues(parsed.issues)}`;
   return [{ kind: "input", what, node: name }];
 }
 
-function ofJoins(stand: Stand): readonly Misfit[] {
-  return Object.entries(stand.control.joins).flatMap(([target, arrived]): readonly Misfit[] => {
-    const sources = stand.plan.joins.get(target) ?? [];
-    const gone = arrived.filter((source) => !sources.includes(source));
-    if (gone.length === 0) return [];
-    const from = gone.map((source) => `"${named(stand, source)}"`).join(", ");
-    const what = `${from} arrived at the join before "${named(stand, target)}", which does not wait for that any more`;
-    return [{ kind: "join", what, node: named(stand, target) }];
+function checkJoins(snapshot: ThreadSnapshot): readonly Incompatibility[] {
+  return Object.entries(snapshot.control.joins).flatMap(([target, arrived]): readonly Incompatibility[] => {
+    const sources = snapshot.plan.joins.get(target) ?? [];
+    const removedSources = arrived.filter((source) => !sources.includes(source));
+    if (removedSources.length === 0) return [];
+    const from = removedSources.map((source) => `"${qualifyNode(snapshot, source)}"`).join(", ");
+    const what = `${from} arrived at the join before "${qualifyNode(snapshot, target)}", which no longer waits for that node`;
+    return [{ kind: "join", what, node: qualifyNode(snapshot, target) }];
   });
 }
 
-function ofCalls(stand: Stand): readonly Misfit[] {
-  return stand.calls.flatMap(({ node, task, place, stand: inner }): readonly Misfit[] => {
+function checkCalls(snapshot: ThreadSnapshot): readonly Incompatibility[] {
+  return snapshot.calls.flatMap(({ node, task, callIndex, snapshot: inner }): readonly Incompatibility[] => {
     if (inner !== undefined || task === undefined) return [];
-    const name = named(stand, node);
-    if (place !== undefined) {
-      if (stand.plan.nodes.get(task.node)?.tools?.registry.get(node) === undefined) return [];
-      const what = `a graph is at work in a call of the tool "${name}", and the tool runs no graph any more`;
-      return [{ kind: "tool", what, node: named(stand, task.node) }];
+    const name = qualifyNode(snapshot, node);
+    if (callIndex !== undefined) {
+      if (snapshot.plan.nodes.get(task.node)?.tools?.registry.get(node) === undefined) return [];
+      const what = `a call of the tool "${name}" has a graph in progress, but the tool runs no graph now`;
+      return [{ kind: "tool", what, node: qualifyNode(snapshot, task.node) }];
     }
-    if (!stand.plan.nodes.has(node)) return [];
-    const what = `a graph is at work in the node "${name}", and the node is no such graph any more`;
+    if (!snapshot.plan.nodes.has(node)) return [];
+    const what = `the node "${name}" has a graph in progress, but runs no such graph now`;
     return [{ kind: "subgraph", what, node: name }];
   });
 }
 
-// What is recorded of it.
+// Recorded effects, tool calls and interrupts.
 
-function ofJournal(stand: Stand, codec: Codec): readonly Misfit[] {
-  const byTask = new Map(stand.control.tasks.map((task) => [task.id, task]));
-  return stand.effects.flatMap((row): readonly Misfit[] => {
+function checkJournal(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
+  const byTask = new Map(snapshot.control.tasks.map((task) => [task.id, task]));
+  return snapshot.effects.flatMap((row): readonly Incompatibility[] => {
     const task = byTask.get(row.task);
-    const node = task === undefined ? undefined : stand.plan.nodes.get(task.node);
+    const node = task === undefined ? undefined : snapshot.plan.nodes.get(task.node);
     if (task === undefined || node === undefined) return [];
-    if (!isOfKind(row, node)) {
-      const what = `the node "${named(stand, task.node)}" has recorded the ${row.kind} "${row.name}", which a node of its kind does not do`;
-      return [{ kind: "result", what, node: named(stand, task.node) }];
+    if (!canRecord(row, node)) {
+      const what = `the node "${qualifyNode(snapshot, task.node)}" has recorded the ${row.kind} "${row.name}", which a node of its kind cannot record`;
+      return [{ kind: "result", what, node: qualifyNode(snapshot, task.node) }];
     }
     if (row.kind !== "task" || row.key !== taskKey || row.state !== "ok" || row.outcome === undefined) return [];
-    return ofOutcome(stand, task, codec.decode(row.outcome) as TaskOutcome);
+    return checkOutcome(snapshot, task, codec.decode(row.outcome) as TaskOutcome);
   });
 }
 
-function isOfKind({ kind, key }: EffectRow, { tools, subgraph }: NodeRecord): boolean {
+function canRecord({ kind, key }: EffectRow, { tools, subgraph }: NodeRecord): boolean {
   if (kind === "task") return true;
-  return tools === undefined ? kind !== "tool" && subgraph === undefined : kind === "tool" || isOfEnd(key);
+  return tools === undefined ? kind !== "tool" && subgraph === undefined : kind === "tool" || isAfterAgentEffect(key);
 }
 
-/** The result of a task that finished, while others of its superstep have not. */
-function ofOutcome(stand: Stand, { node }: Task, outcome: TaskOutcome): readonly Misfit[] {
-  const name = named(stand, node);
-  return unfitOf(stand.plan, outcome).map(({ why, ...where }): Misfit => {
-    return { kind: "result", what: `the recorded result of the node "${name}" ${why}`, node: name, ...where };
+/** Checks the recorded outcome of a finished task in an unfinished superstep. */
+function checkOutcome(snapshot: ThreadSnapshot, { node }: Task, outcome: TaskOutcome): readonly Incompatibility[] {
+  const name = qualifyNode(snapshot, node);
+  return findOutcomeIncompatibilities(snapshot.plan, outcome).map(({ reason, ...where }): Incompatibility => {
+    return { kind: "result", what: `the recorded result of the node "${name}" ${reason}`, node: name, ...where };
   });
 }
 
-/** Calls of the last message that have no answer yet. Arguments count where a call has begun, or a person was shown them. */
-function ofTools(stand: Stand): readonly Misfit[] {
-  const { plan, control, state, effects } = stand;
+/**
+ * Checks pending tool calls of the last message. Arguments are checked for a call that has started or was shown to a
+ * person.
+ */
+function checkToolCalls(snapshot: ThreadSnapshot): readonly Incompatibility[] {
+  const { plan, control, state, effects } = snapshot;
   return control.tasks.flatMap((task) => {
     const node = plan.nodes.get(task.node);
     if (node?.tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") return [];
     const { tools } = node;
     const { registry } = tools;
-    return openCalls(state["messages"] as readonly Message[]).calls.flatMap((call): readonly Misfit[] => {
-      if (isFinal(tools, call)) return [];
-      const { block } = call;
-      const name = named(stand, task.node);
-      const tool = registry.get(block.name);
-      if (tool === undefined)
-        return [
-          {
-            kind: "tool",
-            what: `the call "${block.id}" is of the tool "${block.name}", which the node "${name}" does not have`,
-            node: name,
-          },
-        ];
-      const hasBegun = effects.some(({ kind, key }) => kind === "tool" && key === call.key);
-      const isShown = stand.questions.some(({ id }) => id.endsWith(`:${call.key}`));
-      const prepared = hasBegun || isShown ? preparedArgs(tool, block.args) : undefined;
-      const parsed = prepared?.ok === true ? parseArgs(tool.spec, prepared.value) : prepared;
-      if (parsed === undefined || parsed.ok) return [];
-      const what = `the arguments of the call "${block.id}" do not fit the tool "${block.name}" any more: ${issuesText(parsed.issues)}`;
-      return [{ kind: "tool", what, node: name }];
-    });
+    return listPendingCalls(state["messages"] as readonly Message[]).calls.flatMap(
+      (call): readonly Incompatibility[] => {
+        if (isFinalCall(tools, call)) return [];
+        const { block } = call;
+        const name = qualifyNode(snapshot, task.node);
+        const tool = registry.get(block.name);
+        if (tool === undefined)
+          return [
+            {
+              kind: "tool",
+              what: `the call "${block.id}" is for the tool "${block.name}", which the node "${name}" does not have`,
+              node: name,
+            },
+          ];
+        const hasStarted = effects.some(({ kind, key }) => kind === "tool" && key === call.key);
+        const isShown = snapshot.interrupts.some(({ id }) => id.endsWith(`:${call.key}`));
+        const prepared = hasStarted || isShown ? prepareArgs(tool, block.args) : undefined;
+        const parsed = prepared?.ok === true ? parseArgs(tool.spec, prepared.value) : prepared;
+        if (parsed === undefined || parsed.ok) return [];
+        const what = `the arguments of the call "${block.id}" do not match the tool "${block.name}": ${describeIssues(parsed.issues)}`;
+        return [{ kind: "tool", what, node: name }];
+      },
+    );
   });
 }
 
-function ofQuestion(stand: Stand, codec: Codec, row: InterruptRow): readonly Misfit[] {
-  const misfit = (kind: "question" | "answer", why: string): readonly Misfit[] => [
-    { kind, what: `the question "${row.key}" of the node "${row.node}" ${why}`, node: row.node },
+function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRow): readonly Incompatibility[] {
+  const createIncompatibility = (kind: "question" | "answer", reason: string): readonly Incompatibility[] => [
+    { kind, what: `the interrupt "${row.key}" of the node "${row.node}" ${reason}`, node: row.node },
   ];
-  if (row.answeredBy === byMigration) return [];
-  const asked = askedBy(stand.plan, row);
-  const node = asked?.graph.nodes.get(asked.node);
-  if (asked === undefined || node === undefined) return misfit("question", "is asked, and the graph has no such node");
-  const declared = declaredQuestion(asked);
+  if (row.answeredBy === migrationAuthor) return [];
+  const source = findInterruptSource(snapshot.plan, row);
+  const node = source?.graph.nodes.get(source.node);
+  if (source === undefined || node === undefined)
+    return createIncompatibility("question", "is recorded, but the graph has no such node");
+  const declared = findDeclaredInterrupt(source);
   if (node.tools !== undefined) {
-    if (row.about === undefined && asked.key !== inDoubtKey)
-      return misfit("question", "was asked by its body, and the node is a tool node now");
+    if (row.about === undefined && source.key !== inDoubtKey)
+      return createIncompatibility("question", "was raised by the node's body, but the node is a tool node now");
   } else if (!isStartInDoubt(row)) {
     if (row.about !== undefined)
-      return misfit("question", "is about a tool call, and the node calls no tools any more");
-    if (declared === undefined || node.policy.asks?.includes(asked.key) === false)
-      return misfit(
+      return createIncompatibility("question", "is about a tool call, but the node calls no tools now");
+    if (declared === undefined || node.policy.asks?.includes(source.key) === false)
+      return createIncompatibility(
         "question",
         isOpen(row)
-          ? "is open, and the node does not ask it any more"
-          : "is answered, and the node does not ask it any more",
+          ? "is open, but the node does not declare it now"
+          : "is answered, but the node does not declare it now",
       );
-    const shown = payloadSchema(declared);
-    const payload = shown === undefined ? undefined : parseWith(shown, codec.decode(row.payload));
+    const shownSchema = getPayloadSchema(declared);
+    const payload = shownSchema === undefined ? undefined : parseWith(shownSchema, codec.decode(row.payload));
     if (payload?.ok === false)
-      return misfit("question", `shows what its schema refuses: ${issuesText(payload.issues)}`);
+      return createIncompatibility(
+        "question",
+        `has a payload that does not match its schema: ${describeIssues(payload.issues)}`,
+      );
   }
   const text = row.answer ?? row.onExpire;
-  const schema = text === undefined ? undefined : schemaOfAnswer(stand.plan, row);
+  const schema = text === undefined ? undefined : findAnswerSchema(snapshot.plan, row);
   if (schema === undefined || text === undefined) return [];
   const answer = parseWith(schema, codec.decode(text));
-  return answer.ok ? [] : misfit("answer", `has an answer that its schema refuses: ${issuesText(answer.issues)}`);
+  return answer.ok
+    ? []
+    : createIncompatibility("answer", `has an answer that does not match its schema: ${describeIssues(answer.issues)}`);
 }
 
-/** Who has answered a question that goes on under another key. */
-export const byMigration = "a migration";
+/** `answeredBy` of an interrupt that continues under another key. */
+export const migrationAuthor = "a migration";
 
-// Machines drawn by hand.
+// User-written machines.
 
-/** The id that XState gives to an actor whose state names none. */
-const namedByState = /^\d+\./;
+/** Matches the id that XState generates for an actor of a state without an explicit id. */
+const generatedIdPattern = /^\d+\./;
 
-/** Whether an actor has the name of a state that does not invoke it any more, as one has that was renamed. */
-export function isOfLostState(root: AnyStateNode, id: string): boolean {
-  return namedByState.test(id) && !invokes(root, id);
+/**
+ * Returns true when the id of an actor was generated from a state that no longer invokes the actor, e.g. a renamed
+ * state.
+ */
+export function isFromRemovedState(root: AnyStateNode, id: string): boolean {
+  return generatedIdPattern.test(id) && !hasInvoke(root, id);
 }
 
-function invokes(state: AnyStateNode, id: string): boolean {
+function hasInvoke(state: AnyStateNode, id: string): boolean {
   return (
-    state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => invokes(each, id))
+    state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => hasInvoke(each, id))
   );
 }
 
-function ofDrawing({ plan, state, control }: Stand): readonly Misfit[] {
-  const { drawing } = plan;
-  if (drawing === undefined || control.machine === null || control.tasks.length === 0) return [];
-  const misfit = (what: string): readonly Misfit[] => [{ kind: "machine", what }];
+function checkMachine({ plan, state, control }: ThreadSnapshot): readonly Incompatibility[] {
+  const { machine } = plan;
+  if (machine === undefined || control.machine === null || control.tasks.length === 0) return [];
+  const createIncompatibility = (what: string): readonly Incompatibility[] => [{ kind: "machine", what }];
   try {
-    const { machines } = restore(drawing, state as Parameters<typeof restore>[1], control);
+    const { machines } = restoreActorTree(machine, state as Parameters<typeof restoreActorTree>[1], control);
     const { timers = [], children = [] } = control.pending ?? {};
-    const lost = children.find((id) => isOfLostState(drawing.machine.root, id));
-    if (lost !== undefined)
-      return misfit(`the actor "${lost}" is under way, and no state of the machine invokes it under that name`);
+    const orphanId = children.find((id) => isFromRemovedState(machine.machine.root, id));
+    if (orphanId !== undefined)
+      return createIncompatibility(
+        `the actor "${orphanId}" is running, but no state of the machine invokes an actor with that id`,
+      );
     return timers.flatMap(({ to, event }) => {
-      const events: readonly string[] = machines.get(to)?.drawing.machine.events ?? [];
+      const events: readonly string[] = machines.get(to)?.definition.machine.events ?? [];
       if (events.includes(event.type)) return [];
-      return misfit(`the timer for "${event.type}" is pending, and the machine knows no such event`);
+      return createIncompatibility(`a timer for "${event.type}" is pending, but the machine has no such event`);
     });
   } catch (error) {
-    return misfit(isStatewrightError(error) ? saidBy(error) : describeThrown(error));
+    return createIncompatibility(isStatewrightError(error) ? getErrorFact(error) : describeThrown(error));
   }
 }

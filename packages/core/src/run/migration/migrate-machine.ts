@@ -1,14 +1,13 @@
 /**
- * Migrating a machine drawn by hand: its states get their new names, in the state value and in the delays that are pending;
- * its context becomes what the migration makes of it. Pure. Whether the new machine knows all that is under way is looked at
- * afterwards, as for any thread.
+ * Migrates a user-written machine: renames states in the state value and in pending delays, and replaces the context
+ * with the context from the migration. Pure. The compatibility check runs afterwards, as for any thread.
  */
 import type { Json } from "../../base/json.ts";
 import type { Control, Pending } from "../../checkpoint/checkpoint.ts";
-import { leafNames } from "../../compile/durable-machine.ts";
+import { listLeafNames } from "../../compile/durable-machine.ts";
 
-/** The control state under the new names of states. */
-export function renamedMachine(
+/** Returns the control with the new state names. */
+export function renameMachineStates(
   control: Control,
   machine: string,
   next: string,
@@ -16,55 +15,60 @@ export function renamedMachine(
 ): Control {
   const { machine: value, pending, tasks } = control;
   if (value === null) return control;
-  const leaves = leafNames(machine, value);
+  const leaves = listLeafNames(machine, value);
   const renamed = leaves.map((leaf) => names[leaf] ?? leaf);
   const isSame = machine === next && renamed.every((leaf, index) => leaf === leaves[index]);
   if (isSame) return control;
   return {
     ...control,
-    machine: renamed.length === 1 && renamed[0] === next ? value : valueWith(renamed, value),
+    machine: renamed.length === 1 && renamed[0] === next ? value : buildStateValue(renamed, value),
     tasks: tasks.map((task) => ({ ...task, node: names[task.node] ?? task.node })),
-    ...(pending === undefined ? {} : { pending: renamedPending(pending, (id) => renamedId(id, machine, next, names)) }),
+    ...(pending === undefined
+      ? {}
+      : { pending: renameTimers(pending, (id) => renameTimerId(id, machine, next, names)) }),
   };
 }
 
 /**
- * Delays of the root machine get their new names. Actors keep theirs, which are part of their idempotency keys: one that its
- * new state does not know under that name does not fit.
+ * Renames the delays of the root machine. Actors keep their names, which are part of their idempotency keys. An actor
+ * that its new state does not invoke under that name is incompatible.
  */
-function renamedPending(pending: Pending, id: (old: string) => string): Pending {
+function renameTimers(pending: Pending, toNewId: (old: string) => string): Pending {
   return {
     ...pending,
     timers: pending.timers.map((timer) =>
       timer.owner === ""
-        ? { ...timer, id: id(timer.id), event: { ...timer.event, type: id(timer.event.type) } }
+        ? { ...timer, id: toNewId(timer.id), event: { ...timer.event, type: toNewId(timer.event.type) } }
         : timer,
     ),
   };
 }
 
-/** XState names a delay by the path of its state: `xstate.after.700.order.charging`. */
-function renamedId(id: string, machine: string, next: string, names: Readonly<Record<string, string>>): string {
-  const at = id.indexOf(`.${machine}.`);
-  if (at === -1) return id;
-  const path = id.slice(at + machine.length + 2);
-  return `${id.slice(0, at)}.${next}.${names[path] ?? path}`;
+/** Renames a timer. XState names a delay by the path of its state: `xstate.after.700.order.charging`. */
+function renameTimerId(id: string, machine: string, next: string, names: Readonly<Record<string, string>>): string {
+  const start = id.indexOf(`.${machine}.`);
+  if (start === -1) return id;
+  const path = id.slice(start + machine.length + 2);
+  return `${id.slice(0, start)}.${next}.${names[path] ?? path}`;
 }
 
-/** The state value with these leaves; `like` is the old one, which says where regions were. */
-function valueWith(leaves: readonly string[], like: Json): Json {
+/** Builds the state value from these leaves. `previous` is the old value, which shows the parallel regions. */
+function buildStateValue(leaves: readonly string[], previous: Json): Json {
   const groups = new Map<string, string[]>();
   for (const leaf of leaves) {
     const [head = "", ...rest] = leaf.split(".");
-    const below = groups.get(head) ?? [];
-    if (rest.length > 0) below.push(rest.join("."));
-    groups.set(head, below);
+    const children = groups.get(head) ?? [];
+    if (rest.length > 0) children.push(rest.join("."));
+    groups.set(head, children);
   }
-  const [only] = groups;
-  const isRegion = typeof like === "object" && like !== null && Object.keys(like).length === groups.size;
-  if (groups.size === 1 && only !== undefined && only[1].length === 0 && !isRegion) return only[0];
-  const olds = typeof like === "object" && like !== null ? Object.values(like) : [];
+  const [firstGroup] = groups;
+  const isRegion = typeof previous === "object" && previous !== null && Object.keys(previous).length === groups.size;
+  if (groups.size === 1 && firstGroup !== undefined && firstGroup[1].length === 0 && !isRegion) return firstGroup[0];
+  const previousValues = typeof previous === "object" && previous !== null ? Object.values(previous) : [];
   return Object.fromEntries(
-    [...groups].map(([head, below], index) => [head, below.length === 0 ? {} : valueWith(below, olds[index] ?? null)]),
+    [...groups].map(([head, below], index) => [
+      head,
+      below.length === 0 ? {} : buildStateValue(below, previousValues[index] ?? null),
+    ]),
   );
 }

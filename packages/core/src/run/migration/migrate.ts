@@ -1,278 +1,313 @@
 /**
- * Applying a migration to where a thread stands: names become the new ones, the state what the new graph needs. Pure: what is
- * to be written is told by what comes out of it. Ids and idempotency keys stay: an effect in flight is found under its own.
+ * Applies migrations to a thread snapshot: renames, and conversion of the state. Pure: the result describes the rows
+ * to write. Ids and idempotency keys stay unchanged, so that an effect in flight is found under its own key.
  */
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
-import { issuesText } from "../../base/schema.ts";
+import { describeIssues } from "../../base/schema.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
-import { initialState } from "../../checkpoint/codec/saved-state.ts";
+import { createInitialState } from "../../checkpoint/codec/saved-state.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import { executingValue } from "../../compile/compile-machine.ts";
-import { type Migration, nameOf } from "../../compile/migration.ts";
-import { type Plan, planOf } from "../../compile/plan.ts";
-import { graphOfTool } from "../../define/graph-tool.ts";
-import { innerGraphOf } from "../../define/inner-graph.ts";
+import { createExecutingValue } from "../../compile/compile-machine.ts";
+import { describeMigration, type Migration } from "../../compile/migration.ts";
+import { getPlan, type Plan } from "../../compile/plan.ts";
+import { getToolGraph } from "../../define/graph-tool.ts";
+import { findInnerGraph } from "../../define/inner-graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import { callSegment, isWithinCall } from "../conversation/pending-calls.ts";
+import { isInsideToolCall, toCallSegment } from "../conversation/pending-calls.ts";
 import type { State } from "../session/returns.ts";
 import { isStartInDoubt } from "../task/once.ts";
-import { byMigration } from "./compatibility.ts";
-import { renamedMachine } from "./migrate-machine.ts";
-import { renamedEffect, renamedTools } from "./migrate-names.ts";
-import type { InnerCall, Stand } from "./thread-snapshot.ts";
+import { migrationAuthor } from "./compatibility.ts";
+import { renameMachineStates } from "./migrate-machine.ts";
+import { renameEffect, renameOpenCalls } from "./migrate-names.ts";
+import type { InnerGraphCall, ThreadSnapshot } from "./thread-snapshot.ts";
 
-/** Where a thread stands after migrations, and where it stood before. Journal and questions are in the same order in both. */
-export interface Migrated extends Stand {
-  readonly origin: Stand;
-  /** Channels whose value the store does not have. */
-  readonly given: ReadonlySet<string>;
-  /** There is something to write, if only other names. */
-  readonly isOther: boolean;
-  readonly inner: readonly (InnerCall & { readonly stand: Migrated })[];
+/**
+ * A thread snapshot after migrations, with the original snapshot. Journal rows and interrupts have the same order in
+ * both.
+ */
+export interface MigratedSnapshot extends ThreadSnapshot {
+  readonly origin: ThreadSnapshot;
+  /** Channels with a value that the store does not contain. */
+  readonly newValues: ReadonlySet<string>;
+  /** True when anything must be written, even only a rename. */
+  readonly hasChanges: boolean;
+  readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
 }
 
-/** Bring a stand to the end of the migrations, one after the other, and read it as `plan` has it. Throws `migration_failed`. */
-export function migrate(stand: Stand, migrations: readonly Migration[], plan: Plan, codec: Codec): Migrated {
-  const end = migrations.reduce((at, migration) => {
-    const moved = moveTo(at, planOf(migration.to), migration, at.line, [], codec);
-    if (moved.plan.drawing !== undefined) return moved;
-    return { ...moved, questions: moved.questions.map((row) => renamedQuestion(row, migration)) };
-  }, unmoved(stand));
-  return end.plan === plan ? end : moveTo(end, plan, undefined, end.line, [], codec);
+/** Applies migrations to a snapshot in order, and reads the result with `plan`. Throws `migration_failed`. */
+export function migrate(
+  snapshot: ThreadSnapshot,
+  migrations: readonly Migration[],
+  plan: Plan,
+  codec: Codec,
+): MigratedSnapshot {
+  const final = migrations.reduce((current, migration) => {
+    const migrated = migrateTo(current, getPlan(migration.to), migration, current.namespace, [], codec);
+    if (migrated.plan.machine !== undefined) return migrated;
+    return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
+  }, toUnmigrated(snapshot));
+  return final.plan === plan ? final : migrateTo(final, plan, undefined, final.namespace, [], codec);
 }
 
-function unmoved(stand: Stand): Migrated {
-  const inner = stand.calls.flatMap((call) =>
-    call.stand === undefined ? [] : [{ ...call, stand: unmoved(call.stand) }],
+function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
+  const inner = snapshot.calls.flatMap((call) =>
+    call.snapshot === undefined ? [] : [{ ...call, snapshot: toUnmigrated(call.snapshot) }],
   );
-  return { ...stand, origin: stand, given: new Set(), isOther: false, inner };
+  return { ...snapshot, origin: snapshot, newValues: new Set(), hasChanges: false, inner };
 }
 
-const nothingRenamed: Readonly<Record<string, string>> = {};
+const noRenames: Readonly<Record<string, string>> = {};
 
-function moveTo(
-  stand: Migrated,
+function migrateTo(
+  snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
   line: string,
   path: readonly string[],
   codec: Codec,
-): Migrated {
-  if (plan.drawing !== undefined && stand.plan.drawing !== undefined)
-    return movedMachine(stand, plan, migration, stand.plan.drawing.machine.id, plan.drawing.machine.id);
-  const { nodes = nothingRenamed, tools = nothingRenamed } = migration ?? {};
+): MigratedSnapshot {
+  if (plan.machine !== undefined && snapshot.plan.machine !== undefined)
+    return migrateMachine(snapshot, plan, migration, snapshot.plan.machine.machine.id, plan.machine.machine.id);
+  const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
-  const control = renamedControl(stand.control, plan, node, path);
-  const { state, given } = movedState(stand, plan, migration);
-  const renamedCalls = renamedTools(plan, control, state, tools);
-  const inner = stand.inner.map((call) => {
-    const { node: before, task, stand: within } = call;
-    if (call.place !== undefined) return movedCall({ ...call, place: call.place }, within);
-    const name = node(before);
+  const control = renameControl(snapshot.control, plan, node, path);
+  const { state, given } = migrateState(snapshot, plan, migration);
+  const renamedCalls = renameOpenCalls(plan, control, state, tools);
+  const inner = snapshot.inner.map((call) => {
+    const { node: previousName, task, snapshot: innerSnapshot } = call;
+    if (call.callIndex !== undefined) return migrateCall({ ...call, callIndex: call.callIndex }, innerSnapshot);
+    const name = node(previousName);
     const subgraph = plan.nodes.get(name)?.subgraph;
-    const moved =
+    const migrated =
       subgraph === undefined
-        ? within
-        : moveTo(
-            within,
-            planOf(subgraph.graph),
-            migration?.inner[before],
+        ? innerSnapshot
+        : migrateTo(
+            innerSnapshot,
+            getPlan(subgraph.graph),
+            migration?.inner[previousName],
             `${line}/${subgraph.persistence === "kept" ? name : (task?.id ?? name)}`,
             [...path, name],
             codec,
           );
-    return { node: name, task: task === undefined ? undefined : { ...task, node: node(task.node) }, stand: moved };
+    return {
+      node: name,
+      task: task === undefined ? undefined : { ...task, node: node(task.node) },
+      snapshot: migrated,
+    };
   });
-  function movedCall(call: InnerCall & { readonly place: number }, within: Migrated): Migrated["inner"][number] {
+  function migrateCall(
+    call: InnerGraphCall & { readonly callIndex: number },
+    innerSnapshot: MigratedSnapshot,
+  ): MigratedSnapshot["inner"][number] {
     const name = tools[call.node] ?? call.node;
     const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
     const graph =
-      task === undefined ? undefined : graphOfTool(plan.nodes.get(task.node)?.tools?.registry.get(name))?.graph();
-    const own = `${line}/${callSegment(task?.id ?? "", call.place)}`;
-    const moved = graph === undefined ? within : moveTo(within, planOf(graph), undefined, own, [...path, name], codec);
-    return { node: name, task, place: call.place, stand: moved };
+      task === undefined ? undefined : getToolGraph(plan.nodes.get(task.node)?.tools?.registry.get(name))?.graph();
+    const callNamespace = `${line}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
+    const migrated =
+      graph === undefined
+        ? innerSnapshot
+        : migrateTo(innerSnapshot, getPlan(graph), undefined, callNamespace, [...path, name], codec);
+    return { node: name, task, callIndex: call.callIndex, snapshot: migrated };
   }
-  const lost = stand.calls.flatMap((call) => (call.stand === undefined ? [{ ...call, node: node(call.node) }] : []));
+  const removedCalls = snapshot.calls.flatMap((call) =>
+    call.snapshot === undefined ? [{ ...call, node: node(call.node) }] : [],
+  );
   const calls = inner.map((call) =>
-    innerGraphOf(plan.graph, call.node) === undefined ? { ...call, stand: undefined } : call,
+    findInnerGraph(plan.graph, call.node) === undefined ? { ...call, snapshot: undefined } : call,
   );
   return {
-    ...stand,
+    ...snapshot,
     plan,
-    line,
+    namespace: line,
     path,
     control,
     state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls }),
-    given: renamedCalls === undefined ? given : new Set([...given, "messages"]),
-    effects: stand.effects.map((row) => renamedEffect(row, stand.control, { node, tools, codec })),
-    isOther:
-      stand.isOther ||
+    newValues: renamedCalls === undefined ? given : new Set([...given, "messages"]),
+    effects: snapshot.effects.map((row) => renameEffect(row, snapshot.control, { renameNode: node, tools, codec })),
+    hasChanges:
+      snapshot.hasChanges ||
       migration !== undefined ||
-      plan.shape !== stand.plan.shape ||
-      line !== stand.line ||
-      path.join(".") !== stand.path.join("."),
+      plan.shape !== snapshot.plan.shape ||
+      line !== snapshot.namespace ||
+      path.join(".") !== snapshot.path.join("."),
     inner,
-    calls: [...calls, ...lost],
+    calls: [...calls, ...removedCalls],
   };
 }
 
-/** A machine drawn by hand: its journal and its questions name actors, which keep their names. */
-function movedMachine(
-  stand: Migrated,
+/** Migrates a user-written machine. Its journal and interrupts contain actor names, which do not change. */
+function migrateMachine(
+  snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
   machine: string,
   next: string,
-): Migrated {
-  const control = deepFreeze(renamedMachine(stand.control, machine, next, migration?.nodes ?? nothingRenamed));
-  const given = migration === undefined ? {} : stateFrom(migration, stand.state);
-  const stray = Object.keys(given).find((name) => name !== "context");
-  if (stray !== undefined)
-    throw failed(
+): MigratedSnapshot {
+  const control = deepFreeze(renameMachineStates(snapshot.control, machine, next, migration?.nodes ?? noRenames));
+  const values = migration === undefined ? {} : computeState(migration, snapshot.state);
+  const unexpected = Object.keys(values).find((name) => name !== "context");
+  if (unexpected !== undefined)
+    throw createMigrationError(
       migration as Migration,
-      `its state gave "${stray}", and of a machine drawn by hand only the context is given`,
+      `its state returned "${unexpected}", but a user-written machine accepts only the context`,
     );
-  const context = (given as { readonly context?: unknown }).context ?? stand.state["context"];
+  const context = (values as { readonly context?: unknown }).context ?? snapshot.state["context"];
   if (!isPlainObject(context))
-    throw failed(migration as Migration, `its state gave the context ${describeValue(context)}, which is no object`);
+    throw createMigrationError(
+      migration as Migration,
+      `its state returned the context ${describeValue(context)}, which is not an object`,
+    );
   return {
-    ...stand,
+    ...snapshot,
     plan,
     control,
-    state: Object.freeze({ ...stand.state, value: control.machine, context: deepFreeze(context) }),
-    given: new Set(["value", "context"]),
-    isOther: stand.isOther || migration !== undefined || plan.shape !== stand.plan.shape,
+    state: Object.freeze({ ...snapshot.state, value: control.machine, context: deepFreeze(context) }),
+    newValues: new Set(["value", "context"]),
+    hasChanges: snapshot.hasChanges || migration !== undefined || plan.shape !== snapshot.plan.shape,
   };
 }
 
-function renamedControl(
+function renameControl(
   control: Control,
   plan: Plan,
-  node: (name: string) => string,
+  renameNode: (name: string) => string,
   path: readonly string[],
 ): Control {
-  const { tasks, joins, held, begun, caller } = control;
-  const moved = tasks.map((task): Task => {
+  const { tasks, joins, deferred, startedAgents, caller } = control;
+  const renamedTasks = tasks.map((task): Task => {
     const { from } = task;
-    return { ...task, node: node(task.node), ...(from === undefined ? {} : { from: from.map(node) }) };
+    return { ...task, node: renameNode(task.node), ...(from === undefined ? {} : { from: from.map(renameNode) }) };
   });
-  const pending = [...new Set(moved.map((task) => task.node))];
+  const pending = [...new Set(renamedTasks.map((task) => task.node))];
   return deepFreeze({
     ...control,
-    machine: control.machine === null ? null : executingValue(plan.graph, pending),
-    tasks: moved,
-    joins: Object.fromEntries(Object.entries(joins).map(([target, from]) => [node(target), from.map(node)])),
-    ...(held === undefined
+    machine: control.machine === null ? null : createExecutingValue(plan.graph, pending),
+    tasks: renamedTasks,
+    joins: Object.fromEntries(
+      Object.entries(joins).map(([target, from]) => [renameNode(target), from.map(renameNode)]),
+    ),
+    ...(deferred === undefined
       ? {}
-      : { held: held.map((each) => ({ ...each, node: node(each.node), from: each.from.map(node) })) }),
-    ...(begun === undefined ? {} : { begun: begun.map(node) }),
-    ...(caller === undefined ? {} : { caller: { ...caller, within: path.join("."), graph: plan.graph.name } }),
+      : {
+          deferred: deferred.map((each) => ({ ...each, node: renameNode(each.node), from: each.from.map(renameNode) })),
+        }),
+    ...(startedAgents === undefined ? {} : { startedAgents: startedAgents.map(renameNode) }),
+    ...(caller === undefined ? {} : { caller: { ...caller, nesting: path.join("."), graph: plan.graph.name } }),
   });
 }
 
-/** The state that the new graph reads: what it has under the same name, its defaults, and what the migration gives. */
-function movedState(
-  { state: old, channels, given: before }: Migrated,
+/** Returns the state for the new graph: channels with the same name, defaults, and values from the migration. */
+function migrateState(
+  { state: previous, channels, newValues: before }: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
 ): { readonly state: State; readonly given: ReadonlySet<string> } {
   const declared = plan.graph.state.channels;
-  const next: Record<string, unknown> = initialState(declared);
+  const next: Record<string, unknown> = createInitialState(declared);
   for (const name of Object.keys(declared))
-    if ((channels.has(name) || before.has(name)) && Object.hasOwn(old, name)) next[name] = old[name];
+    if ((channels.has(name) || before.has(name)) && Object.hasOwn(previous, name)) next[name] = previous[name];
   const given = new Set(before);
-  for (const [name, value] of Object.entries(migration === undefined ? {} : stateFrom(migration, old))) {
+  for (const [name, value] of Object.entries(migration === undefined ? {} : computeState(migration, previous))) {
     if (value === undefined) continue;
-    next[name] = parsed(migration as Migration, plan, name, value);
+    next[name] = parseChannelValue(migration as Migration, plan, name, value);
     given.add(name);
   }
   return { state: Object.freeze(next), given };
 }
 
-function stateFrom(migration: Migration, old: State): object {
+function computeState(migration: Migration, previous: State): object {
   if (migration.state === undefined) return {};
-  let given: unknown;
+  let result: unknown;
   try {
-    given = migration.state(old as never);
+    result = migration.state(previous as never);
   } catch (cause) {
-    throw failed(migration, `its state threw: ${describeThrown(cause)}`, {}, cause);
+    throw createMigrationError(migration, `its state threw: ${describeThrown(cause)}`, {}, cause);
   }
-  if (isPlainObject(given)) return given;
-  throw failed(migration, `its state gave ${describeValue(given)}, which is not an object of channels`);
+  if (isPlainObject(result)) return result;
+  throw createMigrationError(
+    migration,
+    `its state returned ${describeValue(result)}, which is not an object of channels`,
+  );
 }
 
-function parsed(migration: Migration, plan: Plan, name: string, value: unknown): unknown {
+function parseChannelValue(migration: Migration, plan: Plan, name: string, value: unknown): unknown {
   const { channels } = plan.graph.state;
   const channel = Object.hasOwn(channels, name) ? channels[name] : undefined;
   if (channel === undefined)
-    throw failed(migration, `its state gave "${name}", which is no channel of the new graph`, { channel: name });
+    throw createMigrationError(migration, `its state returned "${name}", which is no channel of the new graph`, {
+      channel: name,
+    });
   const result = channel.parseValue(value);
   if (result.ok) return deepFreeze(result.value);
   const path = result.issues[0]?.path;
-  const why = `its state gave for the channel "${name}" what its schema refuses: ${issuesText(result.issues)}`;
-  throw failed(migration, why, { channel: name, ...(path ? { path } : {}) }, result.cause);
+  const reason = `its state returned a value for the channel "${name}" that does not match its schema: ${describeIssues(result.issues)}`;
+  throw createMigrationError(migration, reason, { channel: name, ...(path ? { path } : {}) }, result.cause);
 }
 
-function failed(
+function createMigrationError(
   migration: Migration,
-  why: string,
+  reason: string,
   place: { readonly channel?: string; readonly path?: string } = {},
   cause?: unknown,
 ): StatewrightError {
   return new StatewrightError("migration_failed", {
-    what: `${nameOf(migration)} failed: ${why}`,
-    next: "Mend the migration and try again: nothing of the thread was changed",
+    what: `${describeMigration(migration)} failed: ${reason}`,
+    next: "Fix the migration and try again; the thread was not changed",
     place: { graph: migration.to.name, ...place },
     cause,
   });
 }
 
-// Questions stand with the outermost graph, under the nodes that lead to who asked.
+// Interrupts belong to the outermost graph; their node is the path of nodes to the graph that raised the interrupt.
 
-function renamedQuestion(row: InterruptRow, migration: Migration): InterruptRow {
-  if (row.answeredBy === byMigration) return row;
+function renameInterrupt(row: InterruptRow, migration: Migration): InterruptRow {
+  if (row.answeredBy === migrationAuthor) return row;
   const path = row.node.split(".");
-  const asked = path[path.length - 1] ?? "";
-  const own = row.key.slice(row.node.length - asked.length);
-  const places = row.id.split("/");
-  let at: Migration | undefined = migration;
+  const nodeName = path[path.length - 1] ?? "";
+  const ownKey = row.key.slice(row.node.length - nodeName.length);
+  const segments = row.id.split("/");
+  let level: Migration | undefined = migration;
   const nodes = path.map((name, index) => {
-    const isAsker = index === path.length - 1;
-    if (!isAsker && isWithinCall({ withinId: places[index] ?? "" })) {
-      const tool = at?.tools[name] ?? name;
-      at = undefined;
+    const isLast = index === path.length - 1;
+    if (!isLast && isInsideToolCall({ withinId: segments[index] ?? "" })) {
+      const tool = level?.tools[name] ?? name;
+      level = undefined;
       return tool;
     }
-    const renamed = at?.nodes[name] ?? name;
-    if (!isAsker) at = at?.inner[name];
+    const renamed = level?.nodes[name] ?? name;
+    if (!isLast) level = level?.inner[name];
     return renamed;
   });
-  const isDeclared = row.about === undefined && own !== inDoubtKey && !isStartInDoubt(row);
-  const key = isDeclared ? (at?.interrupts[own] ?? own) : own;
+  const isDeclared = row.about === undefined && ownKey !== inDoubtKey && !isStartInDoubt(row);
+  const key = isDeclared ? (level?.interrupts[ownKey] ?? ownKey) : ownKey;
   const node = nodes.join(".");
-  const whole = [...nodes.slice(0, -1), key].join(".");
-  if (node === row.node && whole === row.key) return row;
-  return { ...row, node, key: whole, id: key === own ? row.id : idOf(row.id, own, key) };
+  const qualifiedKey = [...nodes.slice(0, -1), key].join(".");
+  if (node === row.node && qualifiedKey === row.key) return row;
+  return { ...row, node, key: qualifiedKey, id: key === ownKey ? row.id : renameInterruptId(row.id, ownKey, key) };
 }
 
-/** The id under which a body finds its question: its key stands at the end, before the number of a second one of that key. */
-function idOf(id: string, own: string, key: string): string {
-  const nth = /:\d+$/.exec(id)?.[0] ?? "";
-  const bare = id.endsWith(own) ? id : id.slice(0, id.length - nth.length);
-  return `${bare.slice(0, bare.length - own.length)}${key}${bare === id ? "" : nth}`;
+/** Renames the id of an interrupt, which ends with the interrupt's key and an optional number of a repeated key. */
+function renameInterruptId(id: string, oldKey: string, newKey: string): string {
+  const suffix = /:\d+$/.exec(id)?.[0] ?? "";
+  const base = id.endsWith(oldKey) ? id : id.slice(0, id.length - suffix.length);
+  return `${base.slice(0, base.length - oldKey.length)}${newKey}${base === id ? "" : suffix}`;
 }
 
-/** The rows that take the place of a question: under another id it is another row, and the old one tells where it went. */
-export function questionRows(
-  before: InterruptRow,
-  after: InterruptRow,
+/**
+ * Returns the rows that replace an interrupt. A changed id creates a new row, and the old row is closed with a
+ * reference to it.
+ */
+export function createReplacementRows(
+  previous: InterruptRow,
+  migrated: InterruptRow,
   codec: Codec,
   now: number,
 ): readonly InterruptRow[] {
-  if (before === after) return [];
-  if (before.id === after.id || !isOpen(before)) return [after];
-  const answer = codec.encode({ migrated: after.id }, "the record of a question under another key");
-  return [{ ...before, answer, answeredAt: now, answeredBy: byMigration }, after];
+  if (previous === migrated) return [];
+  if (previous.id === migrated.id || !isOpen(previous)) return [migrated];
+  const answer = codec.encode({ migrated: migrated.id }, "the record of an interrupt under another key");
+  return [{ ...previous, answer, answeredAt: now, answeredBy: migrationAuthor }, migrated];
 }

@@ -1,34 +1,45 @@
-/** The names that the line of an inner graph had before: one that is kept across calls is named by its node, which may have had another name. */
+/**
+ * Previous namespaces of a nested graph. The namespace of a per-thread subgraph contains its node name, and
+ * migrations rename nodes.
+ */
 import type { Migration } from "../../compile/migration.ts";
 import type { Session } from "../session/session.ts";
 
-/** A graph inside another: the node or tool that holds it, and its part of the name of the line. */
-interface Level {
+/** One level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
+interface NestingLevel {
   readonly holder: string;
   readonly segment: string;
 }
 
-/** The line below its branch, each part with a slash before it: as it is now, then as the migrations say that it was. */
-export function linesSinceEver({ line, run, within, versions }: Session): readonly string[] {
-  const own = line.slice(run.branch.length);
-  if (within === undefined || versions.migrations.length === 0) return [own];
-  const segments = own.split("/").slice(1);
-  const found = new Map([[own, within.path.map((holder, nth): Level => ({ holder, segment: segments[nth] ?? "" }))]]);
-  // What is found on the way is gone through too: a name may have changed more than once.
+/**
+ * Lists the session's namespace below its branch, current name first, then each name before a migration. Each segment
+ * has a leading slash.
+ */
+export function listNamespaceHistory({ namespace, run, nesting, versions }: Session): readonly string[] {
+  const current = namespace.slice(run.branch.length);
+  if (nesting === undefined || versions.migrations.length === 0) return [current];
+  const segments = current.split("/").slice(1);
+  const found = new Map([
+    [current, nesting.path.map((holder, index): NestingLevel => ({ holder, segment: segments[index] ?? "" }))],
+  ]);
+  // The loop also visits namespaces found on the way: several migrations may rename the same node.
   for (const levels of found.values())
     for (const migration of versions.migrations)
-      for (const before of earlier(levels, migration))
-        found.set(before.map(({ segment }) => `/${segment}`).join(""), [...before]);
+      for (const previous of listPreviousLevels(levels, migration))
+        found.set(previous.map(({ segment }) => `/${segment}`).join(""), [...previous]);
   return [...found.keys()];
 }
 
-function earlier(levels: readonly Level[], migration: Migration | undefined): readonly (readonly Level[])[] {
-  const [level, ...deeper] = levels;
+function listPreviousLevels(
+  levels: readonly NestingLevel[],
+  migration: Migration | undefined,
+): readonly (readonly NestingLevel[])[] {
+  const [level, ...innerLevels] = levels;
   if (level === undefined) return [[]];
   const { holder, segment } = level;
-  const renamed = Object.entries(migration?.nodes ?? {}).flatMap(([old, now]) => (now === holder ? [old] : []));
+  const renamed = Object.entries(migration?.nodes ?? {}).flatMap(([old, current]) => (current === holder ? [old] : []));
   return [holder, ...renamed].flatMap((old) =>
-    earlier(deeper, migration?.inner[old]).map((rest) => [
+    listPreviousLevels(innerLevels, migration?.inner[old]).map((rest) => [
       { holder: old, segment: segment === holder ? old : segment },
       ...rest,
     ]),

@@ -1,69 +1,70 @@
 /**
- * The state at a checkpoint before a run, as the graph has it now: another version may have written it, and the run may have
- * been migrated since, which that checkpoint was not.
+ * State at a checkpoint from before a run, converted to the current graph version. Another version may have written
+ * the checkpoint, and a migration of the run since then did not migrate that checkpoint.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
-import type { WrittenBy } from "../../checkpoint/export/thread-export.ts";
+import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { Migration } from "../../compile/migration.ts";
-import { planOf } from "../../compile/plan.ts";
+import { getPlan } from "../../compile/plan.ts";
 import type { State } from "../session/returns.ts";
-import { placeOf, type Saved, type Session } from "../session/session.ts";
+import { getErrorPlace, type Persistence, type Session } from "../session/session.ts";
 import { emptyControl } from "../task/open-session.ts";
-import { misfitsOf } from "./compatibility.ts";
+import { findIncompatibilities } from "./compatibility.ts";
 import { migrate } from "./migrate.ts";
-import { chainFrom, sayAll, writerOf, wrote } from "./resolve-version.ts";
-import { type Stand, sameWriter } from "./thread-snapshot.ts";
+import { findMigrationChain, formatIncompatibilities, isWriter, toGraphVersion } from "./resolve-version.ts";
+import { isSameWriter, type ThreadSnapshot } from "./thread-snapshot.ts";
 
 /**
- * What a line, that of the session or of a graph inside, had at a checkpoint. `since` are the migrations that were written
- * between it and now: who does not know them would give values of the old version for those of the new one. Throws
- * `needs_migration`, `migration_failed`; then nothing was changed.
+ * Loads the state of a session's namespace at a checkpoint. `laterMigrations` are the migration checkpoints between
+ * that checkpoint and now; an unknown writer among them would mix values of the old version with values of the new
+ * version. Throws `needs_migration` or `migration_failed` before any change.
  */
-export async function earlierState(
+export async function loadPreviousState(
   session: Session,
-  { store, codec }: Saved,
+  { store, codec }: Persistence,
   row: CheckpointRow,
-  since: readonly CheckpointRow[],
+  laterMigrations: readonly CheckpointRow[],
 ): Promise<State> {
-  const { versions, plan, within } = session;
+  const { versions, plan, nesting } = session;
   const { graph, migrations } = versions;
   const { thread } = session.run;
   const rows = await store.state(thread, row.id);
   const writtenBy = await store.writtenBy(thread, row.id);
   const { channels } = plan.graph.state;
-  if (writtenBy === undefined || wrote(graph, writtenBy)) return Object.freeze(restoreState(channels, codec, rows));
-  const chain = chainFrom(writtenBy, graph, migrations);
-  const writers = [writtenBy, ...chain.map(({ to }) => writerOf(to))];
-  for (const { id } of writers.some((each) => wrote(graph, each)) ? [] : since) {
-    const by = await store.writtenBy(thread, id);
-    if (by !== undefined && !writers.some((each) => sameWriter(by, each)))
-      throw needsMigration(session, writtenBy, `it was migrated to version ${by.version} since`);
+  if (writtenBy === undefined || isWriter(graph, writtenBy)) return Object.freeze(restoreState(channels, codec, rows));
+  const chain = findMigrationChain(writtenBy, graph, migrations);
+  const writers = [writtenBy, ...chain.map(({ to }) => toGraphVersion(to))];
+  for (const { id } of writers.some((each) => isWriter(graph, each)) ? [] : laterMigrations) {
+    const writer = await store.writtenBy(thread, id);
+    if (writer !== undefined && !writers.some((each) => isSameWriter(writer, each)))
+      throw createMigrationError(session, writtenBy, `a later checkpoint was migrated to version ${writer.version}`);
   }
-  const leading = within === undefined ? chain : innerChain(chain, within.path);
-  const from = leading[0] === undefined ? plan : planOf(leading[0].from);
-  const stand: Stand = {
-    plan: from,
-    line: session.line,
-    path: within?.path ?? [],
+  const namespaceChain = nesting === undefined ? chain : selectInnerMigrations(chain, nesting.path);
+  const previousPlan = namespaceChain[0] === undefined ? plan : getPlan(namespaceChain[0].from);
+  const snapshot: ThreadSnapshot = {
+    plan: previousPlan,
+    namespace: session.namespace,
+    path: nesting?.path ?? [],
     head: row,
     control: emptyControl,
-    state: Object.freeze(restoreState(from.graph.state.channels, codec, rows)),
+    state: Object.freeze(restoreState(previousPlan.graph.state.channels, codec, rows)),
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: [],
-    questions: [],
+    interrupts: [],
     calls: [],
-    written: undefined,
+    migratedHead: undefined,
   };
-  const moved = migrate(stand, leading, plan, codec);
-  const misfits = misfitsOf(moved, codec);
-  if (misfits.length > 0) throw needsMigration(session, writtenBy, sayAll(misfits), misfits);
-  return moved.state;
+  const migrated = migrate(snapshot, namespaceChain, plan, codec);
+  const incompatibilities = findIncompatibilities(migrated, codec);
+  if (incompatibilities.length > 0)
+    throw createMigrationError(session, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
+  return migrated.state;
 }
 
-/** The migrations of a graph inside, which stands now in the nodes of the path. */
-function innerChain(chain: readonly Migration[], path: readonly string[]): readonly Migration[] {
+/** Selects the migrations of a nested graph by the current node names of its path. */
+function selectInnerMigrations(chain: readonly Migration[], path: readonly string[]): readonly Migration[] {
   return path.reduce((outer, node) => {
     let name = node;
     const inner = outer.toReversed().flatMap((migration) => {
@@ -74,12 +75,17 @@ function innerChain(chain: readonly Migration[], path: readonly string[]): reado
   }, chain);
 }
 
-function needsMigration(session: Session, { version }: WrittenBy, why: string, details?: unknown): StatewrightError {
+function createMigrationError(
+  session: Session,
+  { version }: GraphVersion,
+  reason: string,
+  details?: unknown,
+): StatewrightError {
   const { graph } = session.versions;
   return new StatewrightError("needs_migration", {
-    what: `the run was to be taken back to a state that version ${version} of the graph "${graph.name}" has written, and version ${graph.version} cannot read: ${why}`,
-    next: 'Give the migration from there with migrations, or end the run with onBusy: "interrupt": nothing was changed',
-    place: placeOf(session),
+    what: `the rollback restores a state written by version ${version} of graph "${graph.name}", which version ${graph.version} cannot read: ${reason}`,
+    next: 'Add the migration from that version to migrations, or end the run with onBusy: "cancel"; nothing was changed',
+    place: getErrorPlace(session),
     details,
   });
 }

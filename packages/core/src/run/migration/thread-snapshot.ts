@@ -1,234 +1,256 @@
 /**
- * Where a thread stands, read whole: what is pending on a line and on the lines of the graphs inside, with what is recorded
- * of it. Read only where another version of the graph has written the thread; a run that goes on as usual needs no such look.
+ * Snapshot of a thread: pending tasks, journal and interrupts of a branch, including inner graphs. Loaded only when
+ * another graph version wrote the thread; a normal resume does not need it.
  */
 import { deepFreeze } from "../../base/json.ts";
 import type { CheckpointRow, Control, Task } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
-import { controlOf } from "../../checkpoint/control.ts";
-import type { WrittenBy } from "../../checkpoint/export/thread-export.ts";
+import { parseControl } from "../../checkpoint/control.ts";
+import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { Migration } from "../../compile/migration.ts";
-import { type Plan, planOf } from "../../compile/plan.ts";
-import { graphOfTool } from "../../define/graph-tool.ts";
+import { getPlan, type Plan } from "../../compile/plan.ts";
+import { getToolGraph } from "../../define/graph-tool.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
-import { callSegment, openCalls } from "../conversation/pending-calls.ts";
-import { keptBefore } from "../journal/persistent-subgraph.ts";
+import { listPendingCalls, toCallSegment } from "../conversation/pending-calls.ts";
+import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import type { State } from "../session/returns.ts";
 
-/** A line of a thread at its newest checkpoint, as a graph reads it. */
-export interface Stand {
+/** Newest checkpoint of a namespace, read with a given graph. */
+export interface ThreadSnapshot {
   readonly plan: Plan;
-  /** Where it is written from now on. */
-  readonly line: string;
-  /** The nodes that lead to it from the outermost graph. */
+  /** Namespace of further writes. */
+  readonly namespace: string;
+  /** Path of nodes from the outermost graph. */
   readonly path: readonly string[];
   readonly head: CheckpointRow;
   readonly control: Control;
   readonly state: State;
-  /** The channels that the store tells of. */
+  /** Channels with a stored value. */
   readonly channels: ReadonlySet<string>;
-  /** The journal of the step. */
+  /** Journal rows of the step. */
   readonly effects: readonly EffectRow[];
-  /** Questions of the step; those of the graphs inside stand with the outermost. */
-  readonly questions: readonly InterruptRow[];
-  readonly calls: readonly InnerCall[];
-  /** What a migration that was cut short has written of this line: it is not written again. */
-  readonly written: CheckpointRow | undefined;
+  /** Interrupts of the step; the outermost snapshot also holds the interrupts of inner graphs. */
+  readonly interrupts: readonly InterruptRow[];
+  readonly calls: readonly InnerGraphCall[];
+  /** Checkpoint of this namespace from an interrupted migration, which is not written again. */
+  readonly migratedHead: CheckpointRow | undefined;
 }
 
-/** A graph inside: of a node, at work for a pending task or kept for the next call; or of a tool, at work for a call. */
-export interface InnerCall {
-  /** The node, or the tool. */
+/**
+ * Inner graph: of a node, active for a pending task or persisted for its next call; or of a tool, active for a call.
+ */
+export interface InnerGraphCall {
+  /** Name of the node or tool. */
   readonly node: string;
   readonly task: Task | undefined;
-  /** Of a tool: which of the calls of its message it is. */
-  readonly place?: number;
-  /** Absent where the node is no such graph any more. */
-  readonly stand: Stand | undefined;
+  /** For a tool: index of the call in its message. */
+  readonly callIndex?: number;
+  /** Undefined when the node is no longer a subgraph. */
+  readonly snapshot: ThreadSnapshot | undefined;
 }
 
-/** What reading takes. */
-export interface StandSource {
+/** Dependencies of `loadThreadSnapshot`. */
+export interface SnapshotSource {
   readonly store: Store;
   readonly codec: Codec;
   readonly thread: string;
 }
 
-/** Where migrations lead: lines that are there already are read as the newest graph has them. */
-export interface Leading {
+/** Target of migrations: namespaces that are already migrated are read with the newest graph. */
+export interface MigrationTarget {
   readonly migrations: readonly (Migration | undefined)[];
   readonly plan: Plan;
-  /** The name of the line then. */
-  readonly line: string;
-  readonly writer: WrittenBy;
+  /** Namespace after the migrations. */
+  readonly namespace: string;
+  readonly writer: GraphVersion;
 }
 
-/** Read where a branch stands, as `plan` has it. */
-export function standOf(
-  source: StandSource,
+/** Loads pending tasks, journal and interrupts of a branch, including inner graphs, as `plan` reads them. */
+export function loadThreadSnapshot(
+  source: SnapshotSource,
   plan: Plan,
   line: string,
   head: CheckpointRow,
-  leading?: Leading,
-): Promise<Stand> {
-  return read(source, plan, { line, path: [], head }, leading);
+  target?: MigrationTarget,
+): Promise<ThreadSnapshot> {
+  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target);
 }
 
-type Where = Pick<Stand, "line" | "path" | "head">;
+type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
 
-async function read(source: StandSource, plan: Plan, where: Where, leading: Leading | undefined): Promise<Stand> {
+async function loadSnapshot(
+  source: SnapshotSource,
+  plan: Plan,
+  location: SnapshotLocation,
+  target: MigrationTarget | undefined,
+): Promise<ThreadSnapshot> {
   const { store, codec, thread } = source;
-  const { line, path, head } = where;
+  const { namespace, path, head } = location;
   const rows = await store.state(thread, head.id);
-  const control = deepFreeze(controlOf(codec, head));
+  const control = deepFreeze(parseControl(codec, head));
   const isPending = control.tasks.length > 0;
-  const own = head.branch === line;
+  const isOwnHead = head.branch === namespace;
   const state = Object.freeze(restoreState(plan.graph.state.channels, codec, rows));
-  const questions = isPending && path.length === 0 ? await store.interrupts(thread, line) : [];
+  const questions = isPending && path.length === 0 ? await store.interrupts(thread, namespace) : [];
   return {
     plan,
-    ...where,
+    ...location,
     control,
     state,
     channels: new Set(rows.map(({ channel }) => channel)),
-    effects: isPending && own ? await store.effects(thread, line, head.step) : [],
-    questions: questions.filter(
-      ({ step, task }) => step === head.step && (plan.drawing !== undefined || isAtWork(control, task)),
+    effects: isPending && isOwnHead ? await store.effects(thread, namespace, head.step) : [],
+    interrupts: questions.filter(
+      ({ step, task }) => step === head.step && (plan.machine !== undefined || isPendingTask(control, task)),
     ),
     calls:
-      plan.drawing === undefined
+      plan.machine === undefined
         ? [
-            ...(await callsOf(source, plan, where, control, leading)),
-            ...(await toolCallsOf(source, plan, where, control, state)),
+            ...(await loadSubgraphCalls(source, plan, location, control, target)),
+            ...(await loadToolGraphCalls(source, plan, location, control, state)),
           ]
         : [],
-    written: undefined,
+    migratedHead: undefined,
   };
 }
 
-/** A question of a task that an update has ended is over, though its step is not. */
-function isAtWork({ tasks }: Control, task: string): boolean {
+/**
+ * Returns true if the task is pending. An update may end a task before its step ends, which closes the task's
+ * interrupts.
+ */
+function isPendingTask({ tasks }: Control, task: string): boolean {
   return tasks.some(({ id }) => id === task);
 }
 
-async function callsOf(
-  source: StandSource,
+async function loadSubgraphCalls(
+  source: SnapshotSource,
   plan: Plan,
-  { line, path }: Where,
+  { namespace, path }: SnapshotLocation,
   control: Control,
-  leading: Leading | undefined,
-): Promise<readonly InnerCall[]> {
+  target: MigrationTarget | undefined,
+): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
-  const calls: InnerCall[] = [];
-  const kept = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
-  for (const { name } of kept) {
-    const before = (await store.head(thread, `${line}/${name}`)) ?? (await keptBefore(source, line, name));
-    if (before !== undefined) calls.push(await callOf(source, plan, { line, path }, name, before, control, leading));
+  const calls: InnerGraphCall[] = [];
+  const persistent = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
+  for (const { name } of persistent) {
+    const head =
+      (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
+    if (head !== undefined)
+      calls.push(await loadSubgraphCall(source, plan, { namespace, path }, name, head, control, target));
   }
   for (const task of control.tasks) {
     for (const name of [task.id, task.node]) {
       if (calls.some((call) => call.node === name)) continue;
-      const head = await store.head(thread, `${line}/${name}`);
+      const head = await store.head(thread, `${namespace}/${name}`);
       if (head === undefined) continue;
-      const call = await callOf(source, plan, { line, path }, task.node, head, control, leading);
+      const call = await loadSubgraphCall(source, plan, { namespace, path }, task.node, head, control, target);
       if (call.task?.id === task.id) calls.push(call);
     }
   }
   return calls;
 }
 
-/** The graphs that tools run for calls that have no answer yet. */
-async function toolCallsOf(
-  source: StandSource,
+/** Loads the inner graphs of pending tool calls. */
+async function loadToolGraphCalls(
+  source: SnapshotSource,
   plan: Plan,
-  { line, path }: Where,
+  { namespace, path }: SnapshotLocation,
   { tasks }: Control,
   state: State,
-): Promise<readonly InnerCall[]> {
+): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
-  const calls: InnerCall[] = [];
+  const calls: InnerGraphCall[] = [];
   for (const task of tasks) {
     const tools = plan.nodes.get(task.node)?.tools;
     if (tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
-    for (const { block, place } of openCalls(state["messages"] as readonly Message[]).calls) {
-      const own = `${line}/${callSegment(task.id, place)}`;
-      const head = await store.head(thread, own);
-      if (head === undefined || head.branch !== own) continue;
+    for (const { block, index } of listPendingCalls(state["messages"] as readonly Message[]).calls) {
+      const callNamespace = `${namespace}/${toCallSegment(task.id, index)}`;
+      const head = await store.head(thread, callNamespace);
+      if (head === undefined || head.branch !== callNamespace) continue;
       const node = block.name;
-      const graph = graphOfTool(tools.registry.get(node))?.graph();
-      const at = { line: own, path: [...path, node], head };
-      const stand = graph === undefined ? undefined : await read(source, planOf(graph), at, undefined);
-      calls.push({ node, task, place, stand });
+      const graph = getToolGraph(tools.registry.get(node))?.graph();
+      const at = { namespace: callNamespace, path: [...path, node], head };
+      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at, undefined);
+      calls.push({ node, task, callIndex: index, snapshot: stand });
     }
   }
   return calls;
 }
 
-async function callOf(
-  source: StandSource,
+async function loadSubgraphCall(
+  source: SnapshotSource,
   plan: Plan,
-  outer: Pick<Where, "line" | "path">,
+  outer: Pick<SnapshotLocation, "namespace" | "path">,
   node: string,
   head: CheckpointRow,
   { tasks }: Control,
-  leading: Leading | undefined,
-): Promise<InnerCall> {
+  target: MigrationTarget | undefined,
+): Promise<InnerGraphCall> {
   const { store, codec, thread } = source;
-  const { caller } = controlOf(codec, head);
-  const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.line}/`));
+  const { caller } = parseControl(codec, head);
+  const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.namespace}/`));
   const subgraph = plan.nodes.get(node)?.subgraph;
   const isSame =
     subgraph !== undefined &&
-    (task === undefined || head.branch === `${outer.line}/${subgraph.persistence === "kept" ? node : task.id}`);
-  if (!isSame) return { node, task, stand: undefined };
+    (task === undefined || head.branch === `${outer.namespace}/${subgraph.persistence === "kept" ? node : task.id}`);
+  if (!isSame) return { node, task, snapshot: undefined };
   const path = [...outer.path, node];
-  const line = `${outer.line}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
-  const within = leading === undefined ? undefined : innerOf(leading, node, task);
-  const written = within === undefined ? undefined : await broughtThere(source, within);
-  if (within === undefined || written === undefined)
-    return { node, task, stand: await read(source, planOf(subgraph.graph), { line, path, head }, within) };
-  // Where it stood before says which graphs are inside it: a migration that was cut short may not have come to those.
-  const { source: by, parent } = written;
-  const before = by === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
+  const line = `${outer.namespace}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
+  const innerTarget = target === undefined ? undefined : findInnerTarget(target, node, task);
+  const written = innerTarget === undefined ? undefined : await findMigratedHead(source, innerTarget);
+  if (innerTarget === undefined || written === undefined)
+    return {
+      node,
+      task,
+      snapshot: await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head }, innerTarget),
+    };
+  // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
+  const { source: checkpointSource, parent } = written;
+  const before =
+    checkpointSource === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
   const stand =
     before === undefined
-      ? await read(source, within.plan, { line: within.line, path, head: written }, undefined)
-      : await read(source, planOf(subgraph.graph), { line, path, head: before }, within);
-  return { node, task, stand: { ...stand, written } };
+      ? await loadSnapshot(
+          source,
+          innerTarget.plan,
+          { namespace: innerTarget.namespace, path, head: written },
+          undefined,
+        )
+      : await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head: before }, innerTarget);
+  return { node, task, snapshot: { ...stand, migratedHead: written } };
 }
 
-/** The newest checkpoint of a line that is there already. */
-async function broughtThere(
-  { store, thread }: StandSource,
-  { line, writer }: Leading,
+/** Returns the newest checkpoint of a namespace if the target version wrote it. */
+async function findMigratedHead(
+  { store, thread }: SnapshotSource,
+  { namespace, writer }: MigrationTarget,
 ): Promise<CheckpointRow | undefined> {
-  const there = await store.head(thread, line);
-  if (there === undefined) return undefined;
-  return sameWriter(await store.writtenBy(thread, there.id), writer) ? there : undefined;
+  const head = await store.head(thread, namespace);
+  if (head === undefined) return undefined;
+  return isSameWriter(await store.writtenBy(thread, head.id), writer) ? head : undefined;
 }
 
-/** Where the migrations lead for a graph inside. */
-function innerOf(
-  { migrations, plan, line, writer }: Leading,
+/** Returns the migration target of an inner graph. */
+function findInnerTarget(
+  { migrations, plan, namespace, writer }: MigrationTarget,
   node: string,
   task: Task | undefined,
-): Leading | undefined {
+): MigrationTarget | undefined {
   let name = node;
   const inner = migrations.map((migration) => {
-    const within = migration?.inner[name];
+    const innerMigration = migration?.inner[name];
     name = migration?.nodes[name] ?? name;
-    return within;
+    return innerMigration;
   });
   const subgraph = plan.nodes.get(name)?.subgraph;
   if (subgraph === undefined) return undefined;
   const segment = subgraph.persistence === "kept" ? name : (task?.id ?? name);
-  return { migrations: inner, plan: planOf(subgraph.graph), line: `${line}/${segment}`, writer };
+  return { migrations: inner, plan: getPlan(subgraph.graph), namespace: `${namespace}/${segment}`, writer };
 }
 
-/** Whether two writers are the same version of a graph in the same shape. */
-export function sameWriter(one: WrittenBy | undefined, other: WrittenBy): boolean {
+/** Returns true if both writers are the same graph version with the same shape. */
+export function isSameWriter(one: GraphVersion | undefined, other: GraphVersion): boolean {
   return one?.graph === other.graph && one.version === other.version && one.shape === other.shape;
 }

@@ -1,153 +1,169 @@
-/** The hooks at the two ends of an agent's run: each pass is a recorded effect of its own, so that a replay runs none again. */
+/**
+ * Runs `beforeAgent` and `afterAgent` hooks. Each pass is a recorded effect, so that a replay does not call hooks
+ * again.
+ */
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
-import type { AgentEnds } from "../../define/node.ts";
+import type { AgentEndCheck } from "../../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { afterCalls } from "../conversation/pending-calls.ts";
+import { afterCallsKey } from "../conversation/pending-calls.ts";
 import { perform } from "../journal/journal.ts";
-import { takeHookChanges } from "../journal/long-term-writes.ts";
-import { lateWrites, placeForWrites, readHookWrites, stateAsWritten } from "../session/hook-writes.ts";
+import { collectHookChanges } from "../journal/long-term-writes.ts";
+import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { emit, type Session } from "../session/session.ts";
-import { isSpokenTo } from "../superstep/drain-inbox.ts";
+import { hasDeliverableMessage } from "../superstep/drain-inbox.ts";
 import { callHook } from "./call-hook.ts";
-import { endingMessage, endOf, type HooksAtWork, hooksAtWork, keepChanges, runtimeFor } from "./hook-runtime.ts";
-import { unfitAnswer } from "./model-hooks.ts";
+import {
+  createEndingMessage,
+  createHookPass,
+  createModelHookRuntime,
+  getAgentEnd,
+  type HookPass,
+  recordLongTermChanges,
+} from "./hook-runtime.ts";
+import { createHookResultError } from "./model-hooks.ts";
 
-/** Whether an effect of a tool node is no call: hooks at the end of the agent have done it, or asked a model for it. */
-export function isOfEnd(key: string): boolean {
-  return `${key}:`.startsWith(`${afterCalls}:afterAgent:`);
+/** True for an effect of a tool node that is no tool call: `afterAgent` hooks, or a model call made by these hooks. */
+export function isAfterAgentEffect(key: string): boolean {
+  return `${key}:`.startsWith(`${afterCallsKey}:afterAgent:`);
 }
 
-/** What the hooks before an agent came to, as it is recorded. */
-interface Beginning {
+/** Recorded outcome of the `beforeAgent` hooks. */
+interface BeforeAgentOutcome {
   readonly writes?: readonly Write[];
-  /** They have ended the agent with this. */
+  /** Final answer of a hook that ended the agent. */
   readonly answer?: AssistantMessage;
 }
 
-/** What the hooks after an agent came to, as it is recorded. */
-interface Ended {
+/** Recorded outcome of the `afterAgent` hooks. */
+interface AfterAgentOutcome {
   readonly writes?: readonly Write[];
 }
 
 /**
- * Call `beforeAgent` of all middleware, first to last, when the run of the agent begins. Gives the answer of a hook that has
- * ended it.
+ * Calls `beforeAgent` of all middleware, first to last, when an agent starts. Returns the answer of a hook that ended
+ * the agent, otherwise undefined.
  */
-export async function beginAgent(
+export async function runBeforeAgentHooks(
   session: Session,
   scope: TaskScope,
   key: string,
   middleware: readonly Middleware[],
 ): Promise<AssistantMessage | undefined> {
   const { task } = scope;
-  if (session.control.begun?.includes(task.node) === true) return undefined;
+  if (session.control.startedAgents?.includes(task.node) === true) return undefined;
   if (!middleware.some(({ beforeAgent }) => beforeAgent !== undefined)) return undefined;
   const effect = `${key}:beforeAgent`;
-  const place = placeForWrites(scope);
-  const { writes, answer } = await perform<Beginning>(session, {
+  const hookWrites = addWriteList(scope);
+  const { writes, answer } = await perform<BeforeAgentOutcome>(session, {
     task,
     key: effect,
     kind: "step",
     name: "beforeAgent",
     effect: "idempotent",
     execute: async () => {
-      const at = hooksAtWork(session, scope, effect, "before", middleware);
-      await eachBefore(at, middleware);
-      keepChanges(at);
-      const ends = at.ending === undefined ? {} : { answer: endingMessage(at.ending, `${task.id}:${key}`) };
-      return { ...(at.writes.length === 0 ? {} : { writes: at.writes }), ...ends };
+      const hookContext = createHookPass(session, scope, effect, "before", middleware);
+      await callBeforeAgentHooks(hookContext, middleware);
+      recordLongTermChanges(hookContext);
+      const answerPart =
+        hookContext.ending === undefined
+          ? {}
+          : { answer: createEndingMessage(hookContext.ending, `${task.id}:${key}`) };
+      return { ...(hookContext.writes.length === 0 ? {} : { writes: hookContext.writes }), ...answerPart };
     },
-    settled: ({ answer: message }, reused) => {
+    onCommitted: ({ answer: message }, reused) => {
       if (message !== undefined && !reused)
         emit(session, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
-  if (writes !== undefined) place.push(...deepFreeze(writes));
-  takeHookChanges(session, scope, effect);
-  session.begun = [...new Set([...(session.begun ?? session.control.begun ?? []), task.node])];
+  if (writes !== undefined) hookWrites.push(...deepFreeze(writes));
+  collectHookChanges(session, scope, effect);
+  session.startedAgents = [...new Set([...(session.startedAgents ?? session.control.startedAgents ?? []), task.node])];
   return answer;
 }
 
-async function eachBefore(at: HooksAtWork, middleware: readonly Middleware[]): Promise<void> {
+async function callBeforeAgentHooks(hookContext: HookPass, middleware: readonly Middleware[]): Promise<void> {
   for (const hooks of middleware) {
     const { beforeAgent } = hooks;
     if (beforeAgent === undefined) continue;
-    await callHook(hooks, "beforeAgent", () => beforeAgent(runtimeFor(at, hooks)));
-    if (at.ending !== undefined) return;
+    await callHook(hooks, "beforeAgent", () => beforeAgent(createModelHookRuntime(hookContext, hooks)));
+    if (hookContext.ending !== undefined) return;
   }
 }
 
 /**
- * Call `afterAgent` of all middleware, last to first, where the agent would end with what its task writes: `said`. A message
- * that waits for the run keeps it from ending. An end that a hook or a limit has made is final: hooks look at it, and write.
+ * Calls `afterAgent` of all middleware, last to first, when the writes of the task would end the agent. A queued
+ * inbox message prevents the end of the agent. An end made by a hook or a limit is final: hooks may read state and
+ * write, but cannot continue the agent.
  */
-export async function endAgent(
+export async function runAfterAgentHooks(
   session: Session,
   scope: TaskScope,
   key: string,
   middleware: readonly Middleware[],
-  says: () => readonly Write[],
-  ends: AgentEnds,
+  getTaskWrites: () => readonly Write[],
+  findAgentEnd: AgentEndCheck,
 ): Promise<void> {
   if (!middleware.some(({ afterAgent }) => afterAgent !== undefined)) return;
-  const said = says();
-  const state = stateAsWritten(session, scope, said);
+  const taskWrites = getTaskWrites();
+  const state = applyHookWrites(session, scope, taskWrites);
   const messages = state["messages"] as readonly Message[];
-  const made = endOf(messages);
-  const ended = made ?? (await ends(state as never));
-  if (ended === undefined || scope.signal().aborted || (await isSpokenTo(session, state))) return;
-  const { writes } = await perform<Ended>(session, {
+  const finalEnd = getAgentEnd(messages);
+  const agentEnd = finalEnd ?? (await findAgentEnd(state as never));
+  if (agentEnd === undefined || scope.getSignal().aborted || (await hasDeliverableMessage(session, state))) return;
+  const { writes } = await perform<AfterAgentOutcome>(session, {
     task: scope.task,
     key: `${key}:afterAgent`,
     kind: "step",
     name: "afterAgent",
     effect: "idempotent",
     execute: async () => {
-      const phase = made === undefined ? "ended" : "final";
-      const at = hooksAtWork(session, scope, `${key}:afterAgent`, phase, middleware, said);
-      await eachAfter(at, middleware, messages, ended);
-      keepChanges(at);
-      return at.writes.length === 0 ? {} : { writes: at.writes };
+      const phase = finalEnd === undefined ? "ended" : "final";
+      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, phase, middleware, taskWrites);
+      await callAfterAgentHooks(hookContext, middleware, messages, agentEnd);
+      recordLongTermChanges(hookContext);
+      return hookContext.writes.length === 0 ? {} : { writes: hookContext.writes };
     },
   });
-  if (writes !== undefined) lateWrites(scope).push(...deepFreeze(writes));
-  takeHookChanges(session, scope, `${key}:afterAgent`);
+  if (writes !== undefined) getLateWrites(scope).push(...deepFreeze(writes));
+  collectHookChanges(session, scope, `${key}:afterAgent`);
 }
 
-async function eachAfter(
-  at: HooksAtWork,
+async function callAfterAgentHooks(
+  hookContext: HookPass,
   middleware: readonly Middleware[],
   messages: readonly Message[],
   ended: AgentEnd,
 ): Promise<void> {
-  const shown = (): Promise<readonly Message[]> => shownMessages(at, middleware, messages);
+  const getShownMessages = (): Promise<readonly Message[]> => applyShowMessages(hookContext, middleware, messages);
   for (const hooks of middleware.toReversed()) {
     const { afterAgent } = hooks;
     if (afterAgent === undefined) continue;
-    const told: unknown = await callHook(hooks, "afterAgent", () =>
-      afterAgent({ messages, ended, shown }, runtimeFor(at, hooks)),
+    const returned: unknown = await callHook(hooks, "afterAgent", () =>
+      afterAgent({ messages, ended, getShownMessages }, createModelHookRuntime(hookContext, hooks)),
     );
-    if (told === undefined) continue;
-    if (!isPlainObject(told) || !Array.isArray(told["messages"]) || Object.keys(told).length > 1)
-      throw unfitAnswer(hooks, "afterAgent", told, "{ messages: […] }");
-    if (told["messages"].length === 0) continue;
-    if (at.phase === "final") {
-      const { graph } = at.session.run;
-      const what = `the hook afterAgent of the middleware "${hooks.name}" wanted to go on after an end by "${ended.by}", which is final`;
-      at.session.world.log("warn", what, { graph, node: at.scope.task.node });
+    if (returned === undefined) continue;
+    if (!isPlainObject(returned) || !Array.isArray(returned["messages"]) || Object.keys(returned).length > 1)
+      throw createHookResultError(hooks, "afterAgent", returned, "{ messages: […] }");
+    if (returned["messages"].length === 0) continue;
+    if (hookContext.phase === "final") {
+      const { graph } = hookContext.session.run;
+      const warning = `afterAgent of middleware "${hooks.name}" returned messages, but the end by "${ended.by}" is final: the messages were ignored`;
+      hookContext.session.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
       continue;
     }
-    at.writes.push(...readHookWrites(at.session, at.scope, hooks, { messages: told["messages"] }));
+    hookContext.writes.push(
+      ...readHookWrites(hookContext.session, hookContext.scope, hooks, { messages: returned["messages"] }),
+    );
     return;
   }
 }
 
-/** A conversation as `showMessages` of all middleware leaves it, first to last. */
-async function shownMessages(
-  at: HooksAtWork,
+/** Applies `showMessages` of all middleware to a conversation, first to last. */
+async function applyShowMessages(
+  hookContext: HookPass,
   middleware: readonly Middleware[],
   messages: readonly Message[],
 ): Promise<readonly Message[]> {
@@ -155,9 +171,11 @@ async function shownMessages(
   for (const hooks of middleware) {
     const { showMessages } = hooks;
     if (showMessages === undefined) continue;
-    const before = shown;
-    shown = await callHook(hooks, "showMessages", () => showMessages(before, runtimeFor(at, hooks)));
-    if (!Array.isArray(shown)) throw unfitAnswer(hooks, "showMessages", shown, "a list of messages");
+    const previous = shown;
+    shown = await callHook(hooks, "showMessages", () =>
+      showMessages(previous, createModelHookRuntime(hookContext, hooks)),
+    );
+    if (!Array.isArray(shown)) throw createHookResultError(hooks, "showMessages", shown, "a list of messages");
   }
   return shown;
 }

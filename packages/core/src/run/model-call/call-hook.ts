@@ -1,8 +1,11 @@
-/** One hook around models or agents is called. */
+/** Calls one hook around models or agents. */
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 
-/** Call a hook; what it throws names the middleware. An error of ours already says where it comes from. */
+/**
+ * Calls a hook and wraps its error with the middleware name. A StatewrightError already names its source and is
+ * rethrown.
+ */
 export async function callHook<Value>(
   middleware: Middleware,
   name: string,
@@ -13,8 +16,8 @@ export async function callHook<Value>(
   } catch (cause) {
     if (isStatewrightError(cause)) throw cause;
     throw new StatewrightError("node_failed", {
-      what: `the hook ${name} of the middleware "${middleware.name}" failed: ${describeThrown(cause)}`,
-      next: "Mend the middleware, then resume the thread: finished work is kept",
+      what: `${name} of the middleware "${middleware.name}" failed: ${describeThrown(cause)}`,
+      next: "Fix the middleware, then resume the thread: finished work is kept",
       cause,
     });
   }

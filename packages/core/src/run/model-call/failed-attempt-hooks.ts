@@ -1,31 +1,32 @@
-/** Tells hooks of each request of a model call that gave no message, as soon as that is known. */
-import type { LostAttempt } from "../../model/failed-attempt.ts";
-import { hookRuntime } from "../session/scope.ts";
+/** Notifies hooks of failed requests of a model call, as soon as each failure is known. */
+import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import { createHookRuntime } from "../session/scope.ts";
 import { callHook } from "./call-hook.ts";
-import type { HooksAtWork } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-runtime.ts";
 
-/** Tell `onLostAttempt` of all middleware, last to first. */
-export async function tellLost(at: HooksAtWork, attempt: LostAttempt, key: string): Promise<void> {
-  const { session, scope, effect, held } = at;
-  for (const hooks of at.middleware.toReversed()) {
-    const { onLostAttempt } = hooks;
-    if (onLostAttempt === undefined) continue;
-    const runtime = hookRuntime(session, scope, effect, hooks, held);
-    await callHook(hooks, "onLostAttempt", () => onLostAttempt({ attempt, key }, runtime));
+/** Calls `onFailedAttempt` of all middleware, last to first. */
+export async function notifyFailedAttempt(pass: HookPass, attempt: FailedAttempt, key: string): Promise<void> {
+  const { session, scope, effect, reservations } = pass;
+  for (const hooks of pass.middleware.toReversed()) {
+    const { onFailedAttempt } = hooks;
+    if (onFailedAttempt === undefined) continue;
+    const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
+    await callHook(hooks, "onLostAttempt", () => onFailedAttempt({ attempt, key }, runtime));
   }
 }
 
-/** Tell of those that an earlier pass has made and could not tell of. */
-export async function tellLostBefore(
-  at: HooksAtWork,
-  attempts: readonly LostAttempt[],
-  keyOf: (nth: number) => string,
+/** Notifies hooks of failed attempts of an earlier pass that could not be reported then. */
+export async function notifyPreviousAttempts(
+  pass: HookPass,
+  attempts: readonly FailedAttempt[],
+  createKey: (nth: number) => string,
 ): Promise<void> {
   for (const [nth, attempt] of attempts.entries())
-    if (attempt.kind === "unrecorded" || attempt.kind === "cancelled") await tellLost(at, attempt, keyOf(nth));
+    if (attempt.kind === "unrecorded" || attempt.kind === "cancelled")
+      await notifyFailedAttempt(pass, attempt, createKey(nth));
 }
 
-/** The key of the nth request of a call that was lost. */
-export function lostKey(nth: number): string {
-  return `lost ${nth + 1}`;
+/** Returns the key of the failed attempt with this index. */
+export function createAttemptKey(index: number): string {
+  return `lost ${index + 1}`;
 }

@@ -1,77 +1,85 @@
-/** Requests for a message that came to nothing: what this process knows of them, and what the journal has of those before it. */
+/** Failed requests for a message: requests of this process, and earlier requests recorded in the journal. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { inFlight } from "../../checkpoint/journal.ts";
-import type { LostAttempt } from "../../model/failed-attempt.ts";
-import { journalKey, recordNow, type Session } from "../session/session.ts";
+import { isInFlight } from "../../checkpoint/journal.ts";
+import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import { commitEffect, type Session, toJournalKey } from "../session/session.ts";
 
-/** Of calls that failed in this process, by their place in the journal: their node may be tried again. */
-const known: WeakMap<Session, Map<string, readonly LostAttempt[]>> = new WeakMap();
+/** Failed requests in this process, by journal key. A retry of the node reads them. */
+const attemptsBySession: WeakMap<Session, Map<string, readonly FailedAttempt[]>> = new WeakMap();
 
-/** Stands between the models in the stage of a row; an id may hold a comma of its own. */
-const between = ", ";
+/** Separator of model ids in the stage of a row; a comma inside an id is escaped. */
+const separator = ", ";
 
-function listed(models: readonly string[]): string {
-  return models.map((model) => model.replaceAll("%", "%25").replaceAll(",", "%2C")).join(between);
+function joinModels(models: readonly string[]): string {
+  return models.map((model) => model.replaceAll("%", "%25").replaceAll(",", "%2C")).join(separator);
 }
 
-function unlisted(stage: string): readonly string[] {
-  return stage.split(between).map((model) => model.replaceAll("%2C", ",").replaceAll("%25", "%"));
-}
-
-/** Requests that were made for a message before its model is called now; `unseen` when another process made them. */
-export interface LostBefore {
-  readonly attempts: readonly LostAttempt[];
-  readonly unseen: boolean;
-}
-
-/** Look for them before the call begins, which has a row of its own in the journal. */
-export function lostBefore(session: Session, task: Task, key: string): LostBefore {
-  const ofSession = known.get(session);
-  const journal = session.saved?.journal;
-  if (ofSession === undefined && (journal === undefined || journal.size === 0)) return nothingLost;
-  const place = journalKey(session.step, task.id, key);
-  const told = ofSession?.get(place);
-  if (told !== undefined) return { attempts: told, unseen: false };
-  const row = journal?.get(place);
-  if (row === undefined || !inFlight(row)) return nothingLost;
-  const models = row.stage === undefined ? [row.name] : unlisted(row.stage);
-  return { attempts: models.map((model) => ({ model, kind: "unrecorded" })), unseen: true };
-}
-
-const nothingLost: LostBefore = { attempts: [], unseen: false };
-
-/** Keep in mind what a call has cost that failed. */
-export function rememberLost(session: Session, task: Task, key: string, lost: readonly LostAttempt[]): void {
-  const ofSession = known.get(session) ?? new Map<string, readonly LostAttempt[]>();
-  known.set(session, ofSession.set(journalKey(session.step, task.id, key), lost));
-}
-
-/** The message is there and tells what it cost. */
-export function forgetLost(session: Session, task: Task, key: string): void {
-  known.get(session)?.delete(journalKey(session.step, task.id, key));
+function splitModels(stage: string): readonly string[] {
+  return stage.split(separator).map((model) => model.replaceAll("%2C", ",").replaceAll("%25", "%"));
 }
 
 /**
- * Save which models have been asked by now, the one that is asked next included, before it is: so a crash hides none of them.
- * The first request of all has the row of its call for that, which goes out beside it.
+ * Requests made for a message before the current call; `isFromOtherProcess` is true when another process made the
+ * requests.
  */
-export function recordAsked(
+export interface PreviousAttempts {
+  readonly attempts: readonly FailedAttempt[];
+  readonly isFromOtherProcess: boolean;
+}
+
+/** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
+export function findPreviousAttempts(session: Session, task: Task, key: string): PreviousAttempts {
+  const sessionAttempts = attemptsBySession.get(session);
+  const journal = session.saved?.journal;
+  if (sessionAttempts === undefined && (journal === undefined || journal.size === 0)) return noAttempts;
+  const rowKey = toJournalKey(session.step, task.id, key);
+  const remembered = sessionAttempts?.get(rowKey);
+  if (remembered !== undefined) return { attempts: remembered, isFromOtherProcess: false };
+  const row = journal?.get(rowKey);
+  if (row === undefined || !isInFlight(row)) return noAttempts;
+  const models = row.stage === undefined ? [row.name] : splitModels(row.stage);
+  return { attempts: models.map((model) => ({ model, kind: "unrecorded" })), isFromOtherProcess: true };
+}
+
+const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false };
+
+/** Remembers the failed attempts of a call, with their usage. */
+export function rememberFailedAttempts(
   session: Session,
   task: Task,
   key: string,
-  lost: readonly LostAttempt[],
-  next: string,
+  attempts: readonly FailedAttempt[],
+): void {
+  const sessionAttempts = attemptsBySession.get(session) ?? new Map<string, readonly FailedAttempt[]>();
+  attemptsBySession.set(session, sessionAttempts.set(toJournalKey(session.step, task.id, key), attempts));
+}
+
+/** Forgets the failed attempts: the completed message contains them. */
+export function forgetFailedAttempts(session: Session, task: Task, key: string): void {
+  attemptsBySession.get(session)?.delete(toJournalKey(session.step, task.id, key));
+}
+
+/**
+ * Journals the ids of all requested models, including the next model, before its request is sent, so that a crash
+ * hides no request. The first request needs no write: the row of the call itself is written concurrently.
+ */
+export function recordRequestedModels(
+  session: Session,
+  task: Task,
+  key: string,
+  failedAttempts: readonly FailedAttempt[],
+  nextModel: string,
 ): Promise<void> {
   const { saved } = session;
-  const row = saved?.journal.get(journalKey(session.step, task.id, key));
-  if (saved === undefined || row === undefined || !inFlight(row) || session.abort.signal.aborted)
+  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
+  if (saved === undefined || row === undefined || !isInFlight(row) || session.abort.signal.aborted)
     return Promise.resolve();
-  const stage = listed([...lost.map(({ model }) => model), next]);
+  const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
   return new Promise((resolve, reject) =>
-    recordNow(session, saved, {
-      row: { ...row, stage, attempts: lost.length },
+    commitEffect(session, saved, {
+      row: { ...row, stage, attempts: failedAttempts.length },
       encode: undefined,
-      told: (failure) => (failure === undefined ? resolve() : reject(failure)),
+      onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
     }),
   );
 }

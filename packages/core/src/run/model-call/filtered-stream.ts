@@ -1,4 +1,7 @@
-/** What is told of a message while it streams, through the filters of middleware. What they withhold is told with the whole message. */
+/**
+ * Message stream filtered by `onModelDelta` hooks of middleware. Withheld text is emitted with the complete message
+ * only.
+ */
 import { describeThrown } from "../../base/errors.ts";
 import type { ModelDelta } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
@@ -7,31 +10,38 @@ import type { MessageStream } from "./message-stream.ts";
 
 type Filter = (delta: ModelDelta) => ModelDelta | null;
 
-/** The stream behind the filters, the last middleware first, as `afterModel`; the stream itself where there are none. */
-export function filteredStream(
+/**
+ * Creates a stream behind the filters, the last middleware first as in `afterModel`. Returns the stream itself
+ * without filters.
+ */
+export function createFilteredStream(
   { world }: Session,
   stream: MessageStream,
   middleware: readonly Middleware[],
 ): MessageStream {
-  const makers = middleware.filter(({ onModelDelta }) => onModelDelta !== undefined).toReversed();
-  if (makers.length === 0) return stream;
+  const filteringMiddleware = middleware.filter(({ onModelDelta }) => onModelDelta !== undefined).toReversed();
+  if (filteringMiddleware.length === 0) return stream;
   let filters: readonly Filter[] | undefined;
-  const passed = (delta: ModelDelta): ModelDelta | null => {
-    filters ??= makers.map(filterOf);
-    let told: ModelDelta | null = delta;
+  const applyFilters = (delta: ModelDelta): ModelDelta | null => {
+    filters ??= filteringMiddleware.map(createFilter);
+    let filtered: ModelDelta | null = delta;
     for (const filter of filters) {
-      if (told === null) return null;
-      told = filter(told);
+      if (filtered === null) return null;
+      filtered = filter(filtered);
     }
-    return told;
+    return filtered;
   };
-  const filterOf = ({ name, onModelDelta }: Middleware): Filter => {
+  const createFilter = ({ name, onModelDelta }: Middleware): Filter => {
     let broken = false;
     const fail = (thrown: unknown): null => {
       broken = true;
-      world.log("warn", `the filter of the middleware "${name}" failed: nothing more of this answer is streamed`, {
-        error: describeThrown(thrown),
-      });
+      world.log(
+        "warn",
+        `the onModelDelta filter of middleware "${name}" failed; the rest of this reply is not streamed`,
+        {
+          error: describeThrown(thrown),
+        },
+      );
       return null;
     };
     let filter: Filter | undefined;
@@ -50,14 +60,14 @@ export function filteredStream(
     };
   };
   return {
-    tell: (delta, canonical) => {
-      const told = passed(delta);
-      if (told !== null) stream.tell(told, canonical);
+    emitDelta: (delta, canonical) => {
+      const filtered = applyFilters(delta);
+      if (filtered !== null) stream.emitDelta(filtered, canonical);
     },
-    takeBack: (model, kind) => {
+    retract: (model, kind) => {
       filters = undefined;
-      stream.takeBack(model, kind);
+      stream.retract(model, kind);
     },
-    settle: stream.settle,
+    finish: stream.finish,
   };
 }

@@ -1,82 +1,92 @@
-/** What is told of a message while its model writes it, and taken back when that answer came to nothing. */
+/** Streams a message while its model writes it, and retracts the streamed text when the reply fails. */
 import type { TextStream } from "../../base/redaction/redact-text.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { LostAttempt } from "../../model/failed-attempt.ts";
-import { type AssistantMessage, textOf } from "../../model/message.ts";
+import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import { type AssistantMessage, getMessageText } from "../../model/message.ts";
 import type { ModelDelta } from "../../model/model.ts";
 import { emit, type Session } from "../session/session.ts";
 
-/** The stream of one message, through all requests that are made for it. */
+/** The stream of one message across all requests for that message. */
 export interface MessageStream {
-  readonly tell: (delta: ModelDelta, canonical: (name: string) => string) => void;
-  /** Say that what was told since the last time is void; silent when nothing was. Of `unrecorded` parts another process told. */
-  readonly takeBack: (model: string, kind: LostAttempt["kind"]) => void;
-  /** The message is whole: what was told of another answer is void. */
-  readonly settle: (model: string, message: AssistantMessage) => void;
+  readonly emitDelta: (delta: ModelDelta, toCanonicalName: (name: string) => string) => void;
+  /**
+   * Emits a retraction of the text streamed since the last retraction; emits nothing when no text was streamed. For
+   * `unrecorded`, retracts text streamed by another process.
+   */
+  readonly retract: (model: string, kind: FailedAttempt["kind"]) => void;
+  /** Finishes the stream with the complete message; retracts streamed text of another reply. */
+  readonly finish: (model: string, message: AssistantMessage) => void;
 }
 
-/** Takes pieces of a message on to events, each part of it through a mask of its own. */
-interface Part {
-  readonly masked: TextStream;
-  readonly tell: (piece: string) => void;
+/** Redaction state and emitter of one part of a message. */
+interface MessagePart {
+  readonly redacted: TextStream;
+  readonly emitPiece: (piece: string) => void;
 }
 
-/** A stream of which nothing is told yet. What could be the beginning of a secret waits for the next piece of its part, or for the end. */
-export function messageStream(session: Session, { node, id: task }: Task, messageId: string): MessageStream {
+/**
+ * Creates an empty stream. A possible start of a secret is withheld until the next chunk of its part, or until the
+ * end.
+ */
+export function createMessageStream(session: Session, { node, id: task }: Task, messageId: string): MessageStream {
   let text = "";
-  let isTold = false;
-  let parts: Map<string, Part> | undefined;
-  const takeBack: MessageStream["takeBack"] = (model, kind) => {
+  let hasEmitted = false;
+  let parts: Map<string, MessagePart> | undefined;
+  const takeBack: MessageStream["retract"] = (model, kind) => {
     parts = undefined;
     if (kind === "unrecorded") emit(session, { type: "message.voided", node, task, messageId, model, kind });
-    if (!isTold) return;
+    if (!hasEmitted) return;
     emit(session, { type: "message.voided", node, task, messageId, model, kind, text });
-    isTold = false;
+    hasEmitted = false;
     text = "";
   };
-  const tellWords = (kind: "text" | "reasoning", piece: string): void => {
-    isTold = true;
+  const emitText = (kind: "text" | "reasoning", piece: string): void => {
+    hasEmitted = true;
     if (kind === "text") text += piece;
     emit(session, { type: "message.delta", node, task, messageId, kind, text: piece });
   };
-  const tellArgs = (callId: string, tool: string, argsText: string): void => {
-    isTold = true;
+  const emitArgs = (callId: string, tool: string, argsText: string): void => {
+    hasEmitted = true;
     emit(session, { type: "message.call_delta", node, task, messageId, callId, tool, argsText });
   };
-  const partFor = (delta: ModelDelta, canonical: (name: string) => string): Part => {
+  const getPart = (delta: ModelDelta, toCanonicalName: (name: string) => string): MessagePart => {
     parts ??= new Map();
-    const place = delta.type === "call" ? `call ${delta.id}` : delta.type;
-    let part = parts.get(place);
+    const partKey = delta.type === "call" ? `call ${delta.id}` : delta.type;
+    let part = parts.get(partKey);
     if (part === undefined) {
       const tell =
         delta.type === "call"
-          ? (piece: string) => tellArgs(delta.id, canonical(delta.name), piece)
-          : (piece: string) => tellWords(delta.type, piece);
-      part = { masked: session.mask.uncommonStream(), tell };
-      parts.set(place, part);
+          ? (piece: string) => emitArgs(delta.id, toCanonicalName(delta.name), piece)
+          : (piece: string) => emitText(delta.type, piece);
+      part = { redacted: session.redactor.createUncommonStream(), emitPiece: tell };
+      parts.set(partKey, part);
     }
     return part;
   };
   return {
-    tell: (delta, canonical) => {
+    emitDelta: (delta, canonical) => {
       const piece = delta.type === "call" ? delta.argsText : delta.text;
-      if (parts === undefined && session.mask.texts().length === 0) {
-        if (delta.type === "call") tellArgs(delta.id, canonical(delta.name), piece);
-        else tellWords(delta.type, piece);
+      if (parts === undefined && session.redactor.listSecrets().length === 0) {
+        if (delta.type === "call") emitArgs(delta.id, canonical(delta.name), piece);
+        else emitText(delta.type, piece);
         return;
       }
-      const { masked, tell } = partFor(delta, canonical);
-      const shown = masked.push(piece);
-      if (shown !== "" || piece === "") tell(shown);
+      const { redacted, emitPiece } = getPart(delta, canonical);
+      const shown = redacted.push(piece);
+      if (shown !== "" || piece === "") emitPiece(shown);
     },
-    takeBack,
-    settle: (model, message) => {
-      const rests = [...(parts ?? [])].map(([place, { masked, tell }]) => ({ place, rest: masked.end(), tell }));
+    retract: takeBack,
+    finish: (model, message) => {
+      const remainders = [...(parts ?? [])].map(([place, { redacted, emitPiece }]) => ({
+        place,
+        rest: redacted.end(),
+        tell: emitPiece,
+      }));
       parts = undefined;
-      const whole = textOf(message);
-      if (isTold && !whole.startsWith(text)) return takeBack(model, "replaced");
-      for (const { place, rest, tell } of rests)
-        if (rest !== "" && (place !== "text" || whole.startsWith(text + rest))) tell(rest);
+      const fullText = getMessageText(message);
+      if (hasEmitted && !fullText.startsWith(text)) return takeBack(model, "replaced");
+      for (const { place, rest, tell } of remainders)
+        if (rest !== "" && (place !== "text" || fullText.startsWith(text + rest))) tell(rest);
     },
   };
 }

@@ -1,24 +1,26 @@
-/** One request to a model: within its limits of time, its parts told as they come, its reply known to be one. */
+/** One request to a model: applies timeouts, streams deltas, and validates the reply. */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
-import { messageIssue } from "../../model/message.ts";
+import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
-import { untilAborted } from "../session/abort.ts";
+import { addAbortListener } from "../session/abort.ts";
 import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import type { MessageStream } from "./message-stream.ts";
-import { modelWarnings } from "./model-warnings.ts";
-import { wireFor } from "./model-wire.ts";
+import { createWarningReporter } from "./model-warnings.ts";
+import { createWire } from "./model-wire.ts";
 
-/** The limits of one request; `leftMs` is what is left of `totalMs`. */
-export type AttemptLimits = ModelTimeouts & { readonly leftMs?: number | undefined };
+/** Timeouts of one request in milliseconds; `remainingMs` is the rest of `totalMs`. */
+export type AttemptLimits = ModelTimeouts & { readonly remainingMs?: number | undefined };
 
-/** Make one request. Rejects with what the model threw, with `model_failed` when a limit is over, or with the signal's reason. */
+/**
+ * Makes one request. Rejects with the model's error, with `model_failed` on a timeout, or with the signal's reason.
+ */
 export async function attemptModel(
   session: Session,
   scope: TaskScope,
@@ -27,159 +29,161 @@ export async function attemptModel(
   stream: MessageStream,
   limits: AttemptLimits | undefined,
 ): Promise<ModelReply> {
-  const wire = wireFor(session.plan, model, request);
-  const tell: Tell = (delta) => stream.tell(delta, wire.canonical);
+  const wire = createWire(session.plan, model, request);
+  const forwardDelta: DeltaHandler = (delta) => stream.emitDelta(delta, wire.toCanonicalName);
   if (limits !== undefined) {
-    const reply = await limited(session, scope, model, wire.request, tell, limits);
-    return checkReply(model, wire.reply(reply));
+    const reply = await attemptWithTimeouts(session, scope, model, wire.request, forwardDelta, limits);
+    return checkReply(model, wire.convertReply(reply));
   }
-  const watched = scope.node.policy.idleTimeoutMs !== undefined;
-  let isOver = false;
+  const hasIdleTimeout = scope.node.policy.idleTimeoutMs !== undefined;
+  let isFinished = false;
   let reply: ModelReply;
   try {
     reply = await model.respond(wire.request, {
-      ...(watched && { alive: scope.beat }),
-      signal: scope.signal(),
-      warn: modelWarnings(session, scope, model),
+      ...(hasIdleTimeout && { alive: scope.sendHeartbeat }),
+      signal: scope.getSignal(),
+      warn: createWarningReporter(session, scope, model),
       delta:
-        watched || session.events.listening()
+        hasIdleTimeout || session.events.hasReaders()
           ? (delta) => {
-              // Who speaks after the end of a request speaks of no message.
-              if (isOver || scope.ended()) return;
-              scope.beat();
-              tell(delta);
+              // Deltas after the end of a request are ignored.
+              if (isFinished || scope.isEnded()) return;
+              scope.sendHeartbeat();
+              forwardDelta(delta);
             }
           : undefined,
     });
   } finally {
-    isOver = true;
+    isFinished = true;
   }
-  return checkReply(model, wire.reply(reply));
+  return checkReply(model, wire.convertReply(reply));
 }
 
-type Tell = NonNullable<ModelCallOptions["delta"]>;
+type DeltaHandler = NonNullable<ModelCallOptions["delta"]>;
 
-/** The request with a signal of its own: a limit that is over rejects at once, whatever the model does with its signal. */
-function limited(
+/** Makes the request with a signal of its own. A timeout rejects at once, even when the model ignores its signal. */
+function attemptWithTimeouts(
   session: Session,
   scope: TaskScope,
   model: Model,
   request: ModelRequest,
-  tell: Tell,
-  { firstTokenMs, idleMs, totalMs, leftMs }: AttemptLimits,
+  forwardDelta: DeltaHandler,
+  { firstTokenMs, idleMs, totalMs, remainingMs }: AttemptLimits,
 ): Promise<ModelReply> {
   const { world } = session;
-  const outer = scope.signal();
+  const outer = scope.getSignal();
   const controller = new AbortController();
   return new Promise((resolve, reject) => {
-    let isOver = false;
+    let isFinished = false;
     let idle: IdleWatch | undefined;
-    let stopFirst: (() => void) | undefined;
-    const stops: (() => void)[] = [];
-    const end = (): boolean => {
-      if (isOver) return false;
-      isOver = true;
-      stopFirst?.();
+    let cancelFirstTokenTimer: (() => void) | undefined;
+    const cleanups: (() => void)[] = [];
+    const finish = (): boolean => {
+      if (isFinished) return false;
+      isFinished = true;
+      cancelFirstTokenTimer?.();
       idle?.stop();
-      for (const stop of stops) stop();
+      for (const stop of cleanups) stop();
       return true;
     };
-    const giveUp = (reason: unknown): void => {
-      if (!end()) return;
+    const fail = (reason: unknown): void => {
+      if (!finish()) return;
       reject(reason);
       controller.abort(reason);
     };
-    const came = (): void => {
-      scope.beat();
-      stopFirst?.();
-      stopFirst = undefined;
+    const handlePart = (): void => {
+      scope.sendHeartbeat();
+      cancelFirstTokenTimer?.();
+      cancelFirstTokenTimer = undefined;
       if (idle !== undefined) idle.beat();
       else if (idleMs !== undefined)
-        idle = watchIdle(world, idleMs, () => giveUp(tooLate(model, "idleMs", idleMs, "was silent for", true)));
+        idle = watchIdle(world, idleMs, () =>
+          fail(createTimeoutError(model, "idleMs", idleMs, "was silent for", true)),
+        );
     };
 
     if (outer.aborted) {
-      giveUp(outer.reason);
+      fail(outer.reason);
       return;
     }
-    stops.push(untilAborted(outer, () => giveUp(outer.reason)));
+    cleanups.push(addAbortListener(outer, () => fail(outer.reason)));
     if (firstTokenMs !== undefined)
-      stopFirst = world.schedule.after(firstTokenMs, () =>
-        giveUp(tooLate(model, "firstTokenMs", firstTokenMs, "gave no first token for", true)),
+      cancelFirstTokenTimer = world.schedule.after(firstTokenMs, () =>
+        fail(createTimeoutError(model, "firstTokenMs", firstTokenMs, "sent no first token for", true)),
       );
-    if (leftMs !== undefined && totalMs !== undefined)
-      stops.push(
-        world.schedule.after(leftMs, () =>
-          giveUp(tooLate(model, "totalMs", totalMs, "was not done, with all its attempts, after", false)),
+    if (remainingMs !== undefined && totalMs !== undefined)
+      cleanups.push(
+        world.schedule.after(remainingMs, () =>
+          fail(createTimeoutError(model, "totalMs", totalMs, "did not finish, including retries, within", false)),
         ),
       );
-    const asked = Promise.resolve().then(() =>
+    const response = Promise.resolve().then(() =>
       model.respond(request, {
         signal: controller.signal,
-        warn: modelWarnings(session, scope, model),
+        warn: createWarningReporter(session, scope, model),
         delta: (delta) => {
-          if (isOver) return;
-          came();
-          tell(delta);
+          if (isFinished) return;
+          handlePart();
+          forwardDelta(delta);
         },
         alive: (sign) => {
-          if (isOver) return;
-          if (sign === "part") came();
+          if (isFinished) return;
+          if (sign === "part") handlePart();
           else {
-            scope.beat();
+            scope.sendHeartbeat();
             idle?.beat();
           }
         },
       }),
     );
-    asked.then(
+    response.then(
       (reply) => {
-        if (end()) resolve(reply);
+        if (finish()) resolve(reply);
       },
       (error: unknown) => {
-        if (end()) reject(error);
+        if (finish()) reject(error);
       },
     );
   });
 }
 
-/** What the details of a limit that is over hold. */
-interface TooLate extends ModelFailure {
+/** Error details of a timeout. */
+interface TimeoutDetails extends ModelFailure {
   readonly limit: keyof ModelTimeouts;
 }
 
-function tooLate(
+function createTimeoutError(
   model: Model,
   limit: keyof ModelTimeouts,
   ms: number,
-  said: string,
+  text: string,
   retryable: boolean,
 ): StatewrightError {
-  const details: TooLate = { retryable, kind: "timeout", limit };
+  const details: TimeoutDetails = { retryable, kind: "timeout", limit };
   return new StatewrightError("model_failed", {
-    what: `the model "${model.id}" ${said} ${ms} ms`,
-    next: `Give it more ${limit}, a retry, or a fallback`,
+    what: `the model "${model.id}" ${text} ${ms} ms`,
+    next: `Increase ${limit}, or add a retry or a fallback`,
     details,
   });
 }
 
-/** A reply that is one, or `model_failed`: the model, or the `by` around it, answered with something else. */
+/** Returns a valid reply. Throws `model_failed` for any other value from the model or from middleware `by`. */
 export function checkReply(model: Model, reply: ModelReply, by?: { readonly name: string }): ModelReply {
-  const issue = replyIssue(reply);
+  const issue = findReplyIssue(reply);
   if (issue === undefined) return reply;
-  disregardPromises(reply);
+  ignoreRejections(reply);
   const details: ModelFailure = { retryable: false, kind: "broken_reply" };
   throw new StatewrightError("model_failed", {
-    what: `the answer of the model "${model.id}"${by === undefined ? "" : `, as the middleware "${by.name}" left it,`} is no reply: ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}`,
-    next: "Answer with { content: […], finish }; middleware around a model returns what next gives, or a reply of its own",
+    what: `the model "${model.id}"${by === undefined ? "" : `, through the middleware "${by.name}",`} returned an invalid reply: ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}`,
+    next: "Return { content: […], finish }; an aroundModel hook must return the reply of next, or a reply of its own",
     details,
   });
 }
 
-function replyIssue(reply: unknown): SchemaIssue | undefined {
+function findReplyIssue(reply: unknown): SchemaIssue | undefined {
   if (!isPlainObject(reply)) return { path: "", message: `it is ${describeValue(reply)}` };
   try {
-    return messageIssue({ content: reply["content"], finish: reply["finish"], role: "assistant", id: "" });
+    return findMessageIssue({ content: reply["content"], finish: reply["finish"], role: "assistant", id: "" });
   } catch (cause) {
     return { path: "", message: `it cannot be read: ${describeThrown(cause)}` };
   }

@@ -1,8 +1,11 @@
-/** A model call: a recorded effect whose answer streams on the run's events. After a crash a finished call is not made again. */
-import { argumentBounds, unfitData } from "../../base/bounds.ts";
+/**
+ * A model call: a recorded effect whose reply streams on the run's events. After a crash, a finished call is not
+ * repeated.
+ */
+import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
-import { checkOptions, optionNames } from "../../base/options.ts";
+import { checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { AgentTurn, ModelCall } from "../../define/node.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../model/call-policy.ts";
@@ -11,33 +14,46 @@ import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import {
   type ChangedRegistries,
-  changedRegistries,
-  offeredNote,
+  findChangedRegistries,
+  getAdvertisedNames,
   rememberTools,
 } from "../conversation/advertised-tools.ts";
-import { withOwnIds } from "../conversation/pending-calls.ts";
-import { endTurns, takeTurn } from "../conversation/turns.ts";
+import { dedupeCallIds } from "../conversation/pending-calls.ts";
+import { countTurn, recordTurnLimitMessage } from "../conversation/turns.ts";
 import { perform } from "../journal/journal.ts";
-import { takeHookChanges } from "../journal/long-term-writes.ts";
-import { placeForWrites, stateAsWritten } from "../session/hook-writes.ts";
+import { collectHookChanges } from "../journal/long-term-writes.ts";
+import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, type Session, withPolicies } from "../session/session.ts";
-import { beginAgent, endAgent } from "./agent-hooks.ts";
-import { lostKey, tellLost, tellLostBefore } from "./failed-attempt-hooks.ts";
-import { type LostBefore, lostBefore } from "./failed-attempts.ts";
-import { filteredStream } from "./filtered-stream.ts";
-import { endingMessage, giveBack, type HooksAtWork, hooksAtWork, keepChanges } from "./hook-runtime.ts";
-import { messageStream } from "./message-stream.ts";
+import { emit, mergeMiddleware, type Session } from "../session/session.ts";
+import { runAfterAgentHooks, runBeforeAgentHooks } from "./agent-hooks.ts";
+import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
+import { findPreviousAttempts, type PreviousAttempts } from "./failed-attempts.ts";
+import { createFilteredStream } from "./filtered-stream.ts";
+import {
+  createEndingMessage,
+  createHookPass,
+  type HookPass,
+  recordLongTermChanges,
+  releaseReservations,
+} from "./hook-runtime.ts";
+import { createMessageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
-import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
-import { afterModel, aroundModel, beforeModel, lostIn, onMessage, selectTools } from "./model-hooks.ts";
-import { maskedReply, shownMessage } from "./redact-reply.ts";
-import { beforeRequests } from "./request-hooks.ts";
+import { createModelAttempts, type ModelAttempts } from "./model-attempts.ts";
+import {
+  applyAfterModel,
+  applyBeforeModel,
+  countFailedAttempts,
+  notifyOnMessage,
+  selectTools,
+  wrapAroundModel,
+} from "./model-hooks.ts";
+import { redactMessage, redactReply } from "./redact-reply.ts";
+import { createBeforeRequest } from "./request-hooks.ts";
 
 /**
- * Call a model, or take a turn of an agent, and give the answer the id of its place. Hooks of middleware stand inside recorded
- * effects: a replay runs none.
+ * Calls a model, or takes a turn of an agent. The message id is derived from the task and the key. Hooks of
+ * middleware run inside recorded effects, so a replay runs no hooks.
  */
 export async function callModel(
   session: Session,
@@ -47,21 +63,21 @@ export async function callModel(
 ): Promise<AssistantMessage> {
   const turn = isTurn(call) ? call : undefined;
   if (turn === undefined) checkCall(scope.task, call);
-  const middleware = withPolicies(session, call.middleware);
+  const middleware = mergeMiddleware(session, call.middleware);
   const isHooked = turn !== undefined && middleware.length > 0;
-  const ended = isHooked ? await beginAgent(session, scope, key, middleware) : undefined;
+  const ended = isHooked ? await runBeforeAgentHooks(session, scope, key, middleware) : undefined;
   const limit = ended === undefined ? turn?.limit : undefined;
   const message =
     ended ??
-    (limit !== undefined && !takeTurn(session, scope.task, limit)
-      ? await endTurns(session, scope.task, key, limit)
-      : await askWith(session, scope, key, call));
-  // Calls are answered before an agent ends.
+    (limit !== undefined && !countTurn(session, scope.task, limit)
+      ? await recordTurnLimitMessage(session, scope.task, key, limit)
+      : await generateForCall(session, scope, key, call));
+  // Pending tool calls are answered before an agent ends.
   if (isHooked && !message.content.some(({ type }) => type === "call")) {
-    const said = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
-    await endAgent(session, scope, key, middleware, said, turn.ends);
+    const getWrites = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
+    await runAfterAgentHooks(session, scope, key, middleware, getWrites, turn.ends);
   }
-  scope.beat();
+  scope.sendHeartbeat();
   return deepFreeze(message);
 }
 
@@ -69,171 +85,187 @@ function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
   return isPlainObject(call) && "prepare" in call;
 }
 
-/** Ask with the call: an agent makes it from the state as the hooks before it have left it. */
-function askWith(
+/** Generates the message. An agent prepares its call from the state after the preceding hooks. */
+function generateForCall(
   session: Session,
   scope: TaskScope,
   key: string,
   call: ModelCall | AgentTurn,
 ): Promise<AssistantMessage> {
-  if (!isTurn(call)) return askModel(session, scope, key, call);
-  const made = call.prepare(stateAsWritten(session, scope, []) as never);
-  const ask = (asked: ModelCall): Promise<AssistantMessage> => {
-    checkCall(scope.task, asked);
-    return askModel(session, scope, key, asked);
+  if (!isTurn(call)) return generateMessage(session, scope, key, call);
+  const prepared = call.prepare(applyHookWrites(session, scope, []) as never);
+  const generate = (modelCall: ModelCall): Promise<AssistantMessage> => {
+    checkCall(scope.task, modelCall);
+    return generateMessage(session, scope, key, modelCall);
   };
-  return made instanceof Promise ? made.then(ask) : ask(made);
+  return prepared instanceof Promise ? prepared.then(generate) : generate(prepared);
 }
 
-/** How the model is asked: as the outermost middleware says that says so, else as the call does. Each part counts by itself. */
-function policyOf({ node }: Task, asked: ModelCall, middleware: readonly Middleware[]): ModelCallPolicy {
-  checkCallPolicy(`the model call of the node "${node}"`, asked);
-  if (!middleware.some(({ modelCall }) => modelCall !== undefined)) return asked;
-  const said = callPolicyNames.map((part) => {
-    const by = middleware.find(({ modelCall }) => modelCall?.[part] !== undefined);
-    return [part, (by?.modelCall ?? asked)[part]];
+/**
+ * Resolves the policy of a model call. For each part the outermost middleware that sets the part wins, else the call.
+ */
+function resolvePolicy({ node }: Task, call: ModelCall, middleware: readonly Middleware[]): ModelCallPolicy {
+  checkCallPolicy(`the model call of the node "${node}"`, call);
+  if (!middleware.some(({ modelCall }) => modelCall !== undefined)) return call;
+  const entries = callPolicyNames.map((part) => {
+    const source = middleware.find(({ modelCall }) => modelCall?.[part] !== undefined);
+    return [part, (source?.modelCall ?? call)[part]];
   });
-  return Object.fromEntries(said);
+  return Object.fromEntries(entries);
 }
 
-/** The answer as it is recorded: the message alone, where no hook has written anything. */
-type Recorded = AssistantMessage | { readonly message: AssistantMessage; readonly writes: readonly Write[] };
+/** Recorded outcome of a model call: the message alone when no hook wrote to a channel. */
+type RecordedReply = AssistantMessage | { readonly message: AssistantMessage; readonly writes: readonly Write[] };
 
-async function askModel(session: Session, scope: TaskScope, key: string, asked: ModelCall): Promise<AssistantMessage> {
+async function generateMessage(
+  session: Session,
+  scope: TaskScope,
+  key: string,
+  call: ModelCall,
+): Promise<AssistantMessage> {
   const { task } = scope;
-  const middleware = withPolicies(session, asked.middleware);
-  const place = middleware.length === 0 ? undefined : placeForWrites(scope);
-  const policy = policyOf(task, asked, middleware);
-  const before = lostBefore(session, task, key);
-  const known = await perform<Recorded>(session, {
+  const middleware = mergeMiddleware(session, call.middleware);
+  const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
+  const policy = resolvePolicy(task, call, middleware);
+  const previous = findPreviousAttempts(session, task, key);
+  const outcome = await perform<RecordedReply>(session, {
     task,
     key,
     kind: "model",
-    name: asked.model.id,
+    name: call.model.id,
     effect: "idempotent",
-    attempts: (value) => lostIn(messageOf(value)) + 1,
+    countAttempts: (value) => countFailedAttempts(getMessage(value)) + 1,
     execute: () => {
-      const { model } = asked;
+      const { model } = call;
       if (middleware.length === 0)
-        return answerPlainly(session, scope, asked, key, modelAttempts(session, scope, model, key, policy, before));
-      const at = hooksAtWork(session, scope, key, "before", middleware);
-      at.model = model.id;
-      const stream = filteredStream(session, messageStream(session, task, `${task.id}:${key}`), middleware);
-      const { beside } = at;
-      const attempts = modelAttempts(session, scope, model, key, policy, before, {
+        return generateWithoutHooks(
+          session,
+          scope,
+          call,
+          key,
+          createModelAttempts(session, scope, model, key, policy, previous),
+        );
+      const pass = createHookPass(session, scope, key, "before", middleware);
+      pass.model = model.id;
+      const stream = createFilteredStream(session, createMessageStream(session, task, `${task.id}:${key}`), middleware);
+      const { auxiliaryAttempts } = pass;
+      const attempts = createModelAttempts(session, scope, model, key, policy, previous, {
         stream,
-        beside,
-        tellLost: (attempt, nth) => tellLost(at, attempt, lostKey(nth)),
-        beforeRequest: beforeRequests(at),
+        auxiliaryAttempts,
+        onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
+        beforeRequest: createBeforeRequest(pass),
       });
-      return answerThroughHooks(at, asked, middleware, attempts, before).finally(() => giveBack(at));
+      return generateWithHooks(pass, call, middleware, attempts, previous).finally(() => releaseReservations(pass));
     },
-    settled: (value, reused) => {
+    onCommitted: (value, reused) => {
       if (reused) return;
-      const message = shownMessage(session.mask, messageOf(value));
+      const message = redactMessage(session.redactor, getMessage(value));
       emit(session, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
-  if ("writes" in known) (place ?? placeForWrites(scope)).push(...deepFreeze(known.writes));
-  if (middleware.length > 0) takeHookChanges(session, scope, key);
-  return messageOf(known);
+  if ("writes" in outcome) (hookWrites ?? addWriteList(scope)).push(...deepFreeze(outcome.writes));
+  if (middleware.length > 0) collectHookChanges(session, scope, key);
+  return getMessage(outcome);
 }
 
-function messageOf(recorded: Recorded): AssistantMessage {
+function getMessage(recorded: RecordedReply): AssistantMessage {
   return "writes" in recorded ? recorded.message : recorded;
 }
 
-/** The tools of the request that was sent last, and the registries that had changed by then. */
-interface Shown {
+/** Tools of the last request, and the registries that had changed by then. */
+interface SentRequest {
   tools: readonly ModelTool[];
   registries: ChangedRegistries;
 }
 
-async function answerPlainly(
+async function generateWithoutHooks(
   session: Session,
   scope: TaskScope,
   { model, request }: ModelCall,
   key: string,
   attempts: ModelAttempts,
 ): Promise<AssistantMessage> {
-  tellStart(session, scope, model, request);
-  const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
-  const reply = await attempts.ask(request);
-  return answerOf(session, request, reply, shown, attempts, `${scope.task.id}:${key}`);
+  emitStart(session, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session) };
+  const reply = await attempts.generate(request);
+  return toAssistantMessage(session, request, reply, sentRequest, attempts, `${scope.task.id}:${key}`);
 }
 
-/** The answer as all hooks leave it, and what they have written. A hook that ends the agent answers in the model's place. */
-async function answerThroughHooks(
-  at: HooksAtWork,
-  asked: ModelCall,
+/**
+ * Generates the message through all hooks, with their writes. A hook that ends the agent replaces the model's reply.
+ */
+async function generateWithHooks(
+  pass: HookPass,
+  call: ModelCall,
   middleware: readonly Middleware[],
   attempts: ModelAttempts,
-  before: LostBefore,
-): Promise<Recorded> {
-  const { session, scope, effect } = at;
-  const { model } = asked;
+  previous: PreviousAttempts,
+): Promise<RecordedReply> {
+  const { session, scope, effect } = pass;
+  const { model } = call;
   const id = `${scope.task.id}:${effect}`;
-  if (before.attempts.length > 0) await tellLostBefore(at, before.attempts, lostKey);
-  const request = await beforeModel(at, middleware, await selectTools(at, middleware, asked.request));
-  if (at.ending !== undefined) return recorded(at, middleware, attempts.settled(endingMessage(at.ending, id)));
-  at.phase = "sent";
-  tellStart(session, scope, model, request);
-  const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
+  if (previous.attempts.length > 0) await notifyPreviousAttempts(pass, previous.attempts, createAttemptKey);
+  const request = await applyBeforeModel(pass, middleware, await selectTools(pass, middleware, call.request));
+  if (pass.ending !== undefined)
+    return finishRecordedReply(pass, middleware, attempts.finishMessage(createEndingMessage(pass.ending, id)));
+  pass.phase = "sent";
+  emitStart(session, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session) };
   let isAnswered = false;
-  const send = async (sent: ModelRequest): Promise<ModelReply> => {
-    shown.tools = sent.tools;
-    shown.registries = changedRegistries(session);
-    const given = await attempts.ask(sent);
+  const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
+    sentRequest.tools = outgoing.tools;
+    sentRequest.registries = findChangedRegistries(session);
+    const response = await attempts.generate(outgoing);
     isAnswered = true;
-    return given;
+    return response;
   };
-  const reply = checkReply(model, await aroundModel(at, middleware, send)(request));
-  const reviewed = await afterModel(at, middleware, reply, (left, by) => checkReply(model, left, by));
-  const { ending } = at;
+  const reply = checkReply(model, await wrapAroundModel(pass, middleware, send)(request));
+  const reviewed = await applyAfterModel(pass, middleware, reply, (replaced, by) => checkReply(model, replaced, by));
+  const { ending } = pass;
   const answer =
     ending === undefined
-      ? answerOf(session, asked.request, reviewed, shown, attempts, id)
-      : attempts.settled(endingMessage(ending, id, reviewed.usage));
-  return recorded(at, middleware, answer, isAnswered ? (answer.answeredBy ?? model.id) : undefined);
+      ? toAssistantMessage(session, call.request, reviewed, sentRequest, attempts, id)
+      : attempts.finishMessage(createEndingMessage(ending, id, reviewed.usage));
+  return finishRecordedReply(pass, middleware, answer, isAnswered ? (answer.answeredBy ?? model.id) : undefined);
 }
 
-async function recorded(
-  at: HooksAtWork,
+async function finishRecordedReply(
+  pass: HookPass,
   middleware: readonly Middleware[],
   message: AssistantMessage,
   answeredBy?: string,
-): Promise<Recorded> {
-  await onMessage(at, middleware, message, answeredBy);
-  keepChanges(at);
-  const { writes } = at;
+): Promise<RecordedReply> {
+  await notifyOnMessage(pass, middleware, message, answeredBy);
+  recordLongTermChanges(pass);
+  const { writes } = pass;
   return writes.length === 0 ? message : { message, writes };
 }
 
-function tellStart(session: Session, { task }: TaskScope, model: Model, { messages }: ModelRequest): void {
+function emitStart(session: Session, { task }: TaskScope, model: Model, { messages }: ModelRequest): void {
   const { node, id } = task;
   emit(session, { type: "model.started", node, task: id, model: model.id, messages: messages.length });
 }
 
-/** The message that a reply becomes, with a note of the tools that its calls may be of. */
-function answerOf(
+/** Converts a reply to a message, with a note of the advertised tools for its calls. */
+function toAssistantMessage(
   session: Session,
-  asked: ModelRequest,
+  originalRequest: ModelRequest,
   reply: ModelReply,
-  shown: Shown,
+  sentRequest: SentRequest,
   attempts: ModelAttempts,
   id: string,
 ): AssistantMessage {
-  const bounded = withinBounds(maskedReply(session.mask, reply));
-  const calls = bounded.content.some(({ type }) => type === "call");
-  // A request that names no tools says nothing of them; one whose tools were all taken away does.
-  const offered = calls && asked.tools.length > 0 ? offeredNote(session, shown.tools) : {};
-  const content = calls ? withOwnIds(bounded.content) : bounded.content;
-  const answer = attempts.settled({ ...bounded, content, ...offered, role: "assistant", id });
-  if (calls) rememberTools(answer, shown.registries);
+  const bounded = enforceBounds(redactReply(session.redactor, reply));
+  const hasCalls = bounded.content.some(({ type }) => type === "call");
+  // A request without tools adds no note; a request whose tools were all hidden does.
+  const advertised = hasCalls && originalRequest.tools.length > 0 ? getAdvertisedNames(session, sentRequest.tools) : {};
+  const content = hasCalls ? dedupeCallIds(bounded.content) : bounded.content;
+  const answer = attempts.finishMessage({ ...bounded, content, ...advertised, role: "assistant", id });
+  if (hasCalls) rememberTools(answer, sentRequest.registries);
   return answer;
 }
 
-const callNames = optionNames<ModelCall>({
+const callNames = listOptionNames<ModelCall>({
   model: true,
   request: true,
   middleware: true,
@@ -242,34 +274,34 @@ const callNames = optionNames<ModelCall>({
   fallback: true,
 });
 
-/** A model that cannot be asked, as a program without types may give one. */
+/** Throws for an invalid model or call, e.g. from untyped code. */
 function checkCall({ node }: Task, call: unknown): void {
   const model = isPlainObject(call) ? call["model"] : undefined;
   if (isModel(model) && isPlainObject(call) && isPlainObject(call["request"])) {
-    // A misspelt retry would be left out in silence.
+    // A misspelt `retry` would otherwise be ignored silently.
     for (const name in call)
       if (!callNames.includes(name)) checkOptions(`the model call of the node "${node}"`, call, callNames);
     return;
   }
   throw new StatewrightError("invalid_option", {
     what: isModel(model)
-      ? `the node "${node}" asked a model without a request`
-      : `the node "${node}" asked ${describeValue(model ?? call)}, which is not a model`,
-    next: "Give model({ model, request }), where the model has an id and a function respond",
+      ? `the node "${node}" called a model without a request`
+      : `the node "${node}" called ${describeValue(model ?? call)}, which is not a model`,
+    next: "Pass { model, request } to model(), where the model has an id and a respond function",
   });
 }
 
 /**
- * Calls whose arguments hold more than is taken from outside stand without them: kept, they would be saved, sent with every
- * further request, and nested too deep they could not even be saved.
+ * Removes the arguments of calls that exceed the bounds for external data. Such arguments would otherwise be saved
+ * and sent with every later request, and arguments nested too deeply cannot be saved.
  */
-function withinBounds(reply: ModelReply): ModelReply {
+function enforceBounds(reply: ModelReply): ModelReply {
   const content = reply.content.map((block) => {
     if (block.type !== "call") return block;
-    const unfit = unfitData(block.args, argumentBounds) ?? unfitData(block.raw, argumentBounds);
-    if (unfit?.why !== "bounds") return block;
-    const { raw: _, ...kept } = block;
-    return { ...kept, args: {}, refused: unfit.text };
+    const violation = findInvalidData(block.args, argumentBounds) ?? findInvalidData(block.raw, argumentBounds);
+    if (violation?.reason !== "bounds") return block;
+    const { raw: _, ...rest } = block;
+    return { ...rest, args: {}, refused: violation.text };
   });
   return content.every((block, index) => block === reply.content[index]) ? reply : { ...reply, content };
 }

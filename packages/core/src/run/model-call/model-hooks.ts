@@ -1,18 +1,21 @@
-/** The hooks around a model call, each called in its order; a hook that ends the agent is the last that is called. */
+/** Hooks around a model call, called in order. A hook that ends the agent is the last hook called. */
 
 import { StatewrightError } from "../../base/errors.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import type { ModelReply, ModelRequest } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { callHook } from "./call-hook.ts";
-import { lostKey } from "./failed-attempt-hooks.ts";
-import { type HooksAtWork, runtimeFor } from "./hook-runtime.ts";
+import { createAttemptKey } from "./failed-attempt-hooks.ts";
+import { createModelHookRuntime, type HookPass } from "./hook-runtime.ts";
 
-/** The request with the tools that middleware shows in this turn. None can show what another has hidden. */
+/**
+ * Returns the request with the tools selected by middleware. No middleware can show a tool hidden by another
+ * middleware.
+ */
 export async function selectTools(
-  at: HooksAtWork,
+  pass: HookPass,
   middleware: readonly Middleware[],
   request: ModelRequest,
 ): Promise<ModelRequest> {
@@ -22,94 +25,102 @@ export async function selectTools(
   for (const hooks of middleware) {
     const select = hooks.selectTools;
     if (select === undefined) continue;
-    const before = names;
-    const chosen: unknown = await callHook(hooks, "selectTools", () => select(before, runtimeFor(at, hooks)));
-    if (at.ending !== undefined) return request;
+    const current = names;
+    const chosen: unknown = await callHook(hooks, "selectTools", () =>
+      select(current, createModelHookRuntime(pass, hooks)),
+    );
+    if (pass.ending !== undefined) return request;
     if (chosen === undefined) continue;
     if (!Array.isArray(chosen) || !chosen.every((name) => all.includes(name)))
-      throw unfitAnswer(hooks, "selectTools", chosen, `a list of names out of ${JSON.stringify(all)}`);
-    names = before.filter((name) => chosen.includes(name));
+      throw createHookResultError(hooks, "selectTools", chosen, `a list of names from ${JSON.stringify(all)}`);
+    names = current.filter((name) => chosen.includes(name));
   }
-  return withTools(request, names);
+  return filterTools(request, names);
 }
 
-/** The request with these of its tools. What a provider knows of a hidden one is hidden with it. */
-function withTools(request: ModelRequest, names: readonly string[]): ModelRequest {
+/** Returns the request with these tools only. Provider tools of a hidden tool are hidden too. */
+function filterTools(request: ModelRequest, names: readonly string[]): ModelRequest {
   const { tools, providerTools } = request;
   const isHidden = ({ name }: { readonly name: string }): boolean => !names.includes(name);
   return {
     ...request,
     tools: tools.filter((tool) => !isHidden(tool)),
     ...(providerTools && {
-      providerTools: providerTools.filter((own) => !tools.some((tool) => tool.name === own.name && isHidden(tool))),
+      providerTools: providerTools.filter(
+        (providerTool) => !tools.some((tool) => tool.name === providerTool.name && isHidden(tool)),
+      ),
     }),
   };
 }
 
-/** The request as `beforeModel` leaves it, first to last. */
-export async function beforeModel(
-  at: HooksAtWork,
+/** Applies `beforeModel` of all middleware to the request, first to last. */
+export async function applyBeforeModel(
+  pass: HookPass,
   middleware: readonly Middleware[],
   request: ModelRequest,
 ): Promise<ModelRequest> {
   let current = request;
-  if (at.ending !== undefined) return current;
+  if (pass.ending !== undefined) return current;
   for (const hooks of middleware) {
     const { beforeModel: hook } = hooks;
     if (hook === undefined) continue;
-    const before = current;
-    current = (await callHook(hooks, "beforeModel", () => hook(before, runtimeFor(at, hooks)))) ?? before;
-    if (at.ending !== undefined) return before;
+    const previous = current;
+    current =
+      (await callHook(hooks, "beforeModel", () => hook(previous, createModelHookRuntime(pass, hooks)))) ?? previous;
+    if (pass.ending !== undefined) return previous;
     if (!isPlainObject(current) || !Array.isArray(current.messages) || !Array.isArray(current.tools))
-      throw unfitAnswer(hooks, "beforeModel", current, "a request");
+      throw createHookResultError(hooks, "beforeModel", current, "a request");
   }
   return current;
 }
 
-/** `ask` with `aroundModel` of all middleware around it, the first outermost. */
-export function aroundModel(
-  at: HooksAtWork,
+/** Wraps `generate` in `aroundModel` of all middleware, the first outermost. */
+export function wrapAroundModel(
+  pass: HookPass,
   middleware: readonly Middleware[],
-  ask: (request: ModelRequest) => Promise<ModelReply>,
+  generate: (request: ModelRequest) => Promise<ModelReply>,
 ): (request: ModelRequest) => Promise<ModelReply> {
-  let next = ask;
+  let next = generate;
   for (const hooks of middleware.toReversed()) {
     const wrap = hooks.aroundModel;
     if (wrap === undefined) continue;
     const inner = next;
-    next = (request) => wrapped(at, hooks, wrap, request, inner);
+    next = (request) => callAroundModel(pass, hooks, wrap, request, inner);
   }
   return next;
 }
 
-/** A hook around the rest. What the rest threw goes through it as it is; what the hook itself throws names it. */
-async function wrapped(
-  at: HooksAtWork,
+/**
+ * Calls one `aroundModel` hook. An error of the inner layer passes through unchanged; an error of the hook names its
+ * middleware.
+ */
+async function callAroundModel(
+  pass: HookPass,
   middleware: Middleware,
   wrap: NonNullable<Middleware["aroundModel"]>,
   request: ModelRequest,
   inner: (request: ModelRequest) => Promise<ModelReply>,
 ): Promise<ModelReply> {
-  let inside: { readonly thrown: unknown } | undefined;
-  const watched = async (given: ModelRequest): Promise<ModelReply> => {
+  let innerFailure: { readonly thrown: unknown } | undefined;
+  const callInner = async (innerRequest: ModelRequest): Promise<ModelReply> => {
     try {
-      return await inner(given);
+      return await inner(innerRequest);
     } catch (thrown) {
-      inside = { thrown };
+      innerFailure = { thrown };
       throw thrown;
     }
   };
   try {
-    return await wrap(request, watched, runtimeFor(at, middleware));
+    return await wrap(request, callInner, createModelHookRuntime(pass, middleware));
   } catch (thrown) {
-    if (inside !== undefined && Object.is(inside.thrown, thrown)) throw thrown;
+    if (innerFailure !== undefined && Object.is(innerFailure.thrown, thrown)) throw thrown;
     return callHook(middleware, "aroundModel", () => Promise.reject(thrown));
   }
 }
 
-/** The reply as `afterModel` leaves it, last to first; `check` looks at what a hook has replaced. */
-export async function afterModel(
-  at: HooksAtWork,
+/** Applies `afterModel` of all middleware to the reply, last to first; `check` validates each replaced reply. */
+export async function applyAfterModel(
+  pass: HookPass,
   middleware: readonly Middleware[],
   reply: ModelReply,
   check: (reply: ModelReply, middleware: Middleware) => void,
@@ -118,39 +129,45 @@ export async function afterModel(
   for (const hooks of middleware.toReversed()) {
     const { afterModel: hook } = hooks;
     if (hook === undefined) continue;
-    const before = current;
-    current = (await callHook(hooks, "afterModel", () => hook(before, runtimeFor(at, hooks)))) ?? before;
-    if (at.ending !== undefined) return before;
-    if (current !== before) check(current, hooks);
+    const previous = current;
+    current =
+      (await callHook(hooks, "afterModel", () => hook(previous, createModelHookRuntime(pass, hooks)))) ?? previous;
+    if (pass.ending !== undefined) return previous;
+    if (current !== previous) check(current, hooks);
   }
   return current;
 }
 
-/** Show the message to `onMessage` of all middleware, last to first. */
-export async function onMessage(
-  at: HooksAtWork,
+/** Calls `onMessage` of all middleware with the message, last to first. */
+export async function notifyOnMessage(
+  pass: HookPass,
   middleware: readonly Middleware[],
   message: AssistantMessage,
   model: string | undefined,
 ): Promise<void> {
-  const key = lostKey(lostIn(message));
+  const key = createAttemptKey(countFailedAttempts(message));
   for (const hooks of middleware.toReversed()) {
     const { onMessage: hook } = hooks;
     if (hook !== undefined)
-      await callHook(hooks, "onMessage", () => hook({ message, model, key }, runtimeFor(at, hooks)));
+      await callHook(hooks, "onMessage", () => hook({ message, model, key }, createModelHookRuntime(pass, hooks)));
   }
 }
 
-/** How many requests were lost for a message. */
-export function lostIn({ lost = [] }: AssistantMessage): number {
-  return lost.filter(({ kind }) => kind !== "beside").length;
+/** Returns the number of failed requests for a message. */
+export function countFailedAttempts({ failedAttempts = [] }: AssistantMessage): number {
+  return failedAttempts.filter(({ kind }) => kind !== "beside").length;
 }
 
-/** The error of a hook that gave what it may not. */
-export function unfitAnswer(middleware: Middleware, name: string, answer: unknown, wanted: string): StatewrightError {
-  disregardPromises(answer);
+/** Creates the error for an invalid return value of a hook. */
+export function createHookResultError(
+  middleware: Middleware,
+  name: string,
+  result: unknown,
+  expected: string,
+): StatewrightError {
+  ignoreRejections(result);
   return new StatewrightError("node_failed", {
-    what: `the hook ${name} of the middleware "${middleware.name}" returned ${describeValue(answer)}, which is not ${wanted}`,
-    next: `Return ${wanted}, or nothing to leave it as it is`,
+    what: `the hook ${name} of the middleware "${middleware.name}" returned ${describeValue(result)}, which is not ${expected}`,
+    next: `Return ${expected}, or nothing for no change`,
   });
 }

@@ -1,57 +1,57 @@
-/** Calls hooks before each request to a model goes out, and tells them of its end. */
+/** Calls the `beforeRequest` hooks before each model request, and their callbacks at its end. */
 import { describeThrown } from "../../base/errors.ts";
 import type { Model, ModelRequest } from "../../model/model.ts";
-import type { Middleware, OutgoingRequest, RequestEnded } from "../../tool/policy/middleware.ts";
-import { hookRuntime } from "../session/scope.ts";
+import type { Middleware, OutgoingRequest, RequestEndListener } from "../../tool/policy/middleware.ts";
+import { createHookRuntime } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { callHook } from "./call-hook.ts";
-import type { HooksAtWork } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-runtime.ts";
 
-/** Called with a request that is about to go out; gives what is told of its end. */
-export type BeforeRequest = (model: Model, request: ModelRequest) => Promise<RequestEnded>;
+/** Called before a model request; returns the callback for the request's end. */
+export type BeforeRequest = (model: Model, request: ModelRequest) => Promise<RequestEndListener>;
 
-/** `beforeRequest` of all middleware, the innermost first; nothing where none has it. */
-export function beforeRequests(at: HooksAtWork): BeforeRequest | undefined {
-  const asked = at.middleware.filter(({ beforeRequest }) => beforeRequest !== undefined).reverse();
-  return asked.length === 0 ? undefined : (model, request) => callEach(at, asked, model, request);
+/** Combines the `beforeRequest` hooks of all middleware, innermost first; undefined when there are none. */
+export function createBeforeRequest(hooks: HookPass): BeforeRequest | undefined {
+  const middleware = hooks.middleware.filter(({ beforeRequest }) => beforeRequest !== undefined).reverse();
+  return middleware.length === 0 ? undefined : (model, request) => callHooks(hooks, middleware, model, request);
 }
 
-async function callEach(
-  { session, scope, effect, held }: HooksAtWork,
+async function callHooks(
+  { session, scope, effect, reservations }: HookPass,
   middleware: readonly Middleware[],
   { id }: Model,
   request: ModelRequest,
-): Promise<RequestEnded> {
-  // One for all hooks: those that wait for each other know a request by it.
+): Promise<RequestEndListener> {
+  // One object for all hooks: hooks that wait for each other identify a request by this object.
   const outgoing: OutgoingRequest = { model: id, request };
-  const told: RequestEnded[] = [];
-  const tellAll: RequestEnded = (usage, wentOut) => {
-    for (const ended of told) ended(usage, wentOut);
+  const endCallbacks: RequestEndListener[] = [];
+  const notifyAll: RequestEndListener = (usage, wentOut) => {
+    for (const ended of endCallbacks) ended(usage, wentOut);
   };
   try {
     for (const hooks of middleware) {
       const { beforeRequest } = hooks;
       if (beforeRequest === undefined) continue;
-      const runtime = hookRuntime(session, scope, effect, hooks, held);
+      const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
       const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest(outgoing, runtime));
-      if (typeof ended === "function") told.push(logged(session, hooks, ended as RequestEnded));
-      scope.signal().throwIfAborted();
+      if (typeof ended === "function") endCallbacks.push(withErrorLog(session, hooks, ended as RequestEndListener));
+      scope.getSignal().throwIfAborted();
     }
   } catch (error) {
-    // The request does not go out: what the hooks before have taken for it, they give back.
-    tellAll(undefined, false);
+    // The request is not sent: earlier hooks release their reservations for it.
+    notifyAll(undefined, false);
     throw error;
   }
-  return tellAll;
+  return notifyAll;
 }
 
-/** What it throws comes too late for the request: it is logged. */
-function logged({ world }: Session, { name }: Middleware, ended: RequestEnded): RequestEnded {
+/** Wraps an end callback. The request has ended already, so errors are only logged. */
+function withErrorLog({ world }: Session, { name }: Middleware, ended: RequestEndListener): RequestEndListener {
   return (usage, wentOut) => {
     try {
       ended(usage, wentOut);
     } catch (cause) {
-      world.log("warn", `the middleware "${name}" failed at the end of a request: ${describeThrown(cause)}`);
+      world.log("warn", `the middleware "${name}" failed at the end of a model request: ${describeThrown(cause)}`);
     }
   };
 }

@@ -1,37 +1,42 @@
-/** Listening to one signal of ours from many places. */
+/** Abort callbacks on the signals of runs and tasks. */
 
-const waiting: unique symbol = Symbol("waiting");
+const abortCallbacks: unique symbol = Symbol("waiting");
 
-/** What waits for a signal stands on the signal itself: in a WeakMap an entry cost 3 µs, and the table of them megabytes. */
-interface AwaitedSignal extends AbortSignal {
-  [waiting]?: Set<() => void>;
+/**
+ * Signal with its abort callbacks as a property. A WeakMap entry cost 3 µs per signal, and its table took megabytes.
+ */
+interface SignalWithCallbacks extends AbortSignal {
+  [abortCallbacks]?: Set<() => void>;
 }
 
 /**
- * Call `work` when `signal` fires, which it has not done yet; the returned function takes it back. One listener serves all
- * and stays as long as the signal, which must be one of a run or a task, never the caller's: EventTarget looks through its
- * listeners at each addition, which made 30,000 tasks on the run's signal cost 4 s.
+ * Calls `callback` when `signal` aborts; the returned function removes the callback. The signal must not be aborted
+ * yet.
+ *
+ * All callbacks of a signal share one listener, which stays as long as the signal. Pass the signal of a run or a
+ * task, never the caller's signal. EventTarget scans its listeners at each addition: 30,000 tasks on the signal of a
+ * run cost 4 s.
  */
-export function whenAborted(signal: AbortSignal, work: () => void): () => void {
-  const works = (signal as AwaitedSignal)[waiting] ?? listenTo(signal);
-  works.add(work);
+export function subscribeToAbort(signal: AbortSignal, callback: () => void): () => void {
+  const callbacks = (signal as SignalWithCallbacks)[abortCallbacks] ?? installAbortListener(signal);
+  callbacks.add(callback);
   return () => {
-    works.delete(work);
+    callbacks.delete(callback);
   };
 }
 
 /**
- * Call `work` when `signal` fires, which it has not done yet; the returned function takes it back, and leaves no listener. For
- * the signal of one task, which few listen to.
+ * Calls `callback` when `signal` aborts; the returned function removes the listener. The signal must not be aborted
+ * yet. For the signal of one task, which has few listeners.
  */
-export function untilAborted(signal: AbortSignal, work: () => void): () => void {
-  signal.addEventListener("abort", work, { once: true });
-  return () => signal.removeEventListener("abort", work);
+export function addAbortListener(signal: AbortSignal, callback: () => void): () => void {
+  signal.addEventListener("abort", callback, { once: true });
+  return () => signal.removeEventListener("abort", callback);
 }
 
-function listenTo(signal: AwaitedSignal): Set<() => void> {
-  const works = new Set<() => void>();
-  signal.addEventListener("abort", () => works.forEach((work) => void work()), { once: true });
-  signal[waiting] = works;
-  return works;
+function installAbortListener(signal: SignalWithCallbacks): Set<() => void> {
+  const callbacks = new Set<() => void>();
+  signal.addEventListener("abort", () => callbacks.forEach((callback) => void callback()), { once: true });
+  signal[abortCallbacks] = callbacks;
+  return callbacks;
 }

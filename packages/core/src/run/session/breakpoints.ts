@@ -1,17 +1,20 @@
-/** Breakpoints: where a run pauses for a person who debugs it, and goes on by a plain resume. */
+/** Breakpoints: a run pauses before or after a node for debugging, and a plain resume continues the run. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
-import { placeOf, type Session } from "./session.ts";
+import { getErrorPlace, type Session } from "./session.ts";
 
-/** The nodes of the breakpoints. */
+/** Nodes with breakpoints. */
 export interface Breakpoints {
   readonly before: ReadonlySet<string>;
   readonly after: ReadonlySet<string>;
 }
 
-/** Read the option; throws `invalid_option` for a node that the graph does not have, `missing_store` where nothing could be resumed. */
-export function breakpointsOf(
+/**
+ * Parses the option. Throws `invalid_option` for an unknown node, and `missing_store` without a store, since the run
+ * could not be resumed.
+ */
+export function parseBreakpoints(
   plan: Plan,
   { breakpoints, store }: CommonOptions & BreakpointOption<string>,
 ): Breakpoints | undefined {
@@ -20,38 +23,41 @@ export function breakpointsOf(
   const unknown = [...before, ...after].find((node) => !plan.nodes.has(node));
   if (unknown !== undefined) {
     throw new StatewrightError("invalid_option", {
-      what: `a breakpoint stands at "${unknown}", which is not a node of the graph "${plan.graph.name}"`,
-      next: `Nodes are ${[...plan.nodes.keys()].map((node) => `"${node}"`).join(", ")}`,
+      what: `breakpoints: expected nodes of the graph "${plan.graph.name}", got "${unknown}"`,
+      next: `Use one of ${[...plan.nodes.keys()].map((node) => `"${node}"`).join(", ")}`,
       place: { graph: plan.graph.name },
     });
   }
   if (store !== undefined) return { before: new Set(before), after: new Set(after) };
   throw new StatewrightError("missing_store", {
-    what: `a run of the graph "${plan.graph.name}" has breakpoints and no store, so it could not go on`,
-    next: "Give the run a store: memoryStore() or sqliteStore(path)",
+    what: `a run of the graph "${plan.graph.name}" has breakpoints and no store, so it could not be resumed`,
+    next: "Pass a store: memoryStore() or sqliteStore(path)",
     place: { graph: plan.graph.name },
   });
 }
 
 /**
- * The breakpoint at which a run stands between two supersteps, as the cause of its pause. `ran` are the nodes of the
- * superstep before; a run that was resumed here has none and goes on.
+ * Returns the breakpoint between two supersteps as the cause of a pause. `finishedNodes`: nodes of the superstep
+ * before; undefined right after a resume, which continues past the breakpoint.
  */
-export function breakpointAt(session: Session, ran: readonly string[] | undefined): StatewrightError | undefined {
+export function findBreakpoint(
+  session: Session,
+  finishedNodes: readonly string[] | undefined,
+): StatewrightError | undefined {
   const { breakpoints } = session;
-  if (breakpoints === undefined || ran === undefined) return undefined;
-  const after = [...new Set(ran)].filter((node) => breakpoints.after.has(node));
+  if (breakpoints === undefined || finishedNodes === undefined) return undefined;
+  const after = [...new Set(finishedNodes)].filter((node) => breakpoints.after.has(node));
   const next = new Set(session.control.tasks.map((task) => task.node));
   const before = [...next].filter((node) => breakpoints.before.has(node));
   if (after.length === 0 && before.length === 0) return undefined;
-  const where = [
+  const locations = [
     ...after.map((node) => `after the node "${node}"`),
     ...before.map((node) => `before the node "${node}"`),
   ];
   return new StatewrightError("breakpoint", {
-    what: `the run paused ${where.join(" and ")}`,
-    next: "Resume the thread to go on",
-    place: placeOf(session),
+    what: `the run paused ${locations.join(" and ")}`,
+    next: "Resume the thread to continue",
+    place: getErrorPlace(session),
     details: { after, before },
   });
 }

@@ -1,7 +1,10 @@
-/** Bounded concurrency: at most `limit` at work, none dropped, results in the order of the items. */
+/** Bounded concurrency: at most `limit` active items, results in the order of the items. */
 import PQueue from "p-queue";
 
-/** Run `work` for each item, at most `limit` at the same time; without a limit all start in this turn of the event loop. */
+/**
+ * Runs `work` for each item, at most `limit` items at the same time. Up to `limit` items all start in this turn of
+ * the event loop.
+ */
 export async function mapBounded<Item, Result>(
   items: readonly Item[],
   limit: number,
@@ -12,37 +15,37 @@ export async function mapBounded<Item, Result>(
   return Promise.all(items.map((item, index) => queue.add(() => work(item, index))));
 }
 
-/** How many start at once. */
-const batch = 128;
+/** Number of items that start together. */
+const batchSize = 128;
 
-/** Microtasks between two batches: a body that waits for nothing has ended before them. */
-const breath = 16;
+/** Microtask ticks between two batches: enough for synchronous bodies to finish. */
+const ticksBetweenBatches = 16;
 
 /**
- * Start all, in batches. What waits for nothing ends between two of them: 30,000 such tasks at work at the same time hold
- * 150 MB, and the collector that copies them took three times the time of the tasks.
+ * Starts all items in batches, so that synchronous work finishes between two batches. 30,000 such tasks active at the
+ * same time held 150 MB, and garbage collection took three times as long as the tasks.
  */
 async function startAll<Item, Result>(
   items: readonly Item[],
   work: (item: Item, index: number) => Promise<Result>,
 ): Promise<readonly Result[]> {
-  if (items.length <= batch) return Promise.all(items.map(work));
+  if (items.length <= batchSize) return Promise.all(items.map(work));
   const started: Promise<Result>[] = [];
   for (const [index, item] of items.entries()) {
-    if (index > 0 && index % batch === 0) for (let turn = 0; turn < breath; turn++) await undefined;
+    if (index > 0 && index % batchSize === 0) for (let turn = 0; turn < ticksBetweenBatches; turn++) await undefined;
     started.push(work(item, index));
   }
   return Promise.all(started);
 }
 
-/** Places for work that comes at any time: so many at work, the others in line. */
+/** Queue with a concurrency limit for work that arrives at any time. */
 export interface Slots {
   readonly add: (work: () => Promise<void>) => void;
-  /** Forget those in line. */
+  /** Drops all queued work. */
   readonly clear: () => void;
 }
 
-/** `limit` places. Work must not reject. */
+/** Creates a queue with `limit` slots. Contract: work must not reject. */
 export function createSlots(limit: number): Slots {
   const queue = new PQueue({ concurrency: limit });
   return {

@@ -1,22 +1,25 @@
-/** What hooks write to channels: it goes with the task that they stand around, before or after what its body returns. */
+/** Channel writes of hooks, committed with their task before or after the return value of its body. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { foldEdit } from "../superstep/superstep.ts";
-import { readUpdate, refuseUnlisted, type State, type TaskOutcome, type Write } from "./returns.ts";
+import { reduceEdit } from "../superstep/superstep.ts";
+import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
-import { admitWrites } from "./validate-writes.ts";
+import { validateWrites } from "./validate-writes.ts";
 
-/** What the hooks of a task have written. */
+/** Writes of the hooks of one task. */
 export interface HookWrites {
-  /** Folded before what the body returns; a list for each model call, in the order in which they began. */
+  /** Applied before the return value of the body; one list per model call, in start order. */
   readonly before: Write[][];
-  /** Folded after it. */
+  /** Applied after the return value of the body. */
   readonly after: Write[];
 }
 
-/** Parse what a hook writes. Throws `unknown_channel`, `undeclared_write`, `invalid_update` or `unencodable_value`, each naming the middleware. */
+/**
+ * Parses the update of a hook. Throws `unknown_channel`, `undeclared_write`, `invalid_update` or `unencodable_value`,
+ * each with the name of the middleware.
+ */
 export function readHookWrites(
   { plan, codec }: Session,
   { task, node }: TaskScope,
@@ -27,47 +30,47 @@ export function readHookWrites(
   const writes = readUpdate(plan, task.node, update, who);
   refuseUntracked(plan, task.node, writes, who);
   const listed = node.policy.writes;
-  if (listed !== undefined) refuseUnlisted(plan, task.node, listed, writes, `${who} of the node "${task.node}"`);
-  admitWrites(plan, codec, writes, `what ${who} wrote to`, task.node);
+  if (listed !== undefined) checkDeclaredWrites(plan, task.node, listed, writes, `${who} of the node "${task.node}"`);
+  validateWrites(plan, codec, writes, `what ${who} wrote to`, task.node);
   return writes;
 }
 
-/** A replay writes what was recorded, and such a channel is never recorded. */
+/** Throws for an untracked channel: a replay applies recorded writes, and untracked channels are never recorded. */
 function refuseUntracked({ graph }: Plan, node: string, writes: readonly Write[], who: string): void {
-  const lost = writes.find(({ channel }) => graph.state.channels[channel]?.kind === "untracked");
-  if (lost === undefined) return;
+  const untracked = writes.find(({ channel }) => graph.state.channels[channel]?.kind === "untracked");
+  if (untracked === undefined) return;
   throw new StatewrightError("invalid_update", {
-    what: `${who} wrote the channel "${lost.channel}" of graph "${graph.name}", which lives in the process only`,
-    next: "Write it in a node, or make it a channel that is saved",
-    place: { graph: graph.name, node, channel: lost.channel },
+    what: `${who} wrote the channel "${untracked.channel}" of graph "${graph.name}", which is untracked`,
+    next: "Write it in a node, or use a channel that is saved",
+    place: { graph: graph.name, node, channel: untracked.channel },
   });
 }
 
-/** A place for the writes of a model call that begins now. */
-export function placeForWrites(scope: TaskScope): Write[] {
-  const place: Write[] = [];
-  writesOf(scope).before.push(place);
-  return place;
+/** Adds and returns an empty list for the writes of a new model call. */
+export function addWriteList(scope: TaskScope): Write[] {
+  const list: Write[] = [];
+  getHookWrites(scope).before.push(list);
+  return list;
 }
 
-/** The writes that come after what the body returns. */
-export function lateWrites(scope: TaskScope): Write[] {
-  return writesOf(scope).after;
+/** Returns the writes applied after the return value of the body. */
+export function getLateWrites(scope: TaskScope): Write[] {
+  return getHookWrites(scope).after;
 }
 
-function writesOf(scope: TaskScope): HookWrites {
-  scope.written ??= { before: [], after: [] };
-  return scope.written;
+function getHookWrites(scope: TaskScope): HookWrites {
+  scope.hookWrites ??= { before: [], after: [] };
+  return scope.hookWrites;
 }
 
-/** The state as the hooks of a task have written it, with more writes on top. */
-export function stateAsWritten({ plan, state }: Session, { written }: TaskScope, more: readonly Write[]): State {
-  const writes = written === undefined ? more : [...written.before.flat(), ...written.after, ...more];
-  return writes.length === 0 ? state : foldEdit(plan, state, writes).state;
+/** Returns the state with the writes of the task's hooks and more writes applied. */
+export function applyHookWrites({ plan, state }: Session, { hookWrites }: TaskScope, more: readonly Write[]): State {
+  const writes = hookWrites === undefined ? more : [...hookWrites.before.flat(), ...hookWrites.after, ...more];
+  return writes.length === 0 ? state : reduceEdit(plan, state, writes).state;
 }
 
-/** The outcome of a task with what its hooks have written. */
-export function withHookWrites(outcome: TaskOutcome, { written }: TaskScope): TaskOutcome {
-  if (written === undefined) return outcome;
-  return { ...outcome, writes: [...written.before.flat(), ...outcome.writes, ...written.after] };
+/** Adds the writes of the hooks to the outcome of a task. */
+export function addHookWrites(outcome: TaskOutcome, { hookWrites }: TaskScope): TaskOutcome {
+  if (hookWrites === undefined) return outcome;
+  return { ...outcome, writes: [...hookWrites.before.flat(), ...outcome.writes, ...hookWrites.after] };
 }

@@ -1,23 +1,25 @@
-/** A watch over work that must show signs of life. */
+/** Idle timeout for work that must make regular progress. */
 import type { World } from "../../base/world.ts";
 
-/** A watch at work. */
+/** Handle of an active idle timeout. */
 export interface IdleWatch {
-  /** The work is alive. */
+  /** Records progress. */
   readonly beat: () => void;
-  /** The work is over: no timer is left. */
+  /** Stops the watch and cancels its timer. */
   readonly stop: () => void;
 }
 
-/** Call `onIdle` when `limitMs` go by without a beat. One timer at a time: a beat only notes the time. */
+/**
+ * Calls `onIdle` after `limitMs` milliseconds without a beat. Uses one timer at a time: a beat records only the time.
+ */
 export function watchIdle({ clock, schedule }: World, limitMs: number, onIdle: () => void): IdleWatch {
   let last = clock.monotonic();
-  const look = (): void => {
-    const leftMs = last + limitMs - clock.monotonic();
-    if (leftMs > 0) cancel = schedule.after(leftMs, look);
+  const checkIdle = (): void => {
+    const remainingMs = last + limitMs - clock.monotonic();
+    if (remainingMs > 0) cancel = schedule.after(remainingMs, checkIdle);
     else onIdle();
   };
-  let cancel = schedule.after(limitMs, look);
+  let cancel = schedule.after(limitMs, checkIdle);
   return {
     beat: () => {
       last = clock.monotonic();
@@ -26,7 +28,7 @@ export function watchIdle({ clock, schedule }: World, limitMs: number, onIdle: (
   };
 }
 
-/** For work that nobody watches. */
-export function unwatched(): void {
-  // Nobody waits for a sign.
+/** No-op `beat` for work without an idle timeout. */
+export function ignoreBeat(): void {
+  // No watch is active.
 }

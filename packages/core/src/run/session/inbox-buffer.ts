@@ -1,66 +1,67 @@
-/** The mailbox of a run's handle: what is sent through it before the run has begun waits here for its inbox. */
+/** Buffer between a run's handle and its inbox: messages sent before the run starts wait here. */
 import { StatewrightError } from "../../base/errors.ts";
-import type { LetterKind } from "../../checkpoint/inbox-message.ts";
+import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
 import type { Message } from "../../model/message.ts";
 import type { Inbox } from "./inbox.ts";
 
-/** Between a handle and the inbox of its run. */
-export interface Mailbox {
-  /** Send messages to the run; kept when the promise resolves. */
-  readonly send: (kind: LetterKind, messages: readonly Message[]) => Promise<void>;
-  /** The run has begun. */
-  readonly open: (inbox: Pick<Inbox, "put">) => void;
-  /** The run is over for this process; `failure` is what it rejects with. */
+/** Forwards messages from a handle to the inbox of its run. */
+export interface InboxBuffer {
+  /** Sends messages to the run; resolves when they are saved. */
+  readonly send: (kind: InboxMessageKind, messages: readonly Message[]) => Promise<void>;
+  /** Opens the buffer when the run has started, and forwards the buffered messages. */
+  readonly open: (inbox: Pick<Inbox, "add">) => void;
+  /** Closes the buffer when the run has finished in this process; `failure` is the rejection of the run. */
   readonly end: (failure?: { readonly error: unknown }) => void;
 }
 
-interface Early {
-  readonly kind: LetterKind;
+interface BufferedMessage {
+  readonly kind: InboxMessageKind;
   readonly messages: readonly Message[];
-  readonly resolve: (kept: Promise<void>) => void;
-  readonly reject: (why: unknown) => void;
+  readonly resolve: (delivery: Promise<void>) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
-/** An empty mailbox. `keeps`: the run has a store, whose inbox outlives it. */
-export function createMailbox(thread: string, keeps: boolean): Mailbox {
-  let early: readonly Early[] = [];
-  let inbox: Pick<Inbox, "put"> | undefined;
-  // Made when somebody is told: an error with its stack for every run that ends took a tenth of the time of a small one.
-  let closed: (() => unknown) | undefined;
+/** Creates an empty buffer. `hasStore`: the run has a store, whose inbox outlives the run. */
+export function createInboxBuffer(thread: string, hasStore: boolean): InboxBuffer {
+  let buffered: readonly BufferedMessage[] = [];
+  let inbox: Pick<Inbox, "add"> | undefined;
+  // Created lazily: an error with a stack for every finished run took a tenth of the time of a small run.
+  let createClosedError: (() => unknown) | undefined;
   return {
     send: (kind, messages) => {
-      if (closed !== undefined) return Promise.reject(closed());
-      if (inbox !== undefined) return inbox.put(kind, messages);
+      if (createClosedError !== undefined) return Promise.reject(createClosedError());
+      if (inbox !== undefined) return inbox.add(kind, messages);
       return new Promise((resolve, reject) => {
-        early = [...early, { kind, messages, resolve, reject }];
+        buffered = [...buffered, { kind, messages, resolve, reject }];
       });
     },
     open: (opened) => {
       inbox = opened;
-      for (const { kind, messages, resolve } of early) resolve(opened.put(kind, messages));
-      early = [];
+      for (const { kind, messages, resolve } of buffered) resolve(opened.add(kind, messages));
+      buffered = [];
     },
     end: (failure) => {
-      if (closed !== undefined || (keeps && inbox !== undefined)) return;
-      closed = inbox === undefined ? () => failure?.error ?? hasNotBegun(thread) : () => isOver(thread);
-      for (const { reject } of early) reject(closed());
-      early = [];
+      if (createClosedError !== undefined || (hasStore && inbox !== undefined)) return;
+      createClosedError =
+        inbox === undefined ? () => failure?.error ?? createQueuedError(thread) : () => createFinishedError(thread);
+      for (const { reject } of buffered) reject(createClosedError());
+      buffered = [];
     },
   };
 }
 
-function isOver(thread: string): StatewrightError {
+function createFinishedError(thread: string): StatewrightError {
   return new StatewrightError("missing_store", {
-    what: "a message was sent to a run that is over, and no store keeps it for the next one",
-    next: "Start a run with the message as its input, or give runs a store",
+    what: "a message was sent to a finished run without a store, so no later run can receive it",
+    next: "Start a run with the message as its input, or pass a store to the runs",
     place: { thread },
   });
 }
 
-function hasNotBegun(thread: string): StatewrightError {
+function createQueuedError(thread: string): StatewrightError {
   return new StatewrightError("thread_busy", {
-    what: `a message was sent to a run of the thread "${thread}" that stands in its queue, behind another`,
-    next: "Send it when the run has begun; steer(graph, { store, thread, input }) reaches the run that is at work",
+    what: `a message was sent to a run of the thread "${thread}" that is queued behind another run`,
+    next: "Send it after the run has started, or use steer(graph, { store, thread, input }) to reach the active run",
     place: { thread },
   });
 }

@@ -1,165 +1,168 @@
 /**
- * The inbox of a run at work: what people have sent to it and its state does not hold yet. With a store it is the inbox of
- * the run's branch, which anyone may write to, also from another process; without one it is a list in memory.
+ * The inbox of an active run: messages sent to the run and not yet in its state. With a store, the inbox belongs to
+ * the branch of the run, and any process may write to it; without a store, the inbox is a list in memory.
  */
 import { StatewrightError } from "../../base/errors.ts";
-import { freshId } from "../../base/ids.ts";
+import { createId } from "../../base/ids.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
-import type { LetterKind, LetterRow } from "../../checkpoint/inbox-message.ts";
+import type { InboxMessage, InboxMessageKind } from "../../checkpoint/inbox-message.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { Plan } from "../../compile/plan.ts";
-import { type Message, messageIssue } from "../../model/message.ts";
+import { findMessageIssue, type Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
-import { deskOf } from "./thread-registry.ts";
+import { getThreadRegistry } from "./thread-registry.ts";
 
-/** What a person says to a run: a text, or messages of users and the system. */
-export type LetterInput = string | readonly Message[];
+/** Input of `steer` and `followUp`: a text, or messages with the role user or system. */
+export type InboxInput = string | readonly Message[];
 
-/** Messages that wait to be taken in together. */
-export interface Letter {
+/** Messages delivered together. */
+export interface QueuedMessage {
   readonly id: string;
-  readonly kind: LetterKind;
+  readonly kind: InboxMessageKind;
   readonly messages: readonly Message[];
 }
 
-/** What waits for a run, and word of what comes. */
+/** Queued messages of a run, with notification of arrivals. */
 export interface Inbox {
-  /** Whether it is worth looking: false only when nothing can be there. */
-  readonly mayHold: () => boolean;
-  /** What waits, oldest first. Rejects when the store cannot say. */
-  readonly waiting: () => Promise<readonly Letter[]>;
-  /** Keep a letter; it is kept when the promise resolves. */
-  readonly put: (kind: LetterKind, messages: readonly Message[]) => Promise<void>;
-  /** Letters with these ids have come that steer. */
-  readonly arrived: (ids: readonly string[]) => void;
-  /** Fires while a message steers that the state does not hold; one signal for all who ask until the superstep is over. */
-  readonly steered: () => AbortSignal;
-  /** The superstep is over: these letters are in the state. */
-  readonly passed: (taken: readonly Letter[]) => void;
+  /** Returns false only when the inbox is certainly empty. */
+  readonly mayHaveMessages: () => boolean;
+  /** Lists the queued messages, oldest first. Rejects when the store fails. */
+  readonly listMessages: () => Promise<readonly QueuedMessage[]>;
+  /** Adds messages to the inbox; resolves when they are saved. */
+  readonly add: (kind: InboxMessageKind, messages: readonly Message[]) => Promise<void>;
+  /** Records the arrival of steering messages with these ids. */
+  readonly notifyArrival: (ids: readonly string[]) => void;
+  /**
+   * Returns a signal that aborts while a steering message is undelivered; all callers in one superstep share the
+   * signal.
+   */
+  readonly getSteerSignal: () => AbortSignal;
+  /** Ends the superstep: these messages are in the state now. */
+  readonly acknowledge: (taken: readonly QueuedMessage[]) => void;
 }
 
-/** Where the inbox of a run with a store is. */
-export interface InboxPlace {
+/** Location of the inbox of a run with a store. */
+export interface InboxLocation {
   readonly store: Store;
   readonly codec: Codec;
   readonly thread: string;
   readonly branch: string;
 }
 
-/** The inbox of a run; without a place it is in memory. */
-export function createInbox(plan: Plan, world: World, place: InboxPlace | undefined): Inbox {
-  const hears = hearsMessages(plan);
-  let kept: readonly Letter[] = [];
-  let steering: AbortController | undefined;
-  /** Ids of letters that steer and are not in the state, as far as they were told of or seen. */
-  const steers = new Set<string>();
+/** Creates the inbox of a run, in memory without a location. */
+export function createInbox(plan: Plan, world: World, location: InboxLocation | undefined): Inbox {
+  const isConversation = hasConversation(plan);
+  let queued: readonly QueuedMessage[] = [];
+  let steerController: AbortController | undefined;
+  /** Ids of known steering messages that are not yet in the state. */
+  const steerIds = new Set<string>();
 
   function arrived(ids: readonly string[]): void {
-    if (!hears) return;
-    for (const id of ids) steers.add(id);
-    steering?.abort(spoken());
+    if (!isConversation) return;
+    for (const id of ids) steerIds.add(id);
+    steerController?.abort(createSteerReason());
   }
 
-  async function letters(): Promise<readonly Letter[]> {
-    if (place === undefined) return kept;
-    const rows = await place.store.inbox(place.thread, place.branch);
-    return rows.map((row) => letterOf(place.codec, row));
+  async function loadMessages(): Promise<readonly QueuedMessage[]> {
+    if (location === undefined) return queued;
+    const rows = await location.store.inbox(location.thread, location.branch);
+    return rows.map((row) => toQueuedMessage(location.codec, row));
   }
 
   return {
-    mayHold: place === undefined ? () => kept.length > 0 : () => hears,
-    waiting: async () => {
-      const before = [...steers];
-      const found = await letters();
-      // Word of a letter may come when it was taken in already.
-      for (const id of before) if (!found.some((letter) => letter.id === id)) steers.delete(id);
-      for (const { id, kind } of found) if (kind === "steer") steers.add(id);
+    mayHaveMessages: location === undefined ? () => queued.length > 0 : () => isConversation,
+    listMessages: async () => {
+      const knownIds = [...steerIds];
+      const found = await loadMessages();
+      // An arrival may be reported after the message was delivered.
+      for (const id of knownIds) if (!found.some((message) => message.id === id)) steerIds.delete(id);
+      for (const { id, kind } of found) if (kind === "steer") steerIds.add(id);
       return found;
     },
-    put: async (kind, messages) => {
-      refuseDeaf(plan);
-      if (place !== undefined) return post(place, world, kind, messages);
-      const id = freshId("letter_", world.random);
-      kept = [...kept, { id, kind, messages: deepFreeze(messages) }];
+    add: async (kind, messages) => {
+      checkConversation(plan);
+      if (location !== undefined) return postMessages(location, world, kind, messages);
+      const id = createId("letter_", world.random);
+      queued = [...queued, { id, kind, messages: deepFreeze(messages) }];
       if (kind === "steer") arrived([id]);
     },
-    arrived,
-    steered: () => {
-      steering ??= new AbortController();
-      if (steers.size > 0) steering.abort(spoken());
-      return steering.signal;
+    notifyArrival: arrived,
+    getSteerSignal: () => {
+      steerController ??= new AbortController();
+      if (steerIds.size > 0) steerController.abort(createSteerReason());
+      return steerController.signal;
     },
-    passed: (taken) => {
-      steering = undefined;
-      if (taken.length === 0) return;
-      const ids = new Set(taken.map(({ id }) => id));
-      kept = kept.filter(({ id }) => !ids.has(id));
-      for (const id of ids) steers.delete(id);
+    acknowledge: (delivered) => {
+      steerController = undefined;
+      if (delivered.length === 0) return;
+      const ids = new Set(delivered.map(({ id }) => id));
+      queued = queued.filter(({ id }) => !ids.has(id));
+      for (const id of ids) steerIds.delete(id);
     },
   };
 }
 
-function spoken(): Error {
-  return new Error("a message for this run has come");
+function createSteerReason(): Error {
+  return new Error("a message for this run arrived");
 }
 
-/** Whether what is sent to a run of this graph has a place in its state. */
-export function hearsMessages({ graph }: Plan): boolean {
+/** Returns true when the state of the graph has a conversation channel for messages. */
+export function hasConversation({ graph }: Plan): boolean {
   return graph.state.channels["messages"]?.kind === "messages";
 }
 
 /** Throws `invalid_option` for a graph without a conversation. */
-export function refuseDeaf(plan: Plan): void {
-  if (hearsMessages(plan)) return;
+export function checkConversation(plan: Plan): void {
+  if (hasConversation(plan)) return;
   throw new StatewrightError("invalid_option", {
-    what: `a message was sent to the graph "${plan.graph.name}", which has no channel messages`,
-    next: "Give its state messages: messages(), or send it to a graph that has a conversation",
+    what: `a message was sent to the graph "${plan.graph.name}", which has no messages channel`,
+    next: "Add messages: messages() to its state, or send to a graph with a conversation",
     place: { graph: plan.graph.name },
   });
 }
 
-/** Put a letter into a store, and tell the run at work here that it has come. */
-export async function post(
-  { store, codec, thread, branch }: Omit<InboxPlace, "branch"> & { readonly branch: string | undefined },
+/** Posts messages to the store, and notifies the active run of this process. */
+export async function postMessages(
+  { store, codec, thread, branch }: Omit<InboxLocation, "branch"> & { readonly branch: string | undefined },
   world: World,
-  kind: LetterKind,
+  kind: InboxMessageKind,
   messages: readonly Message[],
 ): Promise<void> {
-  const id = freshId("letter_", world.random);
+  const id = createId("letter_", world.random);
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
-  const atWork = deskOf(store).atWork.get(thread);
-  if (kind === "steer" && atWork?.branch === row.branch) atWork.arrived([row.id]);
+  const activeRun = getThreadRegistry(store).active.get(thread);
+  if (kind === "steer" && activeRun?.branch === row.branch) activeRun.notifySteered([row.id]);
 }
 
-function letterOf(codec: Codec, { id, kind, messages }: LetterRow): Letter {
+function toQueuedMessage(codec: Codec, { id, kind, messages }: InboxMessage): QueuedMessage {
   return { id, kind, messages: deepFreeze(codec.decode(messages)) as readonly Message[] };
 }
 
-/** The messages of a person's words. Throws `invalid_input` for what no conversation can take in at any moment. */
-export function messagesOf(input: LetterInput, world: World): readonly Message[] {
+/** Converts a text or messages to messages. Throws `invalid_input` for input that no conversation can accept. */
+export function toMessages(input: InboxInput, world: World): readonly Message[] {
   if (typeof input === "string") {
-    if (input.trim() === "") throw empty();
-    return [{ role: "user", id: freshId("user_", world.random), content: [{ type: "text", text: input }] }];
+    if (input.trim() === "") throw createEmptyTextError();
+    return [{ role: "user", id: createId("user_", world.random), content: [{ type: "text", text: input }] }];
   }
-  const given: unknown = input;
-  const wrong = Array.isArray(given) ? given.find((message) => !isSaid(message)) : given;
-  if (Array.isArray(given) && given.length > 0 && wrong === undefined) return input;
+  const value: unknown = input;
+  const invalid = Array.isArray(value) ? value.find((message) => !isSendable(message)) : value;
+  if (Array.isArray(value) && value.length > 0 && invalid === undefined) return input;
   throw new StatewrightError("invalid_input", {
-    what: `a run was sent ${describeValue(wrong ?? given)}, which is no text and no message of a user or the system`,
-    next: "Send a text, or a list of messages with the role user or system: answers of models and tools have their own place",
+    what: `a run was sent ${describeValue(invalid ?? value)}; expected a text, or messages with the role user or system`,
+    next: "Send a text, or a list of messages with the role user or system; assistant and tool messages cannot be sent",
   });
 }
 
-function empty(): StatewrightError {
+function createEmptyTextError(): StatewrightError {
   return new StatewrightError("invalid_input", {
     what: "a run was sent an empty text",
-    next: "Send words: providers refuse a message that has none",
+    next: "Send a text with words; providers reject an empty message",
   });
 }
 
-function isSaid(message: unknown): boolean {
-  if (!isPlainObject(message) || messageIssue(message) !== undefined) return false;
+function isSendable(message: unknown): boolean {
+  if (!isPlainObject(message) || findMessageIssue(message) !== undefined) return false;
   return message["role"] === "user" || message["role"] === "system";
 }

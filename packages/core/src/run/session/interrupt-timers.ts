@@ -1,38 +1,38 @@
 /**
- * The time of questions. A question that says how long it waits has a row among the timers while it is open. Whoever
- * resumes its thread after that time closes it, before any answer is looked at: with the answer that it declared for
- * that, or with none, and its node gets an error then.
+ * Expiry of interrupts. An open interrupt with an expiry has a timer row. A resume after the expiry closes the
+ * interrupt before any answer is read: with the declared `onExpire` answer, or without an answer, and then its node
+ * gets an error.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
-import { nodesOf, placeOf, type Saved, type Session } from "./session.ts";
+import { formatNestingPath, getErrorPlace, type Persistence, type Session } from "./session.ts";
 
-/** What a new question keeps of its time. */
-export function timeOf(
+/** Returns the expiry fields of a new interrupt row. */
+export function getExpiryFields(
   codec: Codec,
   expiry: Expiry | undefined,
   key: string,
   raisedAt: number,
 ): Pick<InterruptRow, "expiresAt" | "onExpire"> {
-  if (expiry === undefined) return forEver;
+  if (expiry === undefined) return noExpiry;
   const { ms, answer } = expiry;
   const expiresAt = Math.ceil(raisedAt + ms);
   if (answer === undefined) return { expiresAt };
   return { expiresAt, onExpire: codec.encode(answer.value, `the onExpire of the interrupt "${key}"`) };
 }
 
-const forEver: Pick<InterruptRow, "expiresAt" | "onExpire"> = {};
+const noExpiry: Pick<InterruptRow, "expiresAt" | "onExpire"> = {};
 
-/** An open question whose time has not begun. */
-export function timeless({ expiresAt: _, onExpire: __, ...row }: InterruptRow): InterruptRow {
+/** Removes the expiry of an open interrupt whose timer has not started. */
+export function removeExpiry({ expiresAt: _, onExpire: __, ...row }: InterruptRow): InterruptRow {
   return row;
 }
 
-/** Close the questions whose time is over; gives those rows. */
-export function closeOverdue({ world }: Session, { interrupts }: Saved): readonly InterruptRow[] {
+/** Closes the interrupts whose expiry has passed. Returns the closed rows. */
+export function expireOverdue({ world }: Session, { interrupts }: Persistence): readonly InterruptRow[] {
   const now = world.clock.now();
   const closed: InterruptRow[] = [];
   for (const row of interrupts.values()) {
@@ -44,29 +44,34 @@ export function closeOverdue({ world }: Session, { interrupts }: Saved): readonl
   return closed;
 }
 
-/** The timers of questions that wait from now on. */
-export function armed(questions: readonly InterruptRow[]): readonly TimerChange[] {
-  return questions.flatMap(({ id, key, step, expiresAt }) =>
+/** Creates the timers of newly waiting interrupts. */
+export function armTimers(interrupts: readonly InterruptRow[]): readonly TimerChange[] {
+  return interrupts.flatMap(({ id, key, step, expiresAt }) =>
     expiresAt === undefined ? [] : [{ arm: { id, kind: "expiry", generation: step, dueAt: expiresAt, about: key } }],
   );
 }
 
-/** The timers of questions that wait no more: they were closed just now, or what asked them is over. */
-export function disarmed(questions: Iterable<InterruptRow>): readonly TimerChange[] {
+/** Drops the timers of interrupts that no longer wait: closed just now, or raised by a finished task. */
+export function disarmTimers(interrupts: Iterable<InterruptRow>): readonly TimerChange[] {
   const changes: TimerChange[] = [];
-  for (const { id, step, expiresAt } of questions)
+  for (const { id, step, expiresAt } of interrupts)
     if (expiresAt !== undefined) changes.push({ drop: { id, generation: step } });
   return changes;
 }
 
-/** What the asking node gets, and who answers too late, when a question was closed without an answer. */
-export function expired(session: Session, row: InterruptRow): StatewrightError {
-  const { within } = session;
+/**
+ * Creates the error of an interrupt that expired without an answer, for the node that raised the interrupt and for a
+ * late answer.
+ */
+export function createExpiredError(session: Session, row: InterruptRow): StatewrightError {
+  const { nesting } = session;
   const { id, key, node, raisedAt, expiresAt, expiredAt } = row;
   return new StatewrightError("interrupt_expired", {
-    what: `the question "${key}" of the node "${node}" has expired: nobody answered in time`,
-    next: "Declare what is then taken with onExpire, catch this in the node, or fork from before the question to ask again",
-    place: placeOf(session, { node: within === undefined ? node : node.slice(nodesOf(within).length + 1) }),
+    what: `the interrupt "${key}" of node "${node}" expired without an answer`,
+    next: "Add an onExpire answer, catch this error in the node, or fork from before the interrupt to raise it again",
+    place: getErrorPlace(session, {
+      node: nesting === undefined ? node : node.slice(formatNestingPath(nesting).length + 1),
+    }),
     details: { id, key, raisedAt, expiresAt, expiredAt },
   });
 }

@@ -1,11 +1,11 @@
-/** The last failure of a task whose node has an error handler, kept in the journal until the handler has given a result. */
+/** The last failure of a task whose node has an error handler, journaled until the handler has returned. */
 import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import { recordOf } from "./redact-error.ts";
-import { journalKey, record, recordNow, type Session, taskKey } from "./session.ts";
+import { toRedactedRecord } from "./redact-error.ts";
+import { commitEffect, recordEffect, type Session, taskKey, toJournalKey } from "./session.ts";
 
-/** A task that failed, and in which attempt. */
+/** A failed task, with the failed attempt. */
 export interface LastFailure {
   readonly kind: "failed";
   readonly task: Task;
@@ -13,19 +13,19 @@ export interface LastFailure {
   readonly attempt: number;
 }
 
-/** The failure that a handler had been given when its process died or it asked a person. */
-export function savedFailure(session: Session, task: Task): LastFailure | undefined {
-  const row = rowOf(session, task);
+/** Loads the failure passed to a handler before a crash or an interrupt. */
+export function loadFailure(session: Session, task: Task): LastFailure | undefined {
+  const row = getTaskRow(session, task);
   if (row?.state !== "error" || row.kind !== "task" || row.outcome === undefined) return undefined;
   const error = fromErrorRecord(session.codec.decode(row.outcome) as ErrorRecord) as StatewrightError;
   return { kind: "failed", task, error, attempt: row.attempts };
 }
 
-/** Make a failure durable before its handler begins; at once without a store. */
+/** Makes a failure durable before its handler starts; resolves at once without a store. */
 export function saveFailure(session: Session, { task, error, attempt }: LastFailure): Promise<void> {
   const { saved, world } = session;
   if (saved === undefined) return Promise.resolve();
-  const started = rowOf(session, task);
+  const started = getTaskRow(session, task);
   const row: EffectRow = {
     step: session.step,
     task: task.id,
@@ -40,23 +40,26 @@ export function saveFailure(session: Session, { task, error, attempt }: LastFail
     endedAt: world.clock.now(),
   };
   return new Promise((resolve, reject) =>
-    recordNow(session, saved, {
+    commitEffect(session, saved, {
       row,
-      encode: () => session.codec.encode(recordOf(session, error), `the failure of the node "${task.node}"`),
-      told: (failure) => (failure === undefined ? resolve() : reject(failure)),
+      encode: () => session.codec.encode(toRedactedRecord(session, error), `the failure of the node "${task.node}"`),
+      onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
     }),
   );
 }
 
-/** The handler failed too: a resume begins with the body again, as it does after every other failure. */
+/**
+ * Removes the recorded failure after the handler failed too: a resume starts with the body again, as after any other
+ * failure.
+ */
 export function forgetFailure(session: Session, task: Task): void {
-  const row = rowOf(session, task);
+  const row = getTaskRow(session, task);
   const { saved } = session;
   if (saved === undefined || row === undefined) return;
   const { endedAt: _, outcome: __, ...again } = row;
-  record(session, saved, { row: { ...again, state: "started" }, encode: undefined, told: undefined });
+  recordEffect(session, saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
 }
 
-function rowOf({ saved, step }: Session, task: Task): EffectRow | undefined {
-  return saved?.journal.get(journalKey(step, task.id, taskKey));
+function getTaskRow({ saved, step }: Session, task: Task): EffectRow | undefined {
+  return saved?.journal.get(toJournalKey(step, task.id, taskKey));
 }

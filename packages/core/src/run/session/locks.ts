@@ -1,81 +1,81 @@
 /**
- * Named locks: no two tool calls of a process hold the same name at the same time, whatever their runs, threads and stores.
- * A name stands for something that all of them share, such as the real path of a file. What shares a schedule shares the
- * names: the whole process in the real world, a test of its own in a virtual one.
+ * Named locks: no two tool calls of a process hold the same name at the same time, across runs, threads and stores. A
+ * name identifies a shared resource, e.g. the real path of a file. Worlds with the same schedule share the names: the
+ * whole process with the system clock, a single test with a virtual clock.
  */
 import type { Schedule } from "../../base/time.ts";
 import type { World } from "../../base/world.ts";
-import { whenAborted } from "./abort.ts";
+import { subscribeToAbort } from "./abort.ts";
 
-/** Who stands in line for a name, first to last; a name that is not there is free. */
-type Lines = Map<string, (() => void)[]>;
+/** Wait queue of each held name, first waiter first; a missing name is free. */
+type WaitQueues = Map<string, (() => void)[]>;
 
-const tables: WeakMap<Schedule, Lines> = new WeakMap();
+const queuesBySchedule: WeakMap<Schedule, WaitQueues> = new WeakMap();
 
-function linesOf({ schedule }: World): Lines {
-  let lines = tables.get(schedule);
-  if (lines === undefined) {
-    lines = new Map();
-    tables.set(schedule, lines);
+function getQueues({ schedule }: World): WaitQueues {
+  let queues = queuesBySchedule.get(schedule);
+  if (queues === undefined) {
+    queues = new Map();
+    queuesBySchedule.set(schedule, queues);
   }
-  return lines;
+  return queues;
 }
 
 /**
- * Take all of these names, one after the other in their order as text, so that no two calls wait for each other. Gives what
- * gives them back, or nothing when the signal fired before all were there.
+ * Acquires all names, one after the other in text order, so that no two calls deadlock. Resolves to a release
+ * function, or to undefined when the signal aborts first.
  */
-export async function takeLocks(
+export async function acquireLocks(
   world: World,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<(() => void) | undefined> {
-  const lines = linesOf(world);
-  const held: string[] = [];
-  const giveBack = (): void => {
-    for (const name of held.splice(0)) free(lines, name);
+  const queues = getQueues(world);
+  const acquired: string[] = [];
+  const release = (): void => {
+    for (const name of acquired.splice(0)) releaseLock(queues, name);
   };
   for (const name of [...new Set(names)].sort()) {
-    if (!isTaken(lines, name)) held.push(name);
-    else if (await comesToTurn(lines, name, signal)) held.push(name);
+    if (!mustWait(queues, name)) acquired.push(name);
+    else if (await waitForTurn(queues, name, signal)) acquired.push(name);
     else {
-      giveBack();
+      release();
       return undefined;
     }
   }
-  return giveBack;
+  return release;
 }
 
-/** How many names are held in a world: none when no call is at work. */
-export function locksHeld(world: World): number {
-  return linesOf(world).size;
+/** Returns the number of held names in a world; 0 when no call is active. */
+export function countHeldLocks(world: World): number {
+  return getQueues(world).size;
 }
 
-/** Take a name that is free; tells whether it is another's. */
-function isTaken(lines: Lines, name: string): boolean {
-  if (lines.has(name)) return true;
-  lines.set(name, []);
+/** Acquires a free name. Returns true when another call holds the name. */
+function mustWait(queues: WaitQueues, name: string): boolean {
+  if (queues.has(name)) return true;
+  queues.set(name, []);
   return false;
 }
 
-function comesToTurn(lines: Lines, name: string, signal: AbortSignal): Promise<boolean> {
+function waitForTurn(queues: WaitQueues, name: string, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return Promise.resolve(false);
   return new Promise((resolve) => {
-    const line = lines.get(name) ?? [];
-    const turn = (): void => {
+    const queue = queues.get(name) ?? [];
+    const grant = (): void => {
       stopListening();
       resolve(true);
     };
-    const stopListening = whenAborted(signal, () => {
-      line.splice(line.indexOf(turn), 1);
+    const stopListening = subscribeToAbort(signal, () => {
+      queue.splice(queue.indexOf(grant), 1);
       resolve(false);
     });
-    line.push(turn);
+    queue.push(grant);
   });
 }
 
-function free(lines: Lines, name: string): void {
-  const next = lines.get(name)?.shift();
-  if (next === undefined) lines.delete(name);
-  else next();
+function releaseLock(queues: WaitQueues, name: string): void {
+  const grant = queues.get(name)?.shift();
+  if (grant === undefined) queues.delete(name);
+  else grant();
 }

@@ -1,16 +1,16 @@
-/** The long-term store as a session sees it. */
-import { overlaid } from "../../long-term/overlay.ts";
+/** View of the long-term store in a session. */
+import { createOverlay } from "../../long-term/overlay.ts";
 import type { LongTermChange, LongTermReader } from "../../long-term/rows.ts";
 
-export interface LongTermSide {
+export interface LongTermView {
   readonly reader: LongTermReader;
-  /** Of an inner graph that is not saved: what its supersteps have put, which waits for the end of its call. */
-  readonly held: LongTermChange[] | undefined;
+  /** Buffered changes of an unsaved nested graph, committed at the end of its call; undefined for a saved graph. */
+  readonly buffered: LongTermChange[] | undefined;
 }
 
-/** The side of an inner graph that is not saved: it sees what it holds. */
-export function heldSide(outer: LongTermSide | undefined): LongTermSide | undefined {
+/** Creates the view of an unsaved nested graph: reads include its buffered changes. */
+export function createBufferedView(outer: LongTermView | undefined): LongTermView | undefined {
   if (outer === undefined) return undefined;
   const held: LongTermChange[] = [];
-  return { reader: overlaid(outer.reader, held), held };
+  return { reader: createOverlay(outer.reader, held), buffered: held };
 }

@@ -1,4 +1,4 @@
-/** What a run is given and what it gives: the types of `run`, `resume` and their handle. */
+/** Options, results and handle types of `run` and `resume`. */
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { SecretSource } from "../../base/injection.ts";
 import type { JsonObject } from "../../base/json.ts";
@@ -14,50 +14,65 @@ import type { AnswerInput, InterruptShape } from "../../tool/policy/interrupt.ts
 import type { EventView, OpenInterrupt, RunEvent } from "../events/events.ts";
 import type { Inspector } from "../events/inspection.ts";
 import type { TextOptions } from "../events/text-stream.ts";
-import type { LetterInput } from "./inbox.ts";
+import type { InboxInput } from "./inbox.ts";
 
-/** What `run` and `resume` have in common. */
+/** Options of both `run` and `resume`. */
 export interface CommonOptions {
   readonly store?: Store;
   readonly branch?: string;
   readonly secrets?: SecretSource;
   /** Cancels the run when it fires. */
   readonly signal?: AbortSignal;
-  /** Supersteps that one run may take, over all its resumes. Default 1,000. */
+  /** Maximum number of supersteps of one run, over all its resumes. Default 1,000. */
   readonly maxSteps?: number;
-  /** Whether tools may show partial results and lines of progress. Default true; without them `update` is absent, and `progress` does nothing. */
+  /**
+   * Enables partial results and progress text of tools. Default true; when false, `update` is undefined and
+   * `progress` does nothing.
+   */
   readonly toolUpdates?: boolean;
-  /** Tasks of one superstep that may run at the same time. Default: no limit. */
+  /** Maximum number of concurrent tasks of one superstep. Default: no limit. */
   readonly maxConcurrency?: number;
-  /** What the failure of a task does to its siblings: they finish and are kept (default), or their signals fire. Tool nodes always finish. */
+  /**
+   * Effect of a task failure on sibling tasks: `finish` (default) lets them finish and saves their results, `abort`
+   * fires their signals. Tool nodes always finish.
+   */
   readonly onTaskFailure?: "finish" | "abort";
-  /** What is done about a `once` effect that has happened already, or may have, on another branch of the thread. Default `ask`. */
-  readonly onceElsewhere?: OnceElsewhere;
-  /** Clock, chance, schedule and log; the real ones by default. */
+  /**
+   * Handling of a `once` effect that has happened, or may have happened, on another branch of the thread. Default
+   * `ask`.
+   */
+  readonly onPriorEffect?: OnPriorEffect;
+  /** Clock, random source, schedule and log. Default: the system world. */
   readonly world?: World;
-  /** Is told what the run's machines do, in XState's format: a function, or the `inspect` of a standard inspector. */
+  /**
+   * Receives the inspection events of the run's machines in XState's format: a function, or the `inspect` of a
+   * standard inspector.
+   */
   readonly inspect?: Inspector;
-  /** Turns values into saved text and back; plain data and built-in types by default. */
+  /** Encodes values to stored text and decodes them. Default: plain data and built-in types. */
   readonly codec?: Codec;
-  /** How threads that older versions of the graph have written become threads of this one. */
+  /** Migrations of threads that older versions of the graph have written. */
   readonly migrations?: readonly Migration[];
-  /** Older versions of the graph: a run that one of them has written and that does not fit this one goes on under that. */
+  /**
+   * Older versions of the graph. A run written by one of them and incompatible with the current version continues
+   * under the older version.
+   */
   readonly older?: readonly Graph[];
 }
 
 /**
- * How a run on a branch meets a `once` effect of another branch. `ask`: a person says whether what happened there counts
- * here too; a `step`, which cannot ask, fails with `effect_in_doubt`. `reuse`: its recorded outcome is taken over. `repeat`:
- * it is done again.
+ * Handling of a `once` effect that another branch already ran. `ask`: raises an interrupt, whose answer says whether
+ * the effect counts on this branch; a `step`, which cannot raise an interrupt, fails with `effect_in_doubt`. `reuse`:
+ * uses the recorded outcome. `repeat`: runs the effect again.
  */
-export type OnceElsewhere = "ask" | "reuse" | "repeat";
+export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
-/** Where a run pauses, for debugging; a resume goes on with the superstep that it finds. */
+/** Breakpoints for debugging. A resume continues with the superstep at which the run paused. */
 export interface BreakpointOption<Nodes extends string> {
   readonly breakpoints?: {
-    /** Pause when one of these nodes would run next. */
+    /** Pauses before a superstep that runs one of these nodes. */
     readonly before?: readonly Nodes[];
-    /** Pause when the result of one of these nodes is saved, unless that ends the run. */
+    /** Pauses after the result of one of these nodes is committed, unless the run ends with it. */
     readonly after?: readonly Nodes[];
   };
 }
@@ -70,29 +85,33 @@ type InputOption<Types extends GraphTypes> =
     ? { readonly input?: Types["input"] }
     : { readonly input: Types["input"] };
 
-/** What `run` takes: the input and the context are asked for where the graph needs them. */
+/** Options of `run`. Input and context are required when the graph requires them. */
 export type RunOptions<Types extends GraphTypes> = CommonOptions &
   BreakpointOption<Types["nodes"]> &
   ContextOption<Types> &
   InputOption<Types> &
   StartOptions & { readonly thread?: string };
 
-/** How a new input meets what its thread is doing, and how its run is found again. */
+/** Handling of a busy thread, and identification of the run. */
 export interface StartOptions {
   /**
-   * What happens when the thread has a run that has not ended: it is at work, waits, is paused, failed or has crashed.
-   * `reject` (the default) refuses the input with `thread_busy`; `enqueue` puts it behind that run; `interrupt` ends that run
-   * at the next boundary, keeps what it finished and declines its open questions; `rollback` ends it and takes back all that
-   * it did to the state, not what it did in the world. A machine drawn by hand knows the first two.
+   * Handling of a new input when the thread has an unfinished run: running, waiting, paused, failed or crashed.
+   * `reject` (default) refuses the input with `thread_busy`; `enqueue` queues the input behind that run; `interrupt`
+   * ends that run at the next boundary, keeps its finished work and declines its open interrupts; `rollback` ends
+   * that run and reverts its state changes, but not its external effects. A user-written machine supports only the
+   * first two.
    */
   readonly onBusy?: OnBusy;
-  /** Idempotency key, unique in the thread: asked for again under the same key, the run is not started again, and its outcome is given. */
+  /**
+   * Idempotency key, unique in the thread. A second call with the same key does not start another run, and returns
+   * the outcome of the first.
+   */
   readonly key?: string;
-  /** Plain data by which lists find the run. */
+  /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
 }
 
-/** What a new input does to a thread whose last run has not ended. */
+/** Handling of a new input on a thread with an unfinished run. */
 export type OnBusy = "reject" | "enqueue" | StopKind;
 
 /** Answers by interrupt key or id. */
@@ -100,94 +119,103 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
   ? { readonly [id: string]: unknown }
   : {
       readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]>;
-    } & OwnAnswers<keyof Interrupts> & {
+    } & EngineAnswers<keyof Interrupts> & {
         readonly [id: `${string}:${string}`]: unknown;
-        /** Questions of the engine about tool calls and nodes of an inner graph. */
+        /** Interrupts of the engine about tool calls and nodes of an inner graph. */
         readonly [key: `${string}.approve` | `${string}.${typeof inDoubtKey}`]: unknown;
       };
 
-/** Answers to questions that the engine asks by itself, of which a graph declares nothing. */
-type OwnAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
+/** Answers to interrupts that the engine raises itself and no graph declares. */
+type EngineAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
 
-/** What `resume` takes. */
+/** Options of `resume`. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
   BreakpointOption<Types["nodes"]> &
   ContextOption<Types> & {
     readonly thread: string;
     readonly store: Store;
-    /** By interrupt key or id; a question of an inner graph has the key `node.key`. */
+    /** Answers by interrupt key or id; an interrupt of an inner graph has the key `node.key`. */
     readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
-    /** Who answers: kept with the answers, and told to whoever answers after them. */
+    /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
     readonly by?: string;
   };
 
-interface EndOf<State> {
+interface RunResultBase<State> {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;
   readonly state: State;
-  /** Supersteps that this process took. */
+  /** Supersteps that this process ran. */
   readonly steps: number;
   /** Bytes of deltas that this process saved. */
   readonly bytes: number;
 }
 
-/** How a run ended for now; `queued`: it has not begun, and stands behind another run. A failed run rejects instead. */
+/** Result of a run; `queued`: the run has not started and waits behind another run. A failed run rejects instead. */
 export type RunResult<State, Output = unknown> =
-  | ({ readonly status: "done"; readonly output: Output } & EndOf<State>)
+  | ({ readonly status: "done"; readonly output: Output } & RunResultBase<State>)
   | ({
       readonly status: "waiting";
       readonly interrupts: readonly OpenInterrupt[];
-    } & EndOf<State>)
-  | ({ readonly status: "paused"; readonly cause: ErrorRecord } & EndOf<State>)
-  | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>)
+    } & RunResultBase<State>)
+  | ({ readonly status: "paused"; readonly cause: ErrorRecord } & RunResultBase<State>)
+  | ({ readonly status: "cancelled"; readonly reason: string } & RunResultBase<State>)
   /**
-   * Only with `onBusy`: the input is saved, and this process is not the one that will come to it now. The run begins when the
-   * one before it is done or cancelled: in the process that ends that one, or in an engine. `state` is that of the thread.
+   * Only with `onBusy`: the input is stored, and this process does not run it now. The run starts when the run before
+   * it is done or cancelled: in the process that ends that run, or in an engine. `state` is the current state of the
+   * thread.
    */
-  | ({ readonly status: "queued" } & EndOf<State>);
+  | ({ readonly status: "queued" } & RunResultBase<State>);
 
-/** What `events` takes. */
+/** Options of `events`. */
 export interface EventsOptions {
-  /** The number of the last durable event that was seen; 0 for all. Needs a store. */
+  /** Sequence number of the last durable event already seen; 0 for all. Requires a store. */
   readonly after?: number;
   readonly views?: readonly EventView[];
 }
 
-/** A run at work. */
+/** Handle of an active run. */
 export interface RunHandle<State, Output = unknown> {
-  /** Of the run that it is to begin; where one is there already under its key, `run` of the result is that one's. */
+  /**
+   * Id of the run that this handle starts. If a run with the same key exists, `run` of the result is the id of that
+   * run.
+   */
   readonly id: string;
   readonly thread: string;
-  /** How it ends; rejects with the run's error. */
+  /** Result of the run; rejects with the run's error. */
   readonly result: Promise<RunResult<State, Output>>;
   /**
-   * Every event from now on, or those of some views; with `after` also what the thread has told since that number, none
-   * missed and none twice. Leaving the loop stops the subscription, not the run. A failure that no event tells, such as a
-   * refused input, is thrown by the loop.
+   * Streams all events from now on, or the events of some views; with `after` also the durable events since that
+   * number, without gaps and duplicates. Leaving the loop ends the subscription, not the run. Throws failures that no
+   * event reports, such as an invalid input.
    */
   events(options?: EventsOptions): AsyncIterableIterator<RunEvent>;
-  /** The state after each superstep, as the result would show it. */
+  /** Streams the state after each superstep, without private channels. */
   values(): AsyncIterableIterator<State>;
   /**
-   * The text that models write, as it comes; not that of agents that a tool runs. Where an answer breaks off and is asked for again, or a hook replaces it, a line
-   * says so, or what `voided` gives: no two answers to one request follow each other in silence.
+   * Streams the text of models as it arrives, without the text of agents that run as tools. When an answer breaks off
+   * and is requested again, or a hook replaces it, the stream contains a notice, or the text of `formatRetracted`:
+   * two answers to one request never follow each other without a notice.
    */
   text(options?: TextOptions): AsyncIterableIterator<string>;
-  /** Call `listener` with each event until the returned function is called. */
+  /** Calls `listener` with each event until the returned function is called. */
   on(listener: (event: RunEvent) => void): () => void;
-  /** Stop: signals fire, no further effect starts, what finished is kept. */
+  /** Cancels the run: signals fire, no further effect starts, finished work is saved. */
   cancel(reason?: string): void;
-  /** Stop at the end of the superstep, also of an inner graph: the run is `paused`, and a resume goes on. Throws `missing_store` without a store. */
+  /**
+   * Pauses the run at the end of the superstep, also of an inner graph: the status is `paused`, and a resume
+   * continues. Throws `missing_store` without a store.
+   */
   drain(reason?: string): void;
   /**
-   * Say something to the run while it works: a text, or messages with the role user or system. It stands in the channel
-   * `messages` after the answers of the tool calls at work, before the next request; calls of theirs that have not begun are
-   * skipped, unless their tool node or tool says otherwise. What no boundary of the run takes in waits for the next run of
-   * the thread. Resolves when it is kept: in the store, so that it outlives the process. Rejects with `invalid_input` for
-   * other messages, `invalid_option` for a graph without the channel, `missing_store` when a run without a store is over.
+   * Sends a message to the active run: a text, or messages with the role user or system. The message is appended to
+   * the channel `messages` after the results of the running tool calls, before the next model request; tool calls
+   * that have not started are skipped, unless their tool node or tool says otherwise. A message that no boundary of
+   * the run delivers waits for the next run of the thread. Resolves when the message is in the store, so that it
+   * outlives the process. Rejects with `invalid_input` for other messages, `invalid_option` for a graph without the
+   * channel, `missing_store` when a run without a store has finished.
    */
-  steer(input: LetterInput): Promise<void>;
-  /** As {@link steer}, taken in only when the run would end otherwise: it goes on instead. */
-  followUp(input: LetterInput): Promise<void>;
+  steer(input: InboxInput): Promise<void>;
+  /** Like {@link steer}, but delivered only when the run would end otherwise: the run continues instead. */
+  followUp(input: InboxInput): Promise<void>;
 }

@@ -1,28 +1,28 @@
-/** Why a run stops that nobody cancelled: a new input takes its place, or its process goes. */
+/** Pre-emption of a run: a new input replaces the run, or its process shuts down. */
 import { isStatewrightError } from "../../base/errors.ts";
 import type { StopKind } from "../../checkpoint/checkpoint.ts";
 
-/** What fires the signals of such a run. Its message is what people and models are told. */
-export class Stopped extends Error {
-  /** `pause` leaves everything for a resume. */
-  readonly how: StopKind | "pause";
-  /** The id of the run that takes the place. */
-  readonly by: string | undefined;
+/** Abort reason of a pre-empted run. Users and models see its message. */
+export class Preemption extends Error {
+  /** `pause` leaves all pending work to a resume. */
+  readonly kind: StopKind | "pause";
+  /** Id of the replacing run. */
+  readonly runId: string | undefined;
 
   constructor(how: StopKind | "pause", message: string, by?: string) {
     super(message);
     this.name = "Stopped";
-    this.how = how;
-    this.by = by;
+    this.kind = how;
+    this.runId = by;
   }
 
-  /** The run ends for a new input. */
-  static forInput(how: StopKind, by: string): Stopped {
-    return new Stopped(how, how === "interrupt" ? "interrupted by a new input" : "taken back for a new input", by);
+  /** Creates the reason for a run replaced by a new input. */
+  static createForInput(how: StopKind, by: string): Preemption {
+    return new Preemption(how, how === "interrupt" ? "interrupted by a new input" : "rolled back for a new input", by);
   }
 }
 
-/** Whether what fired a run's signals leaves everything for a resume: its process goes, or its store takes nothing. */
-export function isForResume(reason: unknown): boolean {
-  return reason instanceof Stopped ? reason.how === "pause" : isStatewrightError(reason) && reason.kind === "store";
+/** Returns true if an abort reason leaves pending work to a resume: shutdown of the process, or a failed store. */
+export function isSuspension(reason: unknown): boolean {
+  return reason instanceof Preemption ? reason.kind === "pause" : isStatewrightError(reason) && reason.kind === "store";
 }

@@ -1,15 +1,18 @@
-/** Errors as a run saves and tells them: without the secrets that it has asked for. */
+/** Errors as a run saves and emits them, with the run's secrets redacted. */
 import { type ErrorRecord, fromErrorRecord, toErrorRecord } from "../../base/errors.ts";
 import type { Session } from "./session.ts";
 
-/** Anything thrown as its record. */
-export function recordOf(session: Session, thrown: unknown): ErrorRecord {
-  return session.mask.hide(toErrorRecord(thrown));
+/** Converts anything thrown to a redacted error record. */
+export function toRedactedRecord(session: Session, thrown: unknown): ErrorRecord {
+  return session.redactor.redact(toErrorRecord(thrown));
 }
 
-/** The error itself, or one of the same code, message and causes in its place, where a secret stood in it. */
-export function withoutSecrets<Thrown>(session: Session, thrown: Thrown): Thrown {
+/**
+ * Returns the error itself, or a copy with the same code, redacted message and causes when the error contains a
+ * secret.
+ */
+export function redactError<Thrown>(session: Session, thrown: Thrown): Thrown {
   const record = toErrorRecord(thrown);
-  const hidden = session.mask.hide(record);
+  const hidden = session.redactor.redact(record);
   return hidden === record ? thrown : (fromErrorRecord(hidden) as Thrown);
 }

@@ -1,20 +1,20 @@
-/** What rows, events and results say of a run. */
+/** Run rows, and the run fields of events and results. */
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { OpenInterrupt } from "../events/events.ts";
-import { shownState } from "./output.ts";
+import { toPublicState } from "./output.ts";
 import type { State } from "./returns.ts";
-import type { Saved, Session } from "./session.ts";
+import type { Persistence, Session } from "./session.ts";
 
-/** The row of the run as it ends. */
-export function runRow(session: Session, status: RunStatus): RunRow {
+/** Returns the row of the run with its new status; adds `endedAt` unless the run waits or is paused. */
+export function toRunRow(session: Session, status: RunStatus): RunRow {
   const { run } = session;
-  const goesOn = status === "waiting" || status === "paused";
-  return goesOn ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
+  const isResumable = status === "waiting" || status === "paused";
+  return isResumable ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
 }
 
-/** What `run.started` says. */
-export function startOf(session: Session): {
+/** Returns the fields of the event `run.started`. */
+export function toRunStarted(session: Session): {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;
@@ -25,7 +25,7 @@ export function startOf(session: Session): {
 } {
   const { run, saved, plan } = session;
   const before = saved?.claim.writtenBy;
-  const isOther = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
+  const isOtherVersion = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
   return {
     run: run.id,
     thread: run.thread,
@@ -33,12 +33,12 @@ export function startOf(session: Session): {
     graph: run.graph,
     attempt: run.attempt,
     recovered: saved?.claim.recovered === true || saved?.claim.run?.status === "running",
-    ...(isOther ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
+    ...(isOtherVersion ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
   };
 }
 
-/** What every result of a run says. */
-export function endOf(session: Session): {
+/** Returns the fields common to all results of a run. */
+export function toResultBase(session: Session): {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;
@@ -50,14 +50,14 @@ export function endOf(session: Session): {
     run: session.run.id,
     thread: session.run.thread,
     branch: session.run.branch,
-    state: shownState(session.plan, session.state),
+    state: toPublicState(session.plan, session.state),
     steps: session.stepsOfRun,
     bytes: session.saved?.thread.bytes ?? 0,
   };
 }
 
-/** A question as the caller sees it. */
-export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): OpenInterrupt {
+/** Returns an interrupt in its public form. */
+export function toOpenInterrupt(saved: Pick<Persistence, "codec">, row: InterruptRow): OpenInterrupt {
   const { id, key, node, schema, expiresAt } = row;
   const payload = saved.codec.decode(row.payload);
   return { id, key, node, payload, schema, ...(expiresAt === undefined ? {} : { expiresAt }) };

@@ -1,4 +1,4 @@
-/** The scope of a task: what its body, its tool calls and its hooks are bound to. */
+/** Scope of a task: signal, interrupts and recorded changes shared by its body, tool calls and hooks. */
 import type { StatewrightError } from "../../base/errors.ts";
 import type { RunIdentity } from "../../base/injection.ts";
 import type { Json } from "../../base/json.ts";
@@ -11,63 +11,66 @@ import type { Expiry } from "../../tool/policy/interrupt.ts";
 import type { OpenLedger } from "../../tool/policy/ledger.ts";
 import type { Middleware, MiddlewareRuntime } from "../../tool/policy/middleware.ts";
 import { openLedger } from "../journal/ledger.ts";
-import { tellCustom } from "../task/custom-event.ts";
-import { whenAborted } from "./abort.ts";
+import { emitCustomEvent } from "../task/custom-event.ts";
+import { subscribeToAbort } from "./abort.ts";
 import type { HookWrites } from "./hook-writes.ts";
 import type { Session } from "./session.ts";
 
-/** What a body's life is bound to: its signal, and the questions it has asked. */
+/** Scope of one attempt of a task. */
 export interface TaskScope {
   readonly task: Task;
   readonly node: NodeRecord;
   readonly attempt: number;
-  /** Made when it is first asked for. */
-  readonly signal: () => AbortSignal;
-  /** Whether the attempt is over: its body may still be at work, and counts no more. */
-  readonly ended: () => boolean;
-  /** The attempt shows a sign of life. */
-  readonly beat: () => void;
+  /** Returns the attempt's signal, created on first use. */
+  readonly getSignal: () => AbortSignal;
+  /** Returns true if the attempt has ended: its body may still be running, but its result is ignored. */
+  readonly isEnded: () => boolean;
+  /** Signals that the attempt is alive. */
+  readonly sendHeartbeat: () => void;
   /**
-   * Look a question up: its answer, or the row of the open question, which is made when it is new. Throws
-   * `interrupt_expired` for one whose time is over and that has no answer for it.
+   * Looks up an interrupt: returns its answer, or the row of the open interrupt, created if new. Throws
+   * `interrupt_expired` for an expired interrupt without a default answer.
    */
   readonly consult: (
-    question: Question,
+    request: InterruptRequest,
   ) => { readonly answer: unknown; readonly expired: boolean } | { readonly open: InterruptRow };
-  /** Give the task up until these questions are answered. The promise never settles. */
+  /** Suspends the task until these interrupts are answered. The promise never resolves. */
   readonly suspend: (open: readonly InterruptRow[]) => Promise<never>;
-  /** Fail the task with a question that cannot be asked, whatever its body would do with the error. The promise never settles. */
-  readonly refuse: (error: unknown) => Promise<never>;
-  /** Leave the task where its inner graph stopped at a boundary. The promise never settles. */
-  readonly rest: (cause: StatewrightError) => Promise<never>;
-  /** What it has put into the long-term store; absent while it has not used it. */
+  /** Fails the task for an invalid interrupt, even if its body would catch the error. The promise never resolves. */
+  readonly fail: (error: unknown) => Promise<never>;
+  /** Pauses the task at the boundary where its inner graph stopped. The promise never resolves. */
+  readonly pauseAtBoundary: (cause: StatewrightError) => Promise<never>;
+  /** Changes to the long-term store; undefined before the first use. */
   longTerm: LongTermChange[] | undefined;
-  /** What the hooks around its model calls have written; absent while they have written nothing. */
-  written: HookWrites | undefined;
-  /** Recorded steps whose work has begun and not ended. */
-  stepsAtWork: number;
-  /** Who has recorded something under a key: its body, or hooks that ask models beside its own. Absent while nobody has. */
-  keys: Map<string, "body" | "hooks"> | undefined;
+  /** Channel writes of the hooks around its model calls; undefined when there are none. */
+  hookWrites: HookWrites | undefined;
+  /** Number of running recorded steps. */
+  activeSteps: number;
+  /** Owner of each recorded key: the body, or hooks with auxiliary model calls. Undefined when no key is recorded. */
+  recordedKeys: Map<string, "body" | "hooks"> | undefined;
 }
 
-/** A question about to be asked; `id` is unique in its branch. */
-export interface Question {
+/** Request for an interrupt; `id` is unique in its branch. */
+export interface InterruptRequest {
   readonly id: string;
-  /** Its id in the branch, where it is not a question of this task alone: who asks it beside it waits for the same answer. */
-  readonly place?: string | undefined;
+  /** Id in the branch, for an interrupt shared by several tasks, which all wait for the same answer. */
+  readonly sharedId?: string | undefined;
   readonly key: string;
   readonly payload: unknown;
   readonly schema: Json | undefined;
-  /** What it is about, in a few characters: an answer to it counts for that, and is asked for again when it is something else. */
+  /**
+   * Short identifier of the subject: an answer counts only for the same subject; for another subject the interrupt is
+   * raised again.
+   */
   readonly about?: string | undefined;
-  /** The tool whose arguments an answer may change. */
+  /** Tool whose arguments an answer may change. */
   readonly tool?: string | undefined;
-  /** How long it waits; for ever when absent. */
+  /** Expiry; undefined waits forever. */
   readonly expiry?: Expiry | undefined;
 }
 
-/** Who runs, for bodies, tools and middleware. */
-export function identityOf(session: Session, task: Task): RunIdentity {
+/** Returns the run identity for bodies, tools and middleware. */
+export function getRunIdentity(session: Session, task: Task): RunIdentity {
   const { run } = session;
   return {
     run: run.id,
@@ -80,8 +83,8 @@ export function identityOf(session: Session, task: Task): RunIdentity {
   };
 }
 
-/** Wait on the world's schedule; a signal, by default that of the cancelled run, ends the wait at once. */
-export function pause(session: Session, delayMs: number, signal: AbortSignal = session.abort.signal): Promise<void> {
+/** Waits on the world's schedule; a signal, by default that of the cancelled run, ends the wait at once. */
+export function sleep(session: Session, delayMs: number, signal: AbortSignal = session.abort.signal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {
       resolve();
@@ -93,27 +96,27 @@ export function pause(session: Session, delayMs: number, signal: AbortSignal = s
       resolve();
     };
     const cancel = session.world.schedule.after(delayMs, end);
-    const stopListening = whenAborted(signal, end);
+    const stopListening = subscribeToAbort(signal, end);
   });
 }
 
-/** What the hooks of a middleware know beside their subject. `held` takes what gives back the reservations that are not settled. */
-export function hookRuntime(
+/** Creates the runtime of a middleware's hooks. `reservations` collects the release callbacks of open reservations. */
+export function createHookRuntime(
   session: Session,
   scope: TaskScope,
   effect: string,
   middleware: Middleware,
-  held?: Set<() => void>,
+  reservations?: Set<() => void>,
 ): MiddlewareRuntime {
   const { context, state, world } = session;
   return {
     context,
     state,
-    run: identityOf(session, scope.task),
+    run: getRunIdentity(session, scope.task),
     clock: world.clock,
-    signal: scope.signal(),
-    wait: (ms) => pause(session, ms, scope.signal()),
-    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, held)) as OpenLedger,
-    emit: (name, payload) => tellCustom(session, scope.task, name, payload),
+    signal: scope.getSignal(),
+    wait: (ms) => sleep(session, ms, scope.getSignal()),
+    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, reservations)) as OpenLedger,
+    emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
   };
 }

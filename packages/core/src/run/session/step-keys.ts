@@ -1,79 +1,84 @@
-/** The keys under which a body and the hooks around its model calls record what they do: no two of a task are the same. */
+/** Journal keys of a body and of the hooks around its model calls, unique within a task. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { TaskScope } from "./scope.ts";
-import { journalKey, placeOf, type Session, taskKey } from "./session.ts";
+import { getErrorPlace, type Session, taskKey, toJournalKey } from "./session.ts";
 
-/** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
+/** Key prefix of the steps, model calls and interrupts of an error handler, separate from the body's results. */
 export const handlerKeys = "onError/";
 
-/** Where what hooks do at the ends of an agent is recorded beside its model call, and what ends it at its limit of turns. */
-const ofHooks = /:(beforeAgent|afterAgent|maxTurns)(?=:|$)/g;
+/** Matches keys of hooks at the ends of an agent, next to the model call, and of the turn limit. */
+const hookKeyPattern = /:(beforeAgent|afterAgent|maxTurns)(?=:|$)/g;
 
-/** A body records a step named `name`, or a model's answer, under this key; `space` stands before it. Gives the error for a key that it must not use. */
-export function takeForBody(
+/**
+ * Claims a key for a step named `name`, or for a model call, of the body; `keyPrefix` precedes it. Returns the error
+ * for a forbidden key.
+ */
+export function claimBodyKey(
   session: Session,
   scope: TaskScope,
-  space: string,
+  keyPrefix: string,
   key: string,
   name: string | undefined,
 ): StatewrightError | undefined {
-  const owner = keptFor(session, scope, space, key, name);
-  scope.keys ??= new Map();
-  if (owner !== undefined || key === "" || scope.keys.has(space + key))
-    return unfitKey(session, scope.task, key, owner);
-  scope.keys.set(space + key, "body");
+  const owner = findKeyOwner(session, scope, keyPrefix, key, name);
+  scope.recordedKeys ??= new Map();
+  if (owner !== undefined || key === "" || scope.recordedKeys.has(keyPrefix + key))
+    return createKeyError(session, scope.task, key, owner);
+  scope.recordedKeys.set(keyPrefix + key, "body");
   return undefined;
 }
 
-/** A hook asks a model under this key. Throws `repeated_step` where the body of its task has recorded something there. */
-export function takeForHooks(session: Session, scope: TaskScope, key: string): void {
-  scope.keys ??= new Map();
-  if (scope.keys.get(key) === "body") throw unfitKey(session, scope.task, key, besideKeys);
-  scope.keys.set(key, "hooks");
+/**
+ * Claims a key for a hook's auxiliary model call. Throws `repeated_step` when the task's body has recorded the key.
+ */
+export function claimHookKey(session: Session, scope: TaskScope, key: string): void {
+  scope.recordedKeys ??= new Map();
+  if (scope.recordedKeys.get(key) === "body") throw createKeyError(session, scope.task, key, auxiliaryCallOwner);
+  scope.recordedKeys.set(key, "hooks");
 }
 
-/** Whose place in the journal a key is that a body must not use; what a body has recorded there already goes on. */
-function keptFor(
+/** Returns the owner of a key that a body must not use. A key that the body has already recorded stays usable. */
+function findKeyOwner(
   session: Session,
-  { task, keys }: TaskScope,
-  space: string,
+  { task, recordedKeys }: TaskScope,
+  keyPrefix: string,
   key: string,
   name: string | undefined,
 ): string | undefined {
-  if (keys?.get(space + key) === "hooks") return besideKeys;
-  const owner = ownerOf(space, key);
-  return owner === undefined || isOfBody(session, task, space + key, name) ? undefined : owner;
+  if (recordedKeys?.get(keyPrefix + key) === "hooks") return auxiliaryCallOwner;
+  const owner = findReservedOwner(keyPrefix, key);
+  return owner === undefined || isRecordedByBody(session, task, keyPrefix + key, name) ? undefined : owner;
 }
 
-function ownerOf(space: string, key: string): string | undefined {
-  if (space === "" && key.startsWith(handlerKeys)) return "error handlers";
-  return key.search(ofHooks) === -1 ? undefined : "the hooks at the ends of an agent";
+function findReservedOwner(keyPrefix: string, key: string): string | undefined {
+  if (keyPrefix === "" && key.startsWith(handlerKeys)) return "error handlers";
+  return key.search(hookKeyPattern) === -1 ? undefined : "the hooks at the start and end of an agent";
 }
 
-/** Whether a body has recorded this, before the key was kept. */
-function isOfBody({ saved, step }: Session, task: Task, key: string, name: string | undefined): boolean {
-  const row = (other: string): EffectRow | undefined => saved?.journal.get(journalKey(step, task.id, other));
-  const known = row(key);
+/** Returns true if the body recorded the key before the key became reserved. */
+function isRecordedByBody({ saved, step }: Session, task: Task, key: string, name: string | undefined): boolean {
+  const findRow = (other: string): EffectRow | undefined => saved?.journal.get(toJournalKey(step, task.id, other));
+  const known = findRow(key);
   if (known === undefined) return false;
   if (name !== undefined) return known.kind === "step" && known.name === name;
   if (known.kind !== "model") return false;
-  // Where a handler has begun the failure of the task stands; where hooks have asked a model, what they do themselves.
-  if (key.startsWith(handlerKeys) && row(taskKey) !== undefined) return false;
-  return [...key.matchAll(ofHooks)].every(({ index, 0: end, 1: hook }) => {
-    const around = row(key.slice(0, index + end.length));
-    return around === known || around?.name !== hook;
+  // A started handler leaves the failure of the task in the journal; hooks with model calls leave their own rows.
+  if (key.startsWith(handlerKeys) && findRow(taskKey) !== undefined) return false;
+  return [...key.matchAll(hookKeyPattern)].every(({ index, 0: end, 1: hook }) => {
+    const enclosing = findRow(key.slice(0, index + end.length));
+    return enclosing === known || enclosing?.name !== hook;
   });
 }
 
-const besideKeys = "what a hook asks of another model";
+const auxiliaryCallOwner = "auxiliary model calls of hooks";
 
-function unfitKey(session: Session, task: Task, key: string, owner: string | undefined): StatewrightError {
+function createKeyError(session: Session, task: Task, key: string, owner: string | undefined): StatewrightError {
   const twice = key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`;
   return new StatewrightError("repeated_step", {
-    what: `the node "${task.node}" ${owner === undefined ? twice : `used the step key "${key}", which is kept for ${owner}`}`,
-    next: "Give each step of a task a key of its own, such as one with the item's id",
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `the node "${task.node}" ${owner === undefined ? twice : `used the step key "${key}", which is reserved for ${owner}`}`,
+    next: "Use a unique key for each step of a task, such as a key with the item's id",
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }

@@ -1,75 +1,81 @@
 /**
- * What this process has at work and in line on the threads of a store: so that an input finds the run before it, and a run
- * that ends finds who comes next.
+ * Registry of the active and waiting runs of this process, per thread of a store. A new input finds the run before
+ * it, and a finished run finds the next waiting run.
  */
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { RunHandle } from "./options.ts";
-import type { Stopped } from "./preemption.ts";
+import type { Preemption } from "./preemption.ts";
 
-/** A run that this process has at work. */
-export interface RunAtWork {
+/** Active run of this process. */
+export interface ActiveRun {
   readonly run: string;
   readonly branch: string;
   readonly key: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
-  readonly stop: (why: Stopped) => void;
-  /** Letters with these ids have come that steer it. */
-  readonly arrived: (ids: readonly string[]) => void;
+  readonly stop: (reason: Preemption) => void;
+  /** Notifies the run of new steering messages in the inbox, by id. */
+  readonly notifySteered: (ids: readonly string[]) => void;
 }
 
-/** A queued run whose caller waits for it in this process. */
-export interface InLine {
+/** Queued run whose caller waits in this process. */
+export interface WaitingRun {
   readonly row: RunRow;
-  /** Its turn has come. */
-  readonly begin: () => void;
-  /** Its turn may come in another process, or much later: its caller is told that it is queued. */
-  readonly leave: () => void;
+  /** Starts the run: it is first in the queue. */
+  readonly start: () => void;
+  /** Stops waiting, because another process may start the run, or much later: the caller gets the status queued. */
+  readonly detach: () => void;
 }
 
-interface Desk {
-  readonly atWork: Map<string, RunAtWork>;
-  readonly inLine: Map<string, InLine>;
-  /** Threads that runs are about to take here, and how many are. */
+interface ThreadRegistry {
+  readonly active: Map<string, ActiveRun>;
+  readonly waiting: Map<string, WaitingRun>;
+  /** Number of runs of this process that are about to claim a thread, by thread. */
   readonly opening: Map<string, number>;
-  /** Queued runs that are about to begin here. */
-  readonly beginning: Map<string, Beginning>;
-  /** Runs that were started here under a key, by thread and key. */
+  /** Queued runs that are about to start in this process. */
+  readonly starting: Map<string, StartingRun>;
+  /** Handles of runs started in this process with a key, by thread and key. */
   readonly keyed: Map<string, RunHandle<unknown>>;
 }
 
-/** A queued run that is about to begin: whether its turn has come once more since it last looked. */
-export interface Beginning {
-  again: boolean;
+/**
+ * Queued run that is about to start. `needsRecheck` is set when the run became first in the queue again after its
+ * last check.
+ */
+export interface StartingRun {
+  needsRecheck: boolean;
 }
 
-const desks: WeakMap<Store, Desk> = new WeakMap();
+const registries: WeakMap<Store, ThreadRegistry> = new WeakMap();
 
-/** What this process does on the threads of a store. */
-export function deskOf(store: Store): Desk {
-  let desk = desks.get(store);
-  if (desk === undefined) {
-    desk = { atWork: new Map(), inLine: new Map(), opening: new Map(), beginning: new Map(), keyed: new Map() };
-    desks.set(store, desk);
+/** Returns the registry of a store, created on first use. */
+export function getThreadRegistry(store: Store): ThreadRegistry {
+  let registry = registries.get(store);
+  if (registry === undefined) {
+    registry = { active: new Map(), waiting: new Map(), opening: new Map(), starting: new Map(), keyed: new Map() };
+    registries.set(store, registry);
   }
-  return desk;
+  return registry;
 }
 
-/** Whether a run has a thread here, or is about to take it: who comes next is looked for when that has ended. */
-export function isBusyHere(store: Store, thread: string): boolean {
-  const { atWork, opening } = deskOf(store);
-  return atWork.has(thread) || opening.has(thread);
+/**
+ * True when a run of this process has claimed the thread or is about to. The next waiting run is looked up when that
+ * run ends.
+ */
+export function isThreadActive(store: Store, thread: string): boolean {
+  const { active, opening } = getThreadRegistry(store);
+  return active.has(thread) || opening.has(thread);
 }
 
-/** The handle of the run that is at work here under a key, whatever has begun it. */
-export function atWorkUnder(store: Store, thread: string, key: string): RunHandle<unknown> | undefined {
-  const { keyed, atWork } = deskOf(store);
-  const here = atWork.get(thread);
-  return keyed.get(`${thread} ${key}`) ?? (here?.key === key ? here.handle : undefined);
+/** Finds the handle of the run that is active in this process under a key. */
+export function findActiveHandle(store: Store, thread: string, key: string): RunHandle<unknown> | undefined {
+  const { keyed, active } = getThreadRegistry(store);
+  const activeRun = active.get(thread);
+  return keyed.get(`${thread} ${key}`) ?? (activeRun?.key === key ? activeRun.handle : undefined);
 }
 
-/** Those of a thread that wait in line here. */
-export function inLineOn(store: Store, thread: string): readonly InLine[] {
-  const { inLine } = deskOf(store);
-  return inLine.size === 0 ? [] : [...inLine.values()].filter(({ row }) => row.thread === thread);
+/** Lists the waiting runs of a thread in this process. */
+export function listWaitingRuns(store: Store, thread: string): readonly WaitingRun[] {
+  const { waiting } = getThreadRegistry(store);
+  return waiting.size === 0 ? [] : [...waiting.values()].filter(({ row }) => row.thread === thread);
 }

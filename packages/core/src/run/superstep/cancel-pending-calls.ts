@@ -1,40 +1,45 @@
-/** Tool calls that nobody goes on with: each gets its answer, the recorded result or the reason, so that the conversation stays whole. */
+/**
+ * Cancels pending tool calls: each call gets its recorded result or the reason as its answer, so that the
+ * conversation stays valid.
+ */
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import { START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import { callsOf, type Message, type MessageWrite, type ToolMessage } from "../../model/message.ts";
+import { listToolCalls, type Message, type MessageWrite, type ToolMessage } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import { openCalls } from "../conversation/pending-calls.ts";
-import { changesInJournal } from "../journal/long-term-writes.ts";
+import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { findJournaledChanges } from "../journal/long-term-writes.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
-import type { Saved, Session } from "../session/session.ts";
-import type { OpenCall } from "../tool-call/context.ts";
+import type { Persistence, Session } from "../session/session.ts";
+import type { PendingCall } from "../tool-call/context.ts";
 
-/** Writes that answer calls, and what the calls that were made have put into the long-term store. */
-export interface Closing {
+/** Writes that answer pending calls, and long-term store changes of the executed calls. */
+export interface CancelledCalls {
   readonly writes: readonly Write[];
   readonly longTerm: readonly LongTermChange[];
 }
 
-/** What answers the open calls of the last assistant message, or those of them that are `wanted`. */
-export function closeCalls(
+/**
+ * Creates the answers to the pending calls of the last assistant message, or to the calls that `isIncluded` selects.
+ */
+export function cancelPendingCalls(
   { plan, step }: Session,
   codec: Codec,
   journal: readonly EffectRow[],
   state: State,
   reason: string,
-  wanted?: (call: OpenCall) => boolean,
-): Closing | undefined {
+  isIncluded?: (call: PendingCall) => boolean,
+): CancelledCalls | undefined {
   if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
-  const { renamed, calls: open } = openCalls(state["messages"] as readonly Message[]);
-  const calls = wanted === undefined ? open : open.filter(wanted);
+  const { renamed, calls: pending } = listPendingCalls(state["messages"] as readonly Message[]);
+  const calls = isIncluded === undefined ? pending : pending.filter(isIncluded);
   if (calls.length === 0) return undefined;
-  const answers = calls.map(({ block, key: own }) => {
-    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === own);
-    const result = resultOf(codec, row);
+  const answers = calls.map(({ block, key: callKey }) => {
+    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === callKey);
+    const result = decodeResult(codec, row);
     const text =
-      row === undefined ? `Not carried out: ${reason}.` : `Cut off: ${reason}. Whether it happened is not known.`;
+      row === undefined ? `Not executed: ${reason}.` : `Stopped: ${reason}. It is not known if the call took effect.`;
     const message: ToolMessage = {
       role: "tool",
       id: `${step}:end:${block.id}`,
@@ -44,7 +49,7 @@ export function closeCalls(
       isError: result?.isError ?? true,
     };
     const longTerm =
-      result === undefined || row === undefined ? [] : changesInJournal(codec, journal, row.task, row.key);
+      result === undefined || row === undefined ? [] : findJournaledChanges(codec, journal, row.task, row.key);
     return { message, update: result?.command?.update, longTerm };
   });
   const messages = [...renamed, ...answers.map(({ message }) => message)];
@@ -55,33 +60,46 @@ export function closeCalls(
   };
 }
 
-/** What answers the calls that were open, where something else comes next that has not answered them, or taken them away, in the state `after` it. */
-export async function closeLeft(
+/**
+ * Creates the answers to calls that were pending before an input or update, and are still in the messages of
+ * `nextState` without an answer.
+ */
+export async function cancelUnansweredCalls(
   session: Session,
-  { codec, store }: Saved,
-  after: State,
+  { codec, store }: Persistence,
+  nextState: State,
   reason: string,
-): Promise<Closing | undefined> {
-  const { run, line, step, state } = session;
-  const messages = (after["messages"] ?? []) as readonly Message[];
+): Promise<CancelledCalls | undefined> {
+  const { run, namespace, step, state } = session;
+  const messages = (nextState["messages"] ?? []) as readonly Message[];
   const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.callId] : [])));
-  const asked = messages.flatMap((message) => (message.role === "assistant" ? callsOf(message) : []));
-  const standing = new Set(asked.map(({ id }) => id));
-  const isLeft = ({ block }: OpenCall): boolean => standing.has(block.id) && !answered.has(block.id);
-  return closeCalls(session, codec, await store.effects(run.thread, line, step), state, reason, isLeft);
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? listToolCalls(message) : []));
+  const currentIds = new Set(calls.map(({ id }) => id));
+  const isUnanswered = ({ block }: PendingCall): boolean => currentIds.has(block.id) && !answered.has(block.id);
+  return cancelPendingCalls(
+    session,
+    codec,
+    await store.effects(run.thread, namespace, step),
+    state,
+    reason,
+    isUnanswered,
+  );
 }
 
-/** Such answers stand before what comes next, and behind the answers that it gives itself. */
-export function closedFirst({ writes: closing }: Closing, writes: readonly Write[]): readonly Write[] {
-  const answers = writes.some(
+/** Puts the answers before the next writes, or after answers that the next writes contain themselves. */
+export function mergeCancelledWrites(
+  { writes: cancelled }: CancelledCalls,
+  writes: readonly Write[],
+): readonly Write[] {
+  const hasAnswers = writes.some(
     ({ channel, value }) =>
       channel === "messages" &&
       (value as readonly MessageWrite[]).some((each) => "role" in each && each.role === "tool"),
   );
-  return answers ? [...writes, ...closing] : [...closing, ...writes];
+  return hasAnswers ? [...writes, ...cancelled] : [...cancelled, ...writes];
 }
 
-function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefined {
+function decodeResult(codec: Codec, row: EffectRow | undefined): ToolResult | undefined {
   if (row?.state !== "ok" || row.outcome === undefined) return undefined;
   return codec.decode(row.outcome) as ToolResult;
 }

@@ -1,40 +1,40 @@
-/** Committing: the machine moves, the superstep is made durable, and then it is told. */
+/** Commits a superstep: the state machine transitions, the superstep becomes durable, then its events are emitted. */
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../../checkpoint/checkpoint.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import { encodeAround } from "../../state/codec.ts";
-import { turnsOf } from "../conversation/turns.ts";
-import { type EventPlace, nothingSaved, reached, type Transition } from "../events/events.ts";
+import { encodeWrapper } from "../../state/codec.ts";
+import { getTurns } from "../conversation/turns.ts";
+import { describeStep, type EventPosition, noCheckpoint, type Transition } from "../events/events.ts";
 import { inspectTransition } from "../events/inspect-run.ts";
-import { entriesWithout } from "../journal/ledger.ts";
-import { changesIn } from "../journal/long-term-writes.ts";
+import { listOrphanEntries } from "../journal/ledger.ts";
+import { collectChanges } from "../journal/long-term-writes.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
-import { type Fact, type FactBody, factOf } from "../session/durable-event.ts";
-import { leaveState } from "../session/final-state-cache.ts";
-import type { Letter } from "../session/inbox.ts";
-import { disarmed } from "../session/interrupt-timers.ts";
+import { createDurableEvent, type DurableEvent, type DurableEventBody } from "../session/durable-event.ts";
+import { cacheFinalState } from "../session/final-state-cache.ts";
+import type { QueuedMessage } from "../session/inbox.ts";
+import { disarmTimers } from "../session/interrupt-timers.ts";
 import { readOutput } from "../session/output.ts";
 import type { State, Write } from "../session/returns.ts";
-import { runRow, startOf } from "../session/run-row.ts";
-import { emit, pathOf, type Saved, type Session, stepsTaken, written } from "../session/session.ts";
-import { timerChanges } from "../session/timer-rows.ts";
-import { admitStep } from "../session/validate-writes.ts";
-import { takeLetters } from "./drain-inbox.ts";
-import { type Finished, foldResults, type StepResult, superstep } from "./superstep.ts";
+import { toRunRow, toRunStarted } from "../session/run-row.ts";
+import { awaitCommit, countSteps, emit, getMachinePath, type Persistence, type Session } from "../session/session.ts";
+import { listTimerChanges } from "../session/timer-rows.ts";
+import { validateStep } from "../session/validate-writes.ts";
+import { drainInbox } from "./drain-inbox.ts";
+import { type FinishedTask, reduceResults, reduceSuperstep, type StepResult } from "./superstep.ts";
 
-/** Write the checkpoint that begins a run or a call of an inner graph; the run's row goes with it. */
+/** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
 export function commitInput(
   session: Session,
   result: StepResult,
   source: CheckpointSource,
-  letters: readonly Letter[] = [],
+  inboxMessages: readonly QueuedMessage[] = [],
   longTerm?: readonly LongTermChange[],
 ): Promise<void> {
   const began = session.world.clock.monotonic();
-  return commit(session, result, { nodes: [], source, began, first: true, letters, longTerm });
+  return commit(session, result, { nodes: [], source, startedAt: began, isFirst: true, inboxMessages, longTerm });
 }
 
 interface MachineEvent {
@@ -43,148 +43,172 @@ interface MachineEvent {
   readonly to?: readonly string[];
 }
 
-/** Move the machine of the graph by an event, told unless it only repeats what was told before. */
-export function transition(session: Session, event: MachineEvent, shown: boolean): void {
+/**
+ * Applies an event to the machine of the graph, and emits the transition. `shown` is false when the event only
+ * repeats an emitted transition.
+ */
+export function applyMachineEvent(session: Session, event: MachineEvent, shown: boolean): void {
   const from = session.snapshot;
   const step = session.kernel.step(from, event);
   [session.snapshot] = step;
   inspectTransition(session, from, event, step);
-  if (shown) tell(session, event, from, step, nothingSaved);
+  if (shown) emitTransition(session, event, from, step, noCheckpoint);
 }
 
-function tell(
+function emitTransition(
   session: Session,
   event: MachineEvent,
   from: Snapshot,
   step: Step,
   saved: Pick<Transition, "changes" | "bytes" | "durationMs">,
 ): void {
-  if (!session.events.listening()) return;
+  if (!session.events.hasReaders()) return;
   emit(session, {
     type: "transition.taken",
-    path: pathOf(session),
+    path: getMachinePath(session),
     event: event.type,
     from: from.value,
-    ...reached(step),
+    ...describeStep(step),
     ...saved,
   });
 }
 
-/** Pending tasks that waited for people go on: the machine takes their nodes up again. */
-export function takeUp(session: Session, answered: ReadonlySet<string>): void {
+/** Resumes pending tasks with answered interrupts: their nodes become active in the machine again. */
+export function resumeTasks(session: Session, answered: ReadonlySet<string>): void {
   const waiting = new Set(session.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
   if (waiting.size === 0) return;
-  for (const node of waiting) transition(session, { type: "task.interrupted", node }, false);
-  transition(session, { type: "run.resumed" }, true);
+  for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, false);
+  applyMachineEvent(session, { type: "run.resumed" }, true);
 }
 
-/** Fold what finished, make it durable, and tell of it. With a failure the run fails in the same write, and is resumed from there. */
+/**
+ * Reduces the finished tasks into the state, makes the superstep durable and emits its events. With `failure` the run
+ * fails in the same write; a resume starts from this checkpoint.
+ */
 export async function commitStep(
   session: Session,
-  finished: readonly Finished[],
+  finished: readonly FinishedTask[],
   began: number,
   failure?: ErrorRecord,
 ): Promise<void> {
   const before = { state: session.state, ...session.control };
-  const fold = (outside: readonly Write[]): StepResult =>
-    superstep(session.plan, session.step + 1, before, finished, outside);
-  const plain = fold([]);
-  const { result, letters } = session.inbox.mayHold()
-    ? await takeLetters(session, plain, fold)
-    : { result: plain, letters: [] };
-  admitStep(session, finished, result);
-  const nodes = nodesWith(finished.map(({ task }) => task));
-  const last = failure === undefined ? {} : { last: failedBy(session, failure) };
-  const longTerm = changesIn(finished);
-  await commit(session, result, { nodes, source: "step", began, first: false, letters, longTerm, ...last });
-  if (session.within === undefined) session.inbox.passed(letters);
+  const reduceStep = (outside: readonly Write[]): StepResult =>
+    reduceSuperstep(session.plan, session.step + 1, before, finished, outside);
+  const withoutMessages = reduceStep([]);
+  const { result, delivered } = session.inbox.mayHaveMessages()
+    ? await drainInbox(session, withoutMessages, reduceStep)
+    : { result: withoutMessages, delivered: [] };
+  validateStep(session, finished, result);
+  const nodes = listNodes(finished.map(({ task }) => task));
+  const last = failure === undefined ? {} : { last: createFailure(session, failure) };
+  const longTerm = collectChanges(finished);
+  await commit(session, result, {
+    nodes,
+    source: "step",
+    startedAt: began,
+    isFirst: false,
+    inboxMessages: delivered,
+    longTerm,
+    ...last,
+  });
+  if (session.nesting === undefined) session.inbox.acknowledge(delivered);
 }
 
-/** The nodes of tasks, each once. */
-function nodesWith(tasks: readonly Task[]): readonly string[] {
+/** Lists the nodes of tasks without duplicates. */
+function listNodes(tasks: readonly Task[]): readonly string[] {
   const nodes = tasks.map(({ node }) => node);
   return nodes.length < 2 ? nodes : [...new Set(nodes)];
 }
 
-function failedBy(session: Session, error: ErrorRecord): NonNullable<CommitFacts["last"]> {
-  return { run: { ...runRow(session, "failed"), error }, body: { type: "run.failed", error } };
+function createFailure(session: Session, error: ErrorRecord): NonNullable<CommitOptions["final"]> {
+  return { run: { ...toRunRow(session, "failed"), error }, body: { type: "run.failed", error } };
 }
 
-interface CommitFacts {
+interface CommitOptions {
   readonly nodes: readonly string[];
   readonly source: CheckpointSource;
-  readonly began: number;
-  /** The run's row is new: it is written whole. */
-  readonly first: boolean;
-  /** What it takes in from the inbox. */
-  readonly letters?: readonly Letter[];
-  /** What its tasks have put into the long-term store. */
+  readonly startedAt: number;
+  /** True when the run row is new and must be inserted. */
+  readonly isFirst: boolean;
+  /** Inbox messages that the superstep delivers. */
+  readonly inboxMessages?: readonly QueuedMessage[];
+  /** Long-term store changes of the tasks. */
   readonly longTerm?: readonly LongTermChange[] | undefined;
-  /** Tasks of the step are still to run, with what is recorded of them: the checkpoint has its number, not the next. */
-  readonly goesOn?: boolean;
-  /** Questions that it closes. */
+  /**
+   * True when tasks of the step still have to run with their recorded effects: the checkpoint keeps the step number.
+   */
+  readonly isPartial?: boolean;
+  /** Interrupts that the commit closes. */
   readonly interrupts?: readonly InterruptRow[];
-  /** The thread is let go with it, and this becomes of the run: nothing of the next step starts here. */
-  readonly last?: { readonly run: RunRow | undefined; readonly body?: FactBody };
+  /** Final run row and event: the commit releases the thread, and no next step starts here. */
+  readonly final?: { readonly run: RunRow | undefined; readonly body?: DurableEventBody };
 }
 
-/** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
-export async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
-  const { within } = session;
-  const next = nodesWith(result.tasks);
+/** Makes a superstep durable, then emits its events. No work of the next step starts before. */
+export async function commit(session: Session, result: StepResult, facts: CommitOptions): Promise<void> {
+  const { nesting } = session;
+  const next = listNodes(result.tasks);
   const from = session.snapshot;
   const event = { type: "step.commit", to: next };
   const step = session.kernel.step(from, event);
   const [snapshot] = step;
-  const { begun = session.control.begun ?? [] } = session;
-  // Whoever speaks wants an answer: their words begin the count of turns anew.
-  const turns = facts.source === "input" || (facts.letters ?? []).length > 0 ? undefined : turnsOf(session);
+  const { startedAgents = session.control.startedAgents ?? [] } = session;
+  // New input or inbox messages expect an answer: reset the turn count.
+  const turns = facts.source === "input" || (facts.inboxMessages ?? []).length > 0 ? undefined : getTurns(session);
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
     ...(result.free === undefined ? {} : { free: result.free }),
     inputs: result.inputs,
     joins: result.joins,
-    ...(result.held === undefined ? {} : { held: result.held }),
-    steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
-    ...(facts.source === "input" || begun.length === 0 ? {} : { begun }),
+    ...(result.held === undefined ? {} : { deferred: result.held }),
+    steps: countSteps(session) + (facts.source === "step" ? 1 : 0),
+    ...(facts.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
-    ...(within === undefined ? {} : { caller: within.caller }),
+    ...(nesting === undefined ? {} : { caller: nesting.caller }),
   };
   const done = result.tasks.length === 0;
   if (done) readOutput(session.plan, result.state);
-  const durationMs = session.world.clock.monotonic() - facts.began;
+  const durationMs = session.world.clock.monotonic() - facts.startedAt;
   const run =
-    facts.last !== undefined ? facts.last.run : done ? runRow(session, "done") : facts.first ? session.run : undefined;
-  const release = done || facts.last !== undefined;
+    facts.final !== undefined
+      ? facts.final.run
+      : done
+        ? toRunRow(session, "done")
+        : facts.isFirst
+          ? session.run
+          : undefined;
+  const release = done || facts.final !== undefined;
   const steps = session.stepsOfRun + (facts.source === "step" ? 1 : 0);
-  const number = (): Numbers => ({
+  const number = (): EventNumbers => ({
     started:
-      facts.first && within === undefined ? factOf(session, { type: "run.started", ...startOf(session) }) : undefined,
-    place: nextPlace(session),
-    ended: within === undefined ? endFact(session, done, steps, facts) : undefined,
+      facts.isFirst && nesting === undefined
+        ? createDurableEvent(session, { type: "run.started", ...toRunStarted(session) })
+        : undefined,
+    place: allocateEventPlace(session),
+    ended: nesting === undefined ? createEndEvent(session, done, steps, facts) : undefined,
   });
-  const saving = within === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
+  const saving = nesting === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
   const { row, started, place, ended } =
     session.saved === undefined
       ? { row: undefined, ...number() }
-      : await save(session, session.saved, result, control, { ...saving, number });
-  if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.held?.push(...facts.longTerm);
-  advance(session, result.state, control, snapshot, facts.goesOn);
-  if (done && session.saved !== undefined && row !== undefined) leaveState(session, session.saved, row);
+      : await saveCheckpoint(session, session.saved, result, control, { ...saving, assignNumbers: number });
+  if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.buffered?.push(...facts.longTerm);
+  advance(session, result.state, control, snapshot, facts.isPartial);
+  if (done && session.saved !== undefined && row !== undefined) cacheFinalState(session, session.saved, row);
   if (facts.source === "step") session.stepsOfRun += 1;
   inspectTransition(session, from, event, step);
-  if (!session.events.listening()) {
-    session.sequence.toldSeq = place.seq + (ended === undefined ? 0 : 1);
+  if (!session.events.hasReaders()) {
+    session.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
   }
-  started?.tell();
-  tellTaken(session, facts.letters ?? []);
-  // What a model gave as arguments is saved as it is, since it is acted upon, and shown without secrets.
+  started?.emit();
+  emitDelivered(session, facts.inboxMessages ?? []);
+  // Model arguments are saved without masking, since the run acts on them, and emitted with secrets masked.
   const saved = {
-    changes: session.mask.hideUncommon(result.deltas),
+    changes: session.redactor.redactUncommon(result.deltas),
     bytes: row?.bytes ?? 0,
-    // As it is read back later.
+    // The stored value, equal to a later read.
     durationMs: row?.durationMs ?? durationMs,
   };
   emit(
@@ -199,86 +223,97 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     },
     place,
   );
-  tell(session, event, from, step, saved);
-  ended?.tell();
+  emitTransition(session, event, from, step, saved);
+  ended?.emit();
 }
 
-/** Whoever sent a message learns that it is in the state. */
-function tellTaken(session: Session, letters: readonly Letter[]): void {
-  for (const { id, kind, messages } of letters) emit(session, { type: "inbox.taken", letter: id, kind, messages });
+/** Emits the delivery of inbox messages to the senders. */
+function emitDelivered(session: Session, letters: readonly QueuedMessage[]): void {
+  for (const { id, kind, messages } of letters)
+    emit(session, { type: "inbox.taken", inboxMessageId: id, kind, messages });
 }
 
-function endFact(session: Session, done: boolean, steps: number, { last }: CommitFacts): Fact | undefined {
-  if (last !== undefined) return last.body === undefined ? undefined : factOf(session, last.body);
-  return done ? factOf(session, { type: "run.completed", steps }) : undefined;
+function createEndEvent(
+  session: Session,
+  done: boolean,
+  steps: number,
+  { final }: CommitOptions,
+): DurableEvent | undefined {
+  if (final !== undefined) return final.body === undefined ? undefined : createDurableEvent(session, final.body);
+  return done ? createDurableEvent(session, { type: "run.completed", steps }) : undefined;
 }
 
-/** The place of the next checkpoint among the durable events; an inner graph that is not saved takes no number of its own. */
-export function nextPlace({ sequence, world, within }: Session): Pick<EventPlace, "seq" | "at"> {
+/**
+ * Allocates the sequence number of the next checkpoint among the durable events. An unsaved inner graph allocates no
+ * number.
+ */
+export function allocateEventPlace({ sequence, world, nesting }: Session): Pick<EventPosition, "seq" | "at"> {
   const at = world.clock.now();
-  if (within?.unsaved === true) return { seq: sequence.toldSeq, at };
+  if (nesting?.unsaved === true) return { seq: sequence.emittedSeq, at };
   sequence.nextSeq += 1;
   return { seq: sequence.nextSeq - 1, at };
 }
 
-/** Stand where a durable superstep leads. */
+/** Moves the session to the result of a durable superstep. */
 function advance(
   session: Session,
   state: State,
   control: Control,
   snapshot: Session["snapshot"],
-  goesOn: boolean = false,
+  isPartial: boolean = false,
 ): void {
   session.outcomes.clear();
   session.ledger = undefined;
-  session.begun = undefined;
+  session.startedAgents = undefined;
   session.turns = undefined;
-  forgetCalls(session);
+  dropInnerSessions(session);
   session.state = state;
   session.control = control;
   session.snapshot = snapshot;
-  if (!goesOn) session.step += 1;
+  if (!isPartial) session.step += 1;
 }
 
-/** Calls of the superstep that ended are over; those that are kept go on from the same state. */
-function forgetCalls({ inner, plan, line }: Session): void {
-  if (inner.size === 0) return;
-  for (const called of inner.keys()) if (!plan.nodes.has(called.slice(line.length + 1))) inner.delete(called);
+/** Removes the inner sessions of the finished superstep; persistent subgraphs continue from the same state. */
+function dropInnerSessions({ innerSessions, plan, namespace }: Session): void {
+  if (innerSessions.size === 0) return;
+  for (const called of innerSessions.keys())
+    if (!plan.nodes.has(called.slice(namespace.length + 1))) innerSessions.delete(called);
 }
 
-interface SaveFacts extends Pick<CommitFacts, "nodes" | "source" | "letters" | "longTerm" | "goesOn" | "interrupts"> {
-  readonly givenBack?: string | undefined;
+interface SaveOptions
+  extends Pick<CommitOptions, "nodes" | "source" | "inboxMessages" | "longTerm" | "isPartial" | "interrupts"> {
+  readonly rolledBackRun?: string | undefined;
   readonly durationMs: number;
-  /** Absent where an inner graph is saved: the run is that of the outermost. */
+  /** Undefined for an inner graph: the outermost graph owns the run. */
   readonly run?: RunRow | undefined;
   readonly release?: boolean;
-  /** Gives it its place among the durable events, called when nothing can fail any more but the write. */
-  readonly number: () => Numbers;
+  /** Assigns the sequence numbers; called when only the write itself can still fail. */
+  readonly assignNumbers: () => EventNumbers;
 }
 
-/** The place of a checkpoint among the durable events, and the facts that become true with it. */
-export interface Numbers {
-  readonly started?: Fact | undefined;
-  readonly place: Pick<EventPlace, "seq" | "at">;
-  readonly ended?: Fact | undefined;
+/** Sequence number of a checkpoint, and the durable events committed with it. */
+export interface EventNumbers {
+  readonly started?: DurableEvent | undefined;
+  readonly place: Pick<EventPosition, "seq" | "at">;
+  readonly ended?: DurableEvent | undefined;
 }
 
-/** Write a checkpoint as the next step of the branch; the journal of the step before goes with it. */
-export async function save(
+/** Writes a checkpoint as the next step of the branch, and deletes the journal of the step before. */
+export async function saveCheckpoint(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   result: Pick<StepResult, "deltas" | "state">,
   control: Control,
-  facts: SaveFacts,
-): Promise<Numbers & { readonly row: CheckpointRow }> {
+  facts: SaveOptions,
+): Promise<EventNumbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
-  const text = encodeAround(saved.codec, control, "the control state");
-  const numbers = facts.number();
+  const text = encodeWrapper(saved.codec, control, "the control state");
+  const numbers = facts.assignNumbers();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
-    branch: session.line,
-    step: facts.goesOn === true ? session.step : session.step + 1,
+    branch: session.namespace,
+    step: facts.isPartial === true ? session.step : session.step + 1,
     parent: saved.parent,
     source: facts.source,
     nodes: facts.nodes,
@@ -290,91 +325,111 @@ export async function save(
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   thread.nextCheckpoint += 1;
-  const { run, release = false, interrupts, longTerm, givenBack } = facts;
-  const asked = interrupts === undefined ? {} : { interrupts };
-  const events = rowsOf(numbers);
-  const moved = timerChanges(session.control, control);
-  // Questions stand on the line of the outermost graph, and are over with its superstep, those too that nobody closes.
-  const asking = facts.goesOn === true ? (interrupts ?? []) : saved.interrupts.values();
-  const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(asking) : [];
-  const timers = over.length === 0 ? moved : [...(moved ?? []), ...over];
+  const { run, release = false, interrupts, longTerm, rolledBackRun } = facts;
+  const interruptPart = interrupts === undefined ? {} : { interrupts };
+  const events = listEventRows(numbers);
+  const timerMoves = listTimerChanges(session.control, control);
+  // Interrupts belong to the namespace of the outermost graph and end with its superstep, whether closed or not.
+  const closingInterrupts = facts.isPartial === true ? (interrupts ?? []) : saved.interrupts.values();
+  const disarmedTimers =
+    session.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
+  const timers = disarmedTimers.length === 0 ? timerMoves : [...(timerMoves ?? []), ...disarmedTimers];
   const taken =
-    facts.letters === undefined || facts.letters.length === 0 ? undefined : facts.letters.map(({ id }) => id);
-  const parts = { checkpoint: { row, deltas }, timers, run, events, taken, givenBack, longTerm, release, ...asked };
-  const durable = written(session, saved, parts);
-  // At once: what is recorded from here on belongs to the next step.
+    facts.inboxMessages === undefined || facts.inboxMessages.length === 0
+      ? undefined
+      : facts.inboxMessages.map(({ id }) => id);
+  const parts = {
+    checkpoint: { row, deltas },
+    timers,
+    run,
+    events,
+    taken,
+    givenBack: rolledBackRun,
+    longTerm,
+    release,
+    ...interruptPart,
+  };
+  const durable = awaitCommit(session, saved, parts);
+  // Clear synchronously: effects recorded from here on belong to the next step.
   saved.journal.clear();
   await durable;
   saved.parent = row.id;
-  if (session.within === undefined) saved.interrupts.clear();
+  if (session.nesting === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
   return { ...numbers, row };
 }
 
-function rowsOf({ started, ended }: Numbers): readonly EventRow[] | undefined {
+function listEventRows({ started, ended }: EventNumbers): readonly EventRow[] | undefined {
   return started === undefined && ended === undefined ? undefined : [...(started?.rows ?? []), ...(ended?.rows ?? [])];
 }
 
-/** A cancelled run goes on for one thing only: to answer the calls of a message that is saved already. */
-export function answersCalls(session: Session, tasks: readonly Task[]): boolean {
+/** True when tasks contain a tool node. A cancelled run continues only to answer the tool calls of a saved message. */
+export function hasToolTask(session: Session, tasks: readonly Task[]): boolean {
   return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
 }
 
-/** The last checkpoint of a cancelled run: what finished of the superstep that was cut short. */
+/** Commits the last checkpoint of a cancelled run: the finished tasks of its aborted superstep. */
 export async function commitCancelled(
   session: Session,
-  finished: readonly Finished[],
-  began: number,
-  body: FactBody,
-): Promise<Fact> {
-  const spent = entriesWithout(session, finished);
-  const left = spent.length === 0 ? [] : [{ task: { id: START, node: START }, outcome: { writes: spent, leads: [] } }];
-  const result = foldResults(session.plan, session.state, [...finished, ...left]);
-  const nodes = nodesWith(finished.map(({ task }) => task));
-  const durationMs = session.world.clock.monotonic() - began;
+  finished: readonly FinishedTask[],
+  startedAt: number,
+  body: DurableEventBody,
+): Promise<DurableEvent> {
+  const ledgerWrites = listOrphanEntries(session, finished);
+  const ledgerPart =
+    ledgerWrites.length === 0
+      ? []
+      : [{ task: { id: START, node: START }, outcome: { writes: ledgerWrites, routes: [] } }];
+  const result = reduceResults(session.plan, session.state, [...finished, ...ledgerPart]);
+  const nodes = listNodes(finished.map(({ task }) => task));
+  const durationMs = session.world.clock.monotonic() - startedAt;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
-  const run = { ...runRow(session, "cancelled"), ...reason };
-  const facts = { nodes, source: "step", durationMs, run, longTerm: changesIn(finished) } as const;
-  return commitLast(session, result, stepsTaken(session) + 1, body, facts);
+  const run = { ...toRunRow(session, "cancelled"), ...reason };
+  const facts = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
+  return commitFinal(session, result, countSteps(session) + 1, body, facts);
 }
 
-/** What the last checkpoint of a run says that ends for the sake of a new input. */
-export interface EndFacts {
+/** Data of the last checkpoint of a run that a new input pre-empts. */
+export interface PreemptedEnd {
   readonly source: CheckpointSource;
   readonly run: RunRow;
   readonly interrupts: readonly InterruptRow[];
   readonly longTerm: readonly LongTermChange[] | undefined;
-  /** The run that is taken back: what it took in from the inbox waits again. */
-  readonly givenBack: string | undefined;
-  readonly body: FactBody;
+  /** Id of the rolled-back run, whose delivered inbox messages return to the inbox. */
+  readonly rolledBackRun: string | undefined;
+  readonly body: DurableEventBody;
 }
 
-/** Write the last checkpoint of a run that ends where it stands; nothing runs next, and the thread is let go. */
-export function commitEnd(
+/** Commits the last checkpoint of a pre-empted run; no task runs next, and the thread is released. */
+export function commitPreempted(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
-  { body, ...end }: EndFacts,
-): Promise<Fact> {
+  { body, ...end }: PreemptedEnd,
+): Promise<DurableEvent> {
   const facts = { nodes: [], durationMs: 0, ...end };
-  return commitLast(session, result, stepsTaken(session), body, facts);
+  return commitFinal(session, result, countSteps(session), body, facts);
 }
 
-/** Write a checkpoint after which nothing runs, with the fact that ends the run, and let the thread go. */
-async function commitLast(
+/** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
+async function commitFinal(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
   steps: number,
-  body: FactBody,
-  facts: Omit<SaveFacts, "number" | "release">,
-): Promise<Fact> {
-  const [snapshot] = session.kernel.initial();
+  body: DurableEventBody,
+  facts: Omit<SaveOptions, "assignNumbers" | "release">,
+): Promise<DurableEvent> {
+  const [snapshot] = session.kernel.enter();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
   session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  const number = () => ({ place: nextPlace(session), ended: factOf(session, body) });
+  const number = () => ({ place: allocateEventPlace(session), ended: createDurableEvent(session, body) });
   const { ended } =
     session.saved === undefined
       ? number()
-      : await save(session, session.saved, result, control, { ...facts, number, release: true });
+      : await saveCheckpoint(session, session.saved, result, control, {
+          ...facts,
+          assignNumbers: number,
+          release: true,
+        });
   advance(session, result.state, control, snapshot);
-  return ended as Fact;
+  return ended as DurableEvent;
 }

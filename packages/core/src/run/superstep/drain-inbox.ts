@@ -1,112 +1,119 @@
 /**
- * What a superstep takes in from the inbox: its messages are folded after all that its tasks wrote, in the checkpoint that
- * takes them out of the inbox, so that each comes in exactly once. They never come between a call and its answer, and
- * never into the last checkpoint of a run: what nobody would read waits for the next one.
+ * Inbox delivery of a superstep. Messages are reduced after all task writes, in the checkpoint that removes them from
+ * the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
+ * never into the last checkpoint of a run, where no model would read them: they wait for the next run.
  */
 import { isStatewrightError, toErrorRecord } from "../../base/errors.ts";
-import type { LetterKind } from "../../checkpoint/inbox-message.ts";
+import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
 import { START } from "../../define/edge.ts";
 import type { Message } from "../../model/message.ts";
-import { withNewIds } from "../conversation/input-messages.ts";
-import { openCalls } from "../conversation/pending-calls.ts";
-import { hearsMessages, type Letter } from "../session/inbox.ts";
-import { Stopped } from "../session/preemption.ts";
+import { assignNewIds } from "../conversation/input-messages.ts";
+import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
+import { Preemption } from "../session/preemption.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import { emit, type Session } from "../session/session.ts";
-import { admitWrites } from "../session/validate-writes.ts";
+import { validateWrites } from "../session/validate-writes.ts";
 import type { StepResult } from "./superstep.ts";
 
-/** A superstep with the letters that it takes in. */
-export interface Taking {
+/** A superstep with the inbox messages that it delivers. */
+export interface InboxDelivery {
   readonly result: StepResult;
-  readonly letters: readonly Letter[];
+  readonly delivered: readonly QueuedMessage[];
 }
 
-/** The letters that a superstep takes in besides what it has come to; `again` folds it with more writes. */
-export async function takeLetters(
+/** Delivers waiting inbox messages with a superstep; `reduceWith` reduces the superstep with additional writes. */
+export async function drainInbox(
   session: Session,
   result: StepResult,
-  again: (writes: readonly Write[]) => StepResult,
-): Promise<Taking> {
-  const none = { result, letters: [] };
-  if (!mayTake(session, result.state)) return none;
-  const waiting = await lookInto(session);
+  reduceWith: (writes: readonly Write[]) => StepResult,
+): Promise<InboxDelivery> {
+  const none = { result, delivered: [] };
+  if (!canDeliver(session, result.state)) return none;
+  const waiting = await listWaitingMessages(session);
   if (waiting.length === 0) return none;
-  const steering = chosen(session, waiting, "steer");
+  const steering = selectMessages(session, waiting, "steer");
   const ends = result.tasks.length === 0;
-  const choices = [steering, ...(ends ? [chosen(session, waiting, "followUp")] : [])];
+  const choices = [steering, ...(ends ? [selectMessages(session, waiting, "followUp")] : [])];
   for (const choice of choices) {
     if (choice.length === 0) continue;
-    const letters = withNewIds(result.state["messages"] as readonly Message[], choice);
-    const taking = withLetters(session, letters, again);
-    if (taking !== undefined && taking.tasks.length > 0) return { result: taking, letters };
+    const letters = assignNewIds(result.state["messages"] as readonly Message[], choice);
+    const next = tryDeliver(session, letters, reduceWith);
+    if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: letters };
   }
   return none;
 }
 
-/** Those letters that steer. */
-export function steeringIn(letters: readonly Letter[]): readonly Letter[] {
-  return letters.filter(({ kind }) => kind === "steer");
+/** Filters steering messages. */
+export function filterSteering(inboxMessages: readonly QueuedMessage[]): readonly QueuedMessage[] {
+  return inboxMessages.filter(({ kind }) => kind === "steer");
 }
 
-/** What steered a thread that no run has taken in: it stands before the input of the next run. */
-export async function lettersBefore(session: Session): Promise<readonly Letter[]> {
-  if (!mayTake(session, session.state)) return [];
-  return withNewIds(session.state["messages"] as readonly Message[], steeringIn(await lookInto(session)));
+/** Lists steering messages that no run has delivered: they come before the input of the next run. */
+export async function listUndeliveredSteering(session: Session): Promise<readonly QueuedMessage[]> {
+  if (!canDeliver(session, session.state)) return [];
+  return assignNewIds(
+    session.state["messages"] as readonly Message[],
+    filterSteering(await listWaitingMessages(session)),
+  );
 }
 
-/** What these letters write. */
-export function writesOf({ plan, codec }: Session, letters: readonly Letter[]): readonly Write[] {
-  if (letters.length === 0) return [];
-  const writes = readUpdate(plan, START, { messages: letters.flatMap(({ messages }) => messages) });
-  admitWrites(plan, codec, writes, "what was sent to the run for");
+/** Converts inbox messages to channel writes. */
+export function toInboxWrites({ plan, codec }: Session, inboxMessages: readonly QueuedMessage[]): readonly Write[] {
+  if (inboxMessages.length === 0) return [];
+  const writes = readUpdate(plan, START, { messages: inboxMessages.flatMap(({ messages }) => messages) });
+  validateWrites(plan, codec, writes, "inbox messages for");
   return writes;
 }
 
-/** Whether a message waits that a run takes in at this state, so that it does not end here. */
-export async function isSpokenTo(session: Session, state: State): Promise<boolean> {
-  return mayTake(session, state) && (await lookInto(session)).length > 0;
+/** Returns true if the inbox holds a message for this state, so that the run does not end here. */
+export async function hasDeliverableMessage(session: Session, state: State): Promise<boolean> {
+  return canDeliver(session, state) && (await listWaitingMessages(session)).length > 0;
 }
 
-/** A run that is being ended takes nothing in, and no message comes between calls and their answers. */
-function mayTake({ inbox, within, abort, drain, plan }: Session, state: State): boolean {
-  if (!inbox.mayHold() || within !== undefined || !hearsMessages(plan)) return false;
-  if (abort.signal.aborted || drain.reason instanceof Stopped) return false;
-  return openCalls(state["messages"] as readonly Message[]).calls.length === 0;
+/** Returns true if messages can be delivered: the run is not being ended, and no tool call is pending. */
+function canDeliver({ inbox, nesting, abort, drain, plan }: Session, state: State): boolean {
+  if (!inbox.mayHaveMessages() || nesting !== undefined || !hasConversation(plan)) return false;
+  if (abort.signal.aborted || drain.reason instanceof Preemption) return false;
+  return listPendingCalls(state["messages"] as readonly Message[]).calls.length === 0;
 }
 
-/** What waits. That nobody can say is told, and harms nothing: what waits goes on waiting. */
-export async function lookInto(session: Session): Promise<readonly Letter[]> {
+/** Lists waiting inbox messages. A read failure is reported and returns no messages, which stay in the inbox. */
+export async function listWaitingMessages(session: Session): Promise<readonly QueuedMessage[]> {
   try {
-    return await session.inbox.waiting();
+    return await session.inbox.listMessages();
   } catch (thrown) {
-    untaken(session, thrown);
+    reportDeliveryFailure(session, thrown);
     return [];
   }
 }
 
-function untaken(session: Session, thrown: unknown): void {
+function reportDeliveryFailure(session: Session, thrown: unknown): void {
   const error = toErrorRecord(thrown);
   emit(session, { type: "inbox.failed", error });
-  session.world.log("warn", "what was sent to a run could not be taken in", { thread: session.run.thread, error });
+  session.world.log("warn", "inbox messages could not be delivered to a run", { thread: session.run.thread, error });
 }
 
-function chosen({ plan }: Session, waiting: readonly Letter[], kind: LetterKind): readonly Letter[] {
-  const letters = waiting.filter((letter) => letter.kind === kind);
-  return plan.graph.inbox === "one" ? letters.slice(0, 1) : letters;
+function selectMessages(
+  { plan }: Session,
+  waiting: readonly QueuedMessage[],
+  kind: InboxMessageKind,
+): readonly QueuedMessage[] {
+  const inboxMessages = waiting.filter((letter) => letter.kind === kind);
+  return plan.graph.inbox === "one" ? inboxMessages.slice(0, 1) : inboxMessages;
 }
 
-/** The superstep with these letters; nothing when the graph can make nothing of them. */
-function withLetters(
+/** Reduces the superstep with these messages; undefined when the graph rejects them. */
+function tryDeliver(
   session: Session,
-  letters: readonly Letter[],
-  again: (writes: readonly Write[]) => StepResult,
+  inboxMessages: readonly QueuedMessage[],
+  reduceWith: (writes: readonly Write[]) => StepResult,
 ): StepResult | undefined {
   try {
-    return again(writesOf(session, letters));
+    return reduceWith(toInboxWrites(session, inboxMessages));
   } catch (thrown) {
     if (!isStatewrightError(thrown)) throw thrown;
-    untaken(session, thrown);
+    reportDeliveryFailure(session, thrown);
     return undefined;
   }
 }

@@ -1,32 +1,35 @@
-/** Whether a recorded result of a task has its place in a graph that may have changed since. */
-import { issuesText } from "../../base/schema.ts";
+/** Compatibility of a recorded task outcome with a graph that may have changed. */
+import { describeIssues } from "../../base/schema.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { END } from "../../define/edge.ts";
 import type { TaskOutcome, Write } from "../session/returns.ts";
 
-/** What a recorded result says that the graph does not take: the end of a sentence, and the channel where it is a write. */
-export interface Unfit {
-  readonly why: string;
+/** Incompatibility of a recorded outcome: a clause for messages, and the channel of a write. */
+export interface OutcomeIncompatibility {
+  readonly reason: string;
   readonly channel?: string;
 }
 
-/** All of it; nothing for a result that fits. */
-export function unfitOf(plan: Plan, { writes, leads }: TaskOutcome): readonly Unfit[] {
-  const refused = writes.flatMap((write): readonly Unfit[] => {
-    const why = refusalOf(plan, write);
-    return why === undefined ? [] : [{ why, channel: write.channel }];
+/** Lists all incompatibilities; empty for a compatible outcome. */
+export function findOutcomeIncompatibilities(
+  plan: Plan,
+  { writes, routes }: TaskOutcome,
+): readonly OutcomeIncompatibility[] {
+  const invalidWrites = writes.flatMap((write): readonly OutcomeIncompatibility[] => {
+    const why = findWriteIssue(plan, write);
+    return why === undefined ? [] : [{ reason: why, channel: write.channel }];
   });
-  const lost = leads.flatMap(({ target }): readonly Unfit[] =>
-    target === END || plan.nodes.has(target) ? [] : [{ why: `leads to "${target}", which is no node` }],
+  const invalidRoutes = routes.flatMap(({ target }): readonly OutcomeIncompatibility[] =>
+    target === END || plan.nodes.has(target) ? [] : [{ reason: `routes to "${target}", which is not a node` }],
   );
-  return [...refused, ...lost];
+  return [...invalidWrites, ...invalidRoutes];
 }
 
-function refusalOf(plan: Plan, write: Write): string | undefined {
+function findWriteIssue(plan: Plan, write: Write): string | undefined {
   const { channels } = plan.graph.state;
   const channel = Object.hasOwn(channels, write.channel) ? channels[write.channel] : undefined;
   if (channel === undefined) return `writes the channel "${write.channel}", which the state does not have`;
   const parsed = write.kind === "fold" ? channel.parse(write.value) : channel.parseValue(write.value);
   if (parsed.ok) return undefined;
-  return `writes to the channel "${write.channel}" what its schema refuses: ${issuesText(parsed.issues)}`;
+  return `writes a value to the channel "${write.channel}" that its schema rejects: ${describeIssues(parsed.issues)}`;
 }

@@ -1,16 +1,16 @@
-/** The superstep: fold the results of its tasks into the next state and decide what runs next. Pure: same input, same output. */
+/** Superstep: reduces task results into the next state and selects the next tasks. Pure: same input, same output. */
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
-import type { Control, Held, Task } from "../../checkpoint/checkpoint.ts";
-import { edgeFrom, type Plan } from "../../compile/plan.ts";
-import { END, type Sends, START } from "../../define/edge.ts";
+import type { Control, DeferredTask, Task } from "../../checkpoint/checkpoint.ts";
+import { getEdge, type Plan } from "../../compile/plan.ts";
+import { END, type FanOut, START } from "../../define/edge.ts";
 import type { EdgeRecord } from "../../define/graph.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { Delta } from "../../state/delta.ts";
 import {
-  asynchronous,
-  keepsOne,
-  readable,
+  createAsyncError,
+  guardRead,
+  holdsSingleValue,
   readSend,
   type State,
   type TaskOutcome,
@@ -18,12 +18,12 @@ import {
 } from "../session/returns.ts";
 
 /** A task with its outcome. */
-export interface Finished {
+export interface FinishedTask {
   readonly task: Task;
   readonly outcome: TaskOutcome;
 }
 
-/** The next checkpoint, before it has a machine state. */
+/** Next checkpoint, without its machine state. */
 export interface StepResult {
   readonly state: State;
   readonly deltas: Readonly<Record<string, Delta>>;
@@ -31,63 +31,68 @@ export interface StepResult {
   readonly free?: Control["free"];
   readonly inputs: readonly unknown[];
   readonly joins: Control["joins"];
-  readonly held?: Control["held"];
+  readonly held?: Control["deferred"];
 }
 
-/** What a superstep takes over from the control state before it. */
-export interface Waiting extends Pick<Control, "joins" | "held"> {
-  /** Tasks that are still to run beside what comes next: a join may wait for them, and deferred tasks do. */
-  readonly beside?: boolean;
+/** Control state carried over from the previous superstep. */
+export interface CarriedControl extends Pick<Control, "joins" | "deferred"> {
+  /** True when other tasks are still pending: joins may wait for them, and deferred tasks do. */
+  readonly hasPendingTasks?: boolean;
 }
 
-type Next = Pick<StepResult, "tasks" | "inputs" | "joins" | "held">;
+type NextTasks = Pick<StepResult, "tasks" | "inputs" | "joins" | "held">;
 
 /**
- * Fold the results of a superstep, in the order of its tasks, and decide what runs next. `step` is the checkpoint that this
- * makes; `outside` is what no task wrote, folded after all that tasks did.
+ * Reduces the results of a superstep in task order and selects the next tasks. `step` is the number of the new
+ * checkpoint; `externalWrites` come from outside of the tasks and are reduced last.
  */
-export function superstep(
+export function reduceSuperstep(
   plan: Plan,
   step: number,
-  before: { readonly state: State } & Waiting,
-  results: readonly Finished[],
-  outside: readonly Write[] = [],
+  before: { readonly state: State } & CarriedControl,
+  results: readonly FinishedTask[],
+  externalWrites: readonly Write[] = [],
 ): StepResult {
-  const all = outside.length === 0 ? results : [...results, fromOutside(outside)];
-  // What still runs sees what the superstep before it made visible.
-  const { state, deltas } = fold(plan, before.state, all, before.beside === true ? [] : plan.ephemeral);
-  return { state, deltas, ...nextTasks(plan, step, state, before, results) };
+  const allResults = externalWrites.length === 0 ? results : [...results, toExternalResult(externalWrites)];
+  // Pending tasks still see the ephemeral values of the previous superstep.
+  const { state, deltas } = reduceWrites(
+    plan,
+    before.state,
+    allResults,
+    before.hasPendingTasks === true ? [] : plan.ephemeral,
+  );
+  return { state, deltas, ...planNextTasks(plan, step, state, before, results) };
 }
 
-/** The tasks of the first superstep. */
-export function firstTasks(plan: Plan, step: number, state: State): Next {
-  return nextTasks(plan, step, state, { joins: {} }, [
-    { task: { id: `${step}:0`, node: START }, outcome: { writes: [], leads: [] } },
+/** Returns the tasks of the first superstep. */
+export function planFirstTasks(plan: Plan, step: number, state: State): NextTasks {
+  return planNextTasks(plan, step, state, { joins: {} }, [
+    { task: { id: `${step}:0`, node: START }, outcome: { writes: [], routes: [] } },
   ]);
 }
 
-/** Fold the input of a run: like a superstep it clears what the one before it made visible. */
-export function foldInput(plan: Plan, state: State, writes: readonly Write[]): Pick<StepResult, "state" | "deltas"> {
-  return fold(plan, state, [fromOutside(writes)], plan.ephemeral);
+/** Reduces the input of a run. Clears the ephemeral values of the previous superstep, as a superstep does. */
+export function reduceInput(plan: Plan, state: State, writes: readonly Write[]): Pick<StepResult, "state" | "deltas"> {
+  return reduceWrites(plan, state, [toExternalResult(writes)], plan.ephemeral);
 }
 
-/** Fold an edit of a checkpoint: what runs next there still sees what the superstep before it made visible. */
-export function foldEdit(plan: Plan, state: State, writes: readonly Write[]): Pick<StepResult, "state" | "deltas"> {
-  return fold(plan, state, [fromOutside(writes)], []);
+/** Reduces an edit of a checkpoint. Keeps the ephemeral values, which the next tasks still see. */
+export function reduceEdit(plan: Plan, state: State, writes: readonly Write[]): Pick<StepResult, "state" | "deltas"> {
+  return reduceWrites(plan, state, [toExternalResult(writes)], []);
 }
 
-/** Fold the writes of results into a state, in order, without deciding what comes next. */
-export function foldResults(
+/** Reduces task results into a state, in order, without selecting next tasks. */
+export function reduceResults(
   plan: Plan,
   state: State,
-  results: readonly Finished[],
+  results: readonly FinishedTask[],
 ): Pick<StepResult, "state" | "deltas"> {
-  return fold(plan, state, results, plan.ephemeral);
+  return reduceWrites(plan, state, results, plan.ephemeral);
 }
 
-/** Writes that no node made stand for one task of START. */
-function fromOutside(writes: readonly Write[]): Finished {
-  return { task: { id: START, node: START }, outcome: { writes, leads: [] } };
+/** Attributes writes from outside of the nodes to a task of START. */
+function toExternalResult(writes: readonly Write[]): FinishedTask {
+  return { task: { id: START, node: START }, outcome: { writes, routes: [] } };
 }
 
 interface ChannelWrites {
@@ -95,10 +100,10 @@ interface ChannelWrites {
   readonly by: { readonly task: Task; readonly write: Write }[];
 }
 
-function fold(
+function reduceWrites(
   plan: Plan,
   state: State,
-  results: readonly Finished[],
+  results: readonly FinishedTask[],
   cleared: readonly string[],
 ): Pick<StepResult, "state" | "deltas"> {
   const written = new Map<string, ChannelWrites>();
@@ -117,52 +122,52 @@ function fold(
     deltas[name] = { kind: "clear" };
   }
   for (const entry of written.values()) {
-    const folded = foldChannel(plan, state[entry.channel], entry);
-    next[entry.channel] = folded.value;
-    deltas[entry.channel] = folded.delta;
+    const channelResult = reduceChannel(plan, state[entry.channel], entry);
+    next[entry.channel] = channelResult.value;
+    deltas[entry.channel] = channelResult.delta;
   }
   return { state: Object.freeze(next), deltas };
 }
 
-function foldChannel(
+function reduceChannel(
   plan: Plan,
   current: unknown,
   { channel: name, by }: ChannelWrites,
 ): { readonly value: unknown; readonly delta: Delta } {
   const channel = plan.graph.state.channels[name] as Channel;
-  const folds = !keepsOne(channel);
-  const rivals = folds ? by.filter(({ write }) => write.kind === "overwrite") : by;
+  const isReducing = !holdsSingleValue(channel);
+  const rivals = isReducing ? by.filter(({ write }) => write.kind === "overwrite") : by;
   if (rivals.length > 1 && new Set(rivals.map(({ task }) => task.id)).size > 1)
-    throw conflict(
+    throw createConflictError(
       plan,
       name,
       rivals.map(({ task }) => task),
-      folds,
+      isReducing,
     );
   const base = by.findLast(({ write }) => write.kind === "overwrite")?.write;
   const lastWrite = by[by.length - 1]?.write;
   if (base === undefined && by.length === 1 && lastWrite?.kind === "draft")
     return { value: deepFreeze(lastWrite.value), delta: { kind: "patch", patches: lastWrite.patches } };
-  if (!folds)
-    return channel.fold(
+  if (!isReducing)
+    return channel.reduce(
       current,
       by.map(({ write }) => write.value),
     );
-  const folding = by.filter(({ write }) => write.kind !== "overwrite");
+  const reducible = by.filter(({ write }) => write.kind !== "overwrite");
   const from = base === undefined ? current : base.value;
   if (channel.kind === "reduce") {
-    const value = folding.reduce((before, each) => reduced(plan, name, channel, before, each), from);
+    const value = reducible.reduce((before, each) => applyReducer(plan, name, channel, before, each), from);
     return { value, delta: { kind: "replace", value } };
   }
-  const folded = channel.fold(
+  const result = channel.reduce(
     from,
-    folding.map(({ write }) => write.value),
+    reducible.map(({ write }) => write.value),
   );
-  return base === undefined ? folded : { value: folded.value, delta: { kind: "replace", value: folded.value } };
+  return base === undefined ? result : { value: result.value, delta: { kind: "replace", value: result.value } };
 }
 
-/** One write through a reducer, which is code of the author: its failure names the node whose write it was given. */
-function reduced(
+/** Applies one write with the user's reducer. A failure names the node of the write. */
+function applyReducer(
   plan: Plan,
   name: string,
   channel: Channel,
@@ -170,57 +175,68 @@ function reduced(
   { task: { node }, write }: ChannelWrites["by"][number],
 ): unknown {
   try {
-    return channel.fold(current, [write.value]).value;
+    return channel.reduce(current, [write.value]).value;
   } catch (cause) {
     throw new StatewrightError("invalid_update", {
       what: `the reducer of the channel "${name}" threw for a write of "${node}": ${describeThrown(cause)}`,
-      next: "Mend the reducer: it gets the current value and one write and returns the next value",
+      next: "Fix the reducer: it gets the current value and one write and returns the next value",
       place: { graph: plan.graph.name, node, channel: name },
       cause,
     });
   }
 }
 
-function conflict(plan: Plan, channel: string, tasks: readonly Task[], folds: boolean): StatewrightError {
+function createConflictError(
+  plan: Plan,
+  channel: string,
+  tasks: readonly Task[],
+  isReducing: boolean,
+): StatewrightError {
   const nodes = [...new Set(tasks.map((task) => `"${task.node}"`))];
   const names =
     nodes.length > 1 ? nodes.join(" and ") : `${new Set(tasks.map(({ id }) => id)).size} tasks of ${nodes[0]}`;
   return new StatewrightError("channel_conflict", {
-    what: `${names} ${folds ? "overwrote" : "wrote"} the channel "${channel}" in the same superstep, and nothing of the step was applied`,
-    next: folds
-      ? "Let one of them overwrite it"
-      : "Let one of them write it, or make it a list, a record or a reduce channel",
+    what: `${names} ${isReducing ? "overwrote" : "wrote"} the channel "${channel}" in the same superstep, and nothing of the step was applied`,
+    next: isReducing
+      ? "Use one node to overwrite it"
+      : "Use one node to write it, or make it a list, a record or a reduce channel",
     place: { graph: plan.graph.name, channel },
   });
 }
 
-function nextTasks(plan: Plan, step: number, state: State, before: Waiting, results: readonly Finished[]): Next {
+function planNextTasks(
+  plan: Plan,
+  step: number,
+  state: State,
+  before: CarriedControl,
+  results: readonly FinishedTask[],
+): NextTasks {
   const plain = new Map<string, Set<string>>();
-  const sent: Sent[] = [];
+  const sent: PendingSend[] = [];
   const arrived: Record<string, readonly string[]> = { ...before.joins };
-  const lead = (target: string, from: string): void => {
+  const addTarget = (target: string, from: string): void => {
     if (target !== END) plain.set(target, (plain.get(target) ?? new Set()).add(from));
   };
-  let led: Set<string> | undefined;
+  let routedNodes: Set<string> | undefined;
   for (const { task, outcome } of results) {
-    if (outcome.leads.length > 0) {
-      for (const command of outcome.leads) {
-        if (command.kind === "goto") lead(command.target, task.node);
+    if (outcome.routes.length > 0) {
+      for (const command of outcome.routes) {
+        if (command.kind === "goto") addTarget(command.target, task.node);
         else sent.push({ target: command.target, input: command.input, from: task.node });
       }
       continue;
     }
     if (results.length > 1) {
-      led ??= new Set();
-      if (led.has(task.node)) continue;
-      led.add(task.node);
+      routedNodes ??= new Set();
+      if (routedNodes.has(task.node)) continue;
+      routedNodes.add(task.node);
     }
     followEdge(
       plan,
-      edgeFrom(plan, task.node),
+      getEdge(plan, task.node),
       task.node,
       state,
-      lead,
+      addTarget,
       (target, input) => sent.push({ target, input, from: task.node }),
       arrived,
     );
@@ -228,10 +244,10 @@ function nextTasks(plan: Plan, step: number, state: State, before: Waiting, resu
   for (const [target, sources] of plan.joins) {
     if (!sources.every((source) => arrived[target]?.includes(source))) continue;
     delete arrived[target];
-    for (const source of sources) lead(target, source);
+    for (const source of sources) addTarget(target, source);
   }
-  const due = plan.deferred.size === 0 ? { plain, sent } : withoutHeld(plan, before, plain, sent);
-  if (due.plain.size === 0 && due.sent.length === 0 && before.beside !== true) refuseHalfJoins(plan, arrived);
+  const due = plan.deferred.size === 0 ? { plain, sent } : splitDeferred(plan, before, plain, sent);
+  if (due.plain.size === 0 && due.sent.length === 0 && before.hasPendingTasks !== true) checkJoins(plan, arrived);
   return {
     ...toTasks(plan, step, due.plain, due.sent),
     joins: arrived,
@@ -239,55 +255,56 @@ function nextTasks(plan: Plan, step: number, state: State, before: Waiting, resu
   };
 }
 
-interface Sent {
+interface PendingSend {
   readonly target: string;
   readonly input: unknown;
   readonly from: string;
 }
 
-interface Due {
+interface DueTasks {
   readonly plain: ReadonlyMap<string, ReadonlySet<string>>;
-  readonly sent: readonly Sent[];
-  readonly held?: readonly Held[];
+  readonly sent: readonly PendingSend[];
+  readonly held?: readonly DeferredTask[];
 }
 
-/** Deferred tasks stay back while anything else runs next; when nothing does, all that were held run together. */
-function withoutHeld(
+/** Holds deferred tasks back while other tasks run next; otherwise all deferred tasks run together. */
+function splitDeferred(
   plan: Plan,
-  { held: before = [], beside }: Waiting,
+  { deferred: before = [], hasPendingTasks }: CarriedControl,
   plain: ReadonlyMap<string, ReadonlySet<string>>,
-  sent: readonly Sent[],
-): Due {
+  sent: readonly PendingSend[],
+): DueTasks {
   const held = new Map(before.flatMap((each) => (each.sent === undefined ? [[each.node, new Set(each.from)]] : [])));
-  const heldSends = before.flatMap(({ node, from, sent: given }) =>
+  const deferredSends = before.flatMap(({ node, from, sent: given }) =>
     given === undefined ? [] : [{ target: node, input: given.input, from: from[0] ?? START }],
   );
-  const now = new Map<string, ReadonlySet<string>>();
+  const dueNodes = new Map<string, ReadonlySet<string>>();
   for (const [node, from] of plain) {
     if (plan.deferred.has(node)) held.set(node, new Set([...(held.get(node) ?? []), ...from]));
-    else now.set(node, from);
+    else dueNodes.set(node, from);
   }
-  const sentNow = sent.filter(({ target }) => !plan.deferred.has(target));
-  heldSends.push(...sent.filter(({ target }) => plan.deferred.has(target)));
-  if (now.size === 0 && sentNow.length === 0 && beside !== true) return { plain: held, sent: heldSends };
-  if (held.size === 0 && heldSends.length === 0) return { plain: now, sent: sentNow };
+  const dueSends = sent.filter(({ target }) => !plan.deferred.has(target));
+  deferredSends.push(...sent.filter(({ target }) => plan.deferred.has(target)));
+  if (dueNodes.size === 0 && dueSends.length === 0 && hasPendingTasks !== true)
+    return { plain: held, sent: deferredSends };
+  if (held.size === 0 && deferredSends.length === 0) return { plain: dueNodes, sent: dueSends };
   return {
-    plain: now,
-    sent: sentNow,
+    plain: dueNodes,
+    sent: dueSends,
     held: [
       ...[...held].map(([node, from]) => ({ node, from: [...from] })),
-      ...heldSends.map(({ target, input, from }) => ({ node: target, from: [from], sent: { input } })),
+      ...deferredSends.map(({ target, input, from }) => ({ node: target, from: [from], sent: { input } })),
     ],
   };
 }
 
-/** Nothing runs next and a join still waits: its work would be lost in silence. */
-function refuseHalfJoins(plan: Plan, arrived: Control["joins"]): void {
+/** Throws when no task runs next and a join is incomplete: its work would be lost silently. */
+function checkJoins(plan: Plan, arrived: Control["joins"]): void {
   for (const [target, sources] of Object.entries(arrived)) {
     const missing = (plan.joins.get(target) ?? []).filter((source) => !sources.includes(source));
     throw new StatewrightError("dead_route", {
-      what: `the join to "${target}" in graph "${plan.graph.name}" still waits for ${missing.map((source) => `"${source}"`).join(" and ")}, and nothing runs any more`,
-      next: "Lead every branch to the join, or lead the others to END before it",
+      what: `the join to "${target}" in graph "${plan.graph.name}" still waits for ${missing.map((source) => `"${source}"`).join(" and ")}, and no task is pending`,
+      next: "Route every branch to the join, or route the others to END before it",
       place: { graph: plan.graph.name, node: target },
     });
   }
@@ -298,13 +315,13 @@ function followEdge(
   edge: EdgeRecord,
   source: string,
   state: State,
-  lead: (target: string, from: string) => void,
-  sendTo: (target: string, input: unknown) => void,
+  addTarget: (target: string, from: string) => void,
+  addSend: (target: string, input: unknown) => void,
   arrived: Record<string, readonly string[]>,
 ): void {
   switch (edge.kind) {
     case "to":
-      for (const target of edge.targets) lead(target, source);
+      for (const target of edge.targets) addTarget(target, source);
       return;
     case "gotos":
       return;
@@ -312,21 +329,21 @@ function followEdge(
       for (const target of edge.targets) arrived[target] = [...new Set([...(arrived[target] ?? []), source])];
       return;
     case "route":
-      for (const target of chosen(plan, edge, source, state)) lead(target, source);
+      for (const target of chooseTargets(plan, edge, source, state)) addTarget(target, source);
       return;
     case "sends":
-      followSends(plan, edge, source, state, lead, sendTo);
+      followSends(plan, edge, source, state, addTarget, addSend);
   }
 }
 
-function chosen(
+function chooseTargets(
   plan: Plan,
   edge: Extract<EdgeRecord, { kind: "route" }>,
   source: string,
   state: State,
 ): readonly string[] {
-  const answer = callChoice(() => edge.choose(state as never), "route", source, plan);
-  return readable(plan, source, "route", answer, () => readTargets(plan, edge, source, answer));
+  const answer = callChooser(() => edge.choose(state as never), "route", source, plan);
+  return guardRead(plan, source, "route", answer, () => readTargets(plan, edge, source, answer));
 }
 
 function readTargets(
@@ -335,7 +352,7 @@ function readTargets(
   source: string,
   answer: unknown,
 ): readonly string[] {
-  if (answer instanceof Promise) throw asynchronous(plan, source, "route", answer);
+  if (answer instanceof Promise) throw createAsyncError(plan, source, "route", answer);
   const place = { graph: plan.graph.name, node: source };
   const targets: readonly unknown[] = Array.isArray(answer) ? answer : [answer];
   for (const target of targets) {
@@ -351,8 +368,8 @@ function readTargets(
   }
   if (!edge.many && targets.length > 1 && new Set(targets.filter((target) => target !== END)).size > 1) {
     throw new StatewrightError("dead_route", {
-      what: `the route after "${source}" in graph "${plan.graph.name}" chose ${targets.map((target) => `"${target}"`).join(" and ")}, and it may choose one`,
-      next: "Declare that it may choose several: route([…], choose, { many: true })",
+      what: `the route after "${source}" in graph "${plan.graph.name}" returned ${targets.map((target) => `"${target}"`).join(" and ")}: expected one target`,
+      next: "Use route([…], choose, { many: true }) to return several targets",
       place,
     });
   }
@@ -369,45 +386,45 @@ function followSends(
   edge: Extract<EdgeRecord, { kind: "sends" }>,
   source: string,
   state: State,
-  lead: (target: string, from: string) => void,
-  sendTo: (target: string, input: unknown) => void,
+  addTarget: (target: string, from: string) => void,
+  addSend: (target: string, input: unknown) => void,
 ): void {
-  const items = callChoice(() => edge.select(state as never), "sends", source, plan);
-  readable(plan, source, "sends", items, () => sendEach(plan, edge, source, items, lead, sendTo));
+  const items = callChooser(() => edge.select(state as never), "sends", source, plan);
+  guardRead(plan, source, "sends", items, () => addSends(plan, edge, source, items, addTarget, addSend));
 }
 
-function sendEach(
+function addSends(
   plan: Plan,
   edge: Extract<EdgeRecord, { kind: "sends" }>,
   source: string,
   items: unknown,
-  lead: (target: string, from: string) => void,
-  sendTo: (target: string, input: unknown) => void,
+  addTarget: (target: string, from: string) => void,
+  addSend: (target: string, input: unknown) => void,
 ): void {
-  if (items instanceof Promise) throw asynchronous(plan, source, "sends", items);
+  if (items instanceof Promise) throw createAsyncError(plan, source, "sends", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
-      what: `the sends after "${source}" in graph "${plan.graph.name}" selected ${describeValue(items)}, which is not a list`,
-      next: "Return a list with one input a task",
+      what: `the sends after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
+      next: "Return a list with one input for each task",
       place: { graph: plan.graph.name, node: source },
     });
   }
-  for (const item of items) sendTo(edge.target, readSend(plan, source, edge.target, item).input);
+  for (const item of items) addSend(edge.target, readSend(plan, source, edge.target, item).input);
   if (items.length > 0) return;
   if (edge.otherwise !== undefined) {
-    lead(edge.otherwise, source);
+    addTarget(edge.otherwise, source);
     return;
   }
   throw new StatewrightError("empty_sends", {
     what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
-    next: `Say where control goes then: sends("${edge.target}", …, { otherwise: … })`,
+    next: `Add the node for an empty list: sends("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },
   });
 }
 
-function callChoice(
+function callChooser(
   choose: () => unknown,
-  kind: Sends<never, string, unknown>["kind"] | "route",
+  kind: FanOut<never, string, unknown>["kind"] | "route",
   source: string,
   plan: Plan,
 ): unknown {
@@ -416,27 +433,30 @@ function callChoice(
   } catch (cause) {
     throw new StatewrightError("node_failed", {
       what: `the ${kind} after "${source}" in graph "${plan.graph.name}" threw: ${describeThrown(cause)}`,
-      next: "Mend the function: it gets the state and decides",
+      next: "Fix the function, which gets the state",
       place: { graph: plan.graph.name, node: source },
       cause,
     });
   }
 }
 
-/** Nodes in the order of their declaration. */
-function inOrder<Value>(plan: Plan, nodes: ReadonlyMap<string, Value>): readonly (readonly [string, Value])[] {
+/** Sorts nodes by declaration order. */
+function sortByDeclaration<Value>(
+  plan: Plan,
+  nodes: ReadonlyMap<string, Value>,
+): readonly (readonly [string, Value])[] {
   if (nodes.size < 2) return [...nodes];
-  const order = (node: string): number => plan.nodes.get(node)?.index ?? 0;
-  return [...nodes].sort(([left], [right]) => order(left) - order(right));
+  const getIndex = (node: string): number => plan.nodes.get(node)?.index ?? 0;
+  return [...nodes].sort(([left], [right]) => getIndex(left) - getIndex(right));
 }
 
 function toTasks(
   plan: Plan,
   step: number,
   plain: ReadonlyMap<string, ReadonlySet<string>>,
-  sent: readonly Sent[],
+  sent: readonly PendingSend[],
 ): Pick<StepResult, "tasks" | "inputs"> {
-  const tasks: Task[] = inOrder(plan, plain).map(([node, from], index) => ({
+  const tasks: Task[] = sortByDeclaration(plan, plain).map(([node, from], index) => ({
     id: `${step}:${index}`,
     node,
     from: [...from],

@@ -1,74 +1,80 @@
-/** A node's cache at work: a kept result stands in for the body. A cache that fails is a miss; it never fails the run. */
+/**
+ * Node cache lookup: a cached result replaces the run of the node's body. A failure of the cache counts as a miss and
+ * never fails the run.
+ */
 
 import { describeThrown, StatewrightError, toErrorRecord } from "../../base/errors.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { END } from "../../define/edge.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { CacheEntry, NodeCache } from "../../define/node-cache.ts";
-import { encodeAround } from "../../state/codec.ts";
-import { whenAborted } from "../session/abort.ts";
+import { encodeWrapper } from "../../state/codec.ts";
+import { subscribeToAbort } from "../session/abort.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import { placeOf, type Session } from "../session/session.ts";
+import { getErrorPlace, type Session } from "../session/session.ts";
 
 type Policy = NonNullable<NodeRecord["policy"]["cache"]>;
 
-/** What a cache says of a task: its result, or where to keep the one that the body gives. */
-export type Consulted =
+/** Result of a cache lookup: the cached outcome, or a callback that stores the outcome of the body. */
+export type CacheLookup =
   | { readonly kind: "hit"; readonly outcome: TaskOutcome }
-  | { readonly kind: "miss"; readonly keep: (outcome: TaskOutcome) => void };
+  | { readonly kind: "miss"; readonly storeOutcome: (outcome: TaskOutcome) => void };
 
-/** Look a task up. Throws when its key cannot be made. */
-export async function consultCache(session: Session, task: Task, policy: Policy): Promise<Consulted> {
+/** Looks up the cached result of a task. Throws when the cache key cannot be computed. */
+export async function consultCache(session: Session, task: Task, policy: Policy): Promise<CacheLookup> {
   const { store } = policy;
-  const key = keyOf(session, task, policy);
-  const entry = await found(session, task, store, key);
-  const outcome = entry === undefined ? undefined : outcomeOf(session, task, entry);
+  const key = buildCacheKey(session, task, policy);
+  const entry = await readEntry(session, task, store, key);
+  const outcome = entry === undefined ? undefined : decodeOutcome(session, task, entry);
   if (outcome !== undefined) return { kind: "hit", outcome };
-  return { kind: "miss", keep: (made) => keep(session, task, policy, key, made) };
+  return { kind: "miss", storeOutcome: (made) => storeResult(session, task, policy, key, made) };
 }
 
-/** The whole key: graph, version, node, and what its author says. None of the first three may hold a slash. */
-function keyOf(session: Session, task: Task, { key }: Policy): string {
+/**
+ * Builds the full key: graph, version, node, then the user's key. Graph name, version and node name cannot contain a
+ * slash.
+ */
+function buildCacheKey(session: Session, task: Task, { key }: Policy): string {
   const { name, version } = session.plan.graph;
   const input = task.input === undefined ? undefined : session.control.inputs[task.input];
-  const own = madeKey(session, task, () => key(session.state as never, input as never));
-  if (typeof own === "string") return `${name}/${version}/${task.node}/${own}`;
-  disregardPromises(own);
+  const userKey = computeUserKey(session, task, () => key(session.state as never, input as never));
+  if (typeof userKey === "string") return `${name}/${version}/${task.node}/${userKey}`;
+  ignoreRejections(userKey);
   throw new StatewrightError("invalid_option", {
-    what: `the cache key of the node "${task.node}" is ${describeValue(own)}`,
-    next: "Return a text at once",
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `cache.key of the node "${task.node}": expected a string, got ${describeValue(userKey)}`,
+    next: "Return a string, not a promise",
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }
 
-function madeKey(session: Session, task: Task, make: () => unknown): unknown {
+function computeUserKey(session: Session, task: Task, compute: () => unknown): unknown {
   try {
-    return make();
+    return compute();
   } catch (cause) {
     throw new StatewrightError("node_failed", {
-      what: `the cache key of the node "${task.node}" could not be made: ${describeThrown(cause)}`,
-      next: "Mend its cache.key, which gets the state and the input, then resume the thread",
-      place: placeOf(session, { node: task.node, task: task.id }),
+      what: `cache.key of the node "${task.node}" threw: ${describeThrown(cause)}`,
+      next: "Fix cache.key, which gets the state and the input, then resume the thread",
+      place: getErrorPlace(session, { node: task.node, task: task.id }),
       cause,
     });
   }
 }
 
-/** A run that is cancelled does not wait for a cache. */
-function found(session: Session, task: Task, store: NodeCache, key: string): Promise<CacheEntry | undefined> {
+/** Reads an entry from the cache. A cancelled run does not wait for the cache. */
+function readEntry(session: Session, task: Task, store: NodeCache, key: string): Promise<CacheEntry | undefined> {
   return new Promise((resolve) => {
     const { halt } = session;
     if (halt.aborted) return resolve(undefined);
-    const stopListening = whenAborted(halt, () => resolve(undefined));
+    const stopListening = subscribeToAbort(halt, () => resolve(undefined));
     Promise.resolve()
       .then(() => store.get(key))
       .then((entry) => {
         const { expiresAt = Number.POSITIVE_INFINITY } = entry ?? {};
         return session.world.clock.now() < expiresAt ? (entry ?? undefined) : undefined;
       })
-      .catch((error: unknown) => log(session, task, "could not be read", error))
+      .catch((error: unknown) => logCacheFailure(session, task, "read failed", error))
       .then((entry) => {
         stopListening();
         resolve(entry);
@@ -76,52 +82,57 @@ function found(session: Session, task: Task, store: NodeCache, key: string): Pro
   });
 }
 
-function outcomeOf(session: Session, task: Task, { text }: CacheEntry): TaskOutcome | undefined {
+function decodeOutcome(session: Session, task: Task, { text }: CacheEntry): TaskOutcome | undefined {
   const { graph, nodes } = session.plan;
   try {
     const outcome = deepFreeze(session.codec.decode(text)) as TaskOutcome;
-    // The graph may have lost a channel or a node since, under the same version.
-    const fits =
+    // The graph may have lost a channel or a node under the same version.
+    const isCompatible =
       outcome.writes.every(({ channel }) => Object.hasOwn(graph.state.channels, channel)) &&
-      outcome.leads.every(({ target }) => target === END || nodes.has(target));
-    return fits ? outcome : undefined;
+      outcome.routes.every(({ target }) => target === END || nodes.has(target));
+    return isCompatible ? outcome : undefined;
   } catch (error) {
-    log(session, task, "holds what cannot be read", error);
+    logCacheFailure(session, task, "returned an entry that cannot be decoded", error);
     return undefined;
   }
 }
 
-/** Keep a result beside the run: nobody waits for it. */
-function keep(session: Session, task: Task, { ttlMs, store }: Policy, key: string, outcome: TaskOutcome): void {
+/** Stores a result in the background: the task does not wait for the cache. */
+function storeResult(session: Session, task: Task, { ttlMs, store }: Policy, key: string, outcome: TaskOutcome): void {
   Promise.resolve()
     .then(() => {
-      const text = encodeAround(session.codec, lasting(session, outcome), `the result of the node "${task.node}"`);
+      const text = encodeWrapper(
+        session.codec,
+        toStorableOutcome(session, outcome),
+        `the result of the node "${task.node}"`,
+      );
       return store.put(key, {
         text,
         ...(ttlMs === undefined ? {} : { expiresAt: session.world.clock.now() + ttlMs }),
       });
     })
-    .catch((error: unknown) => log(session, task, "did not take a result", error));
+    .catch((error: unknown) => logCacheFailure(session, task, "write failed", error));
 }
 
 /**
- * An outcome that fits another state: a draft's patches belong to the value they were made on, so its whole value stands in
- * for them. What lives in the process only cannot be kept.
+ * Makes an outcome applicable to another state: replaces draft patches, which fit only their original state, with the
+ * full value. Throws for untracked channels, whose values exist in this process only.
  */
-function lasting(session: Session, { writes, leads }: TaskOutcome): TaskOutcome {
+function toStorableOutcome(session: Session, { writes, routes }: TaskOutcome): TaskOutcome {
   const { channels } = session.plan.graph.state;
-  const unsaved = writes.find((write) => channels[write.channel]?.kind === "untracked");
-  if (unsaved !== undefined) throw new TypeError(`the channel "${unsaved.channel}" is untracked and cannot be kept`);
+  const untracked = writes.find((write) => channels[write.channel]?.kind === "untracked");
+  if (untracked !== undefined)
+    throw new TypeError(`the channel "${untracked.channel}" is untracked and cannot be cached`);
   return {
     writes: writes.map((write) =>
       write.kind === "draft" ? { channel: write.channel, kind: "fold", value: write.value } : write,
     ),
-    leads,
+    routes,
   };
 }
 
-function log(session: Session, task: Task, what: string, error: unknown): undefined {
-  session.world.log("warn", `the cache of the node "${task.node}" ${what}`, {
+function logCacheFailure(session: Session, task: Task, what: string, error: unknown): undefined {
+  session.world.log("warn", `cache of the node "${task.node}": ${what}`, {
     task: task.id,
     error: toErrorRecord(error),
   });

@@ -1,119 +1,132 @@
-/** What a node's body gets beside the state: context, questions, recorded steps, model calls, signs of life. */
+/** Runtime of a node's body: context, interrupts, recorded steps, model calls, heartbeats. */
 
 import { StatewrightError } from "../../base/errors.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
-import { checkEffect, checkOptions, optionNames } from "../../base/options.ts";
+import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../../define/node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
-import { answerSchema, expiryOf, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
+import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { perform, recordFailure } from "../journal/journal.ts";
 import {
-  changesOf,
-  longTermOfStep,
-  longTermOfTask,
+  createStepLongTerm,
+  createTaskLongTerm,
+  getChanges,
+  getRecordedChanges,
   recordChanges,
-  recordedChanges,
 } from "../journal/long-term-writes.ts";
 import { callModel } from "../model-call/model-call.ts";
-import { identityOf, type Question, type TaskScope } from "../session/scope.ts";
-import { emit, placeOf, type Saved, type Session } from "../session/session.ts";
-import { takeForBody } from "../session/step-keys.ts";
-import { needStore } from "./attempt.ts";
-import { tellCustom } from "./custom-event.ts";
-import { onceMayNotAsk } from "./once.ts";
+import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
+import { emit, getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import { claimBodyKey } from "../session/step-keys.ts";
+import { requireStore } from "./attempt.ts";
+import { emitCustomEvent } from "./custom-event.ts";
+import { createOnceInterruptError } from "./once.ts";
 
-const half = /\p{Surrogate}/u;
+const loneSurrogate = /\p{Surrogate}/u;
 
-/** `space` stands before the keys of what is recorded. */
-export function nodeRuntime(
+/** Creates the runtime of a node's body. `keyPrefix` precedes the keys of recorded effects. */
+export function createNodeRuntime(
   session: Session,
   scope: TaskScope,
-  space: string,
+  keyPrefix: string,
 ): NodeRuntime & { readonly input: unknown } {
   const { task, node } = scope;
-  // Made when first used: of thousands of tasks few take a step or ask a person.
-  let asked: Set<string> | undefined;
-  const refused = (key: string, name?: string): Promise<never> | undefined => {
-    if (scope.ended()) return abandoned(scope.signal().reason);
-    // In a database two halves of characters would be one and the same.
-    if (typeof key !== "string" || half.test(key))
-      return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text of whole characters"));
-    const unfitted = takeForBody(session, scope, space, key, name);
-    if (unfitted !== undefined) return Promise.reject(unfitted);
+  // Created on first use: of thousands of tasks few run a step or raise an interrupt.
+  let raisedIds: Set<string> | undefined;
+  const checkKey = (key: string, name?: string): Promise<never> | undefined => {
+    if (scope.isEnded()) return rejectAbandoned(scope.getSignal().reason);
+    // A database stores every lone surrogate as the same replacement character, so two keys would collide.
+    if (typeof key !== "string" || loneSurrogate.test(key))
+      return Promise.reject(
+        createInvalidArgumentError(session, task, "the step key", key, "Pass a string without lone surrogates"),
+      );
+    const keyError = claimBodyKey(session, scope, keyPrefix, key, name);
+    if (keyError !== undefined) return Promise.reject(keyError);
     return undefined;
   };
-  const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [signalOf]: () => AbortSignal } = {
-    context: session.context,
-    run: identityOf(session, task),
-    attempt: scope.attempt,
-    clock: session.world.clock,
-    input: task.input === undefined ? undefined : session.control.inputs[task.input],
-    [signalOf]: scope.signal,
-    longTerm: (...ids) => longTermOfTask(session, scope, ids),
-    interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
-      let question: Question;
-      try {
-        checkOptions(`the interrupt ${describeValue(key)} of the node "${task.node}"`, options, ["payload"]);
-        const declared = declaredInterrupt(session, node, key);
-        if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
-        const { interrupts, codec } = needStore(session, task, key, options.payload);
-        const payload = readPayload(
-          `the node "${task.node}"`,
-          key,
-          declared,
-          options.payload,
-          placeOf(session, { node: task.node }),
-        );
-        const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
-        const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
-        asked ??= new Set();
-        const id = nextQuestion(interrupts, asked, session.within?.ids ?? "", own, text);
-        asked.add(id);
-        question = { id, key, payload, schema: jsonSchemaOf(answerSchema(declared)), expiry: expiryOf(declared) };
-      } catch (error) {
-        return scope.refuse(error);
-      }
-      const found = scope.consult(question);
-      return "answer" in found ? found.answer : scope.suspend([found.open]);
-    }) as NodeRuntime["interrupt"],
-    step: (key, work, options = {}) => {
-      const refusal = refused(key, options.name ?? key) ?? unfitStep(session, task, key, work, options);
-      if (refusal !== undefined) return refusal;
-      return runStep(session, scope, space + key, work, { name: key, ...options });
-    },
-    model: (call, key = "model") => {
-      const refusal = refused(key);
-      if (refusal !== undefined) return refusal;
-      return callModel(session, scope, space + key, call);
-    },
-    progress: (text) => {
-      scope.beat();
-      if (typeof text !== "string") throw unfit(session, task, "progress", text, "Give a line of text");
-      emit(session, { type: "node.progress", node: task.node, task: task.id, text });
-    },
-    emit: (name, payload) => {
-      scope.beat();
-      tellCustom(session, task, name, payload);
-    },
-    heartbeat: scope.beat,
-  };
-  return Object.defineProperty(runtime, "signal", lateSignal) as typeof runtime & Pick<NodeRuntime, "signal">;
+  const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [createSignal]: () => AbortSignal } =
+    {
+      context: session.context,
+      run: getRunIdentity(session, task),
+      attempt: scope.attempt,
+      clock: session.world.clock,
+      input: task.input === undefined ? undefined : session.control.inputs[task.input],
+      [createSignal]: scope.getSignal,
+      longTerm: (...ids) => createTaskLongTerm(session, scope, ids),
+      interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
+        let request: InterruptRequest;
+        try {
+          checkOptions(`the interrupt ${describeValue(key)} of the node "${task.node}"`, options, ["payload"]);
+          const declared = getDeclaredInterrupt(session, node, key);
+          if (keyPrefix === "" && node.policy.effect === "once") throw createOnceInterruptError(session, task, key);
+          const { interrupts, codec } = requireStore(session, task, key, options.payload);
+          const payload = readPayload(
+            `the node "${task.node}"`,
+            key,
+            declared,
+            options.payload,
+            getErrorPlace(session, { node: task.node }),
+          );
+          const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
+          const baseId = keyPrefix === "" ? `${task.id}:${key}` : `${task.id}/${keyPrefix}${key}`;
+          raisedIds ??= new Set();
+          const id = findInterruptId(interrupts, raisedIds, session.nesting?.idPrefix ?? "", baseId, text);
+          raisedIds.add(id);
+          request = {
+            id,
+            key,
+            payload,
+            schema: toJsonSchema(getAnswerSchema(declared)),
+            expiry: parseExpiry(declared),
+          };
+        } catch (error) {
+          return scope.fail(error);
+        }
+        const found = scope.consult(request);
+        return "answer" in found ? found.answer : scope.suspend([found.open]);
+      }) as NodeRuntime["interrupt"],
+      step: (key, work, options = {}) => {
+        const refusal = checkKey(key, options.name ?? key) ?? checkStep(session, task, key, work, options);
+        if (refusal !== undefined) return refusal;
+        return runStep(session, scope, keyPrefix + key, work, { name: key, ...options });
+      },
+      model: (call, key = "model") => {
+        const refusal = checkKey(key);
+        if (refusal !== undefined) return refusal;
+        return callModel(session, scope, keyPrefix + key, call);
+      },
+      progress: (text) => {
+        scope.sendHeartbeat();
+        if (typeof text !== "string")
+          throw createInvalidArgumentError(session, task, "progress", text, "Pass a string");
+        emit(session, { type: "node.progress", node: task.node, task: task.id, text });
+      },
+      emit: (name, payload) => {
+        scope.sendHeartbeat();
+        emitCustomEvent(session, task, name, payload);
+      },
+      heartbeat: scope.sendHeartbeat,
+    };
+  return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
 }
 
-const signalOf: unique symbol = Symbol("signal");
+const createSignal: unique symbol = Symbol("signal");
 
-/** Makes the signal when it is asked for. One getter for all: with a getter of its own each runtime would be a hash table. */
-const lateSignal: PropertyDescriptor & ThisType<{ readonly [signalOf]: () => AbortSignal }> = {
+/**
+ * Creates the signal on first access. All runtimes share one getter: an own getter turns each runtime object into a
+ * hash table.
+ */
+const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]: () => AbortSignal }> = {
   enumerable: true,
   get() {
-    return this[signalOf]();
+    return this[createSignal]();
   },
 };
 
@@ -133,114 +146,124 @@ async function runStep<Value>(
     kind: "step",
     name,
     effect,
-    abandoned: scope.ended,
+    isAbandoned: scope.isEnded,
     execute: async (idempotencyKey) => {
-      const made: LongTermChange[] = [];
-      scope.stepsAtWork += 1;
+      const stepChanges: LongTermChange[] = [];
+      scope.activeSteps += 1;
       try {
-        const isOver = (): boolean => changes === made || scope.ended();
-        const longTerm: OpenLongTerm = (...ids) => longTermOfStep(session, scope, ids, made, isOver);
-        const done = await work({ signal: scope.signal(), idempotencyKey, longTerm });
-        changes = made;
-        recordChanges(session, task, key, made);
-        return done;
+        const isFinished = (): boolean => changes === stepChanges || scope.isEnded();
+        const longTerm: OpenLongTerm = (...ids) => createStepLongTerm(session, scope, ids, stepChanges, isFinished);
+        const result = await work({ signal: scope.getSignal(), idempotencyKey, longTerm });
+        changes = stepChanges;
+        recordChanges(session, task, key, stepChanges);
+        return result;
       } catch (error) {
         recordFailure(session, task, key, error);
         throw error;
       } finally {
-        scope.stepsAtWork -= 1;
+        scope.activeSteps -= 1;
       }
     },
   });
-  changes ??= recordedChanges(session, task, key) as LongTermChange[];
-  if (changes.length > 0) changesOf(scope).push(...changes);
-  scope.beat();
+  changes ??= getRecordedChanges(session, task, key) as LongTermChange[];
+  if (changes.length > 0) getChanges(scope).push(...changes);
+  scope.sendHeartbeat();
   return deepFreeze(value);
 }
 
-function declaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
+function getDeclaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
   const { interrupts } = session.plan.graph;
   const declared = typeof key === "string" && Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
   const listed = node.policy.asks?.includes(key) ?? true;
   if (declared !== undefined && listed) return declared;
-  disregardPromises(key);
+  ignoreRejections(key);
   if (declared !== undefined)
     throw new StatewrightError("unknown_interrupt", {
-      what: `the node "${node.name}" in graph "${session.plan.graph.name}" asked "${key}", which its asks do not list`,
+      what: `the node "${node.name}" in graph "${session.plan.graph.name}" raised the interrupt "${key}", which its asks do not list`,
       next: `Add "${key}" to the asks of the node`,
-      place: placeOf(session, { node: node.name }),
+      place: getErrorPlace(session, { node: node.name }),
     });
   throw new StatewrightError("unknown_interrupt", {
-    what: `the node "${node.name}" asked ${describeValue(key)}, which graph "${session.plan.graph.name}" does not declare`,
+    what: `the node "${node.name}" raised the interrupt ${describeValue(key)}, which graph "${session.plan.graph.name}" does not declare`,
     next:
       typeof key === "string" && key.length < 100
         ? `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`
-        : `Ask one of its questions: ${Object.keys(interrupts)
+        : `Use one of the declared interrupts: ${Object.keys(interrupts)
             .map((known) => `"${known}"`)
             .join(", ")}`,
-    place: placeOf(session, { node: node.name }),
+    place: getErrorPlace(session, { node: node.name }),
   });
 }
 
 /**
- * The id of the question that a body asks now: of those of its key the one that showed the same, so that a body which asks in
- * another order after a resume gets each answer where it belongs. One that shows something else is another question: no
- * answer that was given to what somebody saw counts for what nobody saw.
+ * Returns the id of the interrupt that a body raises now: the existing interrupt of this key with the same payload,
+ * so that a body which raises its interrupts in another order after a resume gets the matching answers. Another
+ * payload is another interrupt: an answer to one payload never counts for a different payload.
  */
-function nextQuestion(
-  rows: Saved["interrupts"],
-  asked: ReadonlySet<string>,
-  above: string,
-  own: string,
+function findInterruptId(
+  rows: Persistence["interrupts"],
+  raisedIds: ReadonlySet<string>,
+  idPrefix: string,
+  baseId: string,
   payload: string,
 ): string {
-  let passedOver = 0;
+  let unusedAnswers = 0;
   for (let n = 1; ; n++) {
-    const id = n === 1 ? own : `${own}:${n}`;
-    if (asked.has(id)) continue;
-    const row = rows.get(above + id);
+    const id = n === 1 ? baseId : `${baseId}:${n}`;
+    if (raisedIds.has(id)) continue;
+    const row = rows.get(idPrefix + id);
     if (row === undefined) {
-      if (passedOver >= mostPassedOver) throw everChanging(own, passedOver);
+      if (unusedAnswers >= maxUnusedAnswers) throw createInterruptChangedError(baseId, unusedAnswers);
       return id;
     }
     if (row.payload === payload) return id;
-    if (!isOpen(row)) passedOver += 1;
+    if (!isOpen(row)) unusedAnswers += 1;
   }
 }
 
-/** So many answers to one key are left unused before a body is taken for one that shows something new each time. */
-const mostPassedOver = 16;
+/** Limit of unused answers to one key. A body beyond this limit is treated as showing a new payload on every start. */
+const maxUnusedAnswers = 16;
 
-function everChanging(own: string, answers: number): StatewrightError {
+function createInterruptChangedError(baseId: string, answers: number): StatewrightError {
   return new StatewrightError("question_changed", {
-    what: `the question "${own}" showed something else each time it was asked, so that ${answers} answers to it count for nothing`,
-    next: "Show only what stays the same when the body starts again: what comes from the state, from the input, or from a step",
+    what: `the interrupt "${baseId}" had another payload each time it was raised, so ${answers} answers to it were not used`,
+    next: "Use a payload that stays the same when the body restarts: values from the state, from the input, or from a step",
   });
 }
 
-/** A body that was cancelled, timed out or waits for a person starts no further effect. It may not be listening any more. */
-function abandoned(reason: unknown): Promise<never> {
+/**
+ * Rejects an effect of a body that was cancelled, timed out or is suspended. The body may not await this promise any
+ * more.
+ */
+function rejectAbandoned(reason: unknown): Promise<never> {
   const refusal = Promise.reject(reason);
-  refusal.catch(toldToNobody);
+  refusal.catch(ignoreRejection);
   return refusal;
 }
 
-function toldToNobody(): void {
-  // The run has ended the body already and told why; a body that does listen still gets the rejection.
+function ignoreRejection(): void {
+  // The run has already ended the body and reported the reason; a body that still awaits the promise gets the
+  // rejection.
 }
 
-/** What a body gave one of the functions of its runtime, and cannot mean. */
-function unfit(session: Session, task: Task, what: string, given: unknown, next: string): StatewrightError {
-  disregardPromises(given);
+/** Builds the `invalid_option` error for an invalid argument of a runtime function. */
+function createInvalidArgumentError(
+  session: Session,
+  task: Task,
+  what: string,
+  value: unknown,
+  next: string,
+): StatewrightError {
+  ignoreRejections(value);
   return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}" gave ${what} ${describeValue(given)}`,
+    what: `the node "${task.node}": ${what} is ${describeValue(value)}`,
     next,
-    place: placeOf(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }
 
-/** A misspelt `effect` would be repeated after a crash in silence. */
-function unfitStep(
+/** Validates work and options of a step. A misspelt `effect` would silently repeat the step after a crash. */
+function checkStep(
   session: Session,
   task: Task,
   key: string,
@@ -249,22 +272,34 @@ function unfitStep(
 ): Promise<never> | undefined {
   try {
     if (typeof work !== "function")
-      throw unfit(session, task, `the step "${key}"`, work, "Give a function that does it");
+      throw createInvalidArgumentError(
+        session,
+        task,
+        `the work of the step "${key}"`,
+        work,
+        "Pass a function that does the work",
+      );
     if (Object.keys(options).length === 0) return undefined;
     checkStepOptions(task, key, options);
     const { name = key } = options;
-    if (typeof name !== "string" || half.test(name))
-      throw unfit(session, task, `a name for the step "${key}"`, name, "Give a text of whole characters");
+    if (typeof name !== "string" || loneSurrogate.test(name))
+      throw createInvalidArgumentError(
+        session,
+        task,
+        `the name of the step "${key}"`,
+        name,
+        "Pass a string without lone surrogates",
+      );
     return undefined;
   } catch (error) {
     return Promise.reject(error);
   }
 }
 
-const stepNames = optionNames<StepOptions>({ effect: true, name: true });
+const stepOptionNames = listOptionNames<StepOptions>({ effect: true, name: true });
 
 function checkStepOptions(task: Task, key: string, options: StepOptions): void {
   const owner = `the step "${key}" of the node "${task.node}"`;
-  checkOptions(owner, options, stepNames);
+  checkOptions(owner, options, stepOptionNames);
   checkEffect(owner, options.effect);
 }

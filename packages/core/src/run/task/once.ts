@@ -1,136 +1,179 @@
 /**
- * A node declared `once`: its start is durable before its body begins. A body that started and has no result, be it by a
- * crash, a failure or a cancel, is not run again before a person has said whether it happened.
+ * Runs nodes declared `once`: the start is durable before the body begins. A body that started without a result,
+ * because of a crash, a failure or a cancel, does not run again before a user has answered whether its effect
+ * happened.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { type EffectRow, type InterruptRow, inFlight } from "../../checkpoint/journal.ts";
-import { planOf } from "../../compile/plan.ts";
+import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
+import { getPlan } from "../../compile/plan.ts";
 import { goto } from "../../define/command.ts";
-import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
-import { aboutStart, callOff } from "../journal/journal.ts";
-import { aboutElsewhere, bestOf, type Elsewhere, onceElsewhere } from "../journal/prior-effects.ts";
-import { sameWriter } from "../migration/thread-snapshot.ts";
+import { describeStart, recordCancelledStart } from "../journal/journal.ts";
+import {
+  describePriorEffects,
+  findPriorEffects,
+  type PriorEffect,
+  selectPriorEffect,
+} from "../journal/prior-effects.ts";
+import { isSameWriter } from "../migration/thread-snapshot.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { journalKey, placeOf, recordNow, type Saved, type Session, taskKey } from "../session/session.ts";
-import { unfitOf } from "../superstep/outcome-compatibility.ts";
+import {
+  commitEffect,
+  getErrorPlace,
+  type Persistence,
+  type Session,
+  taskKey,
+  toJournalKey,
+} from "../session/session.ts";
+import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 
-/** Run a `once` body, or hand back what a person said that it did, or what it did on another branch. */
+/** Runs a `once` body, or returns its outcome from a user's answer or from another branch. */
 export async function runOnce(
   session: Session,
-  saved: Saved,
+  saved: Persistence,
   scope: TaskScope,
   body: () => unknown,
   read: (returned: unknown) => TaskOutcome,
 ): Promise<TaskOutcome> {
-  const row = saved.journal.get(journalKey(session.step, scope.task.id, taskKey));
-  if (row !== undefined && (row.state === "error" || inFlight(row))) {
-    const about = `${session.run.branch} ${aboutStart(row)}`;
-    const asked = ask(scope, row.attempts, about, doubt(session, scope.task, row));
-    if ("open" in asked) return scope.suspend([asked.open]);
-    if (asked.happened) return read(returnedOf(asked));
+  const row = saved.journal.get(toJournalKey(session.step, scope.task.id, taskKey));
+  if (row !== undefined && (row.state === "error" || isInFlight(row))) {
+    const about = `${session.run.branch} ${describeStart(row)}`;
+    const response = askInDoubt(scope, row.attempts, about, buildInDoubtPayload(session, scope.task, row));
+    if ("open" in response) return scope.suspend([response.open]);
+    if (response.happened) return read(toReturned(response));
   }
-  // Also where it is known that it did not happen here: another branch may have done it since.
-  const journals = onceElsewhere(session, saved);
-  const others = journals === undefined ? [] : (await journals).filter(isOf(session, scope.task));
-  const found = bestOf(others);
+  // Also checked when the effect is known not to have happened on this branch: another branch may have run it since.
+  const journals = findPriorEffects(session, saved);
+  const priorEffects = journals === undefined ? [] : (await journals).filter(matchTask(session, scope.task));
+  const found = selectPriorEffect(priorEffects);
   if (found !== undefined) {
-    const outcome = await outcomeOf(session, saved, found);
-    if (outcome !== undefined && session.onceElsewhere === "reuse") return outcome;
-    const payload = { ...doubt(session, scope.task, found.row), ...there(saved, found) };
-    const asked = ask(scope, 0, aboutElsewhere(others), payload);
+    const outcome = await decodePriorOutcome(session, saved, found);
+    if (outcome !== undefined && session.onPriorEffect === "reuse") return outcome;
+    const payload = { ...buildInDoubtPayload(session, scope.task, found.row), ...describePriorEffect(saved, found) };
+    const asked = askInDoubt(scope, 0, describePriorEffects(priorEffects), payload);
     if ("open" in asked) return scope.suspend([asked.open]);
-    const told = asked.update !== undefined || asked.goto !== undefined;
-    if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcome;
+    const hasAnsweredOutcome = asked.update !== undefined || asked.goto !== undefined;
+    if (asked.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(asked)) : outcome;
   }
   if (!(await saveStart(session, saved, scope, (row?.attempts ?? 0) + 1))) return new Promise(() => undefined);
   return read(await body());
 }
 
 /**
- * Each start has a question of its own: that the first did not happen says nothing of the second. Number 0 is another branch's.
- * `about` tells starts of one number apart: a fork takes answers over, and another branch may have started it since.
+ * Raises the in-doubt interrupt of a start, or returns its answer. Each start has its own interrupt: an answer about
+ * the first start says nothing about the second. Start 0 stands for another branch. `about` distinguishes starts with
+ * the same number: a fork copies answers, and another branch may have started the node since.
  */
-function ask(
+function askInDoubt(
   scope: TaskScope,
   start: number,
   about: string,
   payload: unknown,
 ): NodeInDoubtAnswer | { readonly open: InterruptRow } {
   const id = `${scope.task.id}/start${start}:${inDoubtKey}`;
-  const asked = scope.consult({ id, about, key: inDoubtKey, payload, schema: jsonSchemaOf(nodeInDoubtAnswer) });
-  return "open" in asked ? asked : (asked.answer as NodeInDoubtAnswer);
+  const response = scope.consult({ id, about, key: inDoubtKey, payload, schema: toJsonSchema(nodeInDoubtAnswer) });
+  return "open" in response ? response : (response.answer as NodeInDoubtAnswer);
 }
 
-function returnedOf({ update, goto: target }: NodeInDoubtAnswer): readonly unknown[] {
+function toReturned({ update, goto: target }: NodeInDoubtAnswer): readonly unknown[] {
   return [update, target === undefined ? undefined : goto(target)];
 }
 
-/** A node that the graph does not have any more may be this one, under the name that it had then. */
-function isOf({ plan }: Session, { id, node }: Task): (found: Elsewhere) => boolean {
+/**
+ * Matches journal rows of the same task. A row of a node that the graph no longer has may belong to this node under
+ * its former name.
+ */
+function matchTask({ plan }: Session, { id, node }: Task): (found: PriorEffect) => boolean {
   return ({ row: { task, key, kind, name } }) =>
     kind === "task" && key === taskKey && task === id && (name === node || !plan.nodes.has(name));
 }
 
-/** What the body gave on another branch, where the graph can take it as it is now. What it put into the long-term store is there already. */
-async function outcomeOf(session: Session, saved: Saved, found: Elsewhere): Promise<TaskOutcome | undefined> {
+/**
+ * Returns the outcome recorded on another branch if the current graph accepts it. Its long-term store changes are
+ * already applied.
+ */
+async function decodePriorOutcome(
+  session: Session,
+  saved: Persistence,
+  found: PriorEffect,
+): Promise<TaskOutcome | undefined> {
   const { state, outcome: text } = found.row;
   if (state !== "ok" || text === undefined) return undefined;
   const { longTerm: _, ...outcome } = saved.codec.decode(text) as TaskOutcome;
-  const fits = unfitOf(session.plan, outcome).length === 0 || (await isOfThisVersion(session, saved, found));
-  return fits ? deepFreeze(outcome) : undefined;
+  const isCompatible =
+    findOutcomeIncompatibilities(session.plan, outcome).length === 0 ||
+    (await isFromCurrentVersion(session, saved, found));
+  return isCompatible ? deepFreeze(outcome) : undefined;
 }
 
-/** Whether the graph as it is now gave it: then it fits, also where a schema does not take again what it has made. */
-async function isOfThisVersion(
+/**
+ * Returns true if the current graph version wrote the checkpoint. Such an outcome is compatible even when a schema
+ * rejects its own output.
+ */
+async function isFromCurrentVersion(
   { run, step, versions }: Session,
-  { store }: Saved,
-  { line }: Elsewhere,
+  { store }: Persistence,
+  { namespace }: PriorEffect,
 ): Promise<boolean> {
   const { graph } = versions;
-  const now = { graph: graph.name, version: graph.version, shape: planOf(graph).shape };
+  const currentVersion = { graph: graph.name, version: graph.version, shape: getPlan(graph).shape };
   for (let before: number | undefined; ; ) {
-    const page = await store.history(run.thread, { branch: line, before, limit: 50 });
+    const page = await store.history(run.thread, { branch: namespace, before, limit: 50 });
     const row = page.find((each) => each.step === step);
-    if (row !== undefined) return sameWriter(await store.writtenBy(run.thread, row.id), now);
+    if (row !== undefined) return isSameWriter(await store.writtenBy(run.thread, row.id), currentVersion);
     before = page.at(-1)?.id;
     if (before === undefined || page.length < 50) return false;
   }
 }
 
-/** Where it happened, and what came of it: as far as it is known, or how it failed. */
-function there({ codec }: Saved, { branch, row: { state, outcome } }: Elsewhere): object {
+/**
+ * Describes the effect on the other branch for the interrupt payload: branch, and outcome or error as far as
+ * recorded.
+ */
+function describePriorEffect({ codec }: Persistence, { branch, row: { state, outcome } }: PriorEffect): object {
   if (outcome === undefined) return { alreadyOn: branch };
   if (state !== "ok") return { alreadyOn: branch, error: codec.decode(outcome) };
   const { writes } = codec.decode(outcome) as TaskOutcome;
   return { alreadyOn: branch, outcome: Object.fromEntries(writes.map(({ channel, value }) => [channel, value])) };
 }
 
-/** Whether a question is about the start of a `once` node: its answer has a schema of its own, whatever the graph declares. */
+/**
+ * Returns true if an interrupt concerns the start of a `once` node. Its answer has a fixed schema, whatever the graph
+ * declares.
+ */
 export function isStartInDoubt({ id }: InterruptRow): boolean {
-  return startInDoubt.test(id);
+  return startInDoubtPattern.test(id);
 }
 
-const startInDoubt = new RegExp(`/start\\d+:${inDoubtKey}$`);
+const startInDoubtPattern = new RegExp(`/start\\d+:${inDoubtKey}$`);
 
-/** A body that asks starts again with the answer: a `once` node leaves that to the node before it. */
-export function onceMayNotAsk(session: Session, task: Task, key: string): StatewrightError {
+/** Error of a `once` node that raises an interrupt: its body would run again with the answer. */
+export function createOnceInterruptError(session: Session, task: Task, key: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}" is declared once and asked "${key}": its body would start again with the answer`,
-    next: 'Ask in a node before it, or put what must not repeat in step(key, fn, { effect: "once" })',
-    place: placeOf(session, { node: task.node, task: task.id }),
+    what: `the node "${task.node}" is declared once and raised the interrupt "${key}": its body would run again with the answer`,
+    next: 'Raise the interrupt in a node before it, or put the work that must not repeat in step(key, fn, { effect: "once" })',
+    place: getErrorPlace(session, { node: task.node, task: task.id }),
   });
 }
 
-function doubt({ control }: Session, { node, input }: Task, { startedAt }: EffectRow): object {
+function buildInDoubtPayload({ control }: Session, { node, input }: Task, { startedAt }: EffectRow): object {
   return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
 }
 
-/** Whether the body may begin: its start is durable, and nobody has given the attempt up meanwhile. */
-function saveStart(session: Session, saved: Saved, { task, ended }: TaskScope, attempts: number): Promise<boolean> {
+/**
+ * Commits the start of a `once` body. Resolves to true when the start is durable and the attempt has not ended
+ * meanwhile.
+ */
+function saveStart(
+  session: Session,
+  saved: Persistence,
+  { task, isEnded }: TaskScope,
+  attempts: number,
+): Promise<boolean> {
   const row: EffectRow = {
     step: session.step,
     task: task.id,
@@ -144,17 +187,17 @@ function saveStart(session: Session, saved: Saved, { task, ended }: TaskScope, a
     startedAt: session.world.clock.now(),
   };
   return new Promise((resolve, reject) => {
-    const start = new Promise<void>((isTold) => {
-      recordNow(session, saved, {
+    const start = new Promise<void>((resolveStart) => {
+      commitEffect(session, saved, {
         row,
         encode: undefined,
-        told: (failure) => {
-          isTold();
+        onCommitted: (failure) => {
+          resolveStart();
           saved.starts.delete(start);
-          const mayBegin = failure === undefined && !ended();
+          const mayStart = failure === undefined && !isEnded();
           if (failure !== undefined) reject(failure);
-          else if (!mayBegin) callOff(session, saved, row);
-          resolve(mayBegin);
+          else if (!mayStart) recordCancelledStart(session, saved, row);
+          resolve(mayStart);
         },
       });
     });

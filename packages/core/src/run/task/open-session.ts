@@ -1,40 +1,45 @@
-/** Opening a session: options are checked, the thread is claimed, its state is loaded. */
+/** Opens a session: validates the options, claims the thread, loads its state. */
 
-import { checkAnswered } from "../../base/async-schema.ts";
+import { checkSyncResult } from "../../base/async-schema.ts";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
-import { checkId, freshId } from "../../base/ids.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { checkId, createId } from "../../base/ids.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { noSecrets } from "../../base/injection.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
-import { createMask, watched } from "../../base/redaction/redactor.ts";
-import { issuesText, parseWith } from "../../base/schema.ts";
+import { captureSecrets, createRedactor } from "../../base/redaction/redactor.ts";
+import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
-import { checkMessages, initialState, restoreState, stateWriter } from "../../checkpoint/codec/saved-state.ts";
-import { controlOf } from "../../checkpoint/control.ts";
+import {
+  checkMessages,
+  createInitialState,
+  createStateWriter,
+  restoreState,
+} from "../../checkpoint/codec/saved-state.ts";
+import { parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
-import { executingValue } from "../../compile/compile-machine.ts";
+import { createExecutingValue } from "../../compile/compile-machine.ts";
 import type { Graph } from "../../compile/define-graph.ts";
-import { checkpointFormat, formatOf, type Plan, planOf } from "../../compile/plan.ts";
-import { type Codec, guardedCodec, plainCodec } from "../../state/codec.ts";
+import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
+import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
-import { noResults, type Results, writeKept } from "../journal/unsaved-outcomes.ts";
-import { kernelFor } from "../kernel/get-kernel.ts";
-import { type Kernel, unentered } from "../kernel/kernel.ts";
-import { type TakenOver, takeOver, wrote } from "../migration/resolve-version.ts";
-import { breakpointsOf } from "../session/breakpoints.ts";
-import { takeLeft } from "../session/final-state-cache.ts";
+import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
+import { getRunKernel } from "../kernel/get-kernel.ts";
+import { type Kernel, notEnteredSnapshot } from "../kernel/kernel.ts";
+import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
+import { parseBreakpoints } from "../session/breakpoints.ts";
+import { popFinalState } from "../session/final-state-cache.ts";
 import { createInbox } from "../session/inbox.ts";
-import type { Mailbox } from "../session/inbox-buffer.ts";
+import type { InboxBuffer } from "../session/inbox-buffer.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options.ts";
-import { shownState } from "../session/output.ts";
-import type { Stopped } from "../session/preemption.ts";
-import { journalKey, type Saved, type Session } from "../session/session.ts";
+import { toPublicState } from "../session/output.ts";
+import type { Preemption } from "../session/preemption.ts";
+import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
 
-/** What opening needs besides the options. */
-export interface Opening {
+/** Arguments of `openSession`. */
+export interface OpenSessionOptions {
   readonly graph: Graph;
   readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
   readonly thread: string;
@@ -42,106 +47,109 @@ export interface Opening {
   readonly events: EventStream;
   readonly abort: AbortController;
   readonly drain: AbortSignal;
-  /** What is sent through its handle. */
-  readonly mailbox?: Mailbox;
-  /** Stops it from within, for a new input that another process has brought. */
-  readonly stop?: (why: Stopped) => void;
-  /** A run that stands in the queue and is to begin, unless the one before it has not ended. */
+  /** Messages sent through the run handle. */
+  readonly mailbox?: InboxBuffer;
+  /** Stops the run in favour of an input from another process. */
+  readonly stop?: (reason: Preemption) => void;
+  /** Queued run to start, unless the run before it is unfinished. */
   readonly queued?: RunRow;
-  /** It goes on without being asked to, after the death of its process: how often is counted. */
-  readonly recovers?: boolean;
+  /** True for an automatic recovery after a crash of the process; recoveries are counted. */
+  readonly isRecovery?: boolean;
   /** Idempotency key and metadata of a new run. */
-  readonly named?: Pick<RunRow, "key" | "metadata">;
+  readonly labels?: Pick<RunRow, "key" | "metadata">;
   readonly mustExist: boolean;
-  /** Its first commit comes before any work: the thread may be taken with it. */
-  readonly begins?: boolean;
-  /** What becomes of a run that cannot go on under the graph as it is now; absent where nothing goes on that has begun. */
-  readonly unfit?: "parks" | "refused";
-  /** No body runs, so that no context is needed. */
-  readonly runsNothing?: boolean;
+  /** True when the first commit precedes any work, so that the thread can be claimed with this commit. */
+  readonly claimsOnCommit?: boolean;
+  /**
+   * Handling of a run that is incompatible with the current graph; undefined for callers that continue no started
+   * run.
+   */
+  readonly onIncompatible?: "parks" | "refused";
+  /** True when no body runs, so no context is needed. */
+  readonly needsNoContext?: boolean;
 }
 
-/** The id of the thread: the given one, checked, or a fresh one. */
-export function threadId(world: World, thread: string | undefined): string {
-  return thread === undefined ? freshId("thread_", world.random) : checkId("thread", thread);
+/** Returns the given thread id after validation, or a new id. */
+export function resolveThreadId(world: World, thread: string | undefined): string {
+  return thread === undefined ? createId("thread_", world.random) : checkId("thread", thread);
 }
 
-/** The world of a run: the given one or the real one. */
-export function worldOf(options: CommonOptions): World {
+/** Returns the world of a run; default: the system world. */
+export function getWorld(options: CommonOptions): World {
   return options.world ?? systemWorld();
 }
 
-/** The codec of a run: the given one, whose failures are errors of ours, or the plain one. */
-export function codecOf({ codec = plainCodec }: CommonOptions): Codec {
-  return guardedCodec(codec);
+/** Returns the codec of a run, wrapped so that its failures are StatewrightErrors; default: the plain codec. */
+export function getCodec({ codec = plainCodec }: CommonOptions): Codec {
+  return createGuardedCodec(codec);
 }
 
-/** Check the options, claim the thread and load it. What throws leaves the thread as it was. */
-export async function openSession(opening: Opening): Promise<Session> {
-  const session = await opened(opening);
-  opening.events.state = () => shownState(session.plan, session.state);
+/** Validates the options, claims the thread and loads its state. A failure leaves the thread unchanged. */
+export async function openSession(opening: OpenSessionOptions): Promise<Session> {
+  const session = await createSession(opening);
+  opening.events.getState = () => toPublicState(session.plan, session.state);
   return session;
 }
 
-async function opened(opening: Opening): Promise<Session> {
+async function createSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
-  const plan = planOf(graph);
-  const world = worldOf(options);
-  const limits = limitsOf(options);
-  const context = opening.runsNothing === true ? undefined : readContext(plan, options.context);
-  const codec = codecOf(options);
-  const kernel = kernelFor(graph, opening.events);
-  const mask = createMask();
+  const plan = getPlan(graph);
+  const world = getWorld(options);
+  const limits = parseLimits(options);
+  const context = opening.needsNoContext === true ? undefined : readContext(plan, options.context);
+  const codec = getCodec(options);
+  const kernel = getRunKernel(graph, opening.events);
+  const redactor = createRedactor();
   const base = {
     plan,
     versions: { graph, migrations: options.migrations ?? [] },
     kernel,
     world,
     context,
-    secrets: watched(options.secrets ?? noSecrets, mask),
-    mask,
-    updates: options.toolUpdates ?? true,
-    policies: graph.middleware,
+    secrets: captureSecrets(options.secrets ?? noSecrets, redactor),
+    redactor,
+    emitsUpdates: options.toolUpdates ?? true,
+    graphMiddleware: graph.middleware,
     events: opening.events,
     abort: opening.abort,
     halt: opening.abort.signal,
     drain: opening.drain,
-    stop: opening.stop ?? nothingStops,
+    stop: opening.stop ?? ignoreStop,
     mailbox: opening.mailbox,
-    within: undefined,
-    around: undefined,
-    begun: undefined,
+    nesting: undefined,
+    parent: undefined,
+    startedAgents: undefined,
     turns: undefined,
     ledger: undefined,
-    inner: new Map(),
+    innerSessions: new Map(),
     codec,
-    onTaskFailure: onTaskFailureOf(options),
-    onceElsewhere: options.onceElsewhere ?? "ask",
-    breakpoints: breakpointsOf(plan, options),
+    onTaskFailure: parseOnTaskFailure(options),
+    onPriorEffect: options.onPriorEffect ?? "ask",
+    breakpoints: parseBreakpoints(plan, options),
     limits,
     outcomes: new Map(),
-    longTerm: options.store === undefined ? undefined : { reader: options.store.longTerm, held: undefined },
+    longTerm: options.store === undefined ? undefined : { reader: options.store.longTerm, buffered: undefined },
     stepsBefore: 0,
     stepsOfRun: 0,
   };
   if (options.store === undefined) {
-    const run = freshRun(opening, world, "main");
-    const state = initialState(graph.state.channels);
+    const run = createRunRow(opening, world, "main");
+    const state = createInitialState(graph.state.channels);
     return {
       ...base,
       run,
-      line: run.branch,
+      namespace: run.branch,
       inbox: createInbox(plan, world, undefined),
       saved: undefined,
-      sequence: { nextSeq: 1, durableSeq: 0, toldSeq: 0 },
+      sequence: { nextSeq: 1, durableSeq: 0, emittedSeq: 0 },
       state,
       control: emptyControl,
-      snapshot: plan.drawing === undefined ? kernel.initial()[0] : unentered,
+      snapshot: plan.machine === undefined ? kernel.enter()[0] : notEnteredSnapshot,
       step: -1,
     };
   }
   const { store } = options;
-  if (!opening.mustExist && options.branch !== undefined) await refuseStrangeBranch(store, thread, graph);
+  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
   const claim = await store.claim({
     thread,
     branch: opening.queued?.branch ?? options.branch,
@@ -150,54 +158,54 @@ async function opened(opening: Opening): Promise<Session> {
     shape: plan.shape,
     at: world.clock.now(),
     mustExist: opening.mustExist,
-    begins: opening.begins,
+    startsRun: opening.claimsOnCommit,
   });
   let older: Graph;
   try {
-    await writeKept(store, thread, claim);
+    await writeUnsavedOutcomes(store, thread, claim);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
-    const taken = await inherit(opening, store, claim, codec, world);
-    if ("claim" in taken) return await load(base, opening, store, taken, codec);
-    older = taken.older;
+    const resolution = await resolveThreadVersion(opening, store, claim, codec, world);
+    if ("claim" in resolution) return await loadSession(base, opening, store, resolution, codec);
+    older = resolution.older;
   } catch (error) {
     if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, world);
     throw error;
   }
   await release(store, thread, claim, world);
-  return opened({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+  return createSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
 }
 
-/** A claim makes a branch that is not there: none is made in the thread of another graph. */
-async function refuseStrangeBranch(store: Store, thread: string, graph: Graph): Promise<void> {
-  const there = await store.thread(thread);
-  if (there !== undefined) checkThread(there, graph);
+/** Throws when the thread belongs to another graph. A claim creates a missing branch, so this check comes first. */
+async function checkBranchGraph(store: Store, thread: string, graph: Graph): Promise<void> {
+  const threadRow = await store.thread(thread);
+  if (threadRow !== undefined) checkThread(threadRow, graph);
 }
 
-/** Take the thread over where another version of the graph has written it. A run that is only looked at is left as it is. */
-async function inherit(
-  { graph, options, thread, events, unfit, queued }: Opening,
+/** Resolves the graph version when another version wrote the thread. A run opened only for reading stays unchanged. */
+async function resolveThreadVersion(
+  { graph, options, thread, events, onIncompatible, queued }: OpenSessionOptions,
   store: Store,
   claim: Claim,
   codec: Codec,
   world: World,
-): Promise<TakenOver> {
+): Promise<VersionResolution> {
   const { older = [], migrations = [] } = options;
-  const isOpen = claim.run !== undefined && unfinished(claim.run);
-  // What is over goes on with its next input: that is for the newest.
-  const goesOn = isOpen || (claim.run === undefined && queued === undefined);
-  if (wrote(graph, claim.writtenBy) || (isOpen && unfit === undefined)) return { claim, migrated: false };
-  return takeOver({
+  const isOpen = claim.run !== undefined && isUnfinished(claim.run);
+  // A finished run continues with its next input, which the newest graph version handles.
+  const continuesRun = isOpen || (claim.run === undefined && queued === undefined);
+  if (isWriter(graph, claim.writtenBy) || (isOpen && onIncompatible === undefined)) return { claim, migrated: false };
+  return resolveVersion({
     ...{ graph, store, codec, world, thread, claim, events, migrations },
-    older: goesOn && unfit !== undefined ? older : [],
-    unfit: unfit ?? "refused",
+    older: continuesRun && onIncompatible !== undefined ? older : [],
+    onIncompatible: onIncompatible ?? "refused",
   });
 }
 
 /**
- * Let a claimed thread go, with no other change than the given row of its run and results that the store refused before.
- * Never rejects: what made the caller stop is worth more than a store that cannot even write this, which is logged; the
- * process that takes over lets the thread go. Tells whether it was written.
+ * Releases a claimed thread; writes only the given run row, events, and results that the store refused before. Never
+ * rejects: the caller's own error matters more. A failed release is logged, and the next process to claim the thread
+ * releases it. Resolves to true when the release was committed.
  */
 export function release(
   store: Store,
@@ -206,7 +214,7 @@ export function release(
   world: World,
   run?: RunRow,
   events: readonly EventRow[] = [],
-  results: Results = noResults,
+  results: Outcomes = noOutcomes,
 ): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
   const [first, last] = [events[0], events[events.length - 1]];
@@ -215,134 +223,145 @@ export function release(
   return new Promise((resolve) => {
     store.commit({ thread, branch, epoch, ...numbers, seq, run, events, ...results, release: true }, (failure) => {
       if (failure !== undefined)
-        world.log("warn", "a thread could not be let go", { thread, error: toErrorRecord(failure) });
+        world.log("warn", "a thread could not be released", { thread, error: toErrorRecord(failure) });
       resolve(failure === undefined);
     });
   });
 }
 
-async function load(
-  base: Omit<Session, "run" | "line" | "inbox" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
-  opening: Opening,
+async function loadSession(
+  base: Omit<Session, "run" | "namespace" | "inbox" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
+  opening: OpenSessionOptions,
   store: Store,
-  { claim, migrated }: Extract<TakenOver, { readonly claim: Claim }>,
+  { claim, migrated }: Extract<VersionResolution, { readonly claim: Claim }>,
   codec: Codec,
 ): Promise<Session> {
   const { graph, thread } = opening;
   const { channels } = graph.state;
   const { head } = claim;
-  const left = takeLeft(store, base.plan, codec, thread, claim);
-  const rows = head === undefined || left !== undefined ? [] : await store.state(thread, head.id);
-  const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));
+  const finalState = popFinalState(store, base.plan, codec, thread, claim);
+  const rows = head === undefined || finalState !== undefined ? [] : await store.state(thread, head.id);
+  const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =
     head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
-  const saved: Saved = {
+  const saved: Persistence = {
     store,
     codec,
-    writer: left?.writer ?? stateWriter(channels, codec, rows),
+    writer: finalState?.writer ?? createStateWriter(channels, codec, rows),
     claim,
     thread: {
-      changed: base.plan.drawing === undefined && !migrated && !wrote(graph, claim.writtenBy),
+      changed: base.plan.machine === undefined && !migrated && !isWriter(graph, claim.writtenBy),
       nextSeq: claim.nextSeq,
       durableSeq: claim.nextSeq - 1,
-      toldSeq: claim.nextSeq - 1,
+      emittedSeq: claim.nextSeq - 1,
       nextCheckpoint: claim.nextCheckpoint,
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
-      unsaved: new Map(),
+      unsavedOutcomes: new Map(),
     },
     parent: head?.id,
-    journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
+    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
     flushing: false,
   };
-  const open = claim.run !== undefined && unfinished(claim.run);
+  const open = claim.run !== undefined && isUnfinished(claim.run);
   const run: RunRow =
     open && claim.run !== undefined
-      ? goingOn(claim.run, claim, graph.version, opening.recovers === true)
-      : freshRun(opening, base.world, claim.branch);
-  const state = left?.state ?? Object.freeze(restoreState(channels, codec, rows));
-  if (left === undefined) checkMessages(channels, state);
+      ? toResumedRow(claim.run, claim, graph.version, opening.isRecovery === true)
+      : createRunRow(opening, base.world, claim.branch);
+  const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
+  if (finalState === undefined) checkMessages(channels, state);
   return {
     ...base,
     run,
-    line: claim.branch,
+    namespace: claim.branch,
     inbox: createInbox(base.plan, base.world, { store, codec, thread, branch: claim.branch }),
     saved,
     sequence: saved.thread,
     state,
     control,
-    snapshot: standing(base, thread, control, state, saved.thread.changed),
+    snapshot: restoreSnapshot(base, thread, control, state, saved.thread.changed),
     step: head?.step ?? -1,
-    // A fork begins with the checkpoint of another run, whose steps are not its own.
+    // A fork starts from a checkpoint of another run, whose steps do not count.
     stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,
   };
 }
 
-/** Where control stands before there is anything. */
+/** Control state of a thread without checkpoints. */
 export const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };
 
-/** A run that has not come to its end: it waits, failed, or its process died. */
-export function unfinished(run: RunRow): boolean {
+/** Returns true if a run is unfinished: not done and not cancelled. */
+export function isUnfinished(run: RunRow): boolean {
   return run.status !== "done" && run.status !== "cancelled";
 }
 
-/** Where the machine of a graph stands in a saved control state: where its nodes say it, when another version has saved it. */
-export function standing(
+/**
+ * Restores the machine snapshot of a saved control state. If another graph version wrote it, derives the snapshot
+ * from the pending nodes.
+ */
+export function restoreSnapshot(
   { plan, kernel }: Pick<Session, "plan" | "kernel">,
   thread: string,
   control: Control,
   state: Readonly<Record<string, unknown>>,
   changed: boolean,
 ): Session["snapshot"] {
-  if (changed && plan.drawing === undefined) {
+  if (changed && plan.machine === undefined) {
     const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
-    return kernel.restore(executingValue(plan.graph, nodes));
+    return kernel.restore(createExecutingValue(plan.graph, nodes));
   }
-  if (plan.drawing === undefined)
-    return control.machine === null ? kernel.initial()[0] : restored(kernel, plan, thread, control, undefined);
-  return control.machine === null ? unentered : restored(kernel, plan, thread, control, state["context"]);
+  if (plan.machine === undefined)
+    return control.machine === null ? kernel.enter()[0] : restoreMachine(kernel, plan, thread, control, undefined);
+  return control.machine === null
+    ? notEnteredSnapshot
+    : restoreMachine(kernel, plan, thread, control, state["context"]);
 }
 
-function restored(kernel: Kernel, plan: Plan, thread: string, control: Control, context: unknown): Session["snapshot"] {
+function restoreMachine(
+  kernel: Kernel,
+  plan: Plan,
+  thread: string,
+  control: Control,
+  context: unknown,
+): Session["snapshot"] {
   try {
     return kernel.restore(control.machine, context, control.pending?.children);
   } catch (cause) {
-    throw changed(
+    throw createGraphChangedError(
       plan,
       thread,
-      `stands in ${JSON.stringify(control.machine)}, which its machine does not have any more`,
+      `is in the state ${JSON.stringify(control.machine)}, which its machine no longer has`,
       cause,
     );
   }
 }
 
-function nothingStops(): void {
-  // Nobody has this run in hand.
+function ignoreStop(): void {
+  // No handle: nothing to stop.
 }
 
-/** The row of a run that goes on. The deaths of its process are counted for as long as it comes to no new checkpoint. */
-function goingOn(before: RunRow, { nextCheckpoint: at }: Claim, version: number, recovers: boolean): RunRow {
+/** Returns the row of a resumed run. Counts crashes of its process until the run writes a new checkpoint. */
+function toResumedRow(before: RunRow, { nextCheckpoint: at }: Claim, version: number, recovers: boolean): RunRow {
   const { recovered, ...run } = before;
-  const fresh = { endedAt: undefined, error: undefined };
-  const again = { ...run, version, status: "running", attempt: run.attempt + 1, ...fresh } as const;
-  if (!recovers || run.status !== "running") return again;
-  return { ...again, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
+  const cleared = { endedAt: undefined, error: undefined };
+  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
+  if (!recovers || run.status !== "running") return resumed;
+  return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 
-function freshRun(opening: Opening, world: World, branch: string): RunRow {
-  const { graph, thread, runId, queued, named } = opening;
+function createRunRow(opening: OpenSessionOptions, world: World, branch: string): RunRow {
+  const { graph, thread, runId, queued, labels } = opening;
   if (queued !== undefined) {
     const { input: _, stops: __, ...row } = queued;
     return { ...row, version: graph.version, status: "running", startedAt: world.clock.now() };
   }
   return {
-    ...named,
+    ...labels,
     id: runId,
     thread,
     branch,
@@ -354,59 +373,59 @@ function freshRun(opening: Opening, world: World, branch: string): RunRow {
   };
 }
 
-function limitsOf(options: CommonOptions): Session["limits"] {
+function parseLimits(options: CommonOptions): Session["limits"] {
   const { maxSteps = 1_000, maxConcurrency = Number.POSITIVE_INFINITY } = options;
   for (const [name, value] of Object.entries({ maxSteps, maxConcurrency })) {
     if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 1)) continue;
     throw new StatewrightError("invalid_option", {
       what: `${name} is ${describeValue(value)}`,
-      next: "Give a whole number from 1",
+      next: "Use an integer from 1",
     });
   }
   return { maxSteps, maxConcurrency };
 }
 
-function onTaskFailureOf({ onTaskFailure = "finish" }: CommonOptions): Session["onTaskFailure"] {
+function parseOnTaskFailure({ onTaskFailure = "finish" }: CommonOptions): Session["onTaskFailure"] {
   if (onTaskFailure === "finish" || onTaskFailure === "abort") return onTaskFailure;
   throw new StatewrightError("invalid_option", {
-    what: `onTaskFailure is ${describeValue(onTaskFailure)}`,
-    next: 'Give "finish" or "abort"',
+    what: `onTaskFailure: expected "finish" or "abort", got ${describeValue(onTaskFailure)}`,
+    next: 'Use "finish" or "abort"',
   });
 }
 
-/** The context that a graph declares, parsed. Throws `invalid_context`. */
-export function readContext(plan: Plan, given: unknown): unknown {
+/** Parses the context with the schema that the graph declares. Throws `invalid_context`. */
+export function readContext(plan: Plan, context: unknown): unknown {
   const definition = plan.graph.context;
-  if (definition === undefined) return given;
-  const parsed = parseWith(definition.schema, given);
-  // Its own: what stands in it may be a client of the caller, which nobody may freeze.
+  if (definition === undefined) return context;
+  const parsed = parseWith(definition.schema, context);
+  // Shallow freeze: the context may hold clients of the caller, which must not be frozen.
   if (parsed.ok) return Object.freeze(parsed.value);
-  disregardPromises(given);
-  checkAnswered(parsed, `the context of graph "${plan.graph.name}"`, { graph: plan.graph.name });
+  ignoreRejections(context);
+  checkSyncResult(parsed, `the context of graph "${plan.graph.name}"`, { graph: plan.graph.name });
   throw new StatewrightError("invalid_context", {
-    what: `the context of graph "${plan.graph.name}" does not fit: ${issuesText(parsed.issues)}`,
-    next: "Pass context as defineContext declares it; it is given again on every resume",
+    what: `the context of graph "${plan.graph.name}" is invalid: ${describeIssues(parsed.issues)}`,
+    next: "Pass a context that matches defineContext; pass it again on every resume",
     place: { graph: plan.graph.name },
     details: parsed.issues,
     cause: parsed.cause,
   });
 }
 
-/** What a later version of the engine has written in another way cannot be read here. */
+/** Throws `store_newer` when a later engine version wrote the thread in a newer checkpoint format. */
 function checkFormat(thread: string, { writtenBy }: Claim): void {
-  const format = formatOf(writtenBy.shape) ?? checkpointFormat;
+  const format = parseFormat(writtenBy.shape) ?? checkpointFormat;
   if (format <= checkpointFormat) return;
   throw new StatewrightError("store_newer", {
-    what: `the thread "${thread}" was written in the format ${format}, and this version reads up to ${checkpointFormat}`,
-    next: "Update the package: nothing was written",
+    what: `the thread "${thread}" has the checkpoint format ${format}, and this version supports formats up to ${checkpointFormat}`,
+    next: "Update the package. Nothing was written",
     place: { graph: writtenBy.graph, thread },
   });
 }
 
-function changed(plan: Plan, thread: string, why: string, cause: unknown): StatewrightError {
+function createGraphChangedError(plan: Plan, thread: string, fact: string, cause: unknown): StatewrightError {
   if (isStatewrightError(cause, "graph_changed")) return cause;
   return new StatewrightError("graph_changed", {
-    what: `the thread "${thread}" ${why}`,
+    what: `the thread "${thread}" ${fact}`,
     next: `Use the graph that wrote it, or another thread for "${plan.graph.name}"`,
     place: { graph: plan.graph.name, thread },
     cause,

@@ -1,22 +1,22 @@
-/** A call on its way to its locks. */
+/** Lock acquisition of a tool call. */
 
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
-import { resultOfError, type ToolResult } from "../../tool/result.ts";
-import { isForResume } from "../session/preemption.ts";
+import { type ToolResult, toErrorResult } from "../../tool/result.ts";
+import { isSuspension } from "../session/preemption.ts";
 import type { CallLocks } from "./call-locks.ts";
-import { type CallAtWork, facts } from "./context.ts";
+import { getResultFields, type ToolCallContext } from "./context.ts";
 
-/** Wait for the locks; gives the answer of a call that does not come to them. */
-export async function barredFrom(call: CallAtWork, locks: CallLocks): Promise<ToolResult | undefined> {
-  const signal = call.scope.signal();
+/** Waits for the locks of a call. Resolves to undefined when acquired, else to the error result of the call. */
+export async function acquireCallLocks(call: ToolCallContext, locks: CallLocks): Promise<ToolResult | undefined> {
+  const signal = call.scope.getSignal();
   try {
-    if ((await locks.fit(call.toolCall.args, signal)) && !signal.aborted) return undefined;
+    if ((await locks.acquire(call.toolCall.args, signal)) && !signal.aborted) return undefined;
   } catch (thrown) {
     if (!isToolError(thrown)) throw thrown;
-    return resultOfError(thrown, facts(call, 0));
+    return toErrorResult(thrown, getResultFields(call, 0));
   }
   locks.release();
-  if (isForResume(signal.reason)) throw signal.reason;
-  call.move("call.cancelled");
-  return resultOfError(ToolError.cancelled(), facts(call, 0));
+  if (isSuspension(signal.reason)) throw signal.reason;
+  call.transition("call.cancelled");
+  return toErrorResult(ToolError.cancelled(), getResultFields(call, 0));
 }

@@ -1,63 +1,69 @@
-/** The artifacts of a thread as its calls read them: whole for programs, redacted page by page for a model. */
-import { type ArtifactRow, handleLength, handleOf, type KeptArtifacts } from "../../tool/artifacts/artifact.ts";
+/** Artifacts of a thread for its tool calls: full bodies for programs, redacted pages for models. */
+import {
+  type ArtifactRow,
+  getArtifactHandle,
+  handleLength,
+  type StoredArtifacts,
+} from "../../tool/artifacts/artifact.ts";
 import type { ArtifactPage, ToolArtifacts } from "../../tool/artifacts/artifact-access.ts";
-import { textFrom } from "../../tool/artifacts/redaction-policy.ts";
+import { applyRedaction } from "../../tool/artifacts/redaction-policy.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import type { CallAtWork } from "./context.ts";
+import type { ToolCallContext } from "./context.ts";
 
-/** What a call may read. */
-export function artifactsOf(call: CallAtWork): ToolArtifacts {
+/** Creates the artifact reader of a tool call. */
+export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
   const { node, session } = call;
   const { thread } = session.run;
-  const place = (): KeptArtifacts | undefined => node.artifacts ?? session.saved?.store.artifacts;
+  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.saved?.store.artifacts;
   return {
-    list: async () => (await place()?.list(thread)) ?? [],
+    list: async () => (await getStore()?.list(thread)) ?? [],
     read: async (artifact) => {
-      const { at, rows } = await find(place(), thread, artifact);
-      return wholeBody(at, thread, artifact, rows);
+      const { at, rows } = await findArtifact(getStore(), thread, artifact);
+      return readBody(at, thread, artifact, rows);
     },
     page: async (artifact, range) => {
-      const { at, rows } = await find(place(), thread, artifact);
-      return page(call, at, artifact, rows, range);
+      const { at, rows } = await findArtifact(getStore(), thread, artifact);
+      return readPage(call, at, artifact, rows, range);
     },
   };
 }
 
 type Rows = readonly [ArtifactRow, ...ArtifactRow[]];
 
-const name = new RegExp(`^(?:[0-9a-f]{${handleLength}}|[0-9a-f]{64})$`);
+const handlePattern = new RegExp(`^(?:[0-9a-f]{${handleLength}}|[0-9a-f]{64})$`);
 
-/** The rows of one body: calls of several tools may have given the same. */
-async function find(
-  at: KeptArtifacts | undefined,
+/** Finds all rows of one body. Calls of several tools may have stored the same body. */
+async function findArtifact(
+  at: StoredArtifacts | undefined,
   thread: string,
   artifact: string,
-): Promise<{ readonly at: KeptArtifacts; readonly rows: Rows }> {
-  const [first, ...others] = at === undefined || !name.test(artifact) ? [] : await at.list(thread, { key: artifact });
+): Promise<{ readonly at: StoredArtifacts; readonly rows: Rows }> {
+  const [first, ...others] =
+    at === undefined || !handlePattern.test(artifact) ? [] : await at.list(thread, { key: artifact });
   if (at === undefined || first === undefined)
-    throw ToolError.notFound(`There is no artifact "${shown(artifact)}" in this thread.`);
+    throw ToolError.notFound(`There is no artifact "${truncateHandle(artifact)}" in this thread.`);
   return { at, rows: [first, ...others.filter(({ key }) => key === first.key)] };
 }
 
-function shown(artifact: string): string {
+function truncateHandle(artifact: string): string {
   return artifact.length > 100 ? `${artifact.slice(0, 100)}…` : artifact;
 }
 
-async function wholeBody(at: KeptArtifacts, thread: string, artifact: string, [row]: Rows): Promise<Uint8Array> {
-  const body = await at.read(thread, row.key);
-  if (body === undefined) throw gone(artifact, row);
+async function readBody(store: StoredArtifacts, thread: string, artifact: string, [row]: Rows): Promise<Uint8Array> {
+  const body = await store.read(thread, row.key);
+  if (body === undefined) throw createDeletedError(artifact, row);
   return body;
 }
 
-function gone(artifact: string, { name, bytes }: ArtifactRow): ToolError {
+function createDeletedError(artifact: string, { name, bytes }: ArtifactRow): ToolError {
   return ToolError.notFound(
-    `The artifact "${artifact}" (${JSON.stringify(name)}, ${bytes} bytes) is not kept any more.`,
+    `The artifact "${artifact}" (${JSON.stringify(name)}, ${bytes} bytes) is no longer stored.`,
   );
 }
 
-async function page(
-  call: CallAtWork,
-  at: KeptArtifacts,
+async function readPage(
+  call: ToolCallContext,
+  store: StoredArtifacts,
   artifact: string,
   rows: Rows,
   { offset, limit }: { readonly offset: number; readonly limit: number },
@@ -68,62 +74,75 @@ async function page(
     throw ToolError.failed(
       `The artifact "${artifact}" (${mimeType}, ${bytes} bytes) is not text and cannot be read here.`,
     );
-  const policies = policiesOf(call, artifact, rows);
-  const known = { handle: handleOf(key), name, mimeType };
+  const policies = listRedactions(call, artifact, rows);
+  const header = { handle: getArtifactHandle(key), name, mimeType };
   if (policies.length === 0) {
-    // One code point more than is shown: whether the last one is whole is seen in the byte after it.
-    const part = await at.read(thread, key, { offset, limit: limit + 4 });
-    if (part === undefined) throw gone(artifact, rows[0]);
-    return { ...known, ...cutOut(part, limit, offset), bytes, ...nextOf(part, limit, offset, bytes) };
+    // Reads one code point more than the page: the byte after the last code point shows that the code point is
+    // complete.
+    const part = await store.read(thread, key, { offset, limit: limit + 4 });
+    if (part === undefined) throw createDeletedError(artifact, rows[0]);
+    return { ...header, ...slicePage(part, limit, offset), bytes, ...getNextOffset(part, limit, offset, bytes) };
   }
-  const body = await wholeBody(at, thread, artifact, rows);
-  const whole = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
-  const redacted = new TextEncoder().encode(policies.reduce((shown, redact) => textFrom(redact, shown), whole));
+  const body = await readBody(store, thread, artifact, rows);
+  const fullText = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
+  const redacted = new TextEncoder().encode(
+    policies.reduce((shown, redact) => applyRedaction(redact, shown), fullText),
+  );
   const part = redacted.subarray(offset, offset + limit + 4);
   const total = redacted.length;
-  return { ...known, ...cutOut(part, limit, offset), bytes: total, ...nextOf(part, limit, offset, total) };
+  return { ...header, ...slicePage(part, limit, offset), bytes: total, ...getNextOffset(part, limit, offset, total) };
 }
 
-/** What is to be taken out before a model sees anything: by every tool that gave this body, unless that was done before it was kept. */
-function policiesOf({ node }: CallAtWork, artifact: string, rows: Rows): readonly ((text: string) => string)[] {
+/**
+ * Lists the redaction functions to apply before a model reads the body: one of each tool that returned the body,
+ * unless the stored text was redacted already.
+ */
+function listRedactions(
+  { node }: ToolCallContext,
+  artifact: string,
+  rows: Rows,
+): readonly ((text: string) => string)[] {
   const policies = new Set<(text: string) => string>();
   for (const { tool, redaction } of rows) {
     if (redaction === "done") continue;
     const spec = node.registry.get(tool)?.spec;
     const redact = spec?.safety.redact?.result;
     if (redact !== undefined) policies.add(redact);
-    // Who knows what to take out is not here: nothing is shown.
+    // The tool with the redaction function is not registered here: refuse to show the text.
     else if (redaction === "skipped")
       throw new ToolError("denied", `The artifact "${artifact}" cannot be shown: only "${tool}" could redact it.`);
   }
   return [...policies];
 }
 
-/** The page in some bytes that begin at `offset`: from the first whole code point, at most `limit` bytes, but one code point at least. */
-function cutOut(part: Uint8Array, limit: number, offset: number): Pick<ArtifactPage, "text" | "offset"> {
-  const [start, end] = bounds(part, limit);
+/**
+ * Cuts a page from bytes that start at `offset`: from the first complete code point, at most `limit` bytes, at least
+ * one code point.
+ */
+function slicePage(part: Uint8Array, limit: number, offset: number): Pick<ArtifactPage, "text" | "offset"> {
+  const [start, end] = findPageBounds(part, limit);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(part.subarray(start, end));
   return { text, offset: offset + start };
 }
 
-function nextOf(part: Uint8Array, limit: number, offset: number, bytes: number): Pick<ArtifactPage, "next"> {
-  const next = offset + bounds(part, limit)[1];
+function getNextOffset(part: Uint8Array, limit: number, offset: number, bytes: number): Pick<ArtifactPage, "next"> {
+  const next = offset + findPageBounds(part, limit)[1];
   return next < bytes ? { next } : {};
 }
 
-function bounds(part: Uint8Array, limit: number): readonly [start: number, end: number] {
+function findPageBounds(part: Uint8Array, limit: number): readonly [start: number, end: number] {
   let start = 0;
-  while (start < 3 && isInside(part[start])) start++;
+  while (start < 3 && isContinuationByte(part[start])) start++;
   let end = Math.min(limit, part.length);
-  while (end > start && isInside(part[end])) end--;
+  while (end > start && isContinuationByte(part[end])) end--;
   if (end <= start) {
     end = Math.min(start + 1, part.length);
-    while (isInside(part[end])) end++;
+    while (isContinuationByte(part[end])) end++;
   }
   return [start, end];
 }
 
-/** Whether a byte goes on with a code point that an earlier one began. */
-function isInside(byte: number | undefined): boolean {
+/** True for a UTF-8 continuation byte. */
+function isContinuationByte(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }

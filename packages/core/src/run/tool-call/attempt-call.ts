@@ -1,30 +1,30 @@
 /**
- * One attempt at a tool's body. It ends when the body settles; a body whose signal has fired may settle for as long as its
- * grace, and its answer counts with the kind of what stopped it. What comes later is dropped and logged.
+ * One attempt of a tool body. The attempt ends when the body resolves or rejects. After an abort the body has a grace
+ * period; its result then counts with the kind of the stop. Later results are dropped and logged.
  */
 
-import { resultBounds, unfitData } from "../../base/bounds.ts";
+import { findInvalidData, resultBounds } from "../../base/bounds.ts";
 import { describeThrown } from "../../base/errors.ts";
-import { disregardPromises } from "../../base/ignore-rejections.ts";
+import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze } from "../../base/json.ts";
-import { issuesText, parseWith } from "../../base/schema.ts";
+import { describeIssues, parseWith } from "../../base/schema.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
-import { isToolError, ToolError, toldWhenStopped } from "../../tool/definition/tool-error.ts";
-import { resultOf, resultOfError, resultOfStopped, type ToolResult } from "../../tool/result.ts";
-import { whenAborted } from "../session/abort.ts";
-import { isForResume } from "../session/preemption.ts";
-import { type CallAtWork, facts } from "./context.ts";
-import { type Execution, toolRuntime } from "./tool-runtime.ts";
+import { isToolError, mergeStopError, ToolError } from "../../tool/definition/tool-error.ts";
+import { type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
+import { subscribeToAbort } from "../session/abort.ts";
+import { isSuspension } from "../session/preemption.ts";
+import { getResultFields, type ToolCallContext } from "./context.ts";
+import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
-/** How long a tool that says nothing else may take to settle after its signal has fired, in milliseconds. */
+/** Default grace period of a tool after its signal has aborted, in milliseconds. */
 const defaultGraceMs = 5_000;
 
 /**
- * Call the tool once. Rejects with what it threw, or with the tool error that stopped it. When this has settled the tool
- * has, or its grace is over: what the call held may go to another.
+ * Calls the tool once. Rejects with the error of the tool body, or with the tool error that stopped the call. The
+ * promise settles only when the body has settled or its grace period is over: locks of the call can then be released.
  */
 export function attemptCall(
-  call: CallAtWork,
+  call: ToolCallContext,
   tool: Tool<never, never>,
   execution: Execution,
   attempt: number,
@@ -34,24 +34,24 @@ export function attemptCall(
   const { schedule } = session.world;
   return new Promise((resolve, reject) => {
     const controller = new AbortController();
-    const outer = scope.signal();
-    let stopped: ToolError | undefined;
-    let ended = false;
+    const taskSignal = scope.getSignal();
+    let stopError: ToolError | undefined;
+    let isFinished = false;
     let cancelTimer: (() => void) | undefined;
-    let stopListening: (() => void) | undefined;
+    let unsubscribe: (() => void) | undefined;
 
     const end = (answer: () => ToolResult): void => {
-      if (ended) {
+      if (isFinished) {
         session.world.log("warn", `a late result of the tool "${spec.name}" was dropped`, {
           callId: call.block.id,
           attempt,
         });
         return;
       }
-      ended = true;
-      call.isOpen = false;
+      isFinished = true;
+      call.isAttemptActive = false;
       cancelTimer?.();
-      stopListening?.();
+      unsubscribe?.();
       try {
         resolve(answer());
       } catch (thrown) {
@@ -59,89 +59,95 @@ export function attemptCall(
       }
     };
     const stop = (error: ToolError): void => {
-      stopped = error;
-      call.isOpen = false;
+      stopError = error;
+      call.isAttemptActive = false;
       cancelTimer?.();
-      stopListening?.();
+      unsubscribe?.();
       controller.abort(error);
       const giveUp = (): void =>
         end(() => {
           throw error;
         });
-      // Nobody waits for a task that was given up, and what stops for a resume stops at once: the call is made again there.
-      const graceMs = scope.ended() || isForResume(outer.reason) ? 0 : (spec.graceMs ?? defaultGraceMs);
+      // No grace for an abandoned task, nor for a stop that a resume continues: the resumed run makes the call again.
+      const graceMs = scope.isEnded() || isSuspension(taskSignal.reason) ? 0 : (spec.graceMs ?? defaultGraceMs);
       if (graceMs === 0) giveUp();
       else cancelTimer = schedule.after(graceMs, giveUp);
     };
-    const returned = (value: unknown): ToolResult => {
-      const read = (): ToolResult => checkedResult(call, spec, value, attempt);
-      return stopped === undefined ? read() : resultOfStopped(stopped, answered(stopped, read));
+    const toResult = (value: unknown): ToolResult => {
+      const read = (): ToolResult => validateResult(call, spec, value, attempt);
+      return stopError === undefined ? read() : toStoppedResult(stopError, readStoppedResult(stopError, read));
     };
 
-    if (outer.aborted) {
+    if (taskSignal.aborted) {
       reject(ToolError.cancelled());
       return;
     }
-    stopListening = whenAborted(outer, () => stop(ToolError.cancelled()));
+    unsubscribe = subscribeToAbort(taskSignal, () => stop(ToolError.cancelled()));
     const { timeoutMs } = spec;
     if (timeoutMs !== undefined) cancelTimer = schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
-    call.isOpen = true;
-    const isOpen = (): boolean => !ended && stopped === undefined;
-    const runtime = toolRuntime(call, spec, execution, attempt, controller.signal, isOpen);
+    call.isAttemptActive = true;
+    const isOpen = (): boolean => !isFinished && stopError === undefined;
+    const runtime = createToolRuntime(call, spec, execution, attempt, controller.signal, isOpen);
     Promise.resolve()
       .then(() => tool.call(session.state as never, runtime as never, toolCall))
       .then(
-        (value) => end(() => returned(value)),
+        (value) => end(() => toResult(value)),
         (thrown: unknown) =>
           end(() => {
-            throw stopped === undefined ? thrown : toldWhenStopped(stopped, thrown);
+            throw stopError === undefined ? thrown : mergeStopError(stopError, thrown);
           }),
       );
   });
 }
 
-/** What an attempt that was stopped returned, or what is wrong with it. */
-function answered(stop: ToolError, read: () => ToolResult): ToolResult {
+/** Returns the result of a stopped attempt, or throws its failure. */
+function readStoppedResult(stop: ToolError, read: () => ToolResult): ToolResult {
   try {
     return read();
   } catch (thrown) {
-    throw toldWhenStopped(stop, thrown);
+    throw mergeStopError(stop, thrown);
   }
 }
 
-/** A value that throws when it is looked at, or that nobody can make a copy of, is an answer that says so. */
-function readResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
+/**
+ * Returns the result of a body. A value that throws on access, or cannot be copied, becomes an `invalid_output`
+ * error.
+ */
+function readResult(call: ToolCallContext, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
   try {
-    const unfit = unfitData(returned, resultBounds);
-    if (unfit?.why === "bounds")
-      throw new ToolError("invalid_output", `The tool "${spec.name}" returned values that ${unfit.text}.`);
-    return resultOf(returned, facts(call, attempt));
+    const invalid = findInvalidData(returned, resultBounds);
+    if (invalid?.reason === "bounds")
+      throw new ToolError("invalid_output", `The tool "${spec.name}" returned values that ${invalid.text}.`);
+    return toResult(returned, getResultFields(call, attempt));
   } catch (cause) {
-    disregardPromises(returned);
+    ignoreRejections(returned);
     if (isToolError(cause)) throw cause;
     const text = `The tool "${spec.name}" returned a value that cannot be read: ${describeThrown(cause)}.`;
     throw new ToolError("invalid_output", text, { cause });
   }
 }
 
-/** What a tool returned as its result; one that its output schema refuses is an error that the model reads. */
-export function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
+/** Returns the validated result of a tool. A value that violates the output schema becomes an error for the model. */
+export function validateResult(call: ToolCallContext, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
   const result = readResult(call, spec, returned, attempt);
   if (spec.output === undefined || result.isError) return result;
   const parsed = parseWith(spec.output, result.value);
   if (parsed.ok) return deepFreeze({ ...result, value: parsed.value });
-  if (parsed.isAsync === true) return resultOfError(unreadable(spec), facts(call, attempt));
-  return resultOfError(
+  if (parsed.isAsync === true) return toErrorResult(createUnreadableError(spec), getResultFields(call, attempt));
+  return toErrorResult(
     new ToolError(
       "invalid_output",
-      `The tool "${spec.name}" returned a value that its output schema refuses: ${issuesText(parsed.issues)}.`,
+      `The tool "${spec.name}" returned a value that its output schema refuses: ${describeIssues(parsed.issues)}.`,
     ),
-    facts(call, attempt),
+    getResultFields(call, attempt),
   );
 }
 
-/** The call has happened, so it is answered; that its result cannot be read is for whoever defined the tool. */
-function unreadable({ name }: ToolSpec): ToolError {
-  const text = `The tool "${name}" ran, but its result cannot be read: the schema of its output answers with a promise.`;
+/**
+ * Creates the error of an asynchronous output schema. The call has happened and gets an answer; the author of the
+ * tool must fix the schema.
+ */
+function createUnreadableError({ name }: ToolSpec): ToolError {
+  const text = `The tool "${name}" ran, but its result cannot be read: the validation of its output schema is asynchronous.`;
   return new ToolError("invalid_output", text, { disposition: "fail" });
 }

@@ -1,94 +1,104 @@
-/** The arguments of a call: read as the model made them, and put in place as hooks and people changed them. */
-import { deepFreeze, isPlainObject, sameData } from "../../base/json.ts";
-import { issuesText, toldIssues } from "../../base/schema.ts";
+/** Arguments of a tool call: parsed from the model's call, and replaced by hooks and people. */
+import { deepFreeze, isPlainObject, isSameData } from "../../base/json.ts";
+import { describeIssues, limitIssues } from "../../base/schema.ts";
 import type { ToolCallBlock } from "../../model/message.ts";
-import { parseArgs, preparedArgs, takesNothing } from "../../tool/arguments/parse-args.ts";
+import { hasNoArguments, parseArgs, prepareArgs } from "../../tool/arguments/parse-args.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import { isResult, resultOfError, type ToolResult } from "../../tool/result.ts";
-import { argsDigest, sameArgs } from "../journal/args-digest.ts";
-import { type CallAtWork, event, facts, shownArgs } from "./context.ts";
+import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
+import { digestArgs, isSameArgs } from "../journal/args-digest.ts";
+import { emitCallEvent, getResultFields, redactCallArgs, type ToolCallContext } from "./context.ts";
 
-/** Parse the arguments that the model gave; what does not fit is an error that it can mend. */
-export function readArgs(
-  call: CallAtWork,
+/** Parses the arguments of the model. Invalid arguments become an error that the model can fix. */
+export function parseCallArgs(
+  call: ToolCallContext,
   tool: Tool<never, never>,
   block: ToolCallBlock,
 ): { readonly value: unknown } | ToolError {
   const { spec } = tool;
   if (block.refused !== undefined)
-    return ToolError.invalidArgs(`The arguments of "${spec.name}" were not taken: they ${block.refused}.`);
-  const nothingSent = block.raw?.trim() === "" && takesNothing(spec);
-  if (block.raw !== undefined && !nothingSent)
+    return ToolError.invalidArgs(`The arguments of "${spec.name}" were not accepted: they ${block.refused}.`);
+  const isEmpty = block.raw?.trim() === "" && hasNoArguments(spec);
+  if (block.raw !== undefined && !isEmpty)
     return ToolError.invalidArgs(`The arguments of "${spec.name}" are not valid JSON. Send one JSON object.`);
-  const given = nothingSent ? {} : strippedOfHidden(call, spec, block.args);
-  const prepared = preparedArgs(tool, given);
+  const modelArgs = isEmpty ? {} : stripForgedArgs(call, spec, block.args);
+  const prepared = prepareArgs(tool, modelArgs);
   const parsed = prepared.ok ? parseArgs(spec, prepared.value) : prepared;
-  if (parsed.ok && prepared.ok && prepared.value !== given && !sameData(prepared.value, given)) {
-    const [raw, args] = [shownArgs(call, given), shownArgs(call, parsed.value)];
-    event(call, { type: "tool.args_rewritten", by: "prepareArguments", raw, args });
+  if (parsed.ok && prepared.ok && prepared.value !== modelArgs && !isSameData(prepared.value, modelArgs)) {
+    const [raw, args] = [redactCallArgs(call, modelArgs), redactCallArgs(call, parsed.value)];
+    emitCallEvent(call, { type: "tool.args_rewritten", by: "prepareArguments", raw, args });
   }
   if (parsed.ok) return { value: parsed.value };
-  return ToolError.invalidArgs(`The arguments of "${spec.name}" do not fit: ${issuesText(parsed.issues)}.`, {
-    details: toldIssues(parsed.issues),
+  return ToolError.invalidArgs(`The arguments of "${spec.name}" are invalid: ${describeIssues(parsed.issues)}.`, {
+    details: limitIssues(parsed.issues),
   });
 }
 
-/** A hidden name that was forged, by the model or in changed arguments, is dropped before parsing; the real value wins. */
-export function withoutHidden(spec: ToolSpec, args: unknown): unknown {
-  if (!isPlainObject(args) || forgedIn(spec, args).length === 0) return args;
+/**
+ * Drops injected parameter names that the model or a change of arguments forged, before parsing. The injected value
+ * wins.
+ */
+export function omitHiddenArgs(spec: ToolSpec, args: unknown): unknown {
+  if (!isPlainObject(args) || listForgedKeys(spec, args).length === 0) return args;
   return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(spec.inject, name)));
 }
 
-function forgedIn(spec: ToolSpec, args: unknown): readonly string[] {
+function listForgedKeys(spec: ToolSpec, args: unknown): readonly string[] {
   return isPlainObject(args) ? Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name)) : [];
 }
 
-/** {@link withoutHidden}, told where something was dropped. */
-function strippedOfHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown {
-  const forged = forgedIn(spec, args);
-  if (forged.length > 0) event(call, { type: "tool.forged_arg_stripped", keys: forged });
-  return withoutHidden(spec, args);
+/** {@link omitHiddenArgs}, with an event when a name was dropped. */
+function stripForgedArgs(call: ToolCallContext, spec: ToolSpec, args: unknown): unknown {
+  const forged = listForgedKeys(spec, args);
+  if (forged.length > 0) emitCallEvent(call, { type: "tool.forged_arg_stripped", keys: forged });
+  return omitHiddenArgs(spec, args);
 }
 
 /**
- * A call with other arguments, parsed like the first ones, or its answer when they do not fit, or when they are not those
- * that people said yes to. Arguments that are the same stay the very object that hooks have seen.
+ * Parses changed arguments. Returns the changed call, or its error result when the arguments are invalid or differ
+ * from the approved arguments. Equal arguments return the same call object that hooks have seen.
  */
-export function changed(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolCall | ToolResult {
-  const parsed = parseArgs(spec, strippedOfHidden(call, spec, args));
+export function parseChangedArgs(
+  call: ToolCallContext,
+  spec: ToolSpec,
+  args: unknown,
+  by: string,
+): ToolCall | ToolResult {
+  const parsed = parseArgs(spec, stripForgedArgs(call, spec, args));
   if (!parsed.ok) {
-    const text = `The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`;
-    return resultOfError(ToolError.invalidArgs(text), facts(call, 0));
+    const text = `The arguments from "${by}" are invalid: ${describeIssues(parsed.issues)}.`;
+    return toErrorResult(ToolError.invalidArgs(text), getResultFields(call, 0));
   }
-  const { approved, session, toolCall } = call;
-  if (approved !== undefined && argsDigest(session.codec, parsed.value) !== approved)
-    return notAsJudged(
+  const { approvedDigest, session, toolCall } = call;
+  if (approvedDigest !== undefined && digestArgs(session.codec, parsed.value) !== approvedDigest)
+    return denyChangedCall(
       call,
       by,
-      `"${by}" would have changed the arguments of this call after they were approved, so it was not run.`,
+      `"${by}" changed the arguments of this call after their approval, so it was not run.`,
     );
-  return sameArgs(session.codec, parsed.value, toolCall.args)
+  return isSameArgs(session.codec, parsed.value, toolCall.args)
     ? toolCall
     : deepFreeze({ ...toolCall, args: parsed.value });
 }
 
-/** The answer to a call whose arguments would not have been those that were judged. */
-export function notAsJudged(call: CallAtWork, by: string, reason: string): ToolResult {
-  event(call, { type: "tool.denied", by, reason });
-  return resultOfError(new ToolError("denied", reason), facts(call, 0));
+/** Denies a call whose arguments would differ from the approved arguments. */
+export function denyChangedCall(call: ToolCallContext, by: string, reason: string): ToolResult {
+  emitCallEvent(call, { type: "tool.denied", by, reason });
+  return toErrorResult(new ToolError("denied", reason), getResultFields(call, 0));
 }
 
-/** Put other arguments in place, and tell. */
-export function put(call: CallAtWork, toolCall: ToolCall, by: string): void {
+/** Replaces the arguments of the call and emits `tool.args_rewritten`. */
+export function replaceArgs(call: ToolCallContext, toolCall: ToolCall, by: string): void {
   call.toolCall = toolCall;
-  event(call, { type: "tool.args_rewritten", by, args: shownArgs(call) });
+  emitCallEvent(call, { type: "tool.args_rewritten", by, args: redactCallArgs(call) });
 }
 
-/** {@link changed}, put in place; gives the call's answer where they are not. */
-export function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
-  const next = changed(call, spec, args, by);
+/**
+ * Parses and replaces the arguments of the call. Returns the error result of the call when the arguments are refused.
+ */
+export function rewriteArgs(call: ToolCallContext, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
+  const next = parseChangedArgs(call, spec, args, by);
   if (isResult(next)) return next;
-  put(call, next, by);
+  replaceArgs(call, next, by);
   return undefined;
 }

@@ -1,36 +1,36 @@
 /**
- * How many calls of a message may run. Calls are admitted one after the other, in call order, and one that is refused after
- * all gives its slot back before the next is looked at: which calls run does not depend on who is faster.
+ * Limit on the tool calls of one message. Calls are admitted one after another, in call order, and a refused call
+ * releases its slot before the next call is checked. The set of executed calls therefore does not depend on timing.
  */
 
-/** The slots of the calls of one message. */
+/** Call slots of one message. */
 export interface CallLimit {
-  readonly most: number;
-  /** Do what decides about a call when those that came before it were decided about. */
-  readonly inTurn: <Value>(work: () => Promise<Value>) => Promise<Value>;
-  /** Take a slot; false when none is left, unless the call has had one before a crash. */
-  readonly take: (hadOne: boolean) => boolean;
-  readonly giveBack: () => void;
+  readonly max: number;
+  /** Runs the decision about a call after the decisions about all earlier calls. */
+  readonly runInOrder: <Value>(work: () => Promise<Value>) => Promise<Value>;
+  /** Acquires a slot. Returns false when no slot is free, unless the call had a slot before a crash. */
+  readonly acquire: (hadSlot: boolean) => boolean;
+  readonly release: () => void;
 }
 
-/** Slots for at most `most` calls. */
-export function callLimit(most: number): CallLimit {
-  let taken = 0;
+/** Creates a limit with a fixed number of slots. */
+export function createCallLimit(most: number): CallLimit {
+  let used = 0;
   let last: Promise<unknown> = Promise.resolve();
   return {
-    most,
-    inTurn: (work) => {
-      const mine = last.then(work, work);
-      last = mine;
-      return mine;
+    max: most,
+    runInOrder: (work) => {
+      const current = last.then(work, work);
+      last = current;
+      return current;
     },
-    take: (hadOne) => {
-      if (!hadOne && taken >= most) return false;
-      taken += 1;
+    acquire: (hadSlot) => {
+      if (!hadSlot && used >= most) return false;
+      used += 1;
       return true;
     },
-    giveBack: () => {
-      taken -= 1;
+    release: () => {
+      used -= 1;
     },
   };
 }

@@ -1,79 +1,81 @@
 /**
- * The locks of one tool call. They are taken when nothing is left but to run the tool, so that no person is waited for
- * under a lock, and kept over the waits between its attempts: to others the call is one. They are given back when the last
- * attempt is over, also one that nobody waits for any more: a tool that was told to stop has settled then, or its grace has passed.
+ * Locks of one tool call.
+ *
+ * Locks are acquired right before the tool runs, so that no lock is held while an interrupt waits for a person. Locks
+ * stay held during the waits between attempts: other calls see one critical section. Locks are released after the
+ * last attempt, including an abandoned attempt: by then the aborted tool has settled or its grace period is over.
  */
 import { describeThrown } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import { takeLocks } from "../session/locks.ts";
+import { acquireLocks } from "../session/locks.ts";
 
-/** The locks of a call at work. */
+/** Locks of an active tool call. */
 export interface CallLocks {
   /**
-   * Hold what these arguments ask for, in place of what is held for others. False when the signal fired before. Throws a
-   * tool error when the tool cannot say what it locks.
+   * Acquires the locks for these arguments and releases locks held for other arguments. Returns false when the signal
+   * aborted first. Throws a tool error when the tool's `lock` function fails.
    */
-  readonly fit: (args: unknown, signal: AbortSignal) => Promise<boolean>;
-  /** Attempts begin; the returned function says that they are over. */
-  readonly begun: () => () => void;
-  /** Nobody asks for further attempts. */
+  readonly acquire: (args: unknown, signal: AbortSignal) => Promise<boolean>;
+  /** Marks the start of attempts; the returned function marks their end. */
+  readonly startAttempts: () => () => void;
+  /** Releases the locks after the last active attempt; no further attempts start. */
   readonly release: () => void;
 }
 
-/** The locks of a call of this tool; nothing where it asks for none. */
-export function locksOf({ name, execution }: ToolSpec, world: World): CallLocks | undefined {
+/** Creates the locks of a tool call; undefined for a tool without `lock`. */
+export function createCallLocks({ name, execution }: ToolSpec, world: World): CallLocks | undefined {
   const { lock } = execution;
   if (lock === undefined) return undefined;
-  let giveBack: (() => void) | undefined;
-  let fitted: { readonly args: unknown } | undefined;
-  let atWork = 0;
-  let isOver = false;
-  const free = (): void => {
-    giveBack?.();
-    giveBack = undefined;
-    fitted = undefined;
+  let releaseLocks: (() => void) | undefined;
+  let lockedFor: { readonly args: unknown } | undefined;
+  let activeCount = 0;
+  let isReleased = false;
+  const releaseAll = (): void => {
+    releaseLocks?.();
+    releaseLocks = undefined;
+    lockedFor = undefined;
   };
   return {
-    begun: () => {
-      atWork += 1;
+    startAttempts: () => {
+      activeCount += 1;
       return () => {
-        atWork -= 1;
-        if (isOver && atWork === 0) free();
+        activeCount -= 1;
+        if (isReleased && activeCount === 0) releaseAll();
       };
     },
     release: () => {
-      isOver = true;
-      if (atWork === 0) free();
+      isReleased = true;
+      if (activeCount === 0) releaseAll();
     },
-    fit: async (args, signal) => {
-      if (fitted?.args === args) return true;
-      const names = await namesFor(name, lock, args);
-      // Names are taken in their order: what is held is not kept while others are waited for.
-      free();
-      giveBack = await takeLocks(world, names, signal);
-      if (giveBack === undefined) return false;
-      fitted = { args };
+    acquire: async (args, signal) => {
+      if (lockedFor?.args === args) return true;
+      const names = await resolveLockNames(name, lock, args);
+      // Lock names are acquired in sorted order: release held locks before the wait for others, to avoid deadlocks.
+      releaseAll();
+      releaseLocks = await acquireLocks(world, names, signal);
+      if (releaseLocks === undefined) return false;
+      lockedFor = { args };
       return true;
     },
   };
 }
 
-async function namesFor(
+async function resolveLockNames(
   tool: string,
   lock: NonNullable<ToolSpec["execution"]["lock"]>,
   args: unknown,
 ): Promise<readonly string[]> {
-  const notRun = (why: string, cause?: unknown): ToolError =>
-    ToolError.failed(`The tool "${tool}" was not run: ${why}.`, { cause });
+  const createLockError = (reason: string, cause?: unknown): ToolError =>
+    ToolError.failed(`The tool "${tool}" was not run: ${reason}.`, { cause });
   let names: unknown;
   try {
     names = await lock(args as never);
   } catch (cause) {
-    throw notRun(`what it would lock is not known: ${describeThrown(cause)}`, cause);
+    throw createLockError(`its lock function failed: ${describeThrown(cause)}`, cause);
   }
   if (Array.isArray(names) && names.every((name) => typeof name === "string")) return names;
-  throw notRun(`its lock gave ${describeValue(names)}, which is no list of names`);
+  throw createLockError(`its lock function must return a list of names, got ${describeValue(names)}`);
 }

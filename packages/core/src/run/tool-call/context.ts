@@ -1,4 +1,4 @@
-/** A tool call on its way: what every stage of it knows, says and does alike. */
+/** Context of one tool call, shared by all stages of the call. */
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { ToolCallEvent, ToolCallState } from "../../compile/tool-call-machine.ts";
@@ -6,109 +6,112 @@ import type { ToolNode } from "../../define/tool-node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { AssistantMessage, ToolCallBlock } from "../../model/message.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { maskedArgs } from "../../tool/artifacts/redaction-policy.ts";
+import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
 import type { Tool, ToolCall } from "../../tool/definition/tool.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { resultOfError, type ToolOutput, type ToolResult } from "../../tool/result.ts";
-import { recordOf } from "../session/redact-error.ts";
+import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, placeOf, type Session, withPolicies } from "../session/session.ts";
+import { emit, getErrorPlace, mergeMiddleware, type Session } from "../session/session.ts";
 import type { Supersteps } from "../task/inner-run.ts";
 import type { CallLocks } from "./call-locks.ts";
-import type { CallSet } from "./tool-call-batch.ts";
+import type { ToolCallBatch } from "./tool-call-batch.ts";
 
-/** A call that waits for its answer; its id is unique among those of its message. */
-export interface OpenCall {
+/** Tool call without an answer. Its id is unique among the calls of its message. */
+export interface PendingCall {
   readonly block: ToolCallBlock;
-  /** What it is known by in the journal, in ledgers and in questions. */
+  /** Key of the call in journal, ledgers and interrupts. */
   readonly key: string;
-  /** Which of the calls of its message it is, from 0. */
-  readonly place: number;
-  /** The message that holds it was cut off at the length limit: its arguments may be a part of what was meant. */
-  readonly cut: boolean;
-  /** The message, as it is saved. */
+  /** Index of the call in its message, from 0. */
+  readonly index: number;
+  /** True when the length limit truncated the message: the arguments may be incomplete. */
+  readonly isTruncated: boolean;
+  /** Message of the call, as saved. */
   readonly message: AssistantMessage;
 }
 
-/** A call on its way. */
-export interface CallAtWork extends OpenCall {
+/** Context of a tool call in execution. */
+export interface ToolCallContext extends PendingCall {
   readonly session: Session;
   readonly scope: TaskScope;
   readonly node: ToolNode<never, never>;
-  /** The tool that it is of; undefined when there is none of its name. */
+  /** Tool of the call; undefined for an unknown tool name. */
   readonly tool: Tool<never, never> | undefined;
-  /** What it has in common with the other calls of its message. */
-  readonly set: CallSet;
-  /** Runs the graph of a tool that is one. */
+  /** Batch of all calls of the message. */
+  readonly batch: ToolCallBatch;
+  /** Runs the graph of a graph tool. */
   readonly supersteps: Supersteps;
-  /** Absent where its tool asks for none. */
+  /** Undefined when the tool has no lock. */
   locks: CallLocks | undefined;
-  /** It had begun in another process, or a person has let it through: no limit and no steering keeps it from going on. */
-  readonly hasBegun: boolean;
-  /** Whether it has a slot of those that a limit leaves. */
+  /**
+   * True when another process started the call, or a person approved the call. No limit and no steering message stops
+   * such a call.
+   */
+  readonly hasStarted: boolean;
+  /** True when the call holds a slot of the call limit. */
   hasSlot: boolean;
-  /** The state of the call's machine. */
-  readonly state: () => ToolCallState;
-  readonly move: (event: ToolCallEvent) => void;
+  /** Returns the state of the call's machine. */
+  readonly getState: () => ToolCallState;
+  readonly transition: (event: ToolCallEvent) => void;
   readonly startedAt: number;
-  /** As it stands now: as the model made it, then parsed, then as hooks and people changed it. */
+  /** Current call: as the model made it, then parsed, then as hooks and people changed it. */
   toolCall: ToolCall;
-  /** As it was parsed, before hooks and people changed it; absent until it is. */
-  asRead: ToolCall | undefined;
-  /** What its start was recorded with, where it is `once`. */
-  begunWith: ToolCall | undefined;
-  /** Whether what the tool says is told: while an attempt is at work. */
-  isOpen: boolean;
-  /** How often a person was asked about it. */
-  questions: number;
-  /** What tells the arguments that people said yes to from others, when they were asked. */
-  approved: string | undefined;
-  /** What is kept with its outcome. */
+  /** Call as parsed, before changes by hooks and people; undefined before parsing. */
+  parsedCall: ToolCall | undefined;
+  /** Call as recorded with its start, for a `once` tool. */
+  startedCall: ToolCall | undefined;
+  /** True while an attempt is active: progress and events of the tool are emitted. */
+  isAttemptActive: boolean;
+  /** Number of interrupts raised about the call. */
+  interruptCount: number;
+  /** Digest of the approved arguments; undefined without an approval. */
+  approvedDigest: string | undefined;
+  /** Artifacts to commit with the outcome. */
   artifacts: readonly ArtifactWrite[] | undefined;
-  /** What the attempt at work has put into the long-term store; absent while none is. */
+  /** Long-term store changes of the active attempt; undefined when no attempt is active. */
   longTerm: LongTermChange[] | undefined;
 }
 
-/** Whether the provider runs the call itself, and asks whether it may. */
-export function isForProvider({ block }: OpenCall): boolean {
+/** True for a provider-executed call that needs an approval. */
+export function isProviderCall({ block }: PendingCall): boolean {
   return block.approval !== undefined && block.refused === undefined;
 }
 
-/** The middleware around the call, outermost first: that of the graphs it is in, then that of its node. */
-export function hooks({ session, node }: CallAtWork): readonly Middleware[] {
-  return middlewareAround(session, node);
+/** Lists the middleware around the call, outermost first: middleware of the enclosing graphs, then of the node. */
+export function listCallMiddleware({ session, node }: ToolCallContext): readonly Middleware[] {
+  return listNodeMiddleware(session, node);
 }
 
-/** The middleware around the calls of a node. */
-export function middlewareAround(session: Session, node: ToolNode<never, never>): readonly Middleware[] {
-  return withPolicies(session, node.middleware as readonly Middleware[]);
+/** Lists the middleware around the tool calls of a node. */
+export function listNodeMiddleware(session: Session, node: ToolNode<never, never>): readonly Middleware[] {
+  return mergeMiddleware(session, node.middleware as readonly Middleware[]);
 }
 
-/** The arguments as events and questions may show them. */
-export function shownArgs(call: CallAtWork, given: unknown = call.toolCall.args): unknown {
+/** Returns the redacted arguments for events and interrupts. */
+export function redactCallArgs(call: ToolCallContext, value: unknown = call.toolCall.args): unknown {
   const tool = call.tool?.spec;
-  const { mask } = call.session;
-  if (tool === undefined) return mask.hideUncommon(given);
-  let args = maskedArgs(tool.safety.redact, given as Json);
-  for (const { name, showArgs } of hooks(call)) {
+  const { redactor } = call.session;
+  if (tool === undefined) return redactor.redactUncommon(value);
+  let args = redactArgs(tool.safety.redact, value as Json);
+  for (const { name, showArgs } of listCallMiddleware(call)) {
     if (showArgs === undefined) continue;
     try {
       args = showArgs({ call: call.toolCall, tool, args });
     } catch (thrown) {
-      call.session.world.log("warn", `the hook showArgs of the middleware "${name}" failed`, {
+      call.session.world.log("warn", `showArgs of middleware "${name}" failed`, {
         callId: call.block.id,
-        error: recordOf(call.session, thrown),
+        error: toRedactedRecord(call.session, thrown),
       });
       return "[withheld]";
     }
   }
-  return mask.hideUncommon(args);
+  return redactor.redactUncommon(args);
 }
 
-/** What a result says of its call. */
-export function facts(
-  call: CallAtWork,
+/** Returns the identifying fields and timings of a tool result. */
+export function getResultFields(
+  call: ToolCallContext,
   attemptsMade: number,
 ): { readonly callId: string; readonly name: string; readonly attempts: number; readonly elapsedMs: number } {
   return {
@@ -131,37 +134,37 @@ type CallEventBody =
   | { readonly type: "tool.artifact_lost"; readonly key: string; readonly name: string; readonly error: string }
   | { readonly type: "tool.completed" | "tool.failed"; readonly result: ToolResult };
 
-/** Tell something of the call, if anybody listens. */
-export function event(call: CallAtWork, body: CallEventBody): void {
+/** Emits an event of the call if the run has event listeners. */
+export function emitCallEvent(call: ToolCallContext, body: CallEventBody): void {
   const { session, scope, block, tool } = call;
-  if (!session.events.listening()) return;
+  if (!session.events.hasReaders()) return;
   const label = tool?.spec.label;
   emit(session, { ...body, node: scope.task.node, task: scope.task.id, callId: block.id, tool: block.name, label });
 }
 
 /**
- * What a hook that threw means: a tool error is the call's answer, the failure of a required middleware fails the run,
- * any other is logged and the call goes on without the hook.
+ * Handles an error of a hook. A tool error is the answer of the call, an error of required middleware fails the run,
+ * any other error is logged and the call continues without the hook.
  */
-export function hookFailed(
-  call: CallAtWork,
+export function handleHookError(
+  call: ToolCallContext,
   middleware: Middleware,
   hook: string,
   thrown: unknown,
 ): ToolResult | undefined {
-  if (isToolError(thrown)) return resultOfError(thrown, facts(call, 0));
+  if (isToolError(thrown)) return toErrorResult(thrown, getResultFields(call, 0));
   const { session, scope, block } = call;
   if (middleware.required === true) {
     throw new StatewrightError("node_failed", {
-      what: `the hook ${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
-      next: "Mend the middleware, then resume the thread: finished work is kept",
-      place: placeOf(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+      what: `${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
+      next: "Fix the middleware, then resume the thread: finished work is kept",
+      place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
       cause: thrown,
     });
   }
-  session.world.log("warn", `the hook ${hook} of the middleware "${middleware.name}" failed`, {
+  session.world.log("warn", `${hook} of the middleware "${middleware.name}" failed`, {
     callId: block.id,
-    error: recordOf(session, thrown),
+    error: toRedactedRecord(session, thrown),
   });
   return undefined;
 }

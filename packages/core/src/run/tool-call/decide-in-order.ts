@@ -1,41 +1,50 @@
-/** Whether a call is let in among the others of its message: in call order where slots are counted, and never twice. */
+/** Admits the tool calls of a message: in call order when call slots are limited, and each call only once. */
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { clientQuestion } from "./client-call.ts";
-import type { CallAtWork, OpenCall } from "./context.ts";
-import type { Decided } from "./decide-call.ts";
-import { prepare } from "./prepare-call.ts";
-import { elsewhereQuestion } from "./prior-call.ts";
+import { getClientInterruptId } from "./client-call.ts";
+import type { PendingCall, ToolCallContext } from "./context.ts";
+import type { CallDecision } from "./decide-call.ts";
+import { prepareCall } from "./prepare-call.ts";
+import { getPriorCallInterruptId } from "./prior-call.ts";
 
-/** Whether it goes on with what was begun before: its start is recorded, or a question about it has its answer. */
-export function hasBegun(session: Session, scope: TaskScope, call: OpenCall, known: EffectRow | undefined): boolean {
-  return known !== undefined || questionsAbout(session, scope, call).some(({ answer }) => answer !== undefined);
+/** True when the call continues earlier work: its start is recorded, or an interrupt about the call has an answer. */
+export function hasStarted(
+  session: Session,
+  scope: TaskScope,
+  call: PendingCall,
+  known: EffectRow | undefined,
+): boolean {
+  return known !== undefined || findCallInterrupts(session, scope, call).some(({ answer }) => answer !== undefined);
 }
 
-/** Whether a person was asked about it, whatever came of that. */
-export function isAskedAbout(session: Session, scope: TaskScope, call: OpenCall): boolean {
-  return questionsAbout(session, scope, call).length > 0;
+/** True when an interrupt about the call was raised, answered or not. */
+export function hasCallInterrupt(session: Session, scope: TaskScope, call: PendingCall): boolean {
+  return findCallInterrupts(session, scope, call).length > 0;
 }
 
-function questionsAbout({ saved, within }: Session, { task }: TaskScope, { key }: OpenCall): readonly InterruptRow[] {
+function findCallInterrupts(
+  { saved, nesting }: Session,
+  { task }: TaskScope,
+  { key }: PendingCall,
+): readonly InterruptRow[] {
   if (saved === undefined || saved.interrupts.size === 0) return [];
-  const ids = [`${task.id}:${key}`, clientQuestion(task, key), elsewhereQuestion(task, key)];
-  return ids.flatMap((id) => saved.interrupts.get(`${within?.ids ?? ""}${id}`) ?? []);
+  const ids = [`${task.id}:${key}`, getClientInterruptId(task, key), getPriorCallInterruptId(task, key)];
+  return ids.flatMap((id) => saved.interrupts.get(`${nesting?.idPrefix ?? ""}${id}`) ?? []);
 }
 
-/** What is decided about the call. Where slots are counted, calls are decided about in their order. */
-export function admitted(call: CallAtWork): Decided | Promise<Decided> {
-  const { limit } = call.set;
-  if (limit === undefined) return prepare(call);
-  return limit.inTurn(async () => {
-    let isKept = false;
+/** Decides about the call; in call order when call slots are limited. */
+export function decideInOrder(call: ToolCallContext): CallDecision | Promise<CallDecision> {
+  const { limit } = call.batch;
+  if (limit === undefined) return prepareCall(call);
+  return limit.runInOrder(async () => {
+    let isSlotUsed = false;
     try {
-      const decided = await prepare(call);
-      isKept = decided.kind !== "answer";
-      return decided;
+      const decision = await prepareCall(call);
+      isSlotUsed = decision.kind !== "answer";
+      return decision;
     } finally {
-      if (call.hasSlot && !isKept) limit.giveBack();
+      if (call.hasSlot && !isSlotUsed) limit.release();
     }
   });
 }

@@ -1,68 +1,82 @@
-/** The middle of a tool call: its attempts, with the retries between them and the around hooks outside. */
+/** Execution of one tool call: its attempts with retries, wrapped in the `aroundTool` hooks. */
 import { isStatewrightError } from "../../base/errors.ts";
-import { longestRetryMs, type RetryPolicy, retryDelayMs, saysYes } from "../../base/retry.ts";
+import { computeRetryDelayMs, defaultMaxRetryMs, type RetryPolicy, shouldRetry } from "../../base/retry.ts";
 import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError, toToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { isResult, resultOfError, type ToolResult, underPolicy } from "../../tool/result.ts";
+import { applyErrorPolicy, isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { recordStage } from "../journal/journal.ts";
-import { isForResume } from "../session/preemption.ts";
-import { recordOf } from "../session/redact-error.ts";
-import { hookRuntime, pause } from "../session/scope.ts";
+import { isSuspension } from "../session/preemption.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
+import { createHookRuntime, sleep } from "../session/scope.ts";
 import { attemptCall } from "./attempt-call.ts";
-import { changed, put } from "./call-args.ts";
-import { type CallAtWork, event, facts, hookFailed, hooks } from "./context.ts";
-import { judge } from "./decide-call.ts";
-import { attemptGraph, isNotYet, withUsage } from "./graph-call.ts";
-import { recordOtherArgs } from "./start-args.ts";
-import { type Execution, tellRest } from "./tool-runtime.ts";
+import { parseChangedArgs, replaceArgs } from "./call-args.ts";
+import {
+  emitCallEvent,
+  getResultFields,
+  handleHookError,
+  listCallMiddleware,
+  type ToolCallContext,
+} from "./context.ts";
+import { reviewArgs } from "./decide-call.ts";
+import { addUsage, attemptGraphCall, isSuspendedCall } from "./graph-call.ts";
+import { recordChangedArgs } from "./start-args.ts";
+import { type Execution, emitHeldProgress } from "./tool-runtime.ts";
 
-/** From executing to a result; retries and around hooks stand inside. */
-export async function execute(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
-  if (call.state() === "before") call.move("call.allowed");
-  const middleware = hooks(call);
+/** Executes a call from state `executing` to its result, including retries and `aroundTool` hooks. */
+export async function executeCall(
+  call: ToolCallContext,
+  tool: Tool<never, never>,
+  execution: Execution,
+): Promise<ToolResult> {
+  if (call.getState() === "before") call.transition("call.allowed");
+  const middleware = listCallMiddleware(call);
   const result = await (middleware.some(({ aroundTool }) => aroundTool !== undefined)
-    ? wrapped(call, tool, middleware, execution)
-    : begun(call, tool, execution));
-  tellRest(call);
-  settle(call, result);
-  return tool.graph === undefined ? result : withUsage(call, result);
+    ? runWithHooks(call, tool, middleware, execution)
+    : startCall(call, tool, execution));
+  emitHeldProgress(call);
+  finishExecution(call, result);
+  return tool.graph === undefined ? result : addUsage(call, result);
 }
 
-function wrapped(
-  call: CallAtWork,
+function runWithHooks(
+  call: ToolCallContext,
   tool: Tool<never, never>,
   middleware: readonly Middleware[],
   execution: Execution,
 ): Promise<ToolResult> {
-  let next = (): Promise<ToolResult> => begun(call, tool, execution);
-  for (const hook of middleware.toReversed()) next = around(call, tool, hook, next);
+  let next = (): Promise<ToolResult> => startCall(call, tool, execution);
+  for (const hook of middleware.toReversed()) next = wrapWithHook(call, tool, hook, next);
   return next();
 }
 
-function begun(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
-  const { begunWith, toolCall } = call;
+function startCall(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
+  const { startedCall, toolCall } = call;
   const { saved } = call.session;
-  if (begunWith === undefined || begunWith === toolCall || saved === undefined) return begin(call, tool, execution);
-  return recordOtherArgs(call, saved).then(() => begin(call, tool, execution));
+  if (startedCall === undefined || startedCall === toolCall || saved === undefined)
+    return startAttempts(call, tool, execution);
+  return recordChangedArgs(call, saved).then(() => startAttempts(call, tool, execution));
 }
 
-function begin(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
-  const over = call.locks?.begun();
-  const made = attempts(call, tool, execution);
-  return over === undefined ? made : made.finally(over);
+function startAttempts(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
+  const release = call.locks?.startAttempts();
+  const result = runAttempts(call, tool, execution);
+  return release === undefined ? result : result.finally(release);
 }
 
-/** From executing, or from the wait of an attempt that nobody needs any more, to the after hooks. */
-function settle(call: CallAtWork, { error }: ToolResult): void {
-  if (error?.kind === "cancelled" && call.scope.signal().aborted) call.move("call.cancelled");
-  else if (call.state() === "retryWait") call.move("call.retried");
-  call.move("call.settled");
+/** Moves the call from `executing`, or from an abandoned retry wait, to the after hooks. */
+function finishExecution(call: ToolCallContext, { error }: ToolResult): void {
+  if (error?.kind === "cancelled" && call.scope.getSignal().aborted) call.transition("call.cancelled");
+  else if (call.getState() === "retryWait") call.transition("call.retried");
+  call.transition("call.settled");
 }
 
-/** A hook around the rest. One that fails before or after it has let the call through does not take its result away. */
-function around(
-  call: CallAtWork,
+/**
+ * Wraps the next layer in an `aroundTool` hook. A hook that fails before or after the call does not discard the tool
+ * result.
+ */
+function wrapWithHook(
+  call: ToolCallContext,
   tool: Tool<never, never>,
   middleware: Middleware,
   inner: () => Promise<ToolResult>,
@@ -70,109 +84,117 @@ function around(
   const hook = middleware.aroundTool;
   if (hook === undefined) return inner;
   return async () => {
-    let made: Promise<ToolResult> | undefined;
+    let pending: Promise<ToolResult> | undefined;
     let control: { readonly thrown: unknown } | undefined;
     const next = (current: ToolCall): Promise<ToolResult> => {
-      made =
-        current.args === call.toolCall.args ? inner() : withOther(call, tool, current.args, middleware.name, inner);
+      pending =
+        current.args === call.toolCall.args ? inner() : runWithArgs(call, tool, current.args, middleware.name, inner);
       control = undefined;
-      made.catch((thrown: unknown) => {
+      pending.catch((thrown: unknown) => {
         control = { thrown };
       });
-      return made;
+      return pending;
     };
     try {
       const result = await hook(
         { call: call.toolCall, tool: tool.spec },
         next,
-        hookRuntime(call.session, call.scope, call.key, middleware),
+        createHookRuntime(call.session, call.scope, call.key, middleware),
       );
-      // What stops a run is for no hook to take for a result.
+      // A control signal that stops the run must not be replaced by the result of a hook.
       if (control !== undefined) throw control.thrown;
       if (isResult(result)) return result;
-      throw new TypeError("it returned no result; it must return what next gives, or a result of its own");
+      throw new TypeError("aroundTool: expected a tool result. Return the result of next, or a result of your own");
     } catch (thrown) {
-      const [inside] = await Promise.allSettled(made === undefined ? [] : [made]);
-      if (inside?.status === "rejected") throw inside.reason;
-      return hookFailed(call, middleware, "aroundTool", thrown) ?? inside?.value ?? inner();
+      const [innerOutcome] = await Promise.allSettled(pending === undefined ? [] : [pending]);
+      if (innerOutcome?.status === "rejected") throw innerOutcome.reason;
+      return handleHookError(call, middleware, "aroundTool", thrown) ?? innerOutcome?.value ?? inner();
     }
   };
 }
 
-/** The rest with other arguments: they are put in place when they have been judged like the first ones. */
-async function withOther(
-  call: CallAtWork,
+/** Runs the next layer with other arguments, after the same validation and approval as the original arguments. */
+async function runWithArgs(
+  call: ToolCallContext,
   tool: Tool<never, never>,
   args: unknown,
   by: string,
   inner: () => Promise<ToolResult>,
 ): Promise<ToolResult> {
-  const toolCall = changed(call, tool.spec, args, by);
+  const toolCall = parseChangedArgs(call, tool.spec, args, by);
   if (isResult(toolCall)) return toolCall;
-  const refused = toolCall === call.toolCall ? undefined : await judge(call, tool, toolCall, by);
+  const refused = toolCall === call.toolCall ? undefined : await reviewArgs(call, tool, toolCall, by);
   if (refused !== undefined) return refused;
-  put(call, toolCall, by);
+  replaceArgs(call, toolCall, by);
   return inner();
 }
 
-async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
+async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { session } = call;
   const { retry, onError = "return" } = tool.spec;
   for (let attempt = 1; ; attempt++) {
     try {
-      if (call.locks !== undefined) await call.locks.fit(call.toolCall.args, call.scope.signal());
-      const made =
-        tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraph(call, tool, attempt);
-      return underPolicy(await made, onError);
+      if (call.locks !== undefined) await call.locks.acquire(call.toolCall.args, call.scope.getSignal());
+      const pending =
+        tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraphCall(call, tool, attempt);
+      return applyErrorPolicy(await pending, onError);
     } catch (thrown) {
-      if (tool.graph !== undefined && (isNotYet(thrown) || isStatewrightError(thrown))) throw thrown;
+      if (tool.graph !== undefined && (isSuspendedCall(thrown) || isStatewrightError(thrown))) throw thrown;
       if (isStatewrightError(thrown, "missing_secret") || isStatewrightError(thrown, "missing_store")) throw thrown;
       const error = toToolError(thrown);
-      const mayTryAgain =
+      const canRetry =
         retry !== undefined &&
         attempt < retry.attempts &&
         error.disposition !== "fail" &&
         error.kind !== "cancelled" &&
-        wanted(tool.spec, error, attempt);
+        isRetryable(tool.spec, error, attempt);
       const { aborted, reason } = session.abort.signal;
-      // A call that was cut short is not answered: a resume makes it again, or asks whether it happened.
-      if (isForResume(reason) && (error.kind === "cancelled" || mayTryAgain)) throw reason;
-      const again = mayTryAgain && !aborted;
-      if (!again) {
-        // The model reads one line; what was thrown is whole in the log.
+      // An interrupted call gets no answer: a resume repeats the call, or raises an in-doubt interrupt.
+      if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;
+      const willRetry = canRetry && !aborted;
+      if (!willRetry) {
+        // The model reads one line; the log contains the full error.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
-        return underPolicy(resultOfError(error, facts(call, attempt)), onError);
+        return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
-      const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
-      if (call.state() === "executing") call.move("call.failed_attempt");
-      recordStage(session, call.scope.task, call.key, call.state(), attempt);
-      event(call, { type: "tool.retried", attempt, delayMs, error: session.mask.hide(error.userMessage) });
-      await pause(session, delayMs);
-      if (session.abort.signal.aborted && !isForResume(session.abort.signal.reason))
-        return resultOfError(ToolError.cancelled(), facts(call, attempt));
-      if (call.state() === "retryWait") call.move("call.retried");
-      recordStage(session, call.scope.task, call.key, call.state(), attempt);
+      const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.world.random.next());
+      if (call.getState() === "executing") call.transition("call.failed_attempt");
+      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
+      emitCallEvent(call, {
+        type: "tool.retried",
+        attempt,
+        delayMs,
+        error: session.redactor.redact(error.userMessage),
+      });
+      await sleep(session, delayMs);
+      if (session.abort.signal.aborted && !isSuspension(session.abort.signal.reason))
+        return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
+      if (call.getState() === "retryWait") call.transition("call.retried");
+      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
     }
   }
 }
 
-function logFailure({ session, block }: CallAtWork, tool: string, attempt: number, thrown: unknown): void {
+function logFailure({ session, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {
   session.world.log("warn", `the tool "${tool}" failed`, {
     callId: block.id,
     attempt,
-    error: recordOf(session, thrown),
+    error: toRedactedRecord(session, thrown),
   });
 }
 
-/** The wait that the other side asked for, at most as long as the policy ever waits. */
-function retryAfterMs(retry: RetryPolicy<ToolRetryOn>, { retryAfterMs: asked }: ToolError): number | undefined {
-  const { maxMs = longestRetryMs } = retry;
-  return asked === undefined || !(asked >= 0) ? undefined : Math.min(asked, maxMs);
+/** Returns the delay requested by the remote side, capped at the policy's maximum delay in milliseconds. */
+function getRetryAfterMs(
+  retry: RetryPolicy<ToolRetryOn>,
+  { retryAfterMs: requestedMs }: ToolError,
+): number | undefined {
+  const { maxMs = defaultMaxRetryMs } = retry;
+  return requestedMs === undefined || !(requestedMs >= 0) ? undefined : Math.min(requestedMs, maxMs);
 }
 
-function wanted(spec: ToolSpec, error: ToolError, attempt: number): boolean {
+function isRetryable(spec: ToolSpec, error: ToolError, attempt: number): boolean {
   const on = spec.retry?.on;
   if (on === undefined) return spec.effect === "once" ? error.kind === "unavailable" : error.disposition === "retry";
   if (typeof on !== "function") return on.includes(error.kind);
-  return saysYes(on, error, attempt);
+  return shouldRetry(on, error, attempt);
 }

@@ -1,17 +1,17 @@
-/** Calls that fail the run: they are answered in the transcript like every other, and then nothing goes on by itself. */
+/** Tool calls whose failure fails the run. Such calls are answered in the transcript first; then the run stops. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { placeOf, type Session } from "../session/session.ts";
+import { getErrorPlace, type Session } from "../session/session.ts";
 
-/** What a tool node hands over: what it returns, and the failure that ends the run once that is saved. */
+/** Result of a tool node: its return values, and the failure that ends the run after those values are saved. */
 export interface AnsweredCalls {
   readonly returned: readonly unknown[];
   readonly failure: StatewrightError | undefined;
 }
 
-/** The failure of a run in which these calls are answered, where one of them is not for the model to mend. */
-export function failureOfCalls(
+/** Returns the failure of the run when a call has the disposition "fail", which the model cannot repair. */
+export function findCallsFailure(
   session: Session,
   { task }: TaskScope,
   results: readonly ToolResult[],
@@ -19,13 +19,13 @@ export function failureOfCalls(
   const fatal = results.filter(({ error }) => error?.disposition === "fail");
   const [first] = fatal;
   if (first === undefined) return undefined;
-  const more = fatal.length === 1 ? "" : `, and ${fatal.length - 1} more beside it`;
+  const more = fatal.length === 1 ? "" : `, and ${fatal.length - 1} more`;
   return new StatewrightError("tool_failed", {
-    what: session.mask.hide(
+    what: session.redactor.redact(
       `the call "${first.callId}" of "${first.name}" failed the run: ${first.error?.message}${more}`,
     ),
-    next: "Mend what it says and resume the thread: the call is answered, and the model goes on from there",
-    place: placeOf(session, { node: task.node, tool: first.name, callId: first.callId }),
+    next: "Fix the cause and resume the thread; the call is answered, and the model continues from there",
+    place: getErrorPlace(session, { node: task.node, tool: first.name, callId: first.callId }),
     details: fatal.map(({ callId, name, error }) => ({
       callId,
       tool: name,

@@ -1,49 +1,51 @@
 /**
- * Final calls of a set, answered when all other calls of it are: the first that fits ends the agent, unless another call of
- * the same message has failed, which the model did not know when it gave its output.
+ * Final calls of a message, answered after all its other calls. The first valid final call ends the agent, unless
+ * another call of the message failed: the model gave its output without knowledge of that failure.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { ToolCallBlock, ToolMessage } from "../../model/message.ts";
-import type { OpenCall } from "./context.ts";
+import type { PendingCall } from "./context.ts";
 
-/** What a final call is answered. */
+/** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;
 
-/** Whether a call is the final one of a node that has one. */
-export function isFinal({ final }: ToolNode<never, never>, { block }: OpenCall): boolean {
+/** Returns true for a call of the node's final tool. */
+export function isFinalCall({ final }: ToolNode<never, never>, { block }: PendingCall): boolean {
   return final !== undefined && block.name === final.tool.name;
 }
 
-/** The answers to final calls, in their order; `failed` says that another call of their message has. */
-export function answerFinals(
+/** Returns the answers to final calls in order. `hasFailedCall` is true when another call of the message failed. */
+export function answerFinalCalls(
   { final }: ToolNode<never, never>,
-  calls: readonly OpenCall[],
-  failed: boolean,
+  calls: readonly PendingCall[],
+  hasFailedCall: boolean,
 ): readonly FinalAnswer[] {
-  let isGiven = false;
-  return calls.map(({ block, cut }) => {
-    const wrong = isGiven ? "it was given in this message already" : wrongWith(final, block, cut, failed);
-    if (wrong !== undefined) return refused(wrong);
-    isGiven = true;
-    return taken;
+  let isAccepted = false;
+  return calls.map(({ block, isTruncated }) => {
+    const issue = isAccepted
+      ? "an answer was already given in this message"
+      : findIssue(final, block, isTruncated, hasFailedCall);
+    if (issue !== undefined) return createRefusal(issue);
+    isAccepted = true;
+    return acceptedAnswer;
   });
 }
 
-const taken: FinalAnswer = { content: [{ type: "text", text: "Given." }], isError: false, terminate: true };
+const acceptedAnswer: FinalAnswer = { content: [{ type: "text", text: "Given." }], isError: false, terminate: true };
 
-function refused(why: string): FinalAnswer {
-  return { content: [{ type: "text", text: `Not taken: ${why}. Give it again.` }], isError: true };
+function createRefusal(reason: string): FinalAnswer {
+  return { content: [{ type: "text", text: `Not accepted: ${reason}. Call it again.` }], isError: true };
 }
 
-function wrongWith(
+function findIssue(
   final: ToolNode["final"],
   { args, raw, refused: bounds }: ToolCallBlock,
   cut: boolean,
-  failed: boolean,
+  hasFailedCall: boolean,
 ): string | undefined {
-  if (cut) return "the message was cut off at the length limit, and the answer may be a part of what was meant";
+  if (cut) return "the message was cut off at the length limit, so the answer may be incomplete";
   if (bounds !== undefined) return `its parts ${bounds}`;
-  if (raw !== undefined) return "it is no JSON object";
-  if (failed) return "another call of the same message failed; look at its result first";
-  return final?.wrong(args);
+  if (raw !== undefined) return "it is not a JSON object";
+  if (hasFailedCall) return "another call of the same message failed; look at its result first";
+  return final?.findIssues(args);
 }

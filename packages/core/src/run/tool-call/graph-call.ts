@@ -1,52 +1,61 @@
 /**
- * An attempt at a call of a tool that is a graph. What the graph does stands on a line of its own, so that a call which was
- * cut short, by a crash, a question or a retry, goes on where it stood.
+ * One attempt at a call of a graph tool. The graph writes to its own child namespace, so that a call interrupted by a
+ * crash, an interrupt or a retry continues at its last checkpoint.
  */
 import { describeThrown, isError, isStatewrightError, type StatewrightError } from "../../base/errors.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { type GraphToolRecord, graphOfTool } from "../../define/graph-tool.ts";
+import { type GraphToolRecord, getToolGraph } from "../../define/graph-tool.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { resultOfStopped, type ToolResult } from "../../tool/result.ts";
-import { callSegment } from "../conversation/pending-calls.ts";
+import { type ToolResult, toStoppedResult } from "../../tool/result.ts";
+import { toCallSegment } from "../conversation/pending-calls.ts";
 import type { Stop } from "../loop/run-supersteps.ts";
-import { whenAborted } from "../session/abort.ts";
-import { recordOf } from "../session/redact-error.ts";
+import { subscribeToAbort } from "../session/abort.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { runInner } from "../task/inner-run.ts";
-import { checkedResult } from "./attempt-call.ts";
-import type { CallAtWork } from "./context.ts";
+import { validateResult } from "./attempt-call.ts";
+import type { ToolCallContext } from "./context.ts";
 
-/** Thrown through a call that has no answer now: its graph waits for people, or rests at a boundary. */
-export class NotYet extends Error {
-  readonly stop: RestingStop;
+/**
+ * Thrown through a tool call without an answer for now: its graph waits for interrupts, or is paused at a boundary.
+ */
+export class SuspendedCall extends Error {
+  readonly stop: SuspendedStop;
 
-  constructor(stop: RestingStop) {
+  constructor(stop: SuspendedStop) {
     super("the call has no answer yet");
     this.name = "NotYet";
     this.stop = stop;
   }
 }
 
-/** Tell whether something thrown says that a call has no answer yet. What a tool throws may refuse to be looked at. */
-export function isNotYet(thrown: unknown): thrown is NotYet {
+/** Returns true for a {@link SuspendedCall}. Never throws: `instanceof` may throw for a proxy thrown by a tool. */
+export function isSuspendedCall(thrown: unknown): thrown is SuspendedCall {
   try {
-    return thrown instanceof NotYet;
+    return thrown instanceof SuspendedCall;
   } catch {
     return false;
   }
 }
 
-type RestingStop =
+type SuspendedStop =
   | { readonly kind: "waiting"; readonly interrupts: readonly InterruptRow[] }
   | { readonly kind: "paused"; readonly cause: StatewrightError };
 
-/** Run the graph of the call's tool to its end. Rejects with {@link NotYet}, with what fails the run, or with what the model reads. */
-export async function attemptGraph(call: CallAtWork, tool: Tool<never, never>, attempt: number): Promise<ToolResult> {
-  const record = graphOfTool(tool) as GraphToolRecord;
-  refuseTooDeep(call, record);
-  const { signal, stoppedBy, end } = stopOf(call, tool);
+/**
+ * Runs the graph of a tool call to its end. Rejects with {@link SuspendedCall}, with an error that fails the run, or
+ * with a tool error for the model.
+ */
+export async function attemptGraphCall(
+  call: ToolCallContext,
+  tool: Tool<never, never>,
+  attempt: number,
+): Promise<ToolResult> {
+  const record = getToolGraph(tool) as GraphToolRecord;
+  checkDepth(call, record);
+  const { signal, getStopError, end } = createStopSignal(call, tool);
   try {
     return await runInner(
       call.session,
@@ -55,62 +64,65 @@ export async function attemptGraph(call: CallAtWork, tool: Tool<never, never>, a
         graph: record.graph(),
         persistence: "per-call",
         name: tool.spec.name,
-        id: callSegment(call.scope.task.id, call.place),
+        id: toCallSegment(call.scope.task.id, call.index),
         isTool: true,
         middleware: (call.node.middleware as readonly Middleware[]).filter(({ inherited }) => inherited === true),
         signal,
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
-        input: () => record.given(call.toolCall.args as never, surroundings(call) as never),
+        input: () => record.given(call.toolCall.args as never, getCallContext(call) as never),
       },
       call.supersteps,
       (stop, session) => {
-        if (stop.kind !== "done") throw withoutAnswer(stop, call, record, session, stoppedBy());
-        call.longTerm = session.longTerm?.held;
-        const ended = { ...surroundings(call), ended: session.state };
+        if (stop.kind !== "done") throw toUnansweredError(stop, call, record, session, getStopError());
+        call.longTerm = session.longTerm?.buffered;
+        const ended = { ...getCallContext(call), ended: session.state };
         const returned = record.answer(stop.output as never, ended as never);
-        const result = checkedResult(call, tool.spec, returned, attempt);
-        const stopped = stoppedBy();
-        return stopped === undefined ? result : resultOfStopped(stopped, result);
+        const result = validateResult(call, tool.spec, returned, attempt);
+        const stopped = getStopError();
+        return stopped === undefined ? result : toStoppedResult(stopped, result);
       },
     );
   } catch (thrown) {
-    if (isNotYet(thrown) || isToolError(thrown) || isForTheRun(call.session, thrown)) throw thrown;
-    throw toldInside(thrown) ?? failedInside(call, record, thrown);
+    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session, thrown)) throw thrown;
+    throw findToolError(thrown) ?? toGraphFailure(call, record, thrown);
   } finally {
     end();
   }
 }
 
-function surroundings({ block, session }: CallAtWork): object {
+function getCallContext({ block, session }: ToolCallContext): object {
   return { callId: block.id, context: session.context, state: session.state };
 }
 
-function refuseTooDeep({ session, block }: CallAtWork, { maxDepth }: GraphToolRecord): void {
-  const { path, depth } = session.within ?? { path: [], depth: 0 };
+function checkDepth({ session, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
+  const { path, depth } = session.nesting ?? { path: [], depth: 0 };
   if (depth < maxDepth) return;
-  const way = [...path, block.name].join(" → ");
+  const callPath = [...path, block.name].join(" → ");
   throw new ToolError(
     "limit",
-    `Not run: calls like this one may stand ${maxDepth} deep in one another, and this one would be the next (${way}). Do it without this call.`,
+    `Not run: nested calls are limited to a depth of ${maxDepth}, and this call would exceed it (${callPath}). Continue without this call.`,
     { disposition: "repair" },
   );
 }
 
-/** A signal that fires with the task's, or when the call takes too long. The graph has stopped before the attempt ends: the next one writes the same rows. */
-function stopOf(
-  { scope, session }: CallAtWork,
+/**
+ * Creates a signal that aborts with the task signal or on the call timeout. The attempt ends only after the graph has
+ * stopped, because the next attempt writes the same rows.
+ */
+function createStopSignal(
+  { scope, session }: ToolCallContext,
   { spec: { timeoutMs } }: Tool<never, never>,
-): { readonly signal: AbortSignal; readonly stoppedBy: () => ToolError | undefined; readonly end: () => void } {
-  const outer = scope.signal();
+): { readonly signal: AbortSignal; readonly getStopError: () => ToolError | undefined; readonly end: () => void } {
+  const outer = scope.getSignal();
   if (timeoutMs === undefined || outer.aborted)
     return {
       signal: outer,
-      stoppedBy: () => (outer.aborted ? ToolError.cancelled() : undefined),
-      end: nothingToEnd,
+      getStopError: () => (outer.aborted ? ToolError.cancelled() : undefined),
+      end: skipCleanup,
     };
   const controller = new AbortController();
   let stopped: ToolError | undefined;
-  const stopListening = whenAborted(outer, () => {
+  const stopListening = subscribeToAbort(outer, () => {
     stopped ??= ToolError.cancelled();
     controller.abort(outer.reason);
   });
@@ -120,7 +132,7 @@ function stopOf(
   });
   return {
     signal: controller.signal,
-    stoppedBy: () => stopped,
+    getStopError: () => stopped,
     end: () => {
       cancelTimer();
       stopListening();
@@ -128,14 +140,14 @@ function stopOf(
   };
 }
 
-function nothingToEnd(): void {
-  // The signal is the task's own.
+function skipCleanup(): void {
+  // The task signal is used directly: nothing to clean up.
 }
 
-/** Why a graph that has stopped gives no answer. */
-function withoutAnswer(
+/** Returns the error for a graph that stopped without an answer. */
+function toUnansweredError(
   stop: Exclude<Stop, { readonly kind: "done" }>,
-  call: CallAtWork,
+  call: ToolCallContext,
   record: GraphToolRecord,
   session: Session,
   stopped: ToolError | undefined,
@@ -143,46 +155,55 @@ function withoutAnswer(
   switch (stop.kind) {
     case "waiting":
     case "paused":
-      return stopped ?? new NotYet(stop);
+      return stopped ?? new SuspendedCall(stop);
     case "failed":
       return stop.error;
     case "cancelled": {
-      if (stopped?.kind === "timeout") return unfinished(call, record, session, stopped.kind, stopped.message);
+      if (stopped?.kind === "timeout")
+        return createUnfinishedError(call, record, session, stopped.kind, stopped.message);
       if (stopped !== undefined) return stopped;
-      // A hook inside has ended it: the run goes on without it.
+      // A hook inside the graph ended the call; the run continues without its answer.
       const { reason } = session.abort.signal;
-      return unfinished(call, record, session, "limit", isError(reason) ? reason.message : describeThrown(reason));
+      return createUnfinishedError(
+        call,
+        record,
+        session,
+        "limit",
+        isError(reason) ? reason.message : describeThrown(reason),
+      );
     }
   }
 }
 
-/** What the model reads of a graph that a limit has stopped: that it has no answer, why, and what there is. */
-function unfinished(
-  call: CallAtWork,
+/** Creates the tool error of a graph stopped by a limit: no answer, the reason, and partial findings. */
+function createUnfinishedError(
+  call: ToolCallContext,
   { found }: GraphToolRecord,
   { state }: Pick<Session, "state">,
   kind: "limit" | "timeout",
-  why: string,
+  reason: string,
 ): ToolError {
   let text = "";
   try {
     text = found?.(state as never) ?? "";
   } catch (thrown) {
-    log(call, "what a call had found could not be told", thrown);
+    log(call, "the partial findings of a tool call could not be read", thrown);
   }
-  const said = `${call.block.name} was stopped before it had an answer: ${withStop(why)}`;
-  return new ToolError(kind, text === "" ? said : `${said} What it had found so far: ${text}`, {
-    userMessage: said,
+  const message = `${call.block.name} was stopped before it had an answer: ${ensureFullStop(reason)}`;
+  return new ToolError(kind, text === "" ? message : `${message} Findings so far: ${text}`, {
+    userMessage: message,
     ...(kind === "limit" ? { disposition: "repair" } : {}),
   });
 }
 
-function withStop(sentence: string): string {
+function ensureFullStop(sentence: string): string {
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
-/** Failures that a model can do nothing about, and that must not be passed over: what may have happened, and what cannot be saved. */
-const ofTheRun: ReadonlySet<string> = new Set([
+/**
+ * Error codes that a model cannot handle and that must fail the run: effects in doubt, and work that cannot be saved.
+ */
+const runFailureCodes: ReadonlySet<string> = new Set([
   "effect_in_doubt",
   "graph_changed",
   "needs_migration",
@@ -191,50 +212,51 @@ const ofTheRun: ReadonlySet<string> = new Set([
   "parked",
 ]);
 
-function isForTheRun({ saved }: Pick<Session, "saved">, error: unknown): boolean {
+function isRunFailure({ saved }: Pick<Session, "saved">, error: unknown): boolean {
   if (saved?.thread.failure !== undefined) return true;
   if (!isStatewrightError(error)) return false;
   const { code, kind, cause } = error;
-  // Several tasks that failed together.
-  if (cause instanceof AggregateError) return cause.errors.some((each) => isForTheRun({ saved }, each));
-  return ofTheRun.has(code) || (kind !== "run" && kind !== "tool");
+  // Several tasks failed together.
+  if (cause instanceof AggregateError) return cause.errors.some((each) => isRunFailure({ saved }, each));
+  return runFailureCodes.has(code) || (kind !== "run" && kind !== "tool");
 }
 
-/** The graph as this process has run it for the call. */
-function innerOf({ session, scope, place }: CallAtWork): Session | undefined {
-  return session.inner.get(`${session.line}/${callSegment(scope.task.id, place)}`);
+/** Returns the nested session of the call in this process. */
+function getInnerSession({ session, scope, index }: ToolCallContext): Session | undefined {
+  return session.innerSessions.get(`${session.namespace}/${toCallSegment(scope.task.id, index)}`);
 }
 
-/** The result of a call of a graph with what it has used, whatever came of it. */
-export function withUsage(call: CallAtWork, result: ToolResult): ToolResult {
-  const record = graphOfTool(call.tool);
-  const state = record?.usage === undefined || result.usage !== undefined ? undefined : innerOf(call)?.state;
+/** Adds the usage of the graph to the result, for successful and failed calls. */
+export function addUsage(call: ToolCallContext, result: ToolResult): ToolResult {
+  const record = getToolGraph(call.tool);
+  const state = record?.usage === undefined || result.usage !== undefined ? undefined : getInnerSession(call)?.state;
   if (record?.usage === undefined || state === undefined) return result;
   try {
     const usage = record.usage(state as never);
     return usage === undefined ? result : { ...result, usage };
   } catch (thrown) {
-    log(call, "what a call had used could not be told", thrown);
+    log(call, "the usage of a tool call could not be read", thrown);
     return result;
   }
 }
 
-/** What a node has thrown for the model to read. */
-function toldInside(error: unknown): ToolError | undefined {
+/** Returns the tool error that a node threw for the model. */
+function findToolError(error: unknown): ToolError | undefined {
   return isStatewrightError(error, "node_failed") && isToolError(error.cause) ? error.cause : undefined;
 }
 
-/** The graph failed: the model reads that it did, and the log tells why. */
-function failedInside(call: CallAtWork, record: GraphToolRecord, error: unknown): ToolError {
-  log(call, `the tool "${call.block.name}" failed inside`, error);
+/** Creates the tool error of a failed graph. The model reads that the call failed; the log contains the reason. */
+function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: unknown): ToolError {
+  log(call, `the graph of the tool "${call.block.name}" failed`, error);
   if (!isStatewrightError(error, "step_limit"))
     return new ToolError("failed", `${call.block.name} failed before it had an answer.`, { cause: error });
   const { maxSteps } = call.session.limits;
   const state =
-    call.session.inner.get(`${call.session.line}/${callSegment(call.scope.task.id, call.place)}`)?.state ?? {};
-  return unfinished(call, record, { state }, "limit", `it took ${maxSteps} steps without coming to an end`);
+    call.session.innerSessions.get(`${call.session.namespace}/${toCallSegment(call.scope.task.id, call.index)}`)
+      ?.state ?? {};
+  return createUnfinishedError(call, record, { state }, "limit", `it took ${maxSteps} steps without finishing`);
 }
 
-function log(call: CallAtWork, what: string, thrown: unknown): void {
-  call.session.world.log("warn", what, { callId: call.block.id, error: recordOf(call.session, thrown) });
+function log(call: ToolCallContext, what: string, thrown: unknown): void {
+  call.session.world.log("warn", what, { callId: call.block.id, error: toRedactedRecord(call.session, thrown) });
 }

@@ -1,88 +1,99 @@
 /**
- * A `once` call that was made on another branch too. Its id tells nothing where a model was asked again: it is the same call
- * when it stands in the same task with the same tool and the same arguments, the second of two alike being the second there.
- * A tool that the node does not have any more may be this one, under the name that it had when the call was made.
+ * Prior `once` tool calls on other branches.
+ *
+ * The call id is useless after a new model reply. A call is the same when task, tool and arguments are equal; the
+ * second of two equal calls matches the second call there. An unregistered tool of a prior call may be this tool
+ * under its former name.
  */
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import { argsDigest } from "../journal/args-digest.ts";
-import { aboutElsewhere, bestOf, type Elsewhere } from "../journal/prior-effects.ts";
-import type { Saved } from "../session/session.ts";
-import { type CallAtWork, shownArgs } from "./context.ts";
+import { digestArgs } from "../journal/args-digest.ts";
+import { describePriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
+import type { Persistence } from "../session/session.ts";
+import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
-/** What becomes of such a call: a person is asked, what happened there counts here, or nothing does and it is made. */
-export type Met =
+/**
+ * Decision about a call with a prior call: raise an interrupt, or reuse the prior result. Undefined means that the
+ * call runs.
+ */
+export type PriorCallDecision =
   | { readonly kind: "waiting"; readonly open: InterruptRow }
-  | { readonly kind: "happened"; readonly found: Elsewhere; readonly result: ToolResult | InDoubtAnswer };
+  | { readonly kind: "happened"; readonly found: PriorEffect; readonly result: ToolResult | InDoubtAnswer };
 
-/** Look for the call among those of other branches, and settle by the run's policy what that means. */
-export function meetElsewhere(
-  call: CallAtWork,
-  saved: Saved,
+/** Finds the prior call on other branches and applies the `onPriorEffect` policy of the run. */
+export function resolvePriorCall(
+  call: ToolCallContext,
+  saved: Persistence,
   args: string | undefined,
-  others: readonly Elsewhere[],
-): Met | undefined {
-  const same = sameCalls(call, saved, args, others);
-  const found = bestOf(same);
+  priorEffects: readonly PriorEffect[],
+): PriorCallDecision | undefined {
+  const matches = findPriorCalls(call, saved, args, priorEffects);
+  const found = selectPriorEffect(matches);
   if (found === undefined) return undefined;
-  const result = resultThere(call, saved, found);
-  if (result !== undefined && call.session.onceElsewhere === "reuse") return { kind: "happened", found, result };
+  const result = decodePriorResult(call, saved, found);
+  if (result !== undefined && call.session.onPriorEffect === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
   const { block, scope } = call;
-  const made = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
-  const asked = scope.consult({
-    id: elsewhereQuestion(scope.task, call.key),
-    about: aboutElsewhere(same),
+  const details = { callId: block.id, tool: block.name, args: redactCallArgs(call), idempotencyKey, startedAt };
+  const reply = scope.consult({
+    id: getPriorCallInterruptId(scope.task, call.key),
+    about: describePriorEffects(matches),
     key: inDoubtKey,
-    payload: { ...made, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
-    schema: jsonSchemaOf(inDoubtAnswer),
+    payload: { ...details, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
+    schema: toJsonSchema(inDoubtAnswer),
   });
-  if ("open" in asked) return { kind: "waiting", open: asked.open };
-  const answer = asked.answer as InDoubtAnswer;
+  if ("open" in reply) return { kind: "waiting", open: reply.open };
+  const answer = reply.answer as InDoubtAnswer;
   if (!answer.happened) return undefined;
   return { kind: "happened", found, result: answer.content === undefined && result !== undefined ? result : answer };
 }
 
-/** The id of the question whether what happened there counts here. */
-export function elsewhereQuestion({ id }: Pick<Task, "id">, call: string): string {
+/** Returns the id of the interrupt that asks if the prior call counts here. */
+export function getPriorCallInterruptId({ id }: Pick<Task, "id">, call: string): string {
   return `${id}:${call}/elsewhere:${inDoubtKey}`;
 }
 
-/** The call on each branch that made it. */
-function sameCalls(
-  call: CallAtWork,
-  { codec }: Saved,
+/** Finds the matching call on each branch. */
+function findPriorCalls(
+  call: ToolCallContext,
+  { codec }: Persistence,
   args: string | undefined,
-  others: readonly Elsewhere[],
-): readonly Elsewhere[] {
+  priorEffects: readonly PriorEffect[],
+): readonly PriorEffect[] {
   const { block, scope, node } = call;
-  const { calls: siblings } = call.set;
-  const ofTask = others.filter(({ row }) => row.kind === "tool" && row.task === scope.task.id);
-  const isGone = ({ row: { name } }: Elsewhere): boolean => node.registry.get(name) === undefined;
-  const alike = ofTask.filter((each) => (each.row.name === block.name || isGone(each)) && each.row.args === args);
-  // A tool of another name may take other arguments: the very call is known by its id.
-  if (alike.length === 0) return ofTask.filter((each) => each.row.key === call.key && isGone(each));
-  if (args === undefined) return alike.filter(({ row }) => row.key === call.key);
-  const asMade = argsDigest(codec, block.args);
+  const { calls: siblings } = call.batch;
+  const taskEffects = priorEffects.filter(({ row }) => row.kind === "tool" && row.task === scope.task.id);
+  const isUnregistered = ({ row: { name } }: PriorEffect): boolean => node.registry.get(name) === undefined;
+  const matches = taskEffects.filter(
+    (each) => (each.row.name === block.name || isUnregistered(each)) && each.row.args === args,
+  );
+  // A tool with another name may take other arguments: match by call id.
+  if (matches.length === 0) return taskEffects.filter((each) => each.row.key === call.key && isUnregistered(each));
+  if (args === undefined) return matches.filter(({ row }) => row.key === call.key);
+  const digest = digestArgs(codec, block.args);
   const earlier = siblings.slice(
     0,
     siblings.findIndex((sibling) => sibling.block === block),
   );
   const nth = earlier.filter(
-    (sibling) => sibling.block.name === block.name && argsDigest(codec, sibling.block.args) === asMade,
+    (sibling) => sibling.block.name === block.name && digestArgs(codec, sibling.block.args) === digest,
   ).length;
-  return [...new Set(alike.map(({ branch }) => branch))].flatMap((branch) => {
-    const there = alike.filter((each) => each.branch === branch);
-    return there.find(({ row }) => row.key === call.key) ?? there[nth] ?? [];
+  return [...new Set(matches.map(({ branch }) => branch))].flatMap((branch) => {
+    const branchMatches = matches.filter((each) => each.branch === branch);
+    return branchMatches.find(({ row }) => row.key === call.key) ?? branchMatches[nth] ?? [];
   });
 }
 
-/** What the call gave there, as the answer to this one. */
-function resultThere({ block }: CallAtWork, { codec }: Saved, { row }: Elsewhere): ToolResult | undefined {
+/** Decodes the result of the prior call as the answer to this call. */
+function decodePriorResult(
+  { block }: ToolCallContext,
+  { codec }: Persistence,
+  { row }: PriorEffect,
+): ToolResult | undefined {
   if (row.state !== "ok" || row.outcome === undefined) return undefined;
   return deepFreeze({ ...(codec.decode(row.outcome) as ToolResult), callId: block.id, name: block.name });
 }

@@ -1,6 +1,6 @@
 /**
- * A call that the provider of the model would run itself, and asks about. Hooks decide about it and people are asked as about
- * any other call; the answer goes back with the next request, and the provider runs it or not.
+ * Tool call that the model's provider runs itself after an approval. Hooks and users decide as for any other call;
+ * the answer goes back with the next request, and the provider then runs the call or not.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
@@ -8,47 +8,60 @@ import { jsonSchemaInput } from "../../tool/arguments/json-schema.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { approveKey } from "../../tool/policy/approval.ts";
-import { resultOf, resultOfError, textOfBlocks } from "../../tool/result.ts";
-import { placeOf } from "../session/session.ts";
-import { type CallAtWork, event, facts, hooks } from "./context.ts";
-import { consult, type Decided, decideInRounds } from "./decide-call.ts";
+import { getContentText, toErrorResult, toResult } from "../../tool/result.ts";
+import { getErrorPlace } from "../session/session.ts";
+import { emitCallEvent, getResultFields, listCallMiddleware, type ToolCallContext } from "./context.ts";
+import { type CallDecision, consultPerson, decideInRounds } from "./decide-call.ts";
 
-/** Ask the before hooks and a person, or read the answer: what the provider is told. */
-export async function askForProvider(call: CallAtWork): Promise<Decided> {
-  const tool = ofProvider(call);
-  if (hooks(call).some(({ beforeTool }) => beforeTool !== undefined)) {
+/**
+ * Calls the before hooks, then raises the approval interrupt or reads its answer. Returns the answer for the
+ * provider.
+ */
+export async function askProviderApproval(call: ToolCallContext): Promise<CallDecision> {
+  const tool = createProviderTool(call);
+  if (listCallMiddleware(call).some(({ beforeTool }) => beforeTool !== undefined)) {
     const decided = await decideInRounds(call, tool);
-    if (decided.kind !== "run") return asNo(call, decided);
+    if (decided.kind !== "run") return toDenial(call, decided);
   }
-  // What no hook minds is still a question of the provider to a person.
-  const said = call.approved === undefined ? consult(call, tool, question(call)) : "yes";
-  return said === "yes" ? { kind: "answer", result: resultOf("Approved.", facts(call, 1)) } : asNo(call, said);
+  // A call allowed by all hooks still needs the approval of a user.
+  const decision = call.approvedDigest === undefined ? consultPerson(call, tool, createApprovalRequest(call)) : "yes";
+  return decision === "yes"
+    ? { kind: "answer", result: toResult("Approved.", getResultFields(call, 1)) }
+    : toDenial(call, decision);
 }
 
-/** Throws `unknown_interrupt` where nobody could be asked. */
-export function checkAsked({ session, scope, block }: CallAtWork): void {
+/** Throws `unknown_interrupt` when the graph does not declare the approval interrupt. */
+export function checkApprovalDeclared({ session, scope, block }: ToolCallContext): void {
   if (Object.hasOwn(session.plan.graph.interrupts, approveKey)) return;
   throw new StatewrightError("unknown_interrupt", {
-    what: `the provider asks before it runs "${block.name}", and graph "${session.plan.graph.name}" does not declare "${approveKey}"`,
+    what: `the provider requires an approval to run "${block.name}", and graph "${session.plan.graph.name}" does not declare "${approveKey}"`,
     next: `Add it to the graph's interrupts: { ${approveKey}: approval }`,
-    place: placeOf(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 
-function question({ toolCall: { id, name, args } }: CallAtWork): Parameters<typeof consult>[2] {
-  const payload = { callId: id, tool: name, args: args as Json, reason: "the provider asks before it runs this" };
+function createApprovalRequest({ toolCall: { id, name, args } }: ToolCallContext): Parameters<typeof consultPerson>[2] {
+  const payload = {
+    callId: id,
+    tool: name,
+    args: args as Json,
+    reason: "the provider requires an approval to run this call",
+  };
   return { action: "interrupt", key: approveKey, payload };
 }
 
-const anything = jsonSchemaInput({ type: "object" });
+const anyObject = jsonSchemaInput({ type: "object" });
 
-/** What hooks are told of a tool that only the provider knows: nothing that would make it look harmless. */
-function ofProvider({ block: { name } }: CallAtWork): Tool<never, never> {
+/**
+ * Creates the tool description for hooks. Only the provider knows the tool, so the description claims the highest
+ * risk.
+ */
+function createProviderTool({ block: { name } }: ToolCallContext): Tool<never, never> {
   const spec: ToolSpec = {
     name,
     label: `the provider's tool "${name}"`,
     description: "A tool that the provider of the model runs.",
-    input: anything,
+    input: anyObject,
     inject: {},
     effect: "once",
     safety: { access: "destructive", network: true, confirm: "always" },
@@ -57,10 +70,12 @@ function ofProvider({ block: { name } }: CallAtWork): Tool<never, never> {
   return { spec, call: () => undefined };
 }
 
-/** Words in the tool's place are a no with these words: the provider has the answer only when it runs the call. */
-function asNo(call: CallAtWork, decided: Decided): Decided {
+/**
+ * Converts a substitute result to a denial with the same text: the provider gets a result only by running the call.
+ */
+function toDenial(call: ToolCallContext, decided: CallDecision): CallDecision {
   if (decided.kind !== "answer" || decided.result.isError) return decided;
-  const why = textOfBlocks(decided.result.content);
-  event(call, { type: "tool.denied", by: "approval", reason: why });
-  return { kind: "answer", result: resultOfError(new ToolError("denied", why), facts(call, 0)) };
+  const reason = getContentText(decided.result.content);
+  emitCallEvent(call, { type: "tool.denied", by: "approval", reason });
+  return { kind: "answer", result: toErrorResult(new ToolError("denied", reason), getResultFields(call, 0)) };
 }

@@ -1,17 +1,20 @@
 /**
- * How the calls of a message share time. Units run one after the other: each call is one (sequential), so many calls are
- * (batch), or all of them (parallel). Inside a unit calls run at the same time, save those of tools that run alone.
+ * Concurrency of the calls of a message. Batches run one after another: one call (sequential), a fixed number
+ * (batch), or all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
-import { toolFor } from "../conversation/advertised-tools.ts";
+import { resolveTool } from "../conversation/advertised-tools.ts";
 import { mapBounded } from "../session/concurrency.ts";
-import type { OpenCall } from "./context.ts";
+import type { PendingCall } from "./context.ts";
 
-/** Do `work` for each call by the strategy of the node, results in call order; `between` is awaited with those there are before each unit but the first. */
-export async function mapInUnits<Result>(
+/**
+ * Runs `work` for each call by the node's strategy, results in call order; awaits `between` with the results so far
+ * before each batch after the first.
+ */
+export async function runInBatches<Result>(
   node: ToolNode<never, never>,
-  calls: readonly OpenCall[],
-  work: (call: OpenCall) => Promise<Result>,
+  calls: readonly PendingCall[],
+  work: (call: PendingCall) => Promise<Result>,
   between: (before: readonly Result[]) => Promise<void>,
 ): Promise<readonly Result[]> {
   const [only] = calls;
@@ -21,25 +24,27 @@ export async function mapInUnits<Result>(
   const results: Result[] = [];
   for (let start = 0; start < calls.length; start += size) {
     if (start > 0) await between(results);
-    for (const together of phases(node, calls.slice(start, start + size)))
-      results.push(...(await mapBounded(together, maxConcurrency, work)));
+    for (const group of splitGroups(node, calls.slice(start, start + size)))
+      results.push(...(await mapBounded(group, maxConcurrency, work)));
   }
   return results;
 }
 
-/** The calls of a unit in runs that may overlap: one of a tool that runs alone is a run of its own, in its place. */
-function phases(node: ToolNode<never, never>, unit: readonly OpenCall[]): readonly (readonly OpenCall[])[] {
-  const isAlone = (call: OpenCall): boolean => toolFor(node, call)?.spec.execution.mode === "sequential";
-  if (unit.length === 1 || !unit.some(isAlone)) return [unit];
-  const found: OpenCall[][] = [];
-  let open: OpenCall[] | undefined;
-  for (const call of unit) {
+/**
+ * Splits a batch into groups of concurrent calls: a call of a sequential tool is a group of its own, in call order.
+ */
+function splitGroups(node: ToolNode<never, never>, batch: readonly PendingCall[]): readonly (readonly PendingCall[])[] {
+  const isAlone = (call: PendingCall): boolean => resolveTool(node, call)?.spec.execution.mode === "sequential";
+  if (batch.length === 1 || !batch.some(isAlone)) return [batch];
+  const groups: PendingCall[][] = [];
+  let open: PendingCall[] | undefined;
+  for (const call of batch) {
     if (open === undefined || isAlone(call)) {
       open = [];
-      found.push(open);
+      groups.push(open);
     }
     open.push(call);
     if (isAlone(call)) open = undefined;
   }
-  return found;
+  return groups;
 }

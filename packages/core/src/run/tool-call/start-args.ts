@@ -1,55 +1,66 @@
 /**
- * The arguments that a `once` call begins with, where hooks or people have changed those of the model. They are journaled
- * before it begins, so that a call in doubt is asked about with them, whatever hooks make of it by then.
+ * Start arguments of a `once` tool call that hooks or people changed. The arguments are journaled before the call
+ * starts, so that the interrupt of a call in doubt shows them, whatever hooks would change by then.
  */
 import { deepFreeze } from "../../base/json.ts";
 import type { ToolCall } from "../../tool/definition/tool.ts";
-import { besideRow, besideTask } from "../journal/auxiliary-row.ts";
-import { journalKey, type PendingEffect, record, recordNow, type Saved, type Session } from "../session/session.ts";
-import type { CallAtWork } from "./context.ts";
+import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/auxiliary-row.ts";
+import {
+  commitEffect,
+  type PendingEffect,
+  type Persistence,
+  recordEffect,
+  type Session,
+  toJournalKey,
+} from "../session/session.ts";
+import type { ToolCallContext } from "./context.ts";
 
-/** Journal what a call is about to begin with: it is durable with the start that is recorded next. */
-export function recordArgs(call: CallAtWork): void {
-  const { session, toolCall, asRead } = call;
-  call.begunWith = toolCall;
+/** Journals the start arguments of a call; they become durable with the start row that is recorded next. */
+export function recordStartArgs(call: ToolCallContext): void {
+  const { session, toolCall, parsedCall } = call;
+  call.startedCall = toolCall;
   const { saved } = session;
-  if (saved === undefined || (toolCall === asRead && !saved.journal.has(placeOfArgs(call)))) return;
-  record(session, saved, rowOfArgs(call, saved));
+  if (saved === undefined || (toolCall === parsedCall && !saved.journal.has(getArgsKey(call)))) return;
+  recordEffect(session, saved, createArgsRow(call, saved));
 }
 
-/** Make arguments durable that a hook around a call gives it after its start was recorded. */
-export function recordOtherArgs(call: CallAtWork, saved: Saved): Promise<void> {
-  call.begunWith = call.toolCall;
+/** Makes arguments durable that a hook around the call changed after the start row was recorded. */
+export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Promise<void> {
+  call.startedCall = call.toolCall;
   return new Promise((resolve, reject) => {
     const told = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure));
-    recordNow(call.session, saved, { ...rowOfArgs(call, saved), told });
+    commitEffect(call.session, saved, { ...createArgsRow(call, saved), onCommitted: told });
   });
 }
 
-/** The call as it began in a process that has died since; nothing where its arguments could not be saved. */
-export function asBegun(call: CallAtWork): ToolCall | undefined {
-  const { session, asRead = call.toolCall } = call;
-  const row = session.saved?.journal.get(placeOfArgs(call));
-  if (row === undefined) return asRead;
-  return row.outcome === undefined ? undefined : deepFreeze({ ...asRead, args: session.codec.decode(row.outcome) });
+/** Returns the call as a crashed process started it, or undefined when its arguments could not be saved. */
+export function loadStartedCall(call: ToolCallContext): ToolCall | undefined {
+  const { session, parsedCall = call.toolCall } = call;
+  const row = session.saved?.journal.get(getArgsKey(call));
+  if (row === undefined) return parsedCall;
+  return row.outcome === undefined ? undefined : deepFreeze({ ...parsedCall, args: session.codec.decode(row.outcome) });
 }
 
-function rowOfArgs(call: CallAtWork, { codec }: Saved): PendingEffect {
+function createArgsRow(call: ToolCallContext, { codec }: Persistence): PendingEffect {
   const { session, scope, key, toolCall } = call;
-  const outcome = textOf(session, codec, toolCall.args);
-  return { row: { ...besideRow(session, scope.task, "args", key), outcome }, encode: undefined, told: undefined };
+  const outcome = encodeArgs(session, codec, toolCall.args);
+  return {
+    row: { ...createAuxiliaryRow(session, scope.task, "args", key), outcome },
+    encode: undefined,
+    onCommitted: undefined,
+  };
 }
 
-/** Nothing for what cannot be saved, and for what must not be: a hook may have put a secret in. */
-function textOf({ mask }: Session, codec: Saved["codec"], args: unknown): string | undefined {
-  if (mask.hide(args) !== args) return undefined;
+/** Returns undefined for arguments that cannot be encoded, or must not be saved because a hook added a secret. */
+function encodeArgs({ redactor }: Session, codec: Persistence["codec"], args: unknown): string | undefined {
+  if (redactor.redact(args) !== args) return undefined;
   try {
-    return codec.encode(args, "the arguments of a call");
+    return codec.encode(args, "the arguments of a tool call");
   } catch {
     return undefined;
   }
 }
 
-function placeOfArgs({ session, scope, key }: CallAtWork): string {
-  return journalKey(session.step, besideTask(scope.task.id, "args"), key);
+function getArgsKey({ session, scope, key }: ToolCallContext): string {
+  return toJournalKey(session.step, getAuxiliaryTaskId(scope.task.id, "args"), key);
 }

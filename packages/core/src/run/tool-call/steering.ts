@@ -1,59 +1,63 @@
 /**
- * Steering of a tool node: between two units of its calls it looks whether somebody has spoken. Calls that have not begun
- * are skipped then, each with an answer that says why; what is at work is never cut off, and its results stay.
+ * Steering of a tool node: checks the inbox between batches of tool calls. Calls that have not started are then
+ * skipped, with an answer that gives the reason; running calls are never cancelled, and keep their results.
  */
 
 import type { ToolNode } from "../../define/tool-node.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import { hearsMessages, type Letter } from "../session/inbox.ts";
+import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
 import type { Session } from "../session/session.ts";
-import { lookInto, steeringIn } from "../superstep/drain-inbox.ts";
+import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
 
-/** Look whether calls that have not begun are to be skipped; gives the answer that they get. */
-export async function lookForSteering(
+/** Returns the answer for skipped calls when a steering message is queued; undefined otherwise. */
+export async function checkSteering(
   { steering }: ToolNode<never, never>,
   session: Session,
 ): Promise<ToolError | undefined> {
-  const { inbox, within, abort, plan } = session;
-  if (steering === "finish-batch" || !inbox.mayHold()) return undefined;
-  if (within !== undefined || abort.signal.aborted || !hearsMessages(plan)) return undefined;
-  const steer = steeringIn(await lookInto(session));
+  const { inbox, nesting, abort, plan } = session;
+  if (steering === "finish-batch" || !inbox.mayHaveMessages()) return undefined;
+  if (nesting !== undefined || abort.signal.aborted || !hasConversation(plan)) return undefined;
+  const steer = filterSteering(await listWaitingMessages(session));
   if (steer.length === 0 || abort.signal.aborted) return undefined;
-  inbox.arrived(steer.map(({ id }) => id));
-  return new ToolError("skipped", `Skipped: ${sourceOf(steer)} is queued and comes first.`);
+  inbox.notifyArrival(steer.map(({ id }) => id));
+  return new ToolError("skipped", `Skipped: ${describeSender(steer)} is queued and comes first.`);
 }
 
-/** So often a run whose tools are at work looks for what other processes have sent, in milliseconds. */
-const lookAgainMs = 1_000;
+/** Poll interval for messages from other processes while tools run, in milliseconds. */
+const pollIntervalMs = 1_000;
 
-/** Look now and then whether somebody has spoken elsewhere, so that long waits may end early; the returned function ends that. */
+/**
+ * Polls the inbox for messages from other processes, so that long waits can end early; the returned function stops
+ * polling.
+ */
 export function watchInbox(session: Session): () => void {
-  const { saved, inbox, within, world } = session;
-  if (saved === undefined || saved.store.local === true || within !== undefined || !inbox.mayHold()) return neverBegun;
-  let isOver = false;
-  const look = async (): Promise<void> => {
-    const steer = steeringIn(await lookInto(session));
-    if (isOver) return;
-    if (steer.length > 0) inbox.arrived(steer.map(({ id }) => id));
-    else cancel = world.schedule.after(lookAgainMs, () => void look());
+  const { saved, inbox, nesting, world } = session;
+  if (saved === undefined || saved.store.local === true || nesting !== undefined || !inbox.mayHaveMessages())
+    return doNothing;
+  let isStopped = false;
+  const poll = async (): Promise<void> => {
+    const steer = filterSteering(await listWaitingMessages(session));
+    if (isStopped) return;
+    if (steer.length > 0) inbox.notifyArrival(steer.map(({ id }) => id));
+    else cancel = world.schedule.after(pollIntervalMs, () => void poll());
   };
-  let cancel = neverBegun;
-  // Many tools have ended by then: they need no timer.
+  let cancel = doNothing;
+  // Many tools finish before this point and need no timer.
   world.schedule.soon(() => {
-    if (!isOver) cancel = world.schedule.after(lookAgainMs, () => void look());
+    if (!isStopped) cancel = world.schedule.after(pollIntervalMs, () => void poll());
   });
   return () => {
-    isOver = true;
+    isStopped = true;
     cancel();
   };
 }
 
-function neverBegun(): void {
-  // Nobody else can have sent anything, or nobody has looked yet.
+function doNothing(): void {
+  // No other process can have sent a message, or polling has not started.
 }
 
-/** Who has spoken: a note of the system is not blamed on the user. */
-function sourceOf(letters: readonly Letter[]): string {
-  const isFromUser = letters.some(({ messages }) => messages.some(({ role }) => role === "user"));
+/** Describes the sender: a system message is not attributed to the user. */
+function describeSender(inboxMessages: readonly QueuedMessage[]): string {
+  const isFromUser = inboxMessages.some(({ messages }) => messages.some(({ role }) => role === "user"));
   return isFromUser ? "a message of the user" : "a note of the system";
 }

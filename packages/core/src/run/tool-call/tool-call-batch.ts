@@ -1,44 +1,47 @@
-/** What the calls of one message have in common while their tool node is at work. */
+/** Shared state of the tool calls of one message while their tool node runs. */
 import type { ToolNode } from "../../define/tool-node.ts";
-import { whenAborted } from "../session/abort.ts";
-import { type CallLimit, callLimit } from "./call-limit.ts";
-import type { OpenCall } from "./context.ts";
+import { subscribeToAbort } from "../session/abort.ts";
+import { type CallLimit, createCallLimit } from "./call-limit.ts";
+import type { PendingCall } from "./context.ts";
 
-/** The open calls of a message. */
-export interface CallSet {
-  readonly calls: readonly OpenCall[];
-  /** How many of them may run; absent where all may. */
+/** Batch of the pending tool calls of one message. */
+export interface ToolCallBatch {
+  readonly calls: readonly PendingCall[];
+  /** Limit on executed calls; undefined when all calls may run. */
   readonly limit: CallLimit | undefined;
-  /** The answer of a call is durable, and its end was told. */
-  readonly told: () => void;
-  /** Wait until the ends of so many calls were told, or the signal fires. */
-  readonly untilTold: (count: number, signal: AbortSignal) => Promise<void>;
+  /** Notifies the batch that the answer of a call is durable and its end was emitted. */
+  readonly notifyFinished: () => void;
+  /** Waits until `count` calls have finished, or the signal aborts. */
+  readonly waitForFinished: (count: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The set of these calls of a node. */
-export function callSet({ maxCalls }: ToolNode<never, never>, calls: readonly OpenCall[]): CallSet {
-  let ended = 0;
-  let waiting: { readonly count: number; readonly go: () => void } | undefined;
+/** Creates the batch of these calls of a tool node. */
+export function createToolCallBatch(
+  { maxCalls }: ToolNode<never, never>,
+  calls: readonly PendingCall[],
+): ToolCallBatch {
+  let finishedCount = 0;
+  let waiter: { readonly count: number; readonly wake: () => void } | undefined;
   return {
     calls,
-    limit: calls.length > maxCalls ? callLimit(maxCalls) : undefined,
-    told: () => {
-      ended += 1;
-      if (waiting !== undefined && ended >= waiting.count) waiting.go();
+    limit: calls.length > maxCalls ? createCallLimit(maxCalls) : undefined,
+    notifyFinished: () => {
+      finishedCount += 1;
+      if (waiter !== undefined && finishedCount >= waiter.count) waiter.wake();
     },
-    untilTold: async (count, signal) => {
-      if (ended >= count || signal.aborted) return;
+    waitForFinished: async (count, signal) => {
+      if (finishedCount >= count || signal.aborted) return;
       await new Promise<void>((resolve) => {
-        const stopListening = whenAborted(signal, resolve);
-        waiting = {
+        const unsubscribe = subscribeToAbort(signal, resolve);
+        waiter = {
           count,
-          go: () => {
-            stopListening();
+          wake: () => {
+            unsubscribe();
             resolve();
           },
         };
       });
-      waiting = undefined;
+      waiter = undefined;
     },
   };
 }

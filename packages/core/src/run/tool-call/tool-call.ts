@@ -1,409 +1,454 @@
-/** One tool call: its machine, driven from received to answered. Its result is a recorded effect; a replay runs no hook. */
+/**
+ * Runs one tool call through its machine, from received to answered. The result is a recorded effect; a replay calls
+ * no hooks.
+ */
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
-import { type EffectRow, type InterruptRow, inFlight } from "../../checkpoint/journal.ts";
+import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
 import { type ToolCallState, toolCallMachine } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import { plainCodec } from "../../state/codec.ts";
-import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import type { Tool, ToolCall, ToolRuntime, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { isResult, resultOf, resultOfError, type ToolResult, underPolicy } from "../../tool/result.ts";
-import { toolFor } from "../conversation/advertised-tools.ts";
+import { applyErrorPolicy, isResult, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
+import { resolveTool } from "../conversation/advertised-tools.ts";
 import { inspectCall } from "../events/inspect-run.ts";
-import { argsDigest } from "../journal/args-digest.ts";
-import { aboutStart, type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "../journal/journal.ts";
-import { recordChanges, seeChanges } from "../journal/long-term-writes.ts";
-import { onceElsewhere } from "../journal/prior-effects.ts";
+import { digestArgs } from "../journal/args-digest.ts";
+import {
+  adoptPriorEffect,
+  createIdempotencyKey,
+  describeStart,
+  type EffectIdentity,
+  perform,
+} from "../journal/journal.ts";
+import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
+import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
-import { hookRuntime, type TaskScope } from "../session/scope.ts";
-import { journalKey, type Saved, type Session } from "../session/session.ts";
-import { admit } from "../session/validate-writes.ts";
+import { createHookRuntime, type TaskScope } from "../session/scope.ts";
+import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
+import { validateEncodable } from "../session/validate-writes.ts";
 import type { Supersteps } from "../task/inner-run.ts";
-import { barredFrom } from "./acquire-call-locks.ts";
-import { checkedResult } from "./attempt-call.ts";
-import { locksOf } from "./call-locks.ts";
+import { acquireCallLocks } from "./acquire-call-locks.ts";
+import { validateResult } from "./attempt-call.ts";
+import { createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
-import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall, shownArgs } from "./context.ts";
-import { admitted, hasBegun } from "./decide-in-order.ts";
-import { execute } from "./execute-call.ts";
-import { isNotYet, withUsage } from "./graph-call.ts";
-import { keepsArtifacts, presentable } from "./present-result.ts";
-import { type Met, meetElsewhere } from "./prior-call.ts";
-import { asBegun, recordArgs } from "./start-args.ts";
-import type { CallSet } from "./tool-call-batch.ts";
-import { type Execution, injectionSource, toolRuntime } from "./tool-runtime.ts";
+import {
+  emitCallEvent,
+  getResultFields,
+  handleHookError,
+  listCallMiddleware,
+  type PendingCall,
+  redactCallArgs,
+  type ToolCallContext,
+} from "./context.ts";
+import { decideInOrder, hasStarted } from "./decide-in-order.ts";
+import { executeCall } from "./execute-call.ts";
+import { addUsage, isSuspendedCall } from "./graph-call.ts";
+import { canStoreArtifacts, presentResult } from "./present-result.ts";
+import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
+import { loadStartedCall, recordStartArgs } from "./start-args.ts";
+import type { ToolCallBatch } from "./tool-call-batch.ts";
+import { createInjectionSource, createToolRuntime, type Execution } from "./tool-runtime.ts";
 
-/** How a call ended for now: with its one answer, or waiting for a person. */
+/** End of a call attempt: the answer, or a suspension. */
 export type CallEnd =
   | { readonly kind: "answered"; readonly result: ToolResult }
-  | (Resting & {
-      /** Answer it, where the run was cancelled meanwhile: nobody will be asked. */
+  | (Suspension & {
+      /** Answers the call after a cancel of the run, in place of the interrupt. */
       readonly cancel: () => Promise<ToolResult>;
     });
 
-/** A call without an answer now: it waits for people, or the graph that it runs stopped at a boundary, as asked. */
-type Resting =
+/** Suspended call: waits for interrupts, or its graph stopped at a boundary on request. */
+type Suspension =
   | { readonly kind: "waiting"; readonly open: readonly InterruptRow[] }
   | { readonly kind: "paused"; readonly cause: StatewrightError };
 
 let kernel: Kernel | undefined;
 
-/** Run one call to its answer; `skips` is the answer of one that has not begun, where somebody has spoken meanwhile. */
+/** Runs one call to its answer; `skipError` is the answer of a call that has not started, after a steering message. */
 export async function runToolCall(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  open: OpenCall,
-  set: CallSet,
+  open: PendingCall,
+  set: ToolCallBatch,
   supersteps: Supersteps,
-  skips?: ToolError,
+  skipError?: ToolError,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
-  const first = machine.initial();
+  const first = machine.enter();
   const inspect = inspectCall(session, scope, open.block.id, first);
   let [at] = first;
   const { block } = open;
-  const place = journalKey(session.step, scope.task.id, open.key);
-  const known = session.saved?.journal.get(place);
-  const call: CallAtWork = {
+  const journalRowKey = toJournalKey(session.step, scope.task.id, open.key);
+  const recordedRow = session.saved?.journal.get(journalRowKey);
+  const call: ToolCallContext = {
     ...open,
     session,
     scope,
     node,
-    tool: toolFor(node, open),
-    set,
+    tool: resolveTool(node, open),
+    batch: set,
     supersteps,
     locks: undefined,
-    hasBegun: hasBegun(session, scope, open, known),
+    hasStarted: hasStarted(session, scope, open, recordedRow),
     hasSlot: false,
-    state: () => at.value as ToolCallState,
-    move: (type) => {
+    getState: () => at.value as ToolCallState,
+    transition: (type) => {
       const step = machine.step(at, { type });
       [at] = step;
       inspect?.({ type }, step);
     },
     startedAt: session.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },
-    asRead: undefined,
-    begunWith: undefined,
-    isOpen: false,
-    questions: 0,
-    approved: undefined,
+    parsedCall: undefined,
+    startedCall: undefined,
+    isAttemptActive: false,
+    interruptCount: 0,
+    approvedDigest: undefined,
     artifacts: undefined,
     longTerm: undefined,
   };
-  const attempts = known?.state === "ok" ? known.attempts : attemptsHere(session, place);
+  const attempts = recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session, journalRowKey);
   if (attempts !== undefined) {
-    seeChanges(call);
-    if (attempts > 0) set.limit?.take(true);
-    return { kind: "answered", result: await recorded(call, "pure", () => unreachable(call)) };
+    exposeCallChanges(call);
+    if (attempts > 0) set.limit?.acquire(true);
+    return { kind: "answered", result: await recordResult(call, "pure", () => throwUnreachable(call)) };
   }
-  if (skips !== undefined && isSkipped(call)) return skip(call, skips);
-  const given = admitted(call);
-  const prepared = given instanceof Promise ? await given : given;
-  if (prepared.kind === "waiting") return asks(call, prepared.open);
-  const doubt = consultDoubt(call, known);
-  if (doubt !== undefined && "open" in doubt) return asks(call, doubt.open);
-  const fact = doubt === undefined ? undefined : () => toldResult(call, doubt, asBegun(call));
-  // A `once` call that had started before a crash stays in doubt, whatever is decided about it today.
-  const unrun = known?.effect === "once" ? "once" : "pure";
+  if (skipError !== undefined && shouldSkip(call)) return skipCall(call, skipError);
+  const admission = decideInOrder(call);
+  const prepared = admission instanceof Promise ? await admission : admission;
+  if (prepared.kind === "waiting") return suspendForInterrupt(call, prepared.open);
+  const doubt = consultInDoubt(call, recordedRow);
+  if (doubt !== undefined && "open" in doubt) return suspendForInterrupt(call, doubt.open);
+  const concludeAnswer = doubt === undefined ? undefined : () => concludeInDoubt(call, doubt, loadStartedCall(call));
+  // A `once` call that had started before a crash stays in doubt, whatever is decided about the call now.
+  const unrunEffect = recordedRow?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
-    call.move("call.settled");
-    const ask = fact ?? otherSide(call, call.tool);
-    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, prepared.result), ask) };
+    call.transition("call.settled");
+    const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
+    return {
+      kind: "answered",
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), reconcileCall),
+    };
   }
   let { tool } = prepared;
   if (tool.spec.client === true) {
-    const asked = askClient(call, tool.spec);
-    if ("open" in asked) return asks(call, asked.open);
-    tool = { ...tool, call: asked.output };
+    const clientRequest = askClient(call, tool.spec);
+    if ("open" in clientRequest) return suspendForInterrupt(call, clientRequest.open);
+    tool = { ...tool, call: clientRequest.output };
   }
-  // What the application did is its answer, which is saved: to read it again does nothing.
-  // A graph goes on where it stood, whatever may happen once inside: its own nodes and calls see to that.
+  // The answer of a client tool is saved, so reading it again has no effect. A graph continues from its checkpoint;
+  // its own nodes and calls protect their `once` effects.
   const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
   const { saved } = session;
-  const args = effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
-  // Also where it had started here: another branch may have made it since.
+  const args = effect === "once" && saved !== undefined ? digestArgs(session.codec, call.toolCall.args) : undefined;
+  // Also checked when the call had started on this branch: another branch may have run it since.
   if (effect === "once" && saved !== undefined && doubt?.happened !== true) {
-    const journals = onceElsewhere(session, saved);
-    const met = journals === undefined ? undefined : meetElsewhere(call, saved, args, await journals);
-    if (met?.kind === "waiting") return asks(call, met.open);
-    if (met !== undefined) return { kind: "answered", result: await counted(call, saved, met) };
+    const journals = findPriorEffects(session, saved);
+    const priorEffect = journals === undefined ? undefined : resolvePriorCall(call, saved, args, await journals);
+    if (priorEffect?.kind === "waiting") return suspendForInterrupt(call, priorEffect.open);
+    if (priorEffect !== undefined)
+      return { kind: "answered", result: await recordPriorEffect(call, saved, priorEffect) };
   }
-  const injected = tool.resolve === undefined ? undefined : await tool.resolve(injectionSource(call));
-  const ask = fact ?? otherSide(call, tool, () => injected);
-  const locks = locksOf(tool.spec, session.world);
-  const barred = locks === undefined ? undefined : await barredFrom(call, locks);
-  if (barred !== undefined) {
-    call.move("call.settled");
-    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, barred), ask) };
+  const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
+  const ask = concludeAnswer ?? createReconcile(call, tool, () => injected);
+  const locks = createCallLocks(tool.spec, session.world);
+  const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
+  if (lockError !== undefined) {
+    call.transition("call.settled");
+    return {
+      kind: "answered",
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), ask),
+    };
   }
   call.locks = locks;
   try {
-    const result = await recorded(
+    const result = await recordResult(
       call,
       effect,
       async (idempotencyKey) => {
-        const executed = await execute(call, tool, { idempotencyKey, injected });
+        const executed = await executeCall(call, tool, { idempotencyKey, injected });
         locks?.release();
-        return conclude(call, executed);
+        return concludeCall(call, executed);
       },
       ask,
       args,
     );
     return { kind: "answered", result };
   } catch (thrown) {
-    if (!isNotYet(thrown)) throw thrown;
+    if (!isSuspendedCall(thrown)) throw thrown;
     const { stop } = thrown;
-    return resting(call, stop.kind === "waiting" ? { kind: stop.kind, open: stop.interrupts } : stop);
+    return suspendCall(call, stop.kind === "waiting" ? { kind: stop.kind, open: stop.interrupts } : stop);
   } finally {
     locks?.release();
   }
 }
 
-/** How often a call was attempted that this process has answered before; nothing for one that has no answer yet. */
-function attemptsHere({ outcomes }: Session, place: string): number | undefined {
+/** Returns the attempts of a call that this process has already answered; undefined otherwise. */
+function getAnsweredAttempts({ outcomes }: Session, place: string): number | undefined {
   const known = outcomes.get(place);
-  return known !== undefined && "value" in known ? attemptsOf(known.value as ToolResult) : undefined;
+  return known !== undefined && "value" in known ? getAttempts(known.value as ToolResult) : undefined;
 }
 
-/** Whether steering keeps it from running: it has not begun, and its tool does not say otherwise. */
-function isSkipped({ hasBegun, tool, scope }: CallAtWork): boolean {
-  return !hasBegun && tool?.spec.execution.onSteer !== "run" && !scope.signal().aborted;
+/** Returns true if steering skips the call: the call has not started, and its tool does not opt out. */
+function shouldSkip({ hasStarted, tool, scope }: ToolCallContext): boolean {
+  return !hasStarted && tool?.spec.execution.onSteer !== "run" && !scope.getSignal().aborted;
 }
 
-async function skip(call: CallAtWork, why: ToolError): Promise<CallEnd> {
-  call.move("call.skipped");
-  event(call, { type: "tool.rejected", reason: "skipped" });
-  call.move("call.settled");
-  const result = await recorded(call, "pure", () => conclude(call, resultOfError(why, facts(call, 0))));
+async function skipCall(call: ToolCallContext, reason: ToolError): Promise<CallEnd> {
+  call.transition("call.skipped");
+  emitCallEvent(call, { type: "tool.rejected", reason: "skipped" });
+  call.transition("call.settled");
+  const result = await recordResult(call, "pure", () =>
+    concludeCall(call, toErrorResult(reason, getResultFields(call, 0))),
+  );
   return { kind: "answered", result };
 }
 
-/** The call waits for a person. */
-function asks(call: CallAtWork, open: InterruptRow): CallEnd {
-  return resting(call, { kind: "waiting", open: [open] });
+/** Suspends the call for an interrupt. */
+function suspendForInterrupt(call: ToolCallContext, open: InterruptRow): CallEnd {
+  return suspendCall(call, { kind: "waiting", open: [open] });
 }
 
-/** The call has no answer now. A cancel answers it like any other, with the after hooks. */
-function resting(call: CallAtWork, rest: Resting): CallEnd {
+/** Suspends the call. A cancel answers the call as usual, including the after hooks. */
+function suspendCall(call: ToolCallContext, suspension: Suspension): CallEnd {
   const cancel = async (): Promise<ToolResult> => {
-    if (["before", "waitingHuman", "executing"].includes(call.state())) call.move("call.cancelled");
-    call.move("call.settled");
-    const cancelled = resultOfError(ToolError.cancelled(), facts(call, 0));
-    const result = await conclude(call, withUsage(call, cancelled));
-    call.move("call.answered");
-    event(call, { type: "tool.failed", result });
+    if (["before", "waitingHuman", "executing"].includes(call.getState())) call.transition("call.cancelled");
+    call.transition("call.settled");
+    const cancelled = toErrorResult(ToolError.cancelled(), getResultFields(call, 0));
+    const result = await concludeCall(call, addUsage(call, cancelled));
+    call.transition("call.answered");
+    emitCallEvent(call, { type: "tool.failed", result });
     return result;
   };
-  return { ...rest, cancel };
+  return { ...suspension, cancel };
 }
 
-/** What happened on another branch, as this call's result. */
-async function counted(
-  call: CallAtWork,
-  saved: Saved,
-  { found, result }: Extract<Met, { readonly kind: "happened" }>,
+/** Records the outcome of another branch as this call's result. */
+async function recordPriorEffect(
+  call: ToolCallContext,
+  saved: Persistence,
+  { found, result }: Extract<PriorCallDecision, { readonly kind: "happened" }>,
 ): Promise<ToolResult> {
   let counts = result;
-  if (!isResult(counts)) counts = (await toldResult(call, counts, undefined)) as ToolResult;
-  else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.move(event);
-  return takeOver(call.session, saved, effectOf(call), found.row, counts);
+  if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
+  else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.transition(event);
+  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), found.row, counts);
 }
 
-/** A `once` call that had started when its process died, and cannot ask the other side: a person is asked whether it happened. */
-function consultDoubt(
-  call: CallAtWork,
+/**
+ * Raises the in-doubt interrupt of a `once` call that had started when its process died, if the tool cannot
+ * reconcile.
+ */
+function consultInDoubt(
+  call: ToolCallContext,
   known: EffectRow | undefined,
 ): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
   const { block, scope } = call;
-  if (known === undefined || !inFlight(known) || known.effect !== "once") return undefined;
-  const begun = asBegun(call);
-  if (call.tool?.reconcile !== undefined && begun !== undefined) return undefined;
+  if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
+  const startedCall = loadStartedCall(call);
+  if (call.tool?.reconcile !== undefined && startedCall !== undefined) return undefined;
   const { idempotencyKey, startedAt } = known;
-  const args = begun === undefined ? notSaved : shownArgs(call, begun.args);
-  const asked = scope.consult({
+  const args = startedCall === undefined ? notSaved : redactCallArgs(call, startedCall.args);
+  const response = scope.consult({
     id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
-    about: aboutStart(known),
+    about: describeStart(known),
     key: inDoubtKey,
     payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
-    schema: jsonSchemaOf(inDoubtAnswer),
+    schema: toJsonSchema(inDoubtAnswer),
   });
-  return "open" in asked ? asked : (asked.answer as InDoubtAnswer);
+  return "open" in response ? response : (response.answer as InDoubtAnswer);
 }
 
-/** What a person is shown in the place of arguments that could not be saved, or that hold a secret. */
+/** Placeholder for arguments that could not be saved or contain a secret. */
 const notSaved = "[not saved]";
 
-/** The result that a person told of; nothing when they said that it did not happen. */
-async function toldResult(
-  call: CallAtWork,
+/** Returns the result from an in-doubt answer; undefined when the effect did not happen. */
+async function concludeInDoubt(
+  call: ToolCallContext,
   { happened, content }: InDoubtAnswer,
-  begun: ToolCall | undefined,
+  startedCall: ToolCall | undefined,
 ): Promise<ToolResult | undefined> {
   if (!happened) return undefined;
-  call.toolCall = begun ?? call.toolCall;
-  if (call.state() === "executing") call.move("call.settled");
+  call.toolCall = startedCall ?? call.toolCall;
+  if (call.getState() === "executing") call.transition("call.settled");
   const text = content ?? "A person has confirmed that this happened. Its result is not known.";
-  return conclude(call, resultOf(text, facts(call, 1)));
+  return concludeCall(call, toResult(text, getResultFields(call, 1)));
 }
 
-/** Asks the other side about a call in doubt, where its tool can. */
-function otherSide(
-  call: CallAtWork,
+/** Creates the reconcile function of a call in doubt; undefined when its tool has none. */
+function createReconcile(
+  call: ToolCallContext,
   tool: Tool<never, never> | undefined,
-  injected: () => unknown = () => tool?.resolve?.(injectionSource(call)),
+  injected: () => unknown = () => tool?.resolve?.(createInjectionSource(call)),
 ): ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined {
   if (tool?.reconcile === undefined) return undefined;
   return async (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected: await injected() });
 }
 
 async function reconcile(
-  call: CallAtWork,
+  call: ToolCallContext,
   tool: Tool<never, never>,
   execution: Execution,
 ): Promise<ToolResult | undefined> {
-  const runtime = toolRuntime(call, tool.spec, execution, 1, call.scope.signal(), () => true);
-  const begun = asBegun(call) ?? call.toolCall;
-  const found = await foundOut(call, tool, runtime, begun);
+  const runtime = createToolRuntime(call, tool.spec, execution, 1, call.scope.getSignal(), () => true);
+  const startedCall = loadStartedCall(call) ?? call.toolCall;
+  const found = await callReconcile(call, tool, runtime, startedCall);
   if (found === undefined) return undefined;
-  call.toolCall = begun;
-  if (call.state() === "before") call.move("call.allowed");
-  if (call.state() === "executing") call.move("call.settled");
-  return conclude(call, found);
+  call.toolCall = startedCall;
+  if (call.getState() === "before") call.transition("call.allowed");
+  if (call.getState() === "executing") call.transition("call.settled");
+  return concludeCall(call, found);
 }
 
-/** What the other side says of a call: its result, that it did not happen, or that it cannot be known, which is an answer too. */
-async function foundOut(
-  call: CallAtWork,
+/**
+ * Calls the tool's reconcile: returns the result, undefined when the effect did not happen, or an error result for an
+ * unknown outcome.
+ */
+async function callReconcile(
+  call: ToolCallContext,
   tool: Tool<never, never>,
   runtime: ToolRuntime,
-  begun: ToolCall,
+  startedCall: ToolCall,
 ): Promise<ToolResult | undefined> {
   try {
-    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, begun);
-    return happened === undefined ? undefined : checkedResult(call, tool.spec, happened, 1);
+    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, startedCall);
+    return happened === undefined ? undefined : validateResult(call, tool.spec, happened, 1);
   } catch (thrown) {
     if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
-    return underPolicy(resultOfError(thrown, facts(call, 1)), tool.spec.onError ?? "return");
+    return applyErrorPolicy(toErrorResult(thrown, getResultFields(call, 1)), tool.spec.onError ?? "return");
   }
 }
 
-/** After hooks, in reverse order, then what may be told, saved and sent of the result: from the state after to persisted. */
-function conclude(call: CallAtWork, result: ToolResult): ToolResult | Promise<ToolResult> {
-  const middleware = hooks(call);
+/**
+ * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
+ */
+function concludeCall(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
+  const middleware = listCallMiddleware(call);
   return middleware.some(({ afterTool }) => afterTool !== undefined)
-    ? reviewed(call, middleware, result).then((shown) => present(call, shown))
-    : present(call, result);
+    ? callAfterHooks(call, middleware, result).then((shown) => presentCallResult(call, shown))
+    : presentCallResult(call, result);
 }
 
-async function reviewed(call: CallAtWork, middleware: readonly Middleware[], result: ToolResult): Promise<ToolResult> {
+async function callAfterHooks(
+  call: ToolCallContext,
+  middleware: readonly Middleware[],
+  result: ToolResult,
+): Promise<ToolResult> {
   let current = result;
   for (const hook of middleware.toReversed()) {
     try {
       const replaced = await hook.afterTool?.(
         { call: call.toolCall, tool: call.tool?.spec, result: current },
-        hookRuntime(call.session, call.scope, call.key, hook),
+        createHookRuntime(call.session, call.scope, call.key, hook),
       );
       if (replaced !== undefined && !isResult(replaced))
-        throw new TypeError("it returned something else than a result");
+        throw new TypeError("expected a tool result or undefined from the hook");
       current = replaced ?? current;
     } catch (thrown) {
-      current = hookFailed(call, hook, "afterTool", thrown) ?? current;
+      current = handleHookError(call, hook, "afterTool", thrown) ?? current;
     }
   }
   return current;
 }
 
-/** From the state persisting to persisted; at once where nothing of the result is kept apart. */
-function present(call: CallAtWork, result: ToolResult): ToolResult | Promise<ToolResult> {
-  call.move("call.reviewed");
-  const given = presentable(call, call.session.mask.hide(result));
-  return given instanceof Promise ? given.then((shown) => presented(call, shown)) : presented(call, given);
+/** Moves from the state persisting to persisted; synchronous without artifacts. */
+function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
+  call.transition("call.reviewed");
+  const prepared = presentResult(call, call.session.redactor.redact(result));
+  return prepared instanceof Promise
+    ? prepared.then((shown) => finishResult(call, shown))
+    : finishResult(call, prepared);
 }
 
-function presented(call: CallAtWork, shown: ToolResult): ToolResult {
-  if (keepsArtifacts(call)) call.move("call.persisted");
-  return withPut(call, savable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })));
+function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
+  if (canStoreArtifacts(call)) call.transition("call.persisted");
+  return journalLongTermChanges(
+    call,
+    ensureSavable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })),
+  );
 }
 
-/** What an attempt has put into the long-term store is journaled before its result. A call that ends in an error has put nothing. */
-function withPut(call: CallAtWork, result: ToolResult): ToolResult {
+/**
+ * Journals the long-term store changes of an attempt before its result. A call with an error result changes nothing.
+ */
+function journalLongTermChanges(call: ToolCallContext, result: ToolResult): ToolResult {
   const { session, scope, key, longTerm } = call;
   if (longTerm === undefined) return result;
   call.longTerm = undefined;
   recordChanges(session, scope.task, key, result.isError ? [] : longTerm);
-  if (!result.isError && longTerm.length > 0) seeChanges(call);
+  if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
   return result;
 }
 
-/** A result that cannot be saved is an answer that says so: the tool did run, and the run goes on. */
-function savable(call: CallAtWork, result: ToolResult): ToolResult {
+/** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
+function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
   const { saved, codec } = call.session;
   const what = `the result of the tool "${result.name}"`;
   try {
-    // It is to stand in the list of messages.
-    if (saved === undefined || codec === plainCodec) admit(codec, [result], what);
+    // In a list, as in the channel of messages.
+    if (saved === undefined || codec === plainCodec) validateEncodable(codec, [result], what);
     else codec.encode([result], what);
     return result;
   } catch (cause) {
     const path = isStatewrightError(cause) ? cause.place.path?.replace(/^0\./, "") : undefined;
     const where = path === undefined ? "" : ` (at "${path}")`;
     call.artifacts = undefined;
-    const text = `The tool "${result.name}" ran, but its result is not data that can be kept${where}.`;
-    return resultOfError(new ToolError("invalid_output", text, { cause }), facts(call, result.attempts));
+    const text = `The tool "${result.name}" ran, but its result is not data that can be saved${where}.`;
+    return toErrorResult(new ToolError("invalid_output", text, { cause }), getResultFields(call, result.attempts));
   }
 }
 
-/** Record the call's result; the terminal event comes after it is durable. */
-function recorded(
-  call: CallAtWork,
+/** Records the call's result; emits the final event after the result is durable. */
+function recordResult(
+  call: ToolCallContext,
   effect: ToolSpec["effect"],
   run: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
-  ask?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
+  reconcileCall?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
   args?: string,
 ): Promise<ToolResult> {
   return perform<ToolResult>(call.session, {
-    ...effectOf(call),
+    ...toEffectIdentity(call),
     effect,
     args,
     execute: run,
-    reconcile: ask,
-    beforeStart: effect === "once" ? () => recordArgs(call) : undefined,
-    attempts: attemptsOf,
-    goesOn: call.tool?.graph !== undefined,
-    artifacts: () => call.artifacts,
-    stage: call.state,
+    reconcile: reconcileCall,
+    beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
+    countAttempts: getAttempts,
+    isResumable: call.tool?.graph !== undefined,
+    getArtifacts: () => call.artifacts,
+    getStage: call.getState,
   });
 }
 
-function attemptsOf({ attempts }: ToolResult): number {
+function getAttempts({ attempts }: ToolResult): number {
   return attempts;
 }
 
-function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
+function toEffectIdentity(call: ToolCallContext): EffectIdentity<ToolResult> {
   return {
     task: call.scope.task,
     key: call.key,
     kind: "tool",
     name: call.block.name,
-    settled: (result, reused) => {
+    onCommitted: (result, reused) => {
       if (!reused) {
-        call.move("call.answered");
-        event(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
+        call.transition("call.answered");
+        emitCallEvent(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
       }
-      call.set.told();
+      call.batch.notifyFinished();
     },
   };
 }
 
-function unreachable(call: CallAtWork): never {
+function throwUnreachable(call: ToolCallContext): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${idempotencyKeyOf(call.session, call.scope.task, call.key)} was about to run again`,
+    what: `the recorded call ${createIdempotencyKey(call.session, call.scope.task, call.key)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }

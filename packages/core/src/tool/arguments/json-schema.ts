@@ -1,72 +1,81 @@
 /**
- * JSON Schema as tools use it. What it says is obeyed to the letter or refused: a schema with a word that is not known here
- * needs a validator of its own, since to skip a word would let through what the schema forbids.
+ * JSON Schema of tool arguments. Schemas are enforced exactly or refused: an unknown keyword requires a custom
+ * validator, because ignoring a keyword would accept values that the schema forbids.
  */
 import { StatewrightError } from "../../base/errors.ts";
-import { deepestLevel, deepFreeze, describeValue, isPlainObject, type JsonObject, sameData } from "../../base/json.ts";
+import { deepFreeze, describeValue, isPlainObject, isSameData, type JsonObject, maxDepth } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
 
-/** Makes the check of a JSON Schema: what is wrong with a value, nothing when it fits. An adapter of ajv is one. */
+/**
+ * Compiles a JSON Schema to a function that returns the issues of a value; an empty list for a valid value. Fits an
+ * ajv adapter.
+ */
 export type JsonSchemaValidator = (schema: JsonObject) => (value: unknown) => readonly SchemaIssue[];
 
-/** Arguments described by a JSON Schema, which is sent unaltered; `validate` says what is wrong with a value. */
+/**
+ * Arguments described by a JSON Schema, which is sent to the model unchanged. `validate` returns the issues of a
+ * value.
+ */
 export interface JsonSchemaInput<Args = unknown> {
   readonly jsonSchema: JsonObject;
   readonly validate: (value: unknown) => readonly SchemaIssue[];
-  /** Only for the compiler: what a tool is given. */
+  /** Type-level only: argument type of the tool. */
   readonly types?: { readonly args: Args };
 }
 
 /**
- * Arguments of a tool from a JSON Schema of an object. It is checked by `validator`, or by Statewright, which knows types,
- * `enum`, `const`, `properties`, `required`, lists, bounds, patterns, `anyOf`, `oneOf`, `allOf`, `not` and local `$ref`.
- * Throws `invalid_tool` for any other word, and for a schema that contradicts itself.
+ * Creates tool arguments from a JSON Schema of an object. The schema is enforced by `validator`, or by the built-in
+ * checker, which supports types, `enum`, `const`, `properties`, `required`, lists, bounds, patterns, `anyOf`,
+ * `oneOf`, `allOf`, `not` and local `$ref`. Throws `invalid_tool` for other keywords and for invalid schemas.
  */
 export function jsonSchemaInput<Args = Readonly<Record<string, unknown>>>(
   schema: object,
-  { validator = (plain) => checkOf(plain) }: { readonly validator?: JsonSchemaValidator } = {},
+  { validator = (plain) => compileSchema(plain) }: { readonly validator?: JsonSchemaValidator } = {},
 ): JsonSchemaInput<Args> {
   let jsonSchema: unknown;
   try {
     jsonSchema = JSON.parse(JSON.stringify(schema));
   } catch (cause) {
-    throw unfit("", "is not plain JSON", cause);
+    throw createSchemaError("", "is not plain JSON", cause);
   }
-  if (!isPlainObject(jsonSchema)) throw unfit("", `is ${describeValue(jsonSchema)}, not an object`);
+  if (!isPlainObject(jsonSchema)) throw createSchemaError("", `is ${describeValue(jsonSchema)}, not an object`);
   const plain = deepFreeze(jsonSchema) as JsonObject;
   return Object.freeze({ jsonSchema: plain, validate: validator(plain) });
 }
 
-/** Finds what is wrong with a value; its path leads to it. */
+/** Adds the issues of a value to `found`. `path` is the path of the value. */
 type Check = (value: unknown, path: readonly string[], found: SchemaIssue[]) => void;
 
-const mostIssues = 20;
+const maxIssues = 20;
 
 /**
- * Make the check of a schema, which may be a part of `root`. Throws `invalid_tool` where it says something that is not
- * known here.
+ * Compiles a schema, which may be a part of `root`, to a function that returns the issues of a value. Throws
+ * `invalid_tool` for an unsupported schema.
  */
-export function checkOf(schema: JsonObject, root: JsonObject = schema): (value: unknown) => readonly SchemaIssue[] {
-  const check = compiler(root)(schema, "");
+export function compileSchema(
+  schema: JsonObject,
+  root: JsonObject = schema,
+): (value: unknown) => readonly SchemaIssue[] {
+  const check = createCompiler(root)(schema, "");
   return (value) => {
     const found: SchemaIssue[] = [];
     check(value, [], found);
-    return found.slice(0, mostIssues);
+    return found.slice(0, maxIssues);
   };
 }
 
-function compiler(root: JsonObject): (schema: unknown, at: string) => Check {
+function createCompiler(root: JsonObject): (schema: unknown, at: string) => Check {
   const byRef = new Map<string, { check: Check | undefined }>();
 
   const compile = (schema: unknown, at: string): Check => {
-    if (schema === true) return anything;
-    if (schema === false) return (_value, path, found) => add(found, path, "must not be there");
-    if (!isPlainObject(schema)) throw unfit(at, `is ${describeValue(schema)}, not a schema`);
-    for (const word of Object.keys(schema)) {
-      if (!known.has(word)) throw unfit(at, `says ${describeValue(word)}, which is not known here`);
+    if (schema === true) return acceptAnything;
+    if (schema === false) return (_value, path, found) => addIssue(found, path, "must be absent");
+    if (!isPlainObject(schema)) throw createSchemaError(at, `is ${describeValue(schema)}, not a schema`);
+    for (const keyword of Object.keys(schema)) {
+      if (!knownKeywords.has(keyword)) throw createSchemaError(at, `has the unknown keyword ${describeValue(keyword)}`);
     }
     const parts: Check[] = [];
-    for (const [word, make] of words) {
+    for (const [word, make] of keywords) {
       if (!Object.hasOwn(schema, word)) continue;
       parts.push(make(schema[word], { schema, at: `${at}/${word}`, compile, follow }));
     }
@@ -83,7 +92,8 @@ function compiler(root: JsonObject): (schema: unknown, at: string) => Check {
     const slot: { check: Check | undefined } = { check: undefined };
     byRef.set(ref, slot);
     const target = resolveRef(root, ref);
-    if (target === undefined) throw unfit(at, `points to ${describeValue(ref)}, which is not in the schema`);
+    if (target === undefined)
+      throw createSchemaError(at, `refers to ${describeValue(ref)}, which does not exist in the schema`);
     slot.check = compile(target, ref);
     return slot.check;
   };
@@ -91,26 +101,26 @@ function compiler(root: JsonObject): (schema: unknown, at: string) => Check {
   return compile;
 }
 
-/** The part of a schema that a local reference names. */
+/** Resolves a local reference; undefined for an unknown target. */
 export function resolveRef(root: JsonObject, ref: string): unknown {
   if (ref !== "#" && !ref.startsWith("#/")) return undefined;
-  let at: unknown = root;
+  let current: unknown = root;
   for (const step of ref.split("/").slice(1)) {
     const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!(isPlainObject(at) || Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
-    at = Reflect.get(at, key);
+    if (!(isPlainObject(current) || Array.isArray(current)) || !Object.hasOwn(current, key)) return undefined;
+    current = Reflect.get(current, key);
   }
-  return at;
+  return current;
 }
 
-interface Place {
+interface KeywordContext {
   readonly schema: Record<string, unknown>;
   readonly at: string;
   readonly compile: (schema: unknown, at: string) => Check;
   readonly follow: (ref: string, at: string) => Check;
 }
 
-const types: Readonly<Record<string, (value: unknown) => boolean>> = {
+const typeTests: Readonly<Record<string, (value: unknown) => boolean>> = {
   string: (value) => typeof value === "string",
   number: (value) => typeof value === "number" && Number.isFinite(value),
   integer: Number.isInteger,
@@ -120,46 +130,46 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 };
 
-/** The words that forbid something, and how each is checked. */
-const words: readonly (readonly [word: string, make: (said: unknown, place: Place) => Check])[] = [
+/** Validation keywords and their compilers. */
+const keywords: readonly (readonly [word: string, make: (said: unknown, place: KeywordContext) => Check])[] = [
   [
     "type",
     (said, { at }) => {
       const names = Array.isArray(said) ? said : [said];
       const tests = names.map((name) => {
-        const test = typeof name === "string" && Object.hasOwn(types, name) ? types[name] : undefined;
-        if (test === undefined) throw unfit(at, `is ${describeValue(name)}, which is no type`);
+        const test = typeof name === "string" && Object.hasOwn(typeTests, name) ? typeTests[name] : undefined;
+        if (test === undefined) throw createSchemaError(at, `is ${describeValue(name)}, not a type`);
         return test;
       });
-      if (tests.length === 0) throw unfit(at, "names no type");
+      if (tests.length === 0) throw createSchemaError(at, "contains no type");
       const wanted = `expected ${names.join(" or ")}`;
       return (value, path, found) => {
-        if (!tests.some((test) => test(value))) add(found, path, wanted);
+        if (!tests.some((test) => test(value))) addIssue(found, path, wanted);
       };
     },
   ],
   [
     "enum",
     (said, { at }) => {
-      const allowed = listOf(said, at);
-      if (allowed.length === 0) throw unfit(at, "allows nothing");
+      const allowed = expectList(said, at);
+      if (allowed.length === 0) throw createSchemaError(at, "allows nothing");
       const wanted = `expected one of ${allowed.map((each) => JSON.stringify(each)).join(", ")}`;
       return (value, path, found) => {
-        if (!allowed.some((each) => sameData(each, value))) add(found, path, wanted);
+        if (!allowed.some((each) => isSameData(each, value))) addIssue(found, path, wanted);
       };
     },
   ],
   [
     "const",
     (said) => (value, path, found) => {
-      if (!sameData(said, value)) add(found, path, `expected ${JSON.stringify(said)}`);
+      if (!isSameData(said, value)) addIssue(found, path, `expected ${JSON.stringify(said)}`);
     },
   ],
-  ["properties", (said, place) => propertiesCheck(said, place)],
+  ["properties", (said, place) => compileProperties(said, place)],
   [
     "required",
     (said, { schema, at }) => {
-      const names = textsOf(said, at);
+      const names = expectStrings(said, at);
       const types = isPlainObject(schema["properties"]) ? schema["properties"] : {};
       return (value, path, found) => {
         if (!isPlainObject(value)) return;
@@ -167,13 +177,13 @@ const words: readonly (readonly [word: string, make: (said: unknown, place: Plac
           if (Object.hasOwn(value, name)) continue;
           const part = Object.hasOwn(types, name) ? types[name] : undefined;
           const type = isPlainObject(part) && typeof part["type"] === "string" ? `, expected ${part["type"]}` : "";
-          add(found, [...path, name], `is missing${type}`);
+          addIssue(found, [...path, name], `is missing${type}`);
         }
       };
     },
   ],
-  ["additionalProperties", (said, place) => restCheck(said, place)],
-  ["patternProperties", (said, { at, compile }) => patternsCheck(said, at, compile)],
+  ["additionalProperties", (said, place) => compileAdditionalProperties(said, place)],
+  ["patternProperties", (said, { at, compile }) => compilePatternProperties(said, at, compile)],
   [
     "propertyNames",
     (said, { at, compile }) => {
@@ -183,73 +193,75 @@ const words: readonly (readonly [word: string, make: (said: unknown, place: Plac
       };
     },
   ],
-  ["minProperties", bound(sizeOfObject, (size, limit) => size >= limit, "at least", "properties")],
-  ["maxProperties", bound(sizeOfObject, (size, limit) => size <= limit, "at most", "properties")],
-  ["prefixItems", (said, { at, compile }) => placesCheck(listOf(said, at), at, compile)],
+  ["minProperties", createLimitCompiler(countProperties, (size, limit) => size >= limit, "at least", "properties")],
+  ["maxProperties", createLimitCompiler(countProperties, (size, limit) => size <= limit, "at most", "properties")],
+  ["prefixItems", (said, { at, compile }) => compilePrefixItems(expectList(said, at), at, compile)],
   [
     "items",
     (said, { schema, at, compile }) => {
-      if (Array.isArray(said)) return placesCheck(said, at, compile);
+      if (Array.isArray(said)) return compilePrefixItems(said, at, compile);
       const check = compile(said, at);
       const from = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"].length : 0;
-      return itemsFrom(from, check);
+      return createItemsCheck(from, check);
     },
   ],
   [
     "additionalItems",
     (said, { schema, at, compile }) => {
       const check = compile(said, at);
-      return Array.isArray(schema["items"]) ? itemsFrom(schema["items"].length, check) : anything;
+      return Array.isArray(schema["items"]) ? createItemsCheck(schema["items"].length, check) : acceptAnything;
     },
   ],
-  ["minItems", bound(sizeOfList, (size, limit) => size >= limit, "at least", "items")],
-  ["maxItems", bound(sizeOfList, (size, limit) => size <= limit, "at most", "items")],
+  ["minItems", createLimitCompiler(countItems, (size, limit) => size >= limit, "at least", "items")],
+  ["maxItems", createLimitCompiler(countItems, (size, limit) => size <= limit, "at most", "items")],
   [
     "uniqueItems",
     (said) => (value, path, found) => {
-      if (said === true && Array.isArray(value) && hasTwins(value)) add(found, path, "expected items that all differ");
+      if (said === true && Array.isArray(value) && hasDuplicates(value)) addIssue(found, path, "expected unique items");
     },
   ],
-  ["minLength", bound(sizeOfText, (size, limit) => size >= limit, "at least", "characters")],
-  ["maxLength", bound(sizeOfText, (size, limit) => size <= limit, "at most", "characters")],
+  ["minLength", createLimitCompiler(countCodePoints, (size, limit) => size >= limit, "at least", "characters")],
+  ["maxLength", createLimitCompiler(countCodePoints, (size, limit) => size <= limit, "at most", "characters")],
   [
     "pattern",
     (said, { at }) => {
-      const pattern = patternOf(said, at);
+      const pattern = parsePattern(said, at);
       return (value, path, found) => {
-        if (typeof value === "string" && !pattern.test(value)) add(found, path, `expected a text that fits ${pattern}`);
+        if (typeof value === "string" && !pattern.test(value))
+          addIssue(found, path, `expected a string that matches ${pattern}`);
       };
     },
   ],
-  ["minimum", bound(asNumber, (value, limit) => value >= limit, "at least")],
-  ["maximum", bound(asNumber, (value, limit) => value <= limit, "at most")],
-  ["exclusiveMinimum", bound(asNumber, (value, limit) => value > limit, "more than")],
-  ["exclusiveMaximum", bound(asNumber, (value, limit) => value < limit, "less than")],
-  ["multipleOf", bound(asNumber, isMultiple, "a multiple of")],
+  ["minimum", createLimitCompiler(toNumber, (value, limit) => value >= limit, "at least")],
+  ["maximum", createLimitCompiler(toNumber, (value, limit) => value <= limit, "at most")],
+  ["exclusiveMinimum", createLimitCompiler(toNumber, (value, limit) => value > limit, "more than")],
+  ["exclusiveMaximum", createLimitCompiler(toNumber, (value, limit) => value < limit, "less than")],
+  ["multipleOf", createLimitCompiler(toNumber, isMultiple, "a multiple of")],
   [
     "anyOf",
     (said, { at, compile }) => {
-      const checks = listOf(said, at).map((each, index) => compile(each, `${at}/${index}`));
+      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
-        if (!checks.some((check) => fits(check, value, path))) add(found, path, alternatives(said));
+        if (!checks.some((check) => matchesSchema(check, value, path)))
+          addIssue(found, path, describeAlternatives(said));
       };
     },
   ],
   [
     "oneOf",
     (said, { at, compile }) => {
-      const checks = listOf(said, at).map((each, index) => compile(each, `${at}/${index}`));
+      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
-        const fitting = checks.filter((check) => fits(check, value, path)).length;
-        if (fitting === 0) add(found, path, alternatives(said));
-        if (fitting > 1) add(found, path, "fits several of the alternatives, expected one");
+        const fitting = checks.filter((check) => matchesSchema(check, value, path)).length;
+        if (fitting === 0) addIssue(found, path, describeAlternatives(said));
+        if (fitting > 1) addIssue(found, path, "matches several alternatives, expected exactly one");
       };
     },
   ],
   [
     "allOf",
     (said, { at, compile }) => {
-      const checks = listOf(said, at).map((each, index) => compile(each, `${at}/${index}`));
+      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
         for (const check of checks) check(value, path, found);
       };
@@ -260,24 +272,24 @@ const words: readonly (readonly [word: string, make: (said: unknown, place: Plac
     (said, { at, compile }) => {
       const check = compile(said, at);
       return (value, path, found) => {
-        if (fits(check, value, path)) add(found, path, "is what it must not be");
+        if (matchesSchema(check, value, path)) addIssue(found, path, "matches the schema that `not` forbids");
       };
     },
   ],
   [
     "$ref",
     (said, { at, follow }) => {
-      if (typeof said !== "string") throw unfit(at, `is ${describeValue(said)}, not a reference`);
+      if (typeof said !== "string") throw createSchemaError(at, `is ${describeValue(said)}, not a reference`);
       const check = follow(said, at);
       return (value, path, found) => {
-        if (path.length > deepestLevel) add(found, path, "is nested too deeply");
+        if (path.length > maxDepth) addIssue(found, path, "is nested too deeply");
         else check(value, path, found);
       };
     },
   ],
 ];
 
-/** Words that describe and forbid nothing; `format` is one of them where nobody says otherwise. */
+/** Annotation keywords without validation. `format` is only an annotation unless a custom validator enforces it. */
 const descriptions = [
   "$schema",
   "$id",
@@ -295,10 +307,10 @@ const descriptions = [
   "contentEncoding",
   "contentMediaType",
 ];
-const known: ReadonlySet<string> = new Set([...words.map(([word]) => word), ...descriptions]);
+const knownKeywords: ReadonlySet<string> = new Set([...keywords.map(([word]) => word), ...descriptions]);
 
-function propertiesCheck(said: unknown, { at, compile }: Place): Check {
-  if (!isPlainObject(said)) throw unfit(at, `is ${describeValue(said)}, not an object of schemas`);
+function compileProperties(said: unknown, { at, compile }: KeywordContext): Check {
+  if (!isPlainObject(said)) throw createSchemaError(at, `is ${describeValue(said)}, not an object of schemas`);
   const parts = Object.entries(said).map(([name, part]) => [name, compile(part, `${at}/${name}`)] as const);
   return (value, path, found) => {
     if (!isPlainObject(value)) return;
@@ -306,13 +318,13 @@ function propertiesCheck(said: unknown, { at, compile }: Place): Check {
   };
 }
 
-function restCheck(said: unknown, { schema, at, compile }: Place): Check {
+function compileAdditionalProperties(said: unknown, { schema, at, compile }: KeywordContext): Check {
   const named = isPlainObject(schema["properties"]) ? schema["properties"] : {};
   const patterns = isPlainObject(schema["patternProperties"])
-    ? Object.keys(schema["patternProperties"]).map((each) => patternOf(each, at))
+    ? Object.keys(schema["patternProperties"]).map((each) => parsePattern(each, at))
     : [];
   const check: Check =
-    said === false ? (_value, path, found) => add(found, path, "unknown argument") : compile(said, at);
+    said === false ? (_value, path, found) => addIssue(found, path, "unknown argument") : compile(said, at);
   return (value, path, found) => {
     if (!isPlainObject(value)) return;
     for (const name of Object.keys(value)) {
@@ -322,10 +334,10 @@ function restCheck(said: unknown, { schema, at, compile }: Place): Check {
   };
 }
 
-function patternsCheck(said: unknown, at: string, compile: Place["compile"]): Check {
-  if (!isPlainObject(said)) throw unfit(at, `is ${describeValue(said)}, not an object of schemas`);
+function compilePatternProperties(said: unknown, at: string, compile: KeywordContext["compile"]): Check {
+  if (!isPlainObject(said)) throw createSchemaError(at, `is ${describeValue(said)}, not an object of schemas`);
   const parts = Object.entries(said).map(
-    ([each, part]) => [patternOf(each, at), compile(part, `${at}/${each}`)] as const,
+    ([each, part]) => [parsePattern(each, at), compile(part, `${at}/${each}`)] as const,
   );
   return (value, path, found) => {
     if (!isPlainObject(value)) return;
@@ -334,7 +346,7 @@ function patternsCheck(said: unknown, at: string, compile: Place["compile"]): Ch
   };
 }
 
-function placesCheck(said: readonly unknown[], at: string, compile: Place["compile"]): Check {
+function compilePrefixItems(said: readonly unknown[], at: string, compile: KeywordContext["compile"]): Check {
   const checks = said.map((each, index) => compile(each, `${at}/${index}`));
   return (value, path, found) => {
     if (!Array.isArray(value)) return;
@@ -343,62 +355,63 @@ function placesCheck(said: readonly unknown[], at: string, compile: Place["compi
   };
 }
 
-function itemsFrom(start: number, check: Check): Check {
+function createItemsCheck(start: number, check: Check): Check {
   return (value, path, found) => {
     if (!Array.isArray(value)) return;
-    for (let index = start; index < value.length && found.length < mostIssues; index++)
+    for (let index = start; index < value.length && found.length < maxIssues; index++)
       check(value[index], [...path, String(index)], found);
   };
 }
 
-/** A word that compares a size, or a number, with a limit. */
-function bound(
-  sizeOf: (value: unknown) => number | undefined,
-  holds: (size: number, limit: number) => boolean,
-  words: string,
+/** Creates the compiler of a keyword that compares a size or a number with a limit. */
+function createLimitCompiler(
+  getSize: (value: unknown) => number | undefined,
+  isAllowed: (size: number, limit: number) => boolean,
+  phrase: string,
   unit = "",
-): (said: unknown, place: Place) => Check {
+): (said: unknown, place: KeywordContext) => Check {
   return (said, { at }) => {
-    if (typeof said !== "number" || Number.isNaN(said)) throw unfit(at, `is ${describeValue(said)}, not a number`);
-    const wanted = `expected ${words} ${said}${unit === "" ? "" : ` ${unit}`}`;
+    if (typeof said !== "number" || Number.isNaN(said))
+      throw createSchemaError(at, `is ${describeValue(said)}, not a number`);
+    const wanted = `expected ${phrase} ${said}${unit === "" ? "" : ` ${unit}`}`;
     return (value, path, found) => {
-      const size = sizeOf(value);
-      if (size !== undefined && !holds(size, said)) add(found, path, wanted);
+      const size = getSize(value);
+      if (size !== undefined && !isAllowed(size, said)) addIssue(found, path, wanted);
     };
   };
 }
 
-function sizeOfObject(value: unknown): number | undefined {
+function countProperties(value: unknown): number | undefined {
   return isPlainObject(value) ? Object.keys(value).length : undefined;
 }
 
-function sizeOfList(value: unknown): number | undefined {
+function countItems(value: unknown): number | undefined {
   return Array.isArray(value) ? value.length : undefined;
 }
 
-/** In code points, as JSON Schema counts. */
-function sizeOfText(value: unknown): number | undefined {
+/** Counts code points, as JSON Schema requires. */
+function countCodePoints(value: unknown): number | undefined {
   if (typeof value !== "string") return undefined;
   let size = 0;
   for (const _point of value) size += 1;
   return size;
 }
 
-function asNumber(value: unknown): number | undefined {
+function toNumber(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-function isMultiple(value: number, of: number): boolean {
-  const times = value / of;
-  return Math.abs(times - Math.round(times)) < 1e-9;
+function isMultiple(value: number, divisor: number): boolean {
+  const quotient = value / divisor;
+  return Math.abs(quotient - Math.round(quotient)) < 1e-9;
 }
 
-function hasTwins(items: readonly unknown[]): boolean {
+function hasDuplicates(items: readonly unknown[]): boolean {
   const plain = new Set<unknown>();
   const others: unknown[] = [];
   for (const item of items) {
     if (typeof item === "object" && item !== null) {
-      if (others.some((other) => sameData(other, item))) return true;
+      if (others.some((other) => isSameData(other, item))) return true;
       others.push(item);
     } else if (plain.has(item)) return true;
     else plain.add(item);
@@ -406,55 +419,55 @@ function hasTwins(items: readonly unknown[]): boolean {
   return false;
 }
 
-function fits(check: Check, value: unknown, path: readonly string[]): boolean {
+function matchesSchema(check: Check, value: unknown, path: readonly string[]): boolean {
   const found: SchemaIssue[] = [];
   check(value, path, found);
   return found.length === 0;
 }
 
-/** What alternatives there are, where each says it in a word. */
-function alternatives(said: unknown): string {
+/** Describes the alternatives by their types or constants, if each has one. */
+function describeAlternatives(said: unknown): string {
   const named = (Array.isArray(said) ? said : []).map((each: unknown) => {
     if (!isPlainObject(each)) return undefined;
     if (Object.hasOwn(each, "const")) return JSON.stringify(each["const"]);
     return typeof each["type"] === "string" ? each["type"] : undefined;
   });
-  if (named.includes(undefined)) return "fits none of the alternatives";
+  if (named.includes(undefined)) return "matches none of the alternatives";
   return `expected ${[...new Set(named)].join(" or ")}`;
 }
 
-function listOf(said: unknown, at: string): readonly unknown[] {
+function expectList(said: unknown, at: string): readonly unknown[] {
   if (Array.isArray(said)) return said;
-  throw unfit(at, `is ${describeValue(said)}, not a list`);
+  throw createSchemaError(at, `is ${describeValue(said)}, not a list`);
 }
 
-function textsOf(said: unknown, at: string): readonly string[] {
-  const list = listOf(said, at);
+function expectStrings(said: unknown, at: string): readonly string[] {
+  const list = expectList(said, at);
   if (list.every((each) => typeof each === "string")) return list;
-  throw unfit(at, "has something else than names in it");
+  throw createSchemaError(at, "must contain only strings");
 }
 
-function patternOf(said: unknown, at: string): RegExp {
-  if (typeof said !== "string") throw unfit(at, `is ${describeValue(said)}, not a pattern`);
+function parsePattern(said: unknown, at: string): RegExp {
+  if (typeof said !== "string") throw createSchemaError(at, `is ${describeValue(said)}, not a pattern`);
   try {
     return new RegExp(said, "u");
   } catch (cause) {
-    throw unfit(at, `is ${describeValue(said)}, which is no pattern`, cause);
+    throw createSchemaError(at, `is ${describeValue(said)}, not a valid pattern`, cause);
   }
 }
 
-function add(found: SchemaIssue[], path: readonly string[], message: string): void {
-  if (found.length < mostIssues) found.push({ path: path.join("."), message });
+function addIssue(found: SchemaIssue[], path: readonly string[], message: string): void {
+  if (found.length < maxIssues) found.push({ path: path.join("."), message });
 }
 
-function anything(): void {
-  // Everything fits.
+function acceptAnything(): void {
+  // Accepts every value.
 }
 
-function unfit(at: string, why: string, cause?: unknown): StatewrightError {
+function createSchemaError(at: string, reason: string, cause?: unknown): StatewrightError {
   return new StatewrightError("invalid_tool", {
-    what: `the JSON Schema of a tool's arguments${at === "" ? "" : `, at "${at}",`} ${why}`,
-    next: "Mend it, or give a validator that knows it: jsonSchemaInput(schema, { validator })",
+    what: `the JSON Schema of a tool's arguments${at === "" ? "" : `, at "${at}",`} ${reason}`,
+    next: "Fix the schema, or pass a validator that supports it: jsonSchemaInput(schema, { validator })",
     cause,
   });
 }

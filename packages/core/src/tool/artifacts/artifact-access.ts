@@ -1,26 +1,29 @@
-/** How a tool reads artifacts of its thread. */
+/** Access of a tool to the artifacts of its thread. */
 import type { ArtifactRow } from "./artifact.ts";
 
-/** A part of an artifact as a model may read it. */
+/** A page of an artifact, redacted for a model. */
 export interface ArtifactPage {
   readonly handle: string;
   readonly name: string;
   readonly mimeType: string;
   readonly text: string;
-  /** Where the text begins, in bytes of the whole as a model may read it. */
+  /** Start of the text, as byte offset in the redacted artifact. */
   readonly offset: number;
-  /** Where the next page begins; absent on the last one. */
+  /** Offset of the next page; undefined on the last page. */
   readonly next?: number;
-  /** Of the whole as a model may read it. */
+  /** Total bytes of the redacted artifact. */
   readonly bytes: number;
 }
 
-/** The artifacts of the call's thread. Each is named by its handle or its key; one that is not there is a `not_found` ToolError. */
+/** Artifacts of the thread, by handle or key. Rejects with a `not_found` ToolError for an unknown artifact. */
 export interface ToolArtifacts {
-  /** Rows, in the order in which they were kept. */
+  /** Lists the artifact rows, oldest first. */
   list(): Promise<readonly ArtifactRow[]>;
-  /** A body as it is kept. */
+  /** Returns the stored body. */
   read(artifact: string): Promise<Uint8Array>;
-  /** At most `limit` bytes of text from `offset` on, whole code points, redacted by the tool that made the artifact. */
+  /**
+   * Returns at most `limit` bytes of text from `offset`, in whole code points, redacted by the tool that created the
+   * artifact.
+   */
   page(artifact: string, at: { readonly offset: number; readonly limit: number }): Promise<ArtifactPage>;
 }

@@ -1,23 +1,26 @@
-/** What a tool gives to be kept whole beside its answer. */
+/** Artifacts that a tool returns with its result. */
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import { ToolError } from "../definition/tool-error.ts";
 
-/** An artifact as a tool gives it. */
+/** An artifact as returned by a tool. */
 export interface ArtifactDraft {
-  /** What people and the model know it by, such as the name of a file. */
+  /** Name for people and the model, such as a file name. */
   readonly name: string;
   readonly mimeType: string;
-  /** Text is kept in UTF-8. */
+  /** Text is stored as UTF-8. */
   readonly body: string | Uint8Array;
-  /** False keeps the text of the body as it is, in spite of the tool's redaction. What `read_artifact` shows is redacted all the same. */
+  /**
+   * False stores the text of the body without the tool's redaction. `read_artifact` redacts in any case. Default
+   * true.
+   */
   readonly redact?: boolean;
 }
 
-/** What the application and events know of an artifact of a call. */
+/** Reference of an artifact, for the application and events. */
 export interface ArtifactRef {
-  /** SHA-256 of the body, in hexadecimal: by it the store hands the body out. */
+  /** SHA-256 of the body in hexadecimal: the key of the body in the store. */
   readonly key: string;
-  /** Its short name in its thread: what the model is shown. */
+  /** Short name in the thread, shown to the model. */
   readonly handle: string;
   readonly name: string;
   readonly mimeType: string;
@@ -25,25 +28,26 @@ export interface ArtifactRef {
 }
 
 /**
- * The drafts of an output, copied: what the tool keeps stays its own. Throws an `invalid_output` ToolError for what is no
- * list of them.
+ * Parses and copies the drafts of an output, so that the tool may reuse its buffers. Throws an `invalid_output`
+ * ToolError for an invalid list.
  */
-export function draftsOf(given: unknown): readonly ArtifactDraft[] {
-  if (!Array.isArray(given)) throw unfit("artifacts", given);
-  return given.map((draft: unknown) => {
-    if (!isPlainObject(draft)) throw unfit("an artifact", draft);
+export function parseDrafts(value: unknown): readonly ArtifactDraft[] {
+  if (!Array.isArray(value)) throw createOutputError("artifacts", value);
+  return value.map((draft: unknown) => {
+    if (!isPlainObject(draft)) throw createOutputError("an artifact", draft);
     const { name, mimeType, body, redact } = draft;
-    if (typeof name !== "string" || name === "") throw unfit("the name of an artifact", name);
+    if (typeof name !== "string" || name === "") throw createOutputError("the name of an artifact", name);
     if (typeof mimeType !== "string" || mimeType === "")
-      throw unfit(`the mimeType of the artifact "${name}"`, mimeType);
-    if (redact !== undefined && typeof redact !== "boolean") throw unfit(`redact of the artifact "${name}"`, redact);
+      throw createOutputError(`the mimeType of the artifact "${name}"`, mimeType);
+    if (redact !== undefined && typeof redact !== "boolean")
+      throw createOutputError(`the option redact of the artifact "${name}"`, redact);
     if (typeof body !== "string" && !(body instanceof Uint8Array))
-      throw unfit(`the body of the artifact "${name}"`, body);
-    const kept = typeof body === "string" ? body : body.slice();
-    return Object.freeze({ name, mimeType, body: kept, ...(redact === undefined ? {} : { redact }) });
+      throw createOutputError(`the body of the artifact "${name}"`, body);
+    const copy = typeof body === "string" ? body : body.slice();
+    return Object.freeze({ name, mimeType, body: copy, ...(redact === undefined ? {} : { redact }) });
   });
 }
 
-function unfit(what: string, given: unknown): ToolError {
-  return new ToolError("invalid_output", `The tool gave ${describeValue(given)} as ${what}.`);
+function createOutputError(what: string, value: unknown): ToolError {
+  return new ToolError("invalid_output", `The tool returned ${describeValue(value)} as ${what}.`);
 }

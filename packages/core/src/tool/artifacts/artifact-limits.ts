@@ -1,34 +1,37 @@
-/** How much of one tool result a model sees. */
+/** Size limits of tool results for a model. */
 import { StatewrightError } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 
 /**
- * What the model sees of one result, in bytes: UTF-8 of text, of data as JSON and of previews, and the base64 text of
- * images and files.
+ * Size limits of a result for the model, in bytes: UTF-8 of text, of data as JSON and of previews; base64 of images
+ * and files.
  */
 export interface ResultLimits {
-  /** Of all blocks of a result together. Default 51,200. */
+  /** Limit of all blocks of a result. Default 51,200. */
   readonly resultBytes?: number;
-  /** A block of text or data with more is kept whole as an artifact, and the model sees a preview of at most so many bytes. Default 8,192. */
+  /**
+   * Limit of a text or data block. A larger block is stored as an artifact, and the model sees a preview of at most
+   * this size. Default 8,192.
+   */
   readonly artifactBytes?: number;
 }
 
-/** The limits where nothing else is said: 8 KiB and 50 KiB. */
+/** Default limits: 8 KiB per block and 50 KiB per result. */
 export const defaultLimits: Required<ResultLimits> = Object.freeze({ artifactBytes: 8_192, resultBytes: 51_200 });
 
-/** Smaller limits have no room for the words that say what was cut. */
-const smallest = 512;
+/** Smaller limits have no room for the truncation notice. */
+const minLimitBytes = 512;
 
-/** Throws for limits that are not whole numbers from 512. */
+/** Throws for limits other than integers from 512. */
 export function checkLimits(owner: string, limits: unknown, code: "invalid_option" | "invalid_tool"): void {
   if (limits === undefined) return;
   checkOptions(`the limits of ${owner}`, limits, ["resultBytes", "artifactBytes"], code);
   for (const [name, value] of Object.entries(limits as object)) {
-    if (value === undefined || (Number.isInteger(value) && value >= smallest)) continue;
+    if (value === undefined || (Number.isInteger(value) && value >= minLimitBytes)) continue;
     throw new StatewrightError(code, {
-      what: `${name} in the limits of ${owner} is ${describeValue(value)}`,
-      next: `Give a whole number of bytes from ${smallest}, or leave it out`,
+      what: `the limits of ${owner}: expected an integer ≥ ${minLimitBytes} as ${name}, got ${describeValue(value)}`,
+      next: `Use an integer number of bytes from ${minLimitBytes}, or omit the limit`,
     });
   }
 }

@@ -1,24 +1,27 @@
 /**
- * Artifacts: large outputs of tool calls, kept whole beside the thread whose calls made them.
+ * Artifacts: large outputs of tool calls, stored with the thread of the call.
  *
- * A body stands once in a thread, under the SHA-256 of its bytes; each call that gave it has a row of its own. The lines
- * of a thread share its artifacts, forks too, and retention leaves them.
+ * A body is stored once per thread, under the SHA-256 of its bytes; each call that produced the body has its own row.
+ * All branches and namespaces of a thread, forks included, share the artifacts. Retention does not delete artifacts.
  */
 
-/** That a call gave an artifact. */
+/** Row of an artifact produced by a call. */
 export interface ArtifactRow {
-  /** SHA-256 of the body, in hexadecimal: the same body has the same key. */
+  /** SHA-256 of the body, in hexadecimal; equal bodies have equal keys. */
   readonly key: string;
   readonly name: string;
   readonly mimeType: string;
-  /** Of the body. */
+  /** Size of the body in bytes. */
   readonly bytes: number;
-  /** The body is text in UTF-8. */
+  /** True when the body is UTF-8 text. */
   readonly text: boolean;
-  /** Whether the body was redacted by its tool's policy: `none` had none, `skipped` keeps the body whole in spite of one. */
+  /**
+   * Redaction by the tool's policy: `none` without a policy, `skipped` when the body is stored unredacted in spite of
+   * a policy.
+   */
   readonly redaction: "done" | "skipped" | "none";
   readonly tool: string;
-  /** The call that gave it: its run, the line, the superstep, the task, and its id. */
+  /** Producing call: its run, namespace, superstep, task and id. */
   readonly run: string;
   readonly branch: string;
   readonly step: number;
@@ -27,64 +30,67 @@ export interface ArtifactRow {
   readonly at: number;
 }
 
-/** An artifact to keep. */
+/** An artifact to store. */
 export interface ArtifactWrite {
   readonly row: ArtifactRow;
-  /** What holds it does not change it any more. */
+  /** Must not change after the write. */
   readonly body: Uint8Array;
 }
 
-/** A part of a body: at most `limit` bytes from `offset` on. */
+/** Range of a body: at most `limit` bytes from `offset`. */
 export interface ByteRange {
   readonly offset: number;
   readonly limit: number;
 }
 
-/** Which artifacts of a thread a list shows. */
+/** Filter of artifact rows in a thread. */
 export interface ArtifactFilter {
   readonly run?: string;
-  /** Those of one body: its key, or its {@link handleOf handle}. */
+  /** Key or {@link getArtifactHandle handle} of a body. */
   readonly key?: string;
   readonly limit?: number;
 }
 
-/** What is kept for threads, to be read and removed by anyone. What is not there reads as `undefined`, or an empty list. */
-export interface KeptArtifacts {
-  /** Rows of a thread, in the order in which they were written. */
+/** Read and delete access to stored artifacts. Unknown artifacts are `undefined` or an empty list. */
+export interface StoredArtifacts {
+  /** Lists the rows of a thread, oldest first. */
   list(thread: string, filter?: ArtifactFilter): Promise<readonly ArtifactRow[]>;
-  /** A body, whole or in part; the part that is beyond its end is empty. */
+  /** Reads a body or a range of its bytes; a range beyond the end is empty. */
   read(thread: string, key: string, range?: ByteRange): Promise<Uint8Array | undefined>;
-  /** Remove a body and its rows; false when the thread has no such body. */
+  /** Deletes a body and its rows. Returns false for an unknown body. */
   delete(thread: string, key: string): Promise<boolean>;
 }
 
-/** A place of your own for artifacts, such as files or an object store. */
-export interface ArtifactStore extends KeptArtifacts {
-  /** Keep an artifact. The same call may put the same artifact again after a crash: the body has the same key. */
+/** User-provided artifact store, such as files or an object store. */
+export interface ArtifactStore extends StoredArtifacts {
+  /**
+   * Stores an artifact. Must be idempotent: the same call may store the same artifact again after a crash, under the
+   * same key.
+   */
   put(thread: string, artifact: ArtifactWrite): Promise<void>;
 }
 
-/** So many characters of a key are its handle. */
+/** Characters of a handle. */
 export const handleLength = 16;
 
-/** The short name of a body in its thread: what a model is shown, and gives to `read_artifact`. */
-export function handleOf(key: string): string {
+/** Returns the short name of a body in its thread, as shown to the model and accepted by `read_artifact`. */
+export function getArtifactHandle(key: string): string {
   return key.slice(0, handleLength);
 }
 
-/** Whether a row is what a filter asks for. */
-export function isListed({ run, key }: ArtifactRow, filter: ArtifactFilter): boolean {
+/** Returns true if a row matches a filter. */
+export function matchesArtifactFilter({ run, key }: ArtifactRow, filter: ArtifactFilter): boolean {
   if (filter.run !== undefined && filter.run !== run) return false;
-  return filter.key === undefined || filter.key === key || filter.key === handleOf(key);
+  return filter.key === undefined || filter.key === key || filter.key === getArtifactHandle(key);
 }
 
-/** The key of a body. */
-export async function keyOfBody(body: Uint8Array): Promise<string> {
+/** Computes the key of a body: its SHA-256 in hexadecimal. */
+export async function computeArtifactKey(body: Uint8Array): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body as Uint8Array<ArrayBuffer>));
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The bytes of a body that a range names. */
-export function inRange(body: Uint8Array, { offset, limit }: ByteRange): Uint8Array {
+/** Returns a copy of the bytes in a range. */
+export function sliceRange(body: Uint8Array, { offset, limit }: ByteRange): Uint8Array {
   return body.slice(offset, offset + limit);
 }

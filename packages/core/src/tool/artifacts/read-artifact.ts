@@ -1,4 +1,4 @@
-/** `readArtifact`: the tool by which a model reads what was too large for it, page by page. */
+/** `readArtifact`: a tool that reads large results page by page. */
 import { StatewrightError } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
@@ -6,23 +6,26 @@ import { jsonSchemaInput } from "../arguments/json-schema.ts";
 import { type Tool, type ToolCall, type ToolRuntime, toolSpec } from "../definition/tool.ts";
 import type { ArtifactPage } from "./artifact-access.ts";
 
-/** What `readArtifact` takes. */
+/** Options of `readArtifact`. */
 export interface ReadArtifactOptions {
-  /** Most bytes of a page. Default 8,192. */
+  /** Maximum bytes of a page. Default 8,192. */
   readonly pageBytes?: number;
 }
 
-/** Larger pages would come near the limit of a result. */
-const largestPage = 48 * 1024;
+/** Maximum page size, with a margin below the limit of a result. */
+const maxPageBytes = 48 * 1024;
 
-/** The tool `read_artifact`, for any tool node. Throws `invalid_option` for a page that is no number from 64 to 49,152. */
+/**
+ * Creates the tool `read_artifact` for a tool node. Throws `invalid_option` unless `pageBytes` is an integer from 64
+ * to 49,152.
+ */
 export function readArtifact(options: ReadArtifactOptions = {}): Tool {
   checkOptions("readArtifact", options, ["pageBytes"]);
   const { pageBytes = 8_192 } = options;
-  if (!(Number.isInteger(pageBytes) && pageBytes >= 64 && pageBytes <= largestPage)) {
+  if (!(Number.isInteger(pageBytes) && pageBytes >= 64 && pageBytes <= maxPageBytes)) {
     throw new StatewrightError("invalid_option", {
-      what: `pageBytes of readArtifact is ${describeValue(pageBytes)}`,
-      next: `Give a whole number from 64 to ${largestPage}`,
+      what: `readArtifact: expected an integer from 64 to ${maxPageBytes} as pageBytes, got ${describeValue(pageBytes)}`,
+      next: `Use an integer from 64 to ${maxPageBytes}`,
     });
   }
   const resultBytes = pageBytes + 1_024;
@@ -53,7 +56,7 @@ export function readArtifact(options: ReadArtifactOptions = {}): Tool {
     spec,
     call: async (_state: unknown, { artifacts }: ToolRuntime, { args }: ToolCall) => {
       const { artifact, offset = 0, limit = pageBytes } = args as ReadArgs;
-      return { content: shown(await artifacts.page(artifact, { offset, limit })) };
+      return { content: formatPage(await artifacts.page(artifact, { offset, limit })) };
     },
   });
 }
@@ -64,9 +67,9 @@ interface ReadArgs {
   readonly limit?: number;
 }
 
-function shown({ text, offset, next, bytes, name }: ArtifactPage): string {
+function formatPage({ text, offset, next, bytes, name }: ArtifactPage): string {
   const end = next ?? bytes;
-  const place = offset >= bytes ? `There is nothing from byte ${offset} on` : `Bytes ${offset} to ${end}`;
-  const more = next === undefined ? "" : ` Go on with offset ${next}.`;
-  return `${text}\n[${place} of ${bytes} in ${JSON.stringify(name.slice(0, 200))}.${more}]`;
+  const range = offset >= bytes ? `There is nothing from byte ${offset} on` : `Bytes ${offset} to ${end}`;
+  const hint = next === undefined ? "" : ` Go on with offset ${next}.`;
+  return `${text}\n[${range} of ${bytes} in ${JSON.stringify(name.slice(0, 200))}.${hint}]`;
 }

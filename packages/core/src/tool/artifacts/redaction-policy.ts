@@ -1,8 +1,8 @@
-/** A tool's own redaction: what it masks in its arguments, and what it takes out of what it says. */
+/** Redaction policy of a tool: redacted arguments and a redaction function for its output. */
 
-import { renamedKeys } from "../../base/dedupe-keys.ts";
+import { dedupeKeys } from "../../base/dedupe-keys.ts";
 import { StatewrightError } from "../../base/errors.ts";
-import { deepestLevel, describeValue, isPlainObject, type Json } from "../../base/json.ts";
+import { describeValue, isPlainObject, type Json, maxDepth } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { ContentBlock } from "../../model/message.ts";
 import type { ToolOutput, ToolResult } from "../result.ts";
@@ -10,21 +10,21 @@ import type { ToolOutput, ToolResult } from "../result.ts";
 /** Declared with a tool, as `safety.redact`. */
 export interface RedactionPolicy {
   /**
-   * Paths in the arguments, such as `card.number`, that events and questions about the call do not show. The model's own
-   * message keeps what the model wrote.
+   * Paths in the arguments, such as `card.number`, that events and interrupts of the call hide. The model's own
+   * message stays unchanged.
    */
   readonly args?: readonly string[];
   /**
-   * The text without what nobody may see. It is given whole texts: of content, errors, progress and partial results,
-   * each text in data, and the text of artifacts before they are kept.
+   * Redacts a text. Receives complete texts: of content, errors, progress and partial results, each string in data,
+   * and the text of artifacts before storage.
    */
   readonly result?: (text: string) => string;
 }
 
-/** What stands in the place of an argument. */
-const masked = "[redacted]";
+/** Replacement of a hidden argument. */
+const redactedArg = "[redacted]";
 
-/** Throws `invalid_tool` for a policy that is none. */
+/** Throws `invalid_tool` for an invalid policy. */
 export function checkRedaction(owner: string, policy: unknown): void {
   if (policy === undefined) return;
   checkOptions(`the redaction of ${owner}`, policy, ["args", "result"], "invalid_tool");
@@ -33,85 +33,88 @@ export function checkRedaction(owner: string, policy: unknown): void {
   if (arePaths && (result === undefined || typeof result === "function")) return;
   throw new StatewrightError("invalid_tool", {
     what: `the redaction of ${owner} has ${arePaths ? `${describeValue(result)} as result` : `${describeValue(args)} as args`}`,
-    next: "Give { args: [paths], result: (text) => text }",
+    next: "Use { args: [paths], result: (text) => text }",
   });
 }
 
-/** Arguments as they may be shown; those themselves where nothing is masked. */
-export function maskedArgs(policy: RedactionPolicy | undefined, args: Json): Json {
-  return (policy?.args ?? []).reduce((shown, path) => maskedAt(shown, path.split(".")), args);
+/** Redacts arguments for events and interrupts; returns the same arguments without a match. */
+export function redactArgs(policy: RedactionPolicy | undefined, args: Json): Json {
+  return (policy?.args ?? []).reduce((redacted, path) => redactPath(redacted, path.split(".")), args);
 }
 
-function maskedAt(value: Json, [first, ...rest]: readonly string[]): Json {
-  if (first === undefined) return masked;
+function redactPath(value: Json, [first, ...rest]: readonly string[]): Json {
+  if (first === undefined) return redactedArg;
   if (Array.isArray(value)) {
     const items: readonly Json[] = value;
-    return items.map((item, index) => (first === "*" || first === String(index) ? maskedAt(item, rest) : item));
+    return items.map((item, index) => (first === "*" || first === String(index) ? redactPath(item, rest) : item));
   }
   if (!isPlainObject(value)) return value;
   const entries: readonly (readonly [string, Json])[] = Object.entries(value as Readonly<Record<string, Json>>);
   return Object.fromEntries(
-    entries.map(([key, item]) => [key, first === "*" || first === key ? maskedAt(item, rest) : item]),
+    entries.map(([key, item]) => [key, first === "*" || first === key ? redactPath(item, rest) : item]),
   );
 }
 
-/** A result with nothing left of what the policy takes out: in its content, value, details and error. */
-export function redactedResult(redact: (text: string) => string, result: ToolResult): ToolResult {
+/** Applies the policy to the content, value, details and error of a result. */
+export function redactResult(redact: (text: string) => string, result: ToolResult): ToolResult {
   const { error, value, details } = result;
   return {
     ...result,
-    content: result.content.map((block) => redactedBlock(redact, block)),
-    ...(value === undefined ? {} : { value: redactedData(redact, value, 0) }),
-    ...(details === undefined ? {} : { details: redactedData(redact, details, 0) }),
-    ...(error === undefined ? {} : { error: { ...error, message: textFrom(redact, error.message) } }),
+    content: result.content.map((block) => redactBlock(redact, block)),
+    ...(value === undefined ? {} : { value: redactData(redact, value, 0) }),
+    ...(details === undefined ? {} : { details: redactData(redact, details, 0) }),
+    ...(error === undefined ? {} : { error: { ...error, message: applyRedaction(redact, error.message) } }),
   };
 }
 
-/** A partial result, as {@link redactedResult}. */
-export function redactedPartial(redact: (text: string) => string, partial: ToolOutput): ToolOutput {
+/** Applies the policy to a partial result. */
+export function redactPartialResult(redact: (text: string) => string, partial: ToolOutput): ToolOutput {
   const { content, value, details } = partial;
   return {
     ...partial,
     content:
-      typeof content === "string" ? textFrom(redact, content) : content.map((block) => redactedBlock(redact, block)),
-    ...(value === undefined ? {} : { value: redactedData(redact, value, 0) }),
-    ...(details === undefined ? {} : { details: redactedData(redact, details, 0) }),
+      typeof content === "string"
+        ? applyRedaction(redact, content)
+        : content.map((block) => redactBlock(redact, block)),
+    ...(value === undefined ? {} : { value: redactData(redact, value, 0) }),
+    ...(details === undefined ? {} : { details: redactData(redact, details, 0) }),
   };
 }
 
-/** What the policy made of a text. Throws where that is no text. */
-export function textFrom(redact: (text: string) => string, text: string): string {
+/** Applies the redaction function to a text. Throws a TypeError when the function does not return a string. */
+export function applyRedaction(redact: (text: string) => string, text: string): string {
   const redacted: unknown = redact(text);
   if (typeof redacted === "string") return redacted;
-  throw new TypeError(`the redaction gave ${describeValue(redacted)} where a text is due`);
+  throw new TypeError(`redact.result: expected a string, got ${describeValue(redacted)}`);
 }
 
-function redactedBlock(redact: (text: string) => string, block: ContentBlock): ContentBlock {
+function redactBlock(redact: (text: string) => string, block: ContentBlock): ContentBlock {
   switch (block.type) {
     case "text":
-      return { ...block, text: textFrom(redact, block.text) };
+      return { ...block, text: applyRedaction(redact, block.text) };
     case "artifact":
-      return { ...block, preview: textFrom(redact, block.preview) };
+      return { ...block, preview: applyRedaction(redact, block.preview) };
     case "json":
-      return redactedJson(redact, redactedData(redact, block.value, 0));
+      return redactJson(redact, redactData(redact, block.value, 0));
     default:
       return block;
   }
 }
 
-/** Each text of the data was redacted; the model reads the whole as JSON, which is looked at too. */
-function redactedJson(redact: (text: string) => string, value: Json): ContentBlock {
+/** Redacts the serialized JSON too, because the model reads the JSON text; strings are redacted before. */
+function redactJson(redact: (text: string) => string, value: Json): ContentBlock {
   const text = JSON.stringify(value);
-  const redacted = textFrom(redact, text);
+  const redacted = applyRedaction(redact, text);
   return redacted === text ? { type: "json", value } : { type: "text", text: redacted };
 }
 
-function redactedData<Value>(redact: (text: string) => string, value: Value, level: number): Value {
-  if (typeof value === "string") return textFrom(redact, value) as Value & string;
-  if (typeof value !== "object" || value === null || level > deepestLevel) return value;
+function redactData<Value>(redact: (text: string) => string, value: Value, level: number): Value {
+  if (typeof value === "string") return applyRedaction(redact, value) as Value & string;
+  if (typeof value !== "object" || value === null || level > maxDepth) return value;
   if (Array.isArray(value))
-    return value.map((item: unknown) => redactedData(redact, item, level + 1)) as Value & unknown[];
+    return value.map((item: unknown) => redactData(redact, item, level + 1)) as Value & unknown[];
   if (!isPlainObject(value)) return value;
-  const entries = Object.entries(value).map(([key, item]) => [key, redactedData(redact, item, level + 1)] as const);
-  return Object.fromEntries(renamedKeys(entries, (key) => textFrom(redact, key))) as Value & Record<string, unknown>;
+  const entries = Object.entries(value).map(([key, item]) => [key, redactData(redact, item, level + 1)] as const);
+  return Object.fromEntries(dedupeKeys(entries, (key) => applyRedaction(redact, key))) as Value &
+    Record<string, unknown>;
 }

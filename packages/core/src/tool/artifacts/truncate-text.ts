@@ -1,50 +1,50 @@
-/** Cutting text to a number of bytes: head and tail stay, a note between them says what is missing, no code point is split. */
+/** Truncates text to a number of bytes: keeps head and tail with a note in between, and never splits a code point. */
 
-/** Bytes of a text in UTF-8, where half of a surrogate pair counts as the three bytes that it becomes. */
-export function utf8Bytes(text: string): number {
+/** Counts the UTF-8 bytes of a text. A lone surrogate counts three bytes, the size of its replacement character. */
+export function countUtf8Bytes(text: string): number {
   let bytes = text.length;
-  for (let at = 0; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
     if (unit < 0x80) continue;
     bytes += unit < 0x800 ? 1 : 2;
-    // The two halves of a pair are four bytes together.
-    if (isHigh(unit) && isLow(text.charCodeAt(at + 1))) at += 1;
+    // A surrogate pair has four bytes.
+    if (isHighSurrogate(unit) && isLowSurrogate(text.charCodeAt(index + 1))) index += 1;
   }
   return bytes;
 }
 
-/** Whether a text has at most so many bytes; a long one is not looked at. */
-export function isWithin(text: string, maxBytes: number): boolean {
-  return text.length * 3 <= maxBytes || (text.length <= maxBytes && utf8Bytes(text) <= maxBytes);
+/** Returns true if a text has at most `maxBytes` bytes; does not scan texts of more characters. */
+export function fitsBytes(text: string, maxBytes: number): boolean {
+  return text.length * 3 <= maxBytes || (text.length <= maxBytes && countUtf8Bytes(text) <= maxBytes);
 }
 
 /**
- * A text of at most `maxBytes`: the text itself, or its head and its tail with the note between them. `note` is told how
- * many bytes are missing. Where not even the note has room, it is cut.
+ * Truncates a text to `maxBytes`: head, note and tail. `note` receives the number of removed bytes. The note itself
+ * is truncated when `maxBytes` is smaller than the note.
  */
-export function cutText(text: string, maxBytes: number, note: (cutBytes: number) => string): string {
-  if (isWithin(text, maxBytes)) return text;
-  const bytes = utf8Bytes(text);
-  // The note that says the most is the longest: a smaller number has no more digits.
-  const room = maxBytes - utf8Bytes(note(bytes));
-  if (room < 0) return headOf(note(bytes), maxBytes).text;
-  const head = headOf(text, Math.ceil(room / 2));
-  const tail = tailOf(text, room - head.bytes);
-  // Joined as a list, so that the text is made anew: a slice would keep all of the long one alive.
-  return [head.text, note(bytes - head.bytes - tail.bytes), tail.text].join("");
+export function truncateText(text: string, maxBytes: number, formatNote: (cutBytes: number) => string): string {
+  if (fitsBytes(text, maxBytes)) return text;
+  const bytes = countUtf8Bytes(text);
+  // The note for all bytes is the longest note: a smaller number has no more digits.
+  const remainingBytes = maxBytes - countUtf8Bytes(formatNote(bytes));
+  if (remainingBytes < 0) return takeHead(formatNote(bytes), maxBytes).text;
+  const head = takeHead(text, Math.ceil(remainingBytes / 2));
+  const tail = takeTail(text, remainingBytes - head.bytes);
+  // Join creates a new string: a slice would keep the long string in memory.
+  return [head.text, formatNote(bytes - head.bytes - tail.bytes), tail.text].join("");
 }
 
-interface Part {
+interface TextPart {
   readonly text: string;
   readonly bytes: number;
 }
 
-/** The longest beginning of a text with at most so many bytes. */
-function headOf(text: string, maxBytes: number): Part {
+/** Returns the longest head of at most `maxBytes` bytes. */
+function takeHead(text: string, maxBytes: number): TextPart {
   let [at, bytes] = [0, 0];
   while (at < text.length) {
     const point = text.codePointAt(at) ?? 0;
-    const size = sizeOf(point);
+    const size = countPointBytes(point);
     if (bytes + size > maxBytes) break;
     bytes += size;
     at += point > 0xffff ? 2 : 1;
@@ -52,11 +52,11 @@ function headOf(text: string, maxBytes: number): Part {
   return { text: text.slice(0, at), bytes };
 }
 
-function tailOf(text: string, maxBytes: number): Part {
+function takeTail(text: string, maxBytes: number): TextPart {
   let [at, bytes] = [text.length, 0];
   while (at > 0) {
-    const pair = at > 1 && isLow(text.charCodeAt(at - 1)) && isHigh(text.charCodeAt(at - 2));
-    const size = pair ? 4 : sizeOf(text.charCodeAt(at - 1));
+    const pair = at > 1 && isLowSurrogate(text.charCodeAt(at - 1)) && isHighSurrogate(text.charCodeAt(at - 2));
+    const size = pair ? 4 : countPointBytes(text.charCodeAt(at - 1));
     if (bytes + size > maxBytes) break;
     bytes += size;
     at -= pair ? 2 : 1;
@@ -64,16 +64,16 @@ function tailOf(text: string, maxBytes: number): Part {
   return { text: text.slice(at), bytes };
 }
 
-function sizeOf(point: number): number {
+function countPointBytes(point: number): number {
   if (point < 0x80) return 1;
   if (point < 0x800) return 2;
   return point > 0xffff ? 4 : 3;
 }
 
-function isHigh(unit: number): boolean {
+function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-function isLow(unit: number): boolean {
+function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }

@@ -1,52 +1,55 @@
-/** What is known of a tool, as plain data: for people, audits and pages. Of hidden arguments the names and kinds, never a value. */
+/**
+ * Describes tools as plain data for people, audits and pages. Hidden arguments are listed by name and kind, never by
+ * value.
+ */
 import { deepFreeze, type Json, type JsonObject } from "../../base/json.ts";
-import { jsonSchemaOf, modelToolOf } from "./model-tool.ts";
+import { toJsonSchema, toModelTool } from "./model-tool.ts";
 import type { Tool, ToolSpec } from "./tool.ts";
 
-/** A tool described: what `describe()` of a registry lists. */
+/** Description of a tool, as listed by `describe()` of a registry. */
 export interface ToolDescription {
   readonly name: string;
-  /** What it is called where it comes from. */
+  /** Name of the tool at its origin. */
   readonly originalName?: string;
-  /** Names under which models of single providers see it. */
+  /** Names advertised to the models of specific providers. */
   readonly aliases?: Readonly<Record<string, string>>;
   readonly label: string;
   readonly description: string;
-  /** JSON Schema of the arguments that the model chooses. */
+  /** JSON Schema of the arguments chosen by the model. */
   readonly input: JsonObject;
-  /** JSON Schema of the result's value, where the tool declares one that can say so. */
+  /** JSON Schema of the result value, if the declared schema supports JSON Schema. */
   readonly output?: JsonObject;
-  /** Hidden arguments: their kinds by name. */
+  /** Hidden arguments: kind by name. */
   readonly inject: ToolSpec["inject"];
   readonly effect: ToolSpec["effect"];
   readonly safety: JsonObject;
-  /** Its policy; a function in it is told as "custom". */
+  /** Retry policy; functions read as "custom". */
   readonly retry?: JsonObject;
   readonly timeoutMs?: number;
 }
 
-/** Describe a tool. */
+/** Returns the description of a tool as frozen plain data. */
 export function describeTool({ spec }: Pick<Tool<never, never>, "spec">): ToolDescription {
   const { name, originalName, label, description, inject, effect, timeoutMs } = spec;
-  const output = spec.output === undefined ? undefined : jsonSchemaOf(spec.output);
+  const output = spec.output === undefined ? undefined : toJsonSchema(spec.output);
   return deepFreeze({
     name,
     ...(originalName === undefined ? {} : { originalName }),
     label,
     description,
-    input: modelToolOf(spec).inputSchema,
+    input: toModelTool(spec).inputSchema,
     ...(output === undefined ? {} : { output }),
     inject: { ...inject },
     effect,
-    safety: plainFacts(spec.safety),
-    ...(spec.retry === undefined ? {} : { retry: plainFacts(spec.retry) }),
+    safety: toPlainJson(spec.safety),
+    ...(spec.retry === undefined ? {} : { retry: toPlainJson(spec.retry) }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
 }
 
-/** Facts as data: of a function only that there is one. */
-function plainFacts(facts: object): JsonObject {
+/** Converts an object to JSON; functions become "custom". */
+function toPlainJson(source: object): JsonObject {
   return JSON.parse(
-    JSON.stringify(facts, (_key, fact: unknown): Json => (typeof fact === "function" ? "custom" : (fact as Json))),
+    JSON.stringify(source, (_key, value: unknown): Json => (typeof value === "function" ? "custom" : (value as Json))),
   ) as JsonObject;
 }

@@ -1,43 +1,46 @@
-/** The final call: by it a model gives the output of its agent. It looks like a tool to the model and is none: nothing runs. */
+/** The final call: a pseudo tool by which a model returns the output of its agent. The call runs nothing. */
 
 import { StatewrightError } from "../../base/errors.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
-/** The name of the final call; no tool of an agent that has one may have it, nor be shown to a provider under it. */
+/** Name of the final call; reserved in an agent with an output, both as tool name and as alias. */
 export const finalCallName = "final_answer";
 
-/** A call that ends the agent when its arguments fit. No middleware sees it, and no limit counts it. */
+/**
+ * A call that ends the agent when its arguments match the output schema. Invisible to middleware and not counted by
+ * limits.
+ */
 export interface FinalCall {
-  /** What the model is shown. */
+  /** Tool advertised to the model. */
   readonly tool: ModelTool;
-  /** What is wrong with the arguments; undefined when they are an output. */
-  readonly wrong: (args: Json) => string | undefined;
+  /** Returns the issues of the arguments; undefined for a valid output. */
+  readonly findIssues: (args: Json) => string | undefined;
 }
 
-/** The final call of an agent with this output. */
+/** Creates the final call for an output schema. */
 export function finalCall({ jsonSchema, read }: OutputSchema, description?: string): FinalCall {
-  const told = "Give your final answer. Call it once, when everything else is done: it ends your work.";
+  const instruction = "Give your final answer. Call it once, when everything else is done: it ends your work.";
   return Object.freeze({
     tool: Object.freeze({
       name: finalCallName,
-      description: description === undefined ? told : `${told} The answer: ${description}`,
+      description: description === undefined ? instruction : `${instruction} The answer: ${description}`,
       inputSchema: jsonSchema,
     }),
-    wrong: (args: Json) => {
-      const given = read(args);
-      return given.ok ? undefined : given.issues;
+    findIssues: (args: Json) => {
+      const parsed = read(args);
+      return parsed.ok ? undefined : parsed.issues;
     },
   });
 }
 
-/** Throws `invalid_option` for what is no final call. */
+/** Throws `invalid_option` for an invalid final call. */
 export function checkFinalCall(final: unknown): void {
   if (final === undefined) return;
   if (!isPlainObject(final) || typeof final["wrong"] !== "function")
     throw new StatewrightError("invalid_option", {
-      what: "final of toolNode is no final call",
-      next: "Give what finalCall(outputSchema(schema)) made",
+      what: "toolNode: `final` is not a final call",
+      next: "Pass the result of finalCall(outputSchema(schema))",
     });
 }

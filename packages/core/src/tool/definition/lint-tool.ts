@@ -1,52 +1,52 @@
-/** What could be better about a tool: how well its words tell a model, and a person, what it does. */
+/** Lint of tools: checks if names and descriptions explain a tool to a model and to people. */
 import { isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import { resolveRef } from "../arguments/json-schema.ts";
-import { modelToolOf } from "./model-tool.ts";
+import { toModelTool } from "./model-tool.ts";
 import type { Tool } from "./tool.ts";
 
-/** What a warning is about. */
+/** Code of a warning. */
 export type ToolWarningCode = "short_description" | "undescribed_parameter" | "label_is_name";
 
-/** One thing that could be better. */
+/** A lint warning of a tool. */
 export interface ToolWarning {
   readonly code: ToolWarningCode;
   readonly tool: string;
-  /** One sentence with what to do. */
+  /** A sentence with the fix. */
   readonly message: string;
-  /** Which parameter, such as `filter.from`; `[]` stands for the items of a list. */
+  /** Path of the parameter, such as `filter.from`; `[]` means the items of a list. */
   readonly path?: string;
 }
 
-const shortest = 20;
+const minDescriptionCharacters = 20;
 
-/** Look at the words of a tool. Gives no warning for one that a model and a person can understand. */
+/** Lints a tool. Returns its warnings; an empty list for a well described tool. */
 export function lintTool({ spec }: Pick<Tool<never, never>, "spec">): readonly ToolWarning[] {
   const { name: tool, label, description } = spec;
   const warnings: ToolWarning[] = [];
-  if (description.trim().length < shortest)
+  if (description.trim().length < minDescriptionCharacters)
     warnings.push({
       code: "short_description",
       tool,
-      message: `The description of "${tool}" has fewer than ${shortest} characters: say what it does, with what, and when to use it.`,
+      message: `The description of "${tool}" has fewer than ${minDescriptionCharacters} characters: describe its action, its arguments, and when to use it.`,
     });
   if (label === tool)
     warnings.push({
       code: "label_is_name",
       tool,
-      message: `The label of "${tool}" is its name: give words for people, or leave it out.`,
+      message: `The label of "${tool}" is its name: use a label for people, or remove it.`,
     });
-  for (const path of undescribed(modelToolOf(spec).inputSchema))
+  for (const path of findUndescribed(toModelTool(spec).inputSchema))
     warnings.push({
       code: "undescribed_parameter",
       tool,
       path,
-      message: `The parameter "${path}" of "${tool}" has no description: say what it means and in which unit or format.`,
+      message: `The parameter "${path}" of "${tool}" has no description: describe its meaning, and its unit or format.`,
     });
   return warnings;
 }
 
-/** The parameters without a description, at every depth, each once. */
-function undescribed(root: JsonObject): readonly string[] {
+/** Finds the parameters without a description, at every depth, without duplicates. */
+function findUndescribed(root: JsonObject): readonly string[] {
   const found = new Set<string>();
   const visited = new Set<unknown>();
   const visit = (schema: Json | undefined, path: string): void => {
@@ -63,9 +63,9 @@ function undescribed(root: JsonObject): readonly string[] {
       $ref: ref,
     } = schema as JsonObject;
     for (const [name, part] of Object.entries(isPlainObject(properties) ? (properties as JsonObject) : {})) {
-      const at = path === "" ? name : `${path}.${name}`;
-      if (!isDescribed(root, part)) found.add(at);
-      visit(part, at);
+      const childPath = path === "" ? name : `${path}.${name}`;
+      if (!isDescribed(root, part)) found.add(childPath);
+      visit(part, childPath);
     }
     visit(items, `${path}[]`);
     visit(additionalProperties, path === "" ? "*" : `${path}.*`);
@@ -78,7 +78,7 @@ function undescribed(root: JsonObject): readonly string[] {
   return [...found];
 }
 
-/** A description stands with the parameter, with what it refers to, or with one of its alternatives. */
+/** Returns true if the parameter, its reference target or an alternative has a description. */
 function isDescribed(root: JsonObject, schema: Json, depth = 0): boolean {
   if (!isPlainObject(schema) || depth > 8) return false;
   const { description, $ref: ref, anyOf } = schema as JsonObject;

@@ -1,4 +1,4 @@
-/** What the model sees of a tool: name, description and the schema of the arguments it may choose. Written here and nowhere else. */
+/** Creates the definition of a tool for models: name, description and argument schema. The only place that does so. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
@@ -6,19 +6,22 @@ import type { Schema } from "../../base/schema.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { ToolSpec } from "./tool.ts";
 
-const made: WeakMap<ToolSpec, ModelTool> = new WeakMap();
+const modelTools: WeakMap<ToolSpec, ModelTool> = new WeakMap();
 
-/** The tool as the model sees it. Throws `invalid_tool` when the input is not an object schema that JSON Schema can say. */
-export function modelToolOf(spec: ToolSpec): ModelTool {
-  const known = made.get(spec);
+/**
+ * Returns the model's definition of a tool, cached per spec. Throws `invalid_tool` when JSON Schema cannot represent
+ * the input as an object.
+ */
+export function toModelTool(spec: ToolSpec): ModelTool {
+  const known = modelTools.get(spec);
   if (known !== undefined) return known;
-  const tool = Object.freeze({ name: spec.name, description: spec.description, inputSchema: inputSchemaOf(spec) });
-  made.set(spec, tool);
+  const tool = Object.freeze({ name: spec.name, description: spec.description, inputSchema: createInputSchema(spec) });
+  modelTools.set(spec, tool);
   return tool;
 }
 
-/** What a schema offers that speaks Standard JSON Schema, as those of zod do. */
-interface Describing {
+/** Part of a schema that supports Standard JSON Schema, such as a zod schema. */
+interface DescribingSchema {
   readonly jsonSchema?: {
     readonly input: (options: {
       readonly target: "draft-2020-12";
@@ -28,59 +31,65 @@ interface Describing {
 }
 
 /**
- * The JSON Schema of what a schema takes as input, without its dialect mark; undefined for a validator that gives none. A
- * part that JSON Schema cannot say stands as anything, or throws.
+ * Returns the JSON Schema of a schema's input, without `$schema`; undefined for a validator without JSON Schema. A
+ * part that JSON Schema cannot represent becomes `{}`, or throws.
  */
-export function jsonSchemaOf(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
-  const { jsonSchema } = schema["~standard"] as Schema["~standard"] & Describing;
-  const said = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
-  if (said === undefined) return undefined;
-  const { $schema: _dialect, ...rest } = said;
+export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
+  const { jsonSchema } = schema["~standard"] as Schema["~standard"] & DescribingSchema;
+  const converted = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
+  if (converted === undefined) return undefined;
+  const { $schema: _dialect, ...rest } = converted;
   return deepFreeze(JSON.parse(JSON.stringify(rest)) as JsonObject);
 }
 
-function inputSchemaOf(spec: ToolSpec): JsonObject {
+function createInputSchema(spec: ToolSpec): JsonObject {
   let schema: JsonObject | undefined;
   try {
-    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : shownOf(spec.input);
+    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : toModelSchema(spec.input);
   } catch (cause) {
-    throw notAnObject(spec, "its input has a part that JSON Schema cannot say", cause);
+    throw createInputError(spec, "JSON Schema cannot represent a part of its input", cause);
   }
-  if (schema === undefined) throw notAnObject(spec, "its input cannot say what it takes as JSON Schema", undefined);
-  if (schema["type"] !== "object") throw notAnObject(spec, "its input is not an object", undefined);
+  if (schema === undefined) throw createInputError(spec, "its input schema does not support JSON Schema", undefined);
+  if (schema["type"] !== "object") throw createInputError(spec, "its input is not an object", undefined);
   return schema;
 }
 
-function shownOf(input: Schema): JsonObject | undefined {
-  const schema = jsonSchemaOf(input, "throw");
-  return schema === undefined ? undefined : withEnums(schema);
+function toModelSchema(input: Schema): JsonObject | undefined {
+  const schema = toJsonSchema(input, "throw");
+  return schema === undefined ? undefined : toEnumSchema(schema);
 }
 
-/** Unions of literals as `enum`, at every depth: some providers refuse a list of constants. Everything else stays. */
-export function withEnums(schema: JsonObject): JsonObject {
-  return deepFreeze(enumsIn(schema) as JsonObject);
+/**
+ * Converts unions of literals to `enum`, at every depth, because some providers refuse unions of constants. Other
+ * parts stay unchanged.
+ */
+export function toEnumSchema(schema: JsonObject): JsonObject {
+  return deepFreeze(convertUnions(schema) as JsonObject);
 }
 
-function enumsIn(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(enumsIn);
+function convertUnions(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(convertUnions);
   if (!isPlainObject(schema)) return schema;
-  const parts = Object.entries(schema as JsonObject).map(([word, said]) => [word, isData(word) ? said : enumsIn(said)]);
+  const parts = Object.entries(schema as JsonObject).map(([keyword, operand]) => [
+    keyword,
+    isValueKeyword(keyword) ? operand : convertUnions(operand),
+  ]);
   const { anyOf, ...rest } = Object.fromEntries(parts) as JsonObject;
   if (anyOf === undefined) return rest;
   const alternatives = Array.isArray(anyOf) ? (anyOf as readonly Json[]) : [];
-  const values = alternatives.flatMap((each) => literalsOf(each) ?? []);
-  if (values.length === 0 || alternatives.some((each) => literalsOf(each) === undefined)) return { anyOf, ...rest };
+  const values = alternatives.flatMap((each) => listLiterals(each) ?? []);
+  if (values.length === 0 || alternatives.some((each) => listLiterals(each) === undefined)) return { anyOf, ...rest };
   const [type, ...others] = new Set(alternatives.map((each) => (each as JsonObject)["type"]));
   return { ...(others.length === 0 && type !== undefined ? { type } : {}), enum: values, ...rest };
 }
 
-/** What stands under these words is a value, not a schema. */
-function isData(word: string): boolean {
-  return word === "default" || word === "const" || word === "enum" || word === "examples";
+/** Returns true for keywords with a value instead of a schema. */
+function isValueKeyword(keyword: string): boolean {
+  return keyword === "default" || keyword === "const" || keyword === "enum" || keyword === "examples";
 }
 
-/** The values of a schema that is nothing but literals. */
-function literalsOf(schema: Json): readonly Json[] | undefined {
+/** Returns the values of a schema that consists of literals only. */
+function listLiterals(schema: Json): readonly Json[] | undefined {
   if (!isPlainObject(schema)) return undefined;
   const { const: only, enum: several, type: _type, ...rest } = schema as JsonObject;
   if (Object.keys(rest).length > 0) return undefined;
@@ -88,10 +97,10 @@ function literalsOf(schema: Json): readonly Json[] | undefined {
   return Array.isArray(several) ? (several as readonly Json[]) : undefined;
 }
 
-function notAnObject(spec: ToolSpec, why: string, cause: unknown): StatewrightError {
+function createInputError(spec: ToolSpec, reason: string, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_tool", {
-    what: `the tool "${spec.name}" cannot be shown to a model: ${why}`,
-    next: "Describe its arguments with z.object({ … }) of plain types, or with a JSON Schema",
+    what: `the tool "${spec.name}" cannot be advertised to a model: ${reason}`,
+    next: "Declare its arguments with z.object({ … }) of plain types, or with a JSON Schema",
     place: { tool: spec.name },
     cause,
   });

@@ -1,127 +1,140 @@
-/** What an agent is to give: a schema as models take it, an object at the top, and the way back from what a model gave. */
+/**
+ * Output schema of an agent: a JSON Schema for models with an object at the root, and a parser of the model's answer.
+ */
 
-import { checkAnswered, checkAnswersAtOnce, checkIssuesAtOnce } from "../../base/async-schema.ts";
-import { argumentBounds, unfitData } from "../../base/bounds.ts";
+import { checkSyncIssues, checkSyncResult, checkSyncSchema } from "../../base/async-schema.ts";
+import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
-import { isSchema, issuesText, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
+import { describeIssues, isSchema, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
-import { jsonSchemaOf, withEnums } from "./model-tool.ts";
+import { toEnumSchema, toJsonSchema } from "./model-tool.ts";
 
-/** What describes an output: a zod schema or another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
+/** Input of an output schema: a zod schema, another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
 export type OutputInput<Output> = Schema<unknown, Output> | JsonSchemaInput<Output>;
 
-/** What a model gave, read by the schema: the output, or what is wrong with it. */
+/** Parsed answer of a model: the output or its issues. */
 export type ReadOutput<Output> =
   | { readonly ok: true; readonly value: Output }
   | { readonly ok: false; readonly issues: string };
 
-/** A schema of outputs. */
+/** A schema of agent outputs. */
 export interface OutputSchema<Output = unknown> {
-  /** What a model is shown. */
+  /** JSON Schema for the model. */
   readonly jsonSchema: JsonObject;
-  /** The output is no object: it stands in what the model gives as `value`. */
+  /** True when the output is not an object: the model's answer then contains the output under `value`. */
   readonly isWrapped: boolean;
   readonly read: (given: unknown) => ReadOutput<Output>;
 }
 
-const named = "the output schema";
+const owner = "the output schema";
 
 /**
- * Read a schema of outputs. Throws `invalid_option` for one that JSON Schema cannot say, and `async_schema` for one that
- * answers later; where that is seen only when it is used, `read` throws it.
+ * Creates an output schema. Throws `invalid_option` when JSON Schema cannot represent the input, and `async_schema`
+ * for an asynchronous schema; `read` throws `async_schema` when only the validation reveals it.
  */
 export function outputSchema<Output>(input: OutputInput<Output>): OutputSchema<Output> {
-  checkAnswersAtOnce(input, named);
-  const said = shownOf(input);
-  const isObject = said["type"] === "object";
-  const jsonSchema = deepFreeze(closed(isObject ? said : inValue(said)) as JsonObject);
+  checkSyncSchema(input, owner);
+  const rootSchema = toOutputJsonSchema(input);
+  const isObject = rootSchema["type"] === "object";
+  const jsonSchema = deepFreeze(closeObjects(isObject ? rootSchema : wrapInValue(rootSchema)) as JsonObject);
   return {
     jsonSchema,
     isWrapped: !isObject,
     read: (given) => {
-      const unfit = unfitData(given, argumentBounds);
-      if (unfit !== undefined) return { ok: false, issues: `it must not ${unfit.text}` };
-      if (isObject) return readBy(input, given);
+      const invalid = findInvalidData(given, argumentBounds);
+      if (invalid !== undefined) return { ok: false, issues: `the values of the output ${invalid.text}` };
+      if (isObject) return parseOutput(input, given);
       if (!isPlainObject(given) || !Object.hasOwn(given, "value"))
         return { ok: false, issues: `expected an object with "value"` };
-      return readBy(input, given["value"]);
+      return parseOutput(input, given["value"]);
     },
   };
 }
 
-function readBy<Output>(input: OutputInput<Output>, given: unknown): ReadOutput<Output> {
+function parseOutput<Output>(input: OutputInput<Output>, value: unknown): ReadOutput<Output> {
   if (isSchema(input)) {
-    const parsed = parseWith(input as Schema<unknown, Output>, given);
+    const parsed = parseWith(input as Schema<unknown, Output>, value);
     if (parsed.ok) return parsed;
-    checkAnswered(parsed, named);
-    return { ok: false, issues: issuesText(parsed.issues) };
+    checkSyncResult(parsed, owner);
+    return { ok: false, issues: describeIssues(parsed.issues) };
   }
   let issues: readonly SchemaIssue[];
   try {
-    issues = input.validate(given);
+    issues = input.validate(value);
   } catch (thrown) {
-    return { ok: false, issues: `it cannot be read: ${describeThrown(thrown)}` };
+    return { ok: false, issues: `the output cannot be read: ${describeThrown(thrown)}` };
   }
-  checkIssuesAtOnce(issues, named);
+  checkSyncIssues(issues, owner);
   if (!Array.isArray(issues))
-    return { ok: false, issues: `it cannot be read: the validator gave ${describeValue(issues)}, no issues` };
-  return issues.length === 0 ? { ok: true, value: given as Output } : { ok: false, issues: issuesText(issues) };
+    return {
+      ok: false,
+      issues: `the output cannot be read: the validator returned ${describeValue(issues)}, not a list of issues`,
+    };
+  return issues.length === 0 ? { ok: true, value: value as Output } : { ok: false, issues: describeIssues(issues) };
 }
 
-function shownOf(input: OutputInput<unknown>): JsonObject {
-  let said: JsonObject | undefined;
+function toOutputJsonSchema(input: OutputInput<unknown>): JsonObject {
+  let converted: JsonObject | undefined;
   try {
-    if (isSchema(input)) said = jsonSchemaOf(input, "throw");
-    else if (isPlainObject(input) && isPlainObject(input["jsonSchema"])) said = input["jsonSchema"] as JsonObject;
+    if (isSchema(input)) converted = toJsonSchema(input, "throw");
+    else if (isPlainObject(input) && isPlainObject(input["jsonSchema"])) converted = input["jsonSchema"] as JsonObject;
   } catch (cause) {
-    throw unsaid("has a part that JSON Schema cannot say", cause);
+    throw createSchemaError("has a part that JSON Schema cannot represent", cause);
   }
-  if (said === undefined)
-    throw unsaid(isSchema(input) ? "cannot say what it takes as JSON Schema" : `is ${describeValue(input)}`, undefined);
-  return withEnums(said);
+  if (converted === undefined)
+    throw createSchemaError(isSchema(input) ? "does not support JSON Schema" : `is ${describeValue(input)}`, undefined);
+  return toEnumSchema(converted);
 }
 
-function unsaid(why: string, cause: unknown): StatewrightError {
+function createSchemaError(reason: string, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the output schema ${why}`,
-    next: "Give a schema of plain types, such as z.object({ … }), or jsonSchemaInput({ … })",
+    what: `the output schema ${reason}`,
+    next: "Use a schema of plain types, such as z.object({ … }), or jsonSchemaInput({ … })",
     cause,
   });
 }
 
-/** Providers take an object at the top: anything else is its one part. */
-function inValue(schema: JsonObject): JsonObject {
-  return { type: "object", properties: { value: moved(schema) }, required: ["value"], additionalProperties: false };
+/** Wraps a schema in an object with the property `value`, because providers require an object at the root. */
+function wrapInValue(schema: JsonObject): JsonObject {
+  return {
+    type: "object",
+    properties: { value: rebaseRefs(schema) },
+    required: ["value"],
+    additionalProperties: false,
+  };
 }
 
-/** References from the root of a schema that stands deeper now. */
-function moved(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(moved);
+/** Rebases local references of a schema that moved to `#/properties/value`. */
+function rebaseRefs(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(rebaseRefs);
   if (!isPlainObject(schema)) return schema;
   return Object.fromEntries(
-    Object.entries(schema as JsonObject).map(([word, said]) => [
-      word,
-      word === "$ref" && typeof said === "string" && said.startsWith("#")
-        ? `#/properties/value${said.slice(1)}`
-        : moved(said),
+    Object.entries(schema as JsonObject).map(([keyword, operand]) => [
+      keyword,
+      keyword === "$ref" && typeof operand === "string" && operand.startsWith("#")
+        ? `#/properties/value${operand.slice(1)}`
+        : rebaseRefs(operand),
     ]),
   );
 }
 
-/** Objects take no more than they name, where the schema does not say otherwise: strict providers ask for that. */
-function closed(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(closed);
+/** Adds `additionalProperties: false` to objects without a rule, as strict providers require. */
+function closeObjects(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(closeObjects);
   if (!isPlainObject(schema)) return schema;
   const object = schema as JsonObject;
-  const parts = Object.entries(object).map(([word, said]) => [word, isValue(word) ? said : closed(said)]);
+  const parts = Object.entries(object).map(([keyword, operand]) => [
+    keyword,
+    isValueKeyword(keyword) ? operand : closeObjects(operand),
+  ]);
   const isOpen = isPlainObject(object["properties"]) && object["additionalProperties"] === undefined;
   return Object.fromEntries(
     isOpen && object["type"] === "object" ? [...parts, ["additionalProperties", false]] : parts,
   );
 }
 
-/** What stands under these words is a value, not a schema. */
-function isValue(word: string): boolean {
-  return word === "default" || word === "const" || word === "enum" || word === "examples";
+/** Returns true for keywords with a value instead of a schema. */
+function isValueKeyword(keyword: string): boolean {
+  return keyword === "default" || keyword === "const" || keyword === "enum" || keyword === "examples";
 }

@@ -1,9 +1,9 @@
-/** Errors of tools: `kind` says what happened, `disposition` who acts next. */
+/** Errors of tools. `kind` is the failure; `disposition` decides about the next action. */
 
 import { describeThrown, isError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 
-/** What happened to a call. */
+/** Kind of a tool failure. */
 export type ToolErrorKind =
   | "failed"
   | "not_found"
@@ -18,17 +18,20 @@ export type ToolErrorKind =
   | "unknown_outcome"
   | "unavailable";
 
-/** Who acts next: the machine retries, the model repairs, the run fails once the call is answered, or control takes over (cancel, interrupt). */
+/**
+ * Next action: `retry` by the machine, `repair` by the model, `fail` the run after all calls have results, or
+ * `control` (cancel, interrupt).
+ */
 export type ToolErrorDisposition = "retry" | "repair" | "fail" | "control";
 
-/** What a {@link ToolError} may carry besides its kind and message. */
+/** Options of a {@link ToolError}. */
 export interface ToolErrorOptions {
   readonly disposition?: ToolErrorDisposition;
-  /** Wait this long before the next attempt, in milliseconds. */
+  /** Delay before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number;
-  /** What the model reads, where it is not the message. */
+  /** Message for the model. Default: the message. */
   readonly modelMessage?: string;
-  /** What people are shown, where it is not the message. */
+  /** Message for people. Default: the message. */
   readonly userMessage?: string;
   readonly details?: unknown;
   readonly cause?: unknown;
@@ -49,29 +52,37 @@ const dispositions: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
   unavailable: "retry",
 };
 
-/** Every kind there is. */
+/** All kinds. */
 export const toolErrorKinds: readonly string[] = Object.keys(dispositions);
 
-/** Tell whether a value names a kind of tool error. */
+/** Returns true if a value is a kind of tool error. */
 export function isToolErrorKind(value: unknown): boolean {
   return typeof value === "string" && toolErrorKinds.includes(value);
 }
 
 const dispositionNames: readonly string[] = ["retry", "repair", "fail", "control"];
 
-/** A program without types may say any word; what was to be told stands in the error. */
-function unknownWord(what: string, given: unknown, message: string, known: readonly string[]): StatewrightError {
+/**
+ * Creates the error for an unknown kind or disposition (possible in untyped JavaScript), with the message of the
+ * ToolError.
+ */
+function createUnknownValueError(
+  what: string,
+  value: unknown,
+  message: string,
+  known: readonly string[],
+): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `a ToolError that says ${describeValue(message)} was given the ${what} ${describeValue(given)}, which there is not`,
-    next: `Give one of ${known.join(", ")}`,
+    what: `a ToolError with message ${describeValue(message)} has the unknown ${what} ${describeValue(value)}`,
+    next: `Use one of ${known.join(", ")}`,
   });
 }
 
 const brand: unique symbol = Symbol.for("statewright.toolError") as never;
 
 /**
- * A failure that a tool throws on purpose; becomes the call's answer, which the model reads. Throws `invalid_option` for a
- * kind or a disposition that there is not.
+ * A deliberate failure of a tool; becomes the result of the call, for the model. Throws `invalid_option` for an
+ * unknown kind or disposition.
  */
 export class ToolError extends Error {
   readonly kind: ToolErrorKind;
@@ -83,10 +94,10 @@ export class ToolError extends Error {
 
   constructor(kind: ToolErrorKind, message: string, options: ToolErrorOptions = {}) {
     super(message, { cause: options.cause });
-    if (!isToolErrorKind(kind)) throw unknownWord("kind", kind, message, toolErrorKinds);
+    if (!isToolErrorKind(kind)) throw createUnknownValueError("kind", kind, message, toolErrorKinds);
     const { disposition } = options;
     if (disposition !== undefined && !dispositionNames.includes(disposition))
-      throw unknownWord("disposition", disposition, message, dispositionNames);
+      throw createUnknownValueError("disposition", disposition, message, dispositionNames);
     this.name = "ToolError";
     this.kind = kind;
     this.disposition =
@@ -98,23 +109,23 @@ export class ToolError extends Error {
     Object.defineProperty(this, brand, { value: true });
   }
 
-  /** The tool could not do it. */
+  /** The tool failed. */
   static failed(message: string, options?: ToolErrorOptions): ToolError {
     return new ToolError("failed", message, options);
   }
-  /** What was asked for does not exist. */
+  /** The requested object does not exist. */
   static notFound(message: string, options?: ToolErrorOptions): ToolError {
     return new ToolError("not_found", message, options);
   }
-  /** The arguments make no sense. */
+  /** The arguments are invalid. */
   static invalidArgs(message: string, options?: ToolErrorOptions): ToolError {
     return new ToolError("invalid_args", message, options);
   }
-  /** The tool stopped because it was told to. */
+  /** The tool stopped because of its abort signal. */
   static cancelled(): ToolError {
     return new ToolError("cancelled", "Cancelled");
   }
-  /** The other side is not there now; it says that nothing happened. */
+  /** The service is unavailable, and the call had no effect. */
   static unavailable(message: string, options?: ToolErrorOptions): ToolError {
     return new ToolError("unavailable", message, options);
   }
@@ -124,33 +135,42 @@ export class ToolError extends Error {
   }
 }
 
-/** Tell whether a value is a tool error, of any copy of the package. */
+/** Returns true if a value is a tool error, of any copy of the package. */
 export function isToolError(value: unknown): value is ToolError {
   return isError(value) && brand in value;
 }
 
-/** What becomes of a tool's failures: the model reads them (default), the run fails, or the model reads this in their place. */
+/**
+ * Policy of a tool's failures: `return` the error to the model (default), `fail` the run, or return `message` to the
+ * model.
+ */
 export type ToolErrorPolicy = "return" | "fail" | { readonly message: string };
 
-/** What ended an attempt before the tool did: it says which kind of failure it is, and the tool may still say more. */
-export function toldWhenStopped(stop: ToolError, thrown: unknown): ToolError {
-  if (thrown === stop || saysNothing(thrown)) return stop;
+/**
+ * Combines the error that aborted an attempt with a later error of the tool: the kind of the former, the messages of
+ * the latter.
+ */
+export function mergeStopError(stop: ToolError, thrown: unknown): ToolError {
+  if (thrown === stop || isBareAbort(thrown)) return stop;
   const { message, modelMessage, userMessage, details } = toToolError(thrown);
   const { disposition } = stop;
   return new ToolError(stop.kind, message, { disposition, modelMessage, userMessage, details, cause: thrown });
 }
 
-/** The error of a signal that has fired only says that it has; so does a tool error that says no more than "Cancelled". */
-function saysNothing(thrown: unknown): boolean {
+/**
+ * Returns true for an error without information beyond the abort: an AbortError, a TimeoutError, or a "Cancelled"
+ * tool error.
+ */
+function isBareAbort(thrown: unknown): boolean {
   if (isToolError(thrown)) return thrown.kind === "cancelled" && thrown.message === "Cancelled";
   return isError(thrown) && /^(Abort|Timeout)Error$/.test(toErrorRecord(thrown).name);
 }
 
-/** Anything that a tool threw as a tool error; its text is what the model reads, without a stack. */
+/** Converts a thrown value to a tool error. The model reads the message without a stack. */
 export function toToolError(thrown: unknown): ToolError {
   if (isToolError(thrown)) return thrown;
   if (isError(thrown)) return new ToolError("failed", describeThrown(thrown), { cause: thrown });
-  return new ToolError("failed", typeof thrown === "string" ? thrown : "The tool failed without saying why", {
+  return new ToolError("failed", typeof thrown === "string" ? thrown : "The tool failed without a message", {
     cause: thrown,
   });
 }

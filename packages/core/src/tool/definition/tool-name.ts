@@ -1,36 +1,36 @@
-/** Names of tools: what a registry takes, and the name that a foreign tool gets in it. */
+/** Names of tools: rules of a registry, and conversion of foreign names. */
 import { StatewrightError } from "../../base/errors.ts";
 import { fingerprint, isReserved } from "../../base/ids.ts";
 import { describeValue } from "../../base/json.ts";
 
-/** Which names a registry takes: snake_case, or all that every provider takes. */
+/** Naming rule of a registry: snake_case, or any name that every provider accepts. */
 export type ToolNames = "snake_case" | "provider-safe";
 
-const longest = 64;
+const maxNameCharacters = 64;
 const snakeCase = /^[a-z][a-z0-9_]{0,63}$/;
 const providerSafe = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
-const snakeCaseRule = "Use snake_case: a small letter, then up to 63 small letters, digits and underscores";
+const snakeCaseRule = "Use snake_case: a lowercase letter, then up to 63 lowercase letters, digits and underscores";
 const providerSafeRule = "Use a letter or an underscore, then up to 63 letters, digits, underscores and hyphens";
 
-/** Tell whether every provider takes a name as it is. */
+/** Returns true if every provider accepts the name unchanged. */
 export function isProviderSafe(name: unknown): name is string {
   return typeof name === "string" && providerSafe.test(name) && !isReserved(name);
 }
 
-/** Throws `invalid_tool` for a name that some provider would refuse or would need escaped. */
+/** Throws `invalid_tool` for a name that a provider would refuse or escape. */
 export function checkToolName(name: unknown): void {
-  if (!isProviderSafe(name)) throw refused(name, snakeCaseRule);
+  if (!isProviderSafe(name)) throw createNameError(name, snakeCaseRule);
 }
 
-/** Throws `invalid_tool` for a name that a registry with these names does not take. */
+/** Throws `invalid_tool` for a name that breaks the naming rule of the registry. */
 export function checkRegisteredName(name: unknown, names: ToolNames): void {
   if (names === "provider-safe") {
-    if (!isProviderSafe(name)) throw refused(name, providerSafeRule);
+    if (!isProviderSafe(name)) throw createNameError(name, providerSafeRule);
     return;
   }
   if (isProviderSafe(name) && snakeCase.test(name)) return;
-  throw refused(
+  throw createNameError(
     name,
     isProviderSafe(name)
       ? `${snakeCaseRule}; or register it with toolRegistry(tools, { names: "provider-safe" })`
@@ -38,16 +38,15 @@ export function checkRegisteredName(name: unknown, names: ToolNames): void {
   );
 }
 
-function refused(name: unknown, rule: string): StatewrightError {
+function createNameError(name: unknown, rule: string): StatewrightError {
   return new StatewrightError("invalid_tool", { what: `${describeValue(name)} is not a tool name`, next: rule });
 }
 
 /**
- * The snake_case name of a tool that comes from elsewhere under a name of its own: `GetWeather` becomes `get_weather`,
- * `files/read` becomes `files_read`. The same name gives the same every time. Throws `invalid_tool` for one that has no
- * letter or digit that could stay.
+ * Converts a foreign tool name to snake_case: `GetWeather` becomes `get_weather`, `files/read` becomes `files_read`.
+ * Deterministic. Throws `invalid_tool` for a name without a usable letter or digit.
  */
-export function snakeCaseOf(original: string): string {
+export function toSnakeCase(original: string): string {
   if (isProviderSafe(original) && snakeCase.test(original)) return original;
   const words = original
     .normalize("NFKD")
@@ -57,9 +56,9 @@ export function snakeCaseOf(original: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, "_")
     .replace(/^_+|_+$/g, "");
-  if (words === "") throw refused(original, snakeCaseRule);
+  if (words === "") throw createNameError(original, snakeCaseRule);
   const name = /^[a-z]/.test(words) && !isReserved(words) ? words : `tool_${words}`;
-  if (name.length <= longest) return name;
-  const mark = fingerprint(original);
-  return `${name.slice(0, longest - mark.length - 1)}_${mark}`;
+  if (name.length <= maxNameCharacters) return name;
+  const hash = fingerprint(original);
+  return `${name.slice(0, maxNameCharacters - hash.length - 1)}_${hash}`;
 }

@@ -1,11 +1,11 @@
 /**
- * Tools: what a model may call. `defineTool` types arguments from the schema and hidden values from `inject`;
- * the graph that uses a tool must have the state and context that it injects.
+ * Tools: functions that a model may call. `defineTool` infers the argument types from the schema and the hidden
+ * values from `inject`; a graph that uses a tool must have the state and context that the tool injects.
  */
 
-import { checkAnswersAtOnce } from "../../base/async-schema.ts";
+import { checkSyncSchema } from "../../base/async-schema.ts";
 import type { EffectClass } from "../../base/effect.ts";
-import { describeThrown, isStatewrightError, located, StatewrightError } from "../../base/errors.ts";
+import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import {
   type Injection,
   type InjectionKind,
@@ -16,11 +16,11 @@ import {
 } from "../../base/injection.ts";
 import { describeValue, isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
-import { checkEffect, checkOptions, optionNames } from "../../base/options.ts";
+import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../../base/retry.ts";
 import { isSchema, type Schema, type SchemaOutput } from "../../base/schema.ts";
 import type { Clock } from "../../base/time.ts";
-import { ofAttempt } from "../../long-term/inject-long-term.ts";
+import { createAttemptInjector } from "../../long-term/inject-long-term.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
 import type { ToolArtifacts } from "../artifacts/artifact-access.ts";
@@ -28,46 +28,49 @@ import { checkLimits, type ResultLimits } from "../artifacts/artifact-limits.ts"
 import { checkRedaction, type RedactionPolicy } from "../artifacts/redaction-policy.ts";
 import { approveKey, inDoubtKey } from "../policy/approval.ts";
 import type { ToolOutput, ToolResult, ToolReturn } from "../result.ts";
-import { modelToolOf } from "./model-tool.ts";
+import { toModelTool } from "./model-tool.ts";
 import { isToolErrorKind, type ToolErrorKind, type ToolErrorPolicy, toolErrorKinds } from "./tool-error.ts";
 import { checkToolName } from "./tool-name.ts";
 
-/** Facts about what a tool touches, for policies. A tool without them is `unclassified`: it runs, and policies see the word. */
+/**
+ * Safety metadata of a tool, for policies. A tool without metadata is `unclassified`: it runs, and policies can match
+ * `unclassified`.
+ */
 export interface ToolSafety {
   readonly access: "read" | "write" | "destructive" | "unclassified";
-  /** Whether, and to which hosts, it uses the network. */
+  /** Network access: true, false or a list of hosts. */
   readonly network?: boolean | readonly string[];
   readonly filesystem?: "none" | "read" | "write";
   readonly process?: boolean;
   readonly spend?: boolean | { readonly maxUsd: number };
   readonly confirm?: "never" | "always" | "policy";
   readonly roots?: readonly string[];
-  /** What is masked in its arguments, and taken out of what it says. */
+  /** Redaction of arguments and output. */
   readonly redact?: RedactionPolicy;
 }
 
-/** How a tool shares the floor with others in one set of calls. */
+/** Concurrency of a tool within a batch of calls. */
 export interface ToolExecution<Args = never> {
-  /** `sequential` runs alone among the calls of its set. */
+  /** `sequential` runs alone among the calls of its batch. */
   readonly mode?: "parallel" | "sequential";
   /**
-   * Names of what the call has to itself while it runs, such as the real paths of files. They hold for all calls of this
-   * process, whatever their runs and threads, and over the attempts of a call. No two calls wait for each other; a body must
-   * not wait for another call that asks for a name that it holds.
+   * Returns the names of the exclusive locks of a call, such as real paths of files. Locks are shared by all runs and
+   * threads of this process, and held across the attempts of a call. Locks are acquired without deadlock; but a body
+   * must not wait for another call that needs one of its locks.
    */
   readonly lock?: (args: Args) => readonly string[] | Promise<readonly string[]>;
-  /** What a message that steers the run does to a call that has not begun: it is skipped (default), or it runs. */
+  /** Effect of a steering message on a call that has not started. Default `skip`. */
   readonly onSteer?: "skip" | "run";
 }
 
-/** A call as it reaches a tool and its middleware: parsed arguments, canonical name. */
+/** A call as passed to a tool and its middleware: parsed arguments and canonical name. */
 export interface ToolCall<Args = unknown> {
   readonly id: string;
   readonly name: string;
   readonly args: Args;
 }
 
-/** What a tool gets beside its arguments. One object, so that it can grow without breaking tools. */
+/** Runtime of a tool call. A single object, so that new properties do not break existing tools. */
 export interface ToolRuntime<Context = unknown, Injected = unknown> {
   readonly callId: string;
   readonly toolName: string;
@@ -75,43 +78,43 @@ export interface ToolRuntime<Context = unknown, Injected = unknown> {
   readonly run: RunIdentity;
   readonly context: Context;
   readonly injected: Injected;
-  /** Fires on cancel, timeout and shutdown. */
+  /** Aborted on cancel, timeout and shutdown. */
   readonly signal: AbortSignal;
-  /** Fires when a person has spoken: a long wait may return early. */
+  /** Aborted when a person sends a steering message, so that a long wait may return early. */
   readonly steered: AbortSignal;
-  /** The same in every attempt and after every resume: give it to the other side. */
+  /** Equal in every attempt and after every resume: pass the key to the remote service. */
   readonly idempotencyKey: string;
   readonly clock: Clock;
-  /** Let so many milliseconds go by on the clock of the run; rejects as soon as `signal` fires. */
+  /** Waits by the clock of the run; rejects as soon as `signal` is aborted. */
   readonly wait: (ms: number) => Promise<void>;
-  /** Say in one line what is being done. */
+  /** Emits a one-line progress text. */
   readonly progress: (text: string) => void;
-  /** Show a partial result; absent when nobody listens. */
+  /** Emits a partial result; undefined without listeners. */
   readonly update?: ((partial: ToolOutput) => void) | undefined;
-  /** Send an event of your own on the run's stream. */
+  /** Emits a custom event on the stream of the run. */
   readonly emit: (name: string, payload: Json) => void;
   /**
-   * A namespace of the long-term store: `longTerm("users", id)`. What the call puts is saved with the superstep that takes its result in; a call
-   * that ends in an error has put nothing. Fails with `missing_store` without a store.
+   * Opens a namespace of the long-term store: `longTerm("users", id)`. Writes of the call are committed with the
+   * superstep that commits its result; a failed call writes nothing. Fails with `missing_store` without a store.
    */
   readonly longTerm: OpenLongTerm;
-  /** What calls of this thread gave to be kept whole. */
+  /** Artifacts of this thread. */
   readonly artifacts: ToolArtifacts;
-  /** Where `secret` injections are found; empty for the tool itself. */
+  /** Source of `secret` injections; empty for the tool itself. */
   readonly secrets: SecretSource;
-  /** What printing it shows: ids, and nothing that is hidden. A copy shows the same. */
+  /** Serializes the ids only, so that printing the runtime or a copy shows no hidden values. */
   readonly toJSON?: () => Json;
 }
 
-/** Which failures of a tool are tried again: kinds, or a function. */
+/** Failures to retry: kinds, or a predicate. */
 export type ToolRetryOn = readonly ToolErrorKind[] | ((error: unknown, attempt: number) => boolean);
 
-/** What is known of a tool without running it: plain metadata. */
+/** Metadata of a tool, as plain data. */
 export interface ToolSpec {
   readonly name: string;
-  /** What the tool is called where it comes from, when that is another name. */
+  /** Name of the tool at its origin, if different. */
   readonly originalName?: string | undefined;
-  /** For people; the title-cased name when none was given. */
+  /** Display name. Default: the name in title case. */
   readonly label: string;
   readonly description: string;
   readonly input: Schema | JsonSchemaInput;
@@ -120,20 +123,23 @@ export interface ToolSpec {
   readonly effect: EffectClass;
   readonly safety: ToolSafety;
   readonly retry?: RetryPolicy<ToolRetryOn> | undefined;
-  /** Time limit of one attempt in milliseconds; none when absent. */
+  /** Timeout of an attempt in milliseconds. Default: none. */
   readonly timeoutMs?: number | undefined;
-  /** How long an attempt may go on to its end after its signal has fired, in milliseconds. Default 5,000. */
+  /** Time in milliseconds for an attempt to finish after its signal was aborted. Default 5,000. */
   readonly graceMs?: number | undefined;
-  /** What becomes of its failures. Default `return`. */
+  /** Policy of failures. Default `return`. */
   readonly onError?: ToolErrorPolicy | undefined;
-  /** How much of a result the model sees; what it does not say holds for the tool node. */
+  /** Size limits of a result for the model. Default: the limits of the tool node. */
   readonly limits?: ResultLimits | undefined;
   readonly execution: ToolExecution;
-  /** It has no body: a call is a question under the tool's name, and the application's answer is the result. */
+  /**
+   * True for a client-side tool, without a body: a call interrupts the run under the tool's name, and the
+   * application's answer is the result.
+   */
   readonly client?: true | undefined;
 }
 
-/** What a tool says of itself: a name, a description, its arguments, and whatever else is not as usual. */
+/** Argument of `toolSpec`: name, description, arguments, and optional metadata. */
 export type ToolSpecParts = {
   readonly [Part in Exclude<keyof ToolSpec, "name" | "description" | "input" | "safety">]?: ToolSpec[Part] | undefined;
 } & Pick<ToolSpec, "name" | "description" | "input"> & {
@@ -144,88 +150,93 @@ export type ToolSpecParts = {
 export interface Tool<State = unknown, Context = unknown> {
   readonly spec: ToolSpec;
   readonly call: (state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown;
-  /** Mend what a model is known to get wrong, before the arguments are validated. Given a copy; may change it. */
+  /** Fixes known mistakes of models before validation. Receives a copy, which may be mutated. */
   readonly prepareArguments?: ((args: unknown) => unknown) | undefined;
   /**
-   * Find the hidden arguments: `injected` of the runtime. Called before the call starts, so that a secret that is missing
-   * leaves nothing in doubt; what it throws fails the run, and the model does not read it.
+   * Resolves the hidden arguments (`injected` of the runtime). Runs before the call starts, so that a missing secret
+   * leaves no call in doubt. An error fails the run and is not shown to the model.
    */
   readonly resolve?: ((source: InjectionSource) => Promise<unknown>) | undefined;
   /**
-   * Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools.
-   * Given the arguments that the call began with, hooks and people included. Where those could not be saved, a person is asked.
-   * What cannot be known is a `ToolError` of the kind `unknown_outcome`, which becomes the call's answer: nobody is asked.
+   * Checks the outcome of an earlier call with this idempotency key, for `once` tools. Returns the result of that
+   * call, or undefined when the call did not happen. Receives the arguments of the started call, including changes by
+   * hooks and people; when these could not be saved, a person is asked instead. Throw a `ToolError` of kind
+   * `unknown_outcome` for an unknown outcome: the error becomes the result of the call, without an interrupt.
    */
   readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;
-  /** The graph that its calls run in place of `call`, where `graphTool` made it. */
+  /** Graph to run in place of `call`; set by `graphTool`. */
   readonly graph?: object | undefined;
 }
 
 /** Hidden arguments by name. */
 export type InjectMap = { readonly [name: string]: Injection<unknown, never, never> };
 
-/** The values that a map of hidden arguments gives. */
+/** Value types of a map of hidden arguments. */
 export type InjectedOf<Inject extends InjectMap> = {
   readonly [Name in keyof Inject]: Inject[Name] extends Injection<infer Value, never, never> ? Value : never;
 };
 
-type NeedsOf<Inject extends InjectMap> = NonNullable<Inject[keyof Inject]["needs"]>;
+type InjectionNeeds<Inject extends InjectMap> = NonNullable<Inject[keyof Inject]["needs"]>;
 
-/** The context that a map of hidden arguments reads. */
+/** Context type that a map of hidden arguments reads. */
 export type ContextNeeds<Inject extends InjectMap> = [keyof Inject] extends [never]
   ? unknown
-  : [NeedsOf<Inject>] extends [(context: infer Context, state: never) => void]
+  : [InjectionNeeds<Inject>] extends [(context: infer Context, state: never) => void]
     ? Context
     : unknown;
 
-/** The state that a map of hidden arguments reads. */
+/** State type that a map of hidden arguments reads. */
 export type StateNeeds<Inject extends InjectMap> = [keyof Inject] extends [never]
   ? unknown
-  : [NeedsOf<Inject>] extends [(context: never, state: infer State) => void]
+  : [InjectionNeeds<Inject>] extends [(context: never, state: infer State) => void]
     ? State
     : unknown;
 
-/** What describes arguments: a zod object or another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
+/** Schema of arguments: a zod object, another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
 export type ToolInput = Schema | JsonSchemaInput<unknown>;
 
-/** The arguments that a tool with this input is given. */
+/** Argument type of a tool with this input. */
 export type ArgsOf<Input extends ToolInput> = Input extends Schema
   ? SchemaOutput<Input>
   : Input extends { readonly types?: { readonly args: infer Args } }
     ? Args
     : unknown;
 
-/** What `defineTool` takes. */
+/** Argument of `defineTool`. */
 export interface ToolDefinition<Name extends string, Input extends ToolInput, Inject extends InjectMap, Value> {
   readonly name: Name;
   readonly label?: string;
   readonly description: string;
-  /** Schema of the arguments that the model chooses: a zod object. */
+  /** Schema of the arguments chosen by the model: a zod object. */
   readonly input: Input;
-  /** Mend what a model is known to get wrong, before the arguments are validated. Given a copy; may change it. */
+  /** Fixes known mistakes of models before validation. Receives a copy, which may be mutated. */
   readonly prepareArguments?: (args: unknown) => unknown;
   /** Schema of the result's `value`. */
   readonly output?: Schema<unknown, Value>;
-  /** Arguments that the model never sees, resolved when the call is made and again on resume, never saved. */
+  /** Hidden arguments: never shown to the model, resolved at the time of the call and again on resume, never saved. */
   readonly inject?: Inject;
-  /** May it be repeated? Default `once`. */
+  /** Effect class: decides about repetition after a crash. Default `once`. */
   readonly effect?: EffectClass;
   readonly safety?: Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] };
   readonly retry?: RetryPolicy<ToolRetryOn>;
   readonly timeoutMs?: number;
   /**
-   * How long an attempt may go on to its end after its signal has fired, in milliseconds. What it answers in that time is the
-   * call's answer, as a timeout or a cancellation; what comes later is dropped. Default 5,000.
+   * Time in milliseconds for an attempt to finish after its signal was aborted. An answer in that time becomes the
+   * result of the call, marked as timeout or cancelled; a later answer is dropped. Default 5,000.
    */
   readonly graceMs?: number;
-  /** What becomes of its failures: the model reads them (`return`, the default), the run fails once the call is answered (`fail`), or the model reads `message` in their place. */
+  /**
+   * Policy of failures: `return` the error to the model (default), `fail` the run after all calls have results, or
+   * return `message` to the model.
+   */
   readonly onError?: ToolErrorPolicy;
-  /** How much of a result the model sees; what it does not say holds for the tool node. */
+  /** Size limits of a result for the model. Default: the limits of the tool node. */
   readonly limits?: ResultLimits;
   readonly execution?: ToolExecution<ArgsOf<Input>>;
   /**
-   * Does it. Without it the tool is executed by whoever shows the run, a browser for example: its call is a question under
-   * the tool's name, the answer is the result, and `timeoutMs` is how long the question waits.
+   * Executes the tool. Without `run` the tool is client-side: the application, such as a browser, executes the call.
+   * The call interrupts the run under the tool's name, the answer is the result, and `timeoutMs` is the time to
+   * answer.
    */
   readonly run?: (
     args: ArgsOf<Input>,
@@ -237,14 +248,14 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
 }
 
-/** Refuses, where it is wrong, a name that is both an argument and an injection: the one comes from the model, the other never does. */
-type Apart<Args, Inject> = string extends keyof Args
+/** Refuses a name that is both an argument and an injection: arguments come from the model, injections never do. */
+type DisjointNames<Args, Inject> = string extends keyof Args
   ? unknown
   : keyof Args & keyof Inject extends never
     ? unknown
     : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
 
-/** A tool that `defineTool` made: `is` narrows a call to its arguments, `gave` a result to its value and details. */
+/** Result of `defineTool`. `is` narrows a call to its arguments. */
 export interface DefinedTool<
   Name extends string = string,
   Args = unknown,
@@ -255,34 +266,34 @@ export interface DefinedTool<
 > extends Tool<State, Context> {
   readonly name: Name;
   readonly is: (call: ToolCall) => call is ToolCall<Args> & { readonly name: Name };
-  /** Tell whether a result is of this tool. A failed call has neither value nor details, unless its error gave some. */
-  readonly gave: (result: ToolResult) => result is ToolResult & GivenBy<Name, Value, Details>;
+  /** Narrows a result to this tool's value and details. A failed call has neither, unless its error has details. */
+  readonly isResult: (result: ToolResult) => result is ToolResult & ToolResultData<Name, Value, Details>;
 }
 
-/** What a tool's own results hold. */
-export interface GivenBy<Name, Value, Details> {
+/** Typed data of a tool's results. */
+export interface ToolResultData<Name, Value, Details> {
   readonly name: Name;
   readonly value?: Value;
   readonly details?: Details;
 }
 
 /**
- * The metadata of a tool, whole and checked: for a class or an object with `spec` and `call`. Throws `invalid_tool` like
- * `defineTool`.
+ * Validates and completes the metadata of a tool, for a class or object with `spec` and `call`. Throws `invalid_tool`
+ * like `defineTool`.
  */
 export function toolSpec(parts: ToolSpecParts): ToolSpec {
   checkOptions("the spec of a tool", parts, specOptions, "invalid_tool");
   const { name, originalName, description, input, output, inject = {}, effect = "once", retry, timeoutMs } = parts;
   checkToolName(name);
-  checkKinds(name, parts);
+  checkTypes(name, parts);
   checkToolPolicy(name, effect, retry, timeoutMs);
-  checkEnding(name, parts);
+  checkAttemptOptions(name, parts);
   checkLimits(`the tool "${name}"`, parts.limits, "invalid_tool");
   checkRedaction(`the tool "${name}"`, parts.safety?.redact);
   const spec: ToolSpec = Object.freeze({
     name,
     ...(originalName === undefined ? {} : { originalName }),
-    label: parts.label ?? titleOf(name),
+    label: parts.label ?? toTitle(name),
     description,
     input,
     output,
@@ -297,22 +308,25 @@ export function toolSpec(parts: ToolSpecParts): ToolSpec {
     execution: parts.execution ?? {},
     ...(parts.client === true ? { client: true as const } : {}),
   });
-  checkHiddenNames(spec, modelToolOf(spec));
-  whole.add(spec);
+  checkHiddenNames(spec, toModelTool(spec));
+  completeSpecs.add(spec);
   return spec;
 }
 
-/** Specs that `toolSpec` made. */
-const whole: WeakSet<ToolSpec> = new WeakSet();
+/** Results of `toolSpec`. */
+const completeSpecs: WeakSet<ToolSpec> = new WeakSet();
 
-/** A spec as it is when it is whole; one that a program without types made, or that was changed in a copy, made whole. */
-export function wholeSpec(spec: ToolSpec): ToolSpec {
-  return whole.has(spec) ? spec : toolSpec(spec);
+/**
+ * Returns a complete spec: the same spec if created by `toolSpec`; otherwise validates and completes the spec, such
+ * as a modified copy.
+ */
+export function completeSpec(spec: ToolSpec): ToolSpec {
+  return completeSpecs.has(spec) ? spec : toolSpec(spec);
 }
 
 /**
- * Define a tool. Throws `invalid_tool` for a name that providers refuse, an input that is not an object schema, a name
- * that is both an argument and an injection, a retry that its effect forbids.
+ * Defines a tool. Throws `invalid_tool` for a name that providers refuse, an input other than an object schema, a
+ * name that is both an argument and an injection, or a retry policy that conflicts with the effect class.
  */
 export function defineTool<
   const Name extends string,
@@ -320,11 +334,11 @@ export function defineTool<
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & Apart<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
+  definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
-  checkOptions("defineTool", definition, toolOptions, "invalid_tool", meantForTools);
+  checkOptions("defineTool", definition, toolOptions, "invalid_tool", optionReplacements);
   const { run, reconcile, inject: given, execution, prepareArguments, ...parts } = definition;
-  checkBodies(definition);
+  checkFunctions(definition);
   const inject: InjectMap = given ?? {};
   const spec = toolSpec({
     ...parts,
@@ -336,34 +350,34 @@ export function defineTool<
   const { name } = definition;
   type State = StateNeeds<Inject>;
   type Context = ContextNeeds<Inject>;
-  const bound = ofAttempt(inject);
-  const hides = Object.keys(inject).length > 0;
-  const callWith =
+  const injectAttempt = createAttemptInjector(inject);
+  const hasInjections = Object.keys(inject).length > 0;
+  const createCall =
     (body: (args: ArgsOf<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
     async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
-      const injected = hides
+      const injected = hasInjections
         ? (runtime.injected ?? (await resolveInjected(name, inject, { ...runtime, state })))
-        : nothingHidden;
+        : noInjections;
       return body(call.args as ArgsOf<Input>, {
         ...runtime,
-        injected: bound(injected, runtime.longTerm) as InjectedOf<Inject>,
+        injected: injectAttempt(injected, runtime.longTerm) as InjectedOf<Inject>,
         secrets: noSecrets,
       });
     };
   return Object.freeze({
     name,
     spec,
-    call: run === undefined ? noBody : callWith(run),
-    ...(hides ? { resolve: (source: InjectionSource) => resolveInjected(name, inject, source) } : {}),
+    call: run === undefined ? throwNoBody : createCall(run),
+    ...(hasInjections ? { resolve: (source: InjectionSource) => resolveInjected(name, inject, source) } : {}),
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
-    ...(reconcile === undefined ? {} : { reconcile: callWith(reconcile) }),
+    ...(reconcile === undefined ? {} : { reconcile: createCall(reconcile) }),
     is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
-    gave: (result: ToolResult): result is ToolResult & GivenBy<Name, Value, unknown> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, unknown> => result.name === name,
   });
 }
 
-/** What a spec and a definition both say. */
-const said = {
+/** Options common to specs and definitions. */
+const commonOptions = {
   name: true,
   label: true,
   description: true,
@@ -379,9 +393,9 @@ const said = {
   limits: true,
   execution: true,
 } as const;
-const specOptions = optionNames<ToolSpec>({ ...said, originalName: true, client: true });
-/** What the options of tools are called elsewhere. */
-const meantForTools: Readonly<Record<string, string>> = {
+const specOptions = listOptionNames<ToolSpec>({ ...commonOptions, originalName: true, client: true });
+/** Option names of other frameworks, with their equivalents. */
+const optionReplacements: Readonly<Record<string, string>> = {
   inputSchema: "input",
   parameters: "input",
   schema: "input",
@@ -391,13 +405,13 @@ const meantForTools: Readonly<Record<string, string>> = {
   needsApproval: 'safety: { confirm: "always" }',
 };
 
-const toolOptions = optionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
-  ...said,
+const toolOptions = listOptionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
+  ...commonOptions,
   prepareArguments: true,
   run: true,
   reconcile: true,
 });
-const safetyOptions = optionNames<ToolSafety>({
+const safetyOptions = listOptionNames<ToolSafety>({
   access: true,
   network: true,
   filesystem: true,
@@ -407,25 +421,35 @@ const safetyOptions = optionNames<ToolSafety>({
   roots: true,
   redact: true,
 });
-const executionOptions = optionNames<ToolExecution>({ mode: true, lock: true, onSteer: true });
+const executionOptions = listOptionNames<ToolExecution>({ mode: true, lock: true, onSteer: true });
 
-/** Refuse parts of a definition that are of another kind than they must be, as a program without types may give them. */
-function checkKinds(tool: string, parts: { readonly [Part in keyof ToolSpec]?: unknown }): void {
+/** Throws `invalid_tool` for options of a wrong type (possible in untyped JavaScript). */
+function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: unknown }): void {
   const { label, originalName, description, input, output, inject, effect, safety, execution } = parts;
-  const must = mustBe(tool);
-  must("description", description, typeof description === "string", "a text that tells the model what the tool does");
-  must("label", label, label === undefined || typeof label === "string", "a text for people, or nothing");
+  const expectPart = createPartCheck(tool);
+  expectPart(
+    "description",
+    description,
+    typeof description === "string",
+    "a string that describes the tool to the model",
+  );
+  expectPart("label", label, label === undefined || typeof label === "string", "a display name, or undefined");
   const isNamed = originalName === undefined || typeof originalName === "string";
-  must("original name", originalName, isNamed, "what the tool is called where it comes from, or nothing");
-  must("input", input, isSchema(input) || isJsonSchemaInput(input), "z.object({ … }) of its arguments");
-  must("output", output, output === undefined || isSchema(output), "a schema of the result's value, or nothing");
-  checkAnswersAtOnce(input, `the input of the tool "${tool}"`, { tool });
-  checkAnswersAtOnce(output, `the output of the tool "${tool}"`, { tool });
-  must(
+  expectPart("original name", originalName, isNamed, "the name of the tool at its origin, or undefined");
+  expectPart("input", input, isSchema(input) || isJsonSchemaInput(input), "z.object({ … }) with its arguments");
+  expectPart(
+    "output",
+    output,
+    output === undefined || isSchema(output),
+    "a schema of the result's value, or undefined",
+  );
+  checkSyncSchema(input, `the input of the tool "${tool}"`, { tool });
+  checkSyncSchema(output, `the output of the tool "${tool}"`, { tool });
+  expectPart(
     "inject",
     inject,
     inject === undefined || isPlainObject(inject),
-    "the kinds of its injections by name, or nothing",
+    "the kinds of its injections by name, or undefined",
   );
   const owner = `the tool "${tool}"`;
   checkEffect(owner, effect, "invalid_tool");
@@ -436,89 +460,117 @@ function checkKinds(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   if (execution !== undefined) {
     checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
     const { mode, lock, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
-    must("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
-    must(
+    expectPart("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
+    expectPart(
       "execution.lock",
       lock,
       lock === undefined || typeof lock === "function",
-      "a function that gives a list of names",
+      "a function that returns a list of names",
     );
-    must("execution.onSteer", onSteer, isOneOf(onSteer, ["skip", "run"]), '"skip" or "run"');
+    expectPart("execution.onSteer", onSteer, isOneOf(onSteer, ["skip", "run"]), '"skip" or "run"');
   }
 }
 
-/** Policies go by these words: one that is misspelt would pass for a tool that says nothing. */
+/** Policies match these values: a misspelt value would look like a tool without metadata. */
 function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]?: unknown }): void {
   const { access, network, filesystem, process, spend, confirm, roots } = safety;
-  const must = mustBe(tool);
+  const expectPart = createPartCheck(tool);
   const isAccess = isOneOf(access, ["read", "write", "destructive", "unclassified"]);
-  must("safety.access", access, isAccess, '"read", "write", "destructive" or "unclassified"');
-  must("safety.network", network, isFlag(network) || areTexts(network), "true, false or a list of hosts");
-  must("safety.filesystem", filesystem, isOneOf(filesystem, ["none", "read", "write"]), '"none", "read" or "write"');
-  must("safety.process", process, isFlag(process), "true or false");
-  const isSpend = isFlag(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
-  must("safety.spend", spend, isSpend, "true, false or { maxUsd }");
-  must("safety.confirm", confirm, isOneOf(confirm, ["never", "always", "policy"]), '"never", "always" or "policy"');
-  must("safety.roots", roots, roots === undefined || areTexts(roots), "a list of folders");
+  expectPart("safety.access", access, isAccess, '"read", "write", "destructive" or "unclassified"');
+  expectPart(
+    "safety.network",
+    network,
+    isOptionalBoolean(network) || isStringList(network),
+    "true, false or a list of hosts",
+  );
+  expectPart(
+    "safety.filesystem",
+    filesystem,
+    isOneOf(filesystem, ["none", "read", "write"]),
+    '"none", "read" or "write"',
+  );
+  expectPart("safety.process", process, isOptionalBoolean(process), "true or false");
+  const isSpend = isOptionalBoolean(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
+  expectPart("safety.spend", spend, isSpend, "true, false or { maxUsd }");
+  expectPart(
+    "safety.confirm",
+    confirm,
+    isOneOf(confirm, ["never", "always", "policy"]),
+    '"never", "always" or "policy"',
+  );
+  expectPart("safety.roots", roots, roots === undefined || isStringList(roots), "a list of folders");
 }
 
-function isOneOf(given: unknown, words: readonly string[]): boolean {
-  return given === undefined || (typeof given === "string" && words.includes(given));
+function isOneOf(value: unknown, words: readonly string[]): boolean {
+  return value === undefined || (typeof value === "string" && words.includes(value));
 }
 
-function isFlag(given: unknown): boolean {
-  return given === undefined || typeof given === "boolean";
+function isOptionalBoolean(value: unknown): boolean {
+  return value === undefined || typeof value === "boolean";
 }
 
-function areTexts(given: unknown): boolean {
-  return Array.isArray(given) && given.every((each) => typeof each === "string");
+function isStringList(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
-/** Refuse functions that are none, and injections that nothing of ours made. */
-function checkBodies(
+/** Throws `invalid_tool` for options that must be functions, and for invalid injections. */
+function checkFunctions(
   parts: {
     readonly [Part in keyof ToolDefinition<string, ToolInput, InjectMap, unknown>]?: unknown;
   },
 ): void {
   const { name, run, reconcile, prepareArguments, inject } = parts;
   checkToolName(name);
-  const must = mustBe(String(name));
-  const isFunction = (given: unknown): boolean => typeof given === "function";
-  must("run", run, !("run" in parts) || isFunction(run), "a function that does it, or leave it out");
-  must("reconcile", reconcile, reconcile === undefined || isFunction(reconcile), "a function, or nothing");
-  const mends = prepareArguments === undefined || isFunction(prepareArguments);
-  must("prepareArguments", prepareArguments, mends, "a function, or nothing");
-  must("inject", inject, inject === undefined || isPlainObject(inject), "{ name: State.from(…) }, or nothing");
+  const expectPart = createPartCheck(String(name));
+  const isFunction = (value: unknown): boolean => typeof value === "function";
+  expectPart(
+    "run",
+    run,
+    !("run" in parts) || isFunction(run),
+    "a function that executes the tool, or omit it for a client-side tool",
+  );
+  expectPart("reconcile", reconcile, reconcile === undefined || isFunction(reconcile), "a function, or nothing");
+  const isPrepareValid = prepareArguments === undefined || isFunction(prepareArguments);
+  expectPart("prepareArguments", prepareArguments, isPrepareValid, "a function, or nothing");
+  expectPart("inject", inject, inject === undefined || isPlainObject(inject), "{ name: State.from(…) }, or nothing");
   for (const [name, injection] of Object.entries(isPlainObject(inject) ? inject : {})) {
-    const made = isPlainObject(injection) && typeof injection["resolve"] === "function";
-    must(`injection "${name}"`, injection, made, "what from(…) of a state or a context, or secret(…), makes");
+    const isInjection = isPlainObject(injection) && typeof injection["resolve"] === "function";
+    expectPart(
+      `injection "${name}"`,
+      injection,
+      isInjection,
+      "the result of from(…) of a state or a context, or of secret(…)",
+    );
   }
 }
 
-/** What a tool without a body cannot have: its call is a question, which nobody tries again and nobody else answers. */
+/**
+ * Throws `invalid_tool` for options that a client-side tool cannot have: its call is an interrupt, without retry or
+ * reconcile.
+ */
 function checkClient(parts: { readonly name: string; readonly retry?: unknown; readonly reconcile?: unknown }): void {
   const { name: tool, retry, reconcile } = parts;
-  const taken = tool === approveKey || tool === inDoubtKey;
-  const what = taken
-    ? `the tool "${tool}" has no run, and its name is the key of another question`
-    : `the tool "${tool}" has no run, and a ${retry !== undefined ? "retry" : "reconcile"}`;
-  if (!taken && retry === undefined && reconcile === undefined) return;
+  const isReservedKey = tool === approveKey || tool === inDoubtKey;
+  const what = isReservedKey
+    ? `the tool "${tool}" has no run, and its name is a reserved interrupt key`
+    : `the tool "${tool}" has no run, but a ${retry !== undefined ? "retry" : "reconcile"}`;
+  if (!isReservedKey && retry === undefined && reconcile === undefined) return;
   throw new StatewrightError("invalid_tool", {
     what,
-    next: taken
+    next: isReservedKey
       ? "Rename it"
-      : "Leave that out, or give it a run: the application that answers it does what has to be done",
+      : "Remove it, or add a run: the application that answers the call is responsible for both",
     place: { tool },
   });
 }
 
-const nothingHidden: Readonly<Record<string, never>> = Object.freeze({});
+const noInjections: Readonly<Record<string, never>> = Object.freeze({});
 
-function noBody(): never {
-  throw new TypeError("it has no body: the application answers its calls");
+function throwNoBody(): never {
+  throw new TypeError("the tool has no body: the application answers its calls");
 }
 
-function mustBe(tool: string): (part: string, given: unknown, fits: boolean, wanted: string) => void {
+function createPartCheck(tool: string): (part: string, given: unknown, fits: boolean, wanted: string) => void {
   return (part, given, fits, wanted) => {
     if (fits) return;
     throw new StatewrightError("invalid_tool", {
@@ -529,12 +581,12 @@ function mustBe(tool: string): (part: string, given: unknown, fits: boolean, wan
   };
 }
 
-/** A JSON Schema without what checks it would let anything through. */
+/** Returns true for a JSON Schema with its validator; without a validator any arguments would pass. */
 function isJsonSchemaInput(input: unknown): boolean {
   return isPlainObject(input) && isPlainObject(input["jsonSchema"]) && typeof input["validate"] === "function";
 }
 
-/** Tell whether a value is a tool: what `defineTool` makes, or an object with a spec and a call. */
+/** Returns true if a value is a tool: a result of `defineTool`, or an object with `spec` and `call`. */
 export function isTool(value: unknown): value is Tool<never, never> {
   if (typeof value !== "object" || value === null || !("spec" in value) || !("call" in value)) return false;
   return typeof value.spec === "object" && value.spec !== null && typeof value.call === "function";
@@ -551,10 +603,10 @@ async function resolveInjected(
       const value = injection.resolve(source);
       values[key] = value instanceof Promise ? await value : value;
     } catch (cause) {
-      if (isStatewrightError(cause)) throw located(cause, { tool });
+      if (isStatewrightError(cause)) throw addErrorPlace(cause, { tool });
       throw new StatewrightError("node_failed", {
         what: `the injection "${key}" of the tool "${tool}" failed: ${describeThrown(cause)}`,
-        next: "Mend the function that finds it, then resume the thread: the call was not made",
+        next: "Fix the function that resolves it, then resume the thread: the call did not start",
         place: { tool },
         cause,
       });
@@ -563,17 +615,17 @@ async function resolveInjected(
   return Object.freeze(values);
 }
 
-/** How an attempt may end: unfit values from a program without types are refused. */
-function checkEnding(tool: string, { graceMs, onError }: Pick<ToolSpecParts, "graceMs" | "onError">): void {
-  const must = mustBe(tool);
+/** Throws `invalid_tool` for invalid `graceMs` or `onError` (possible in untyped JavaScript). */
+function checkAttemptOptions(tool: string, { graceMs, onError }: Pick<ToolSpecParts, "graceMs" | "onError">): void {
+  const expectPart = createPartCheck(tool);
   const isGrace = graceMs === undefined || (typeof graceMs === "number" && graceMs >= 0 && graceMs < Infinity);
-  must("graceMs", graceMs, isGrace, "milliseconds from 0, or leave it out");
+  expectPart("graceMs", graceMs, isGrace, "a number of milliseconds from 0, or omit it");
   const isPolicy =
     onError === undefined ||
     onError === "return" ||
     onError === "fail" ||
     (isPlainObject(onError) && typeof onError["message"] === "string");
-  must("onError", onError, isPolicy, '"return", "fail" or { message: "what the model reads" }');
+  expectPart("onError", onError, isPolicy, '"return", "fail" or { message: "text for the model" }');
 }
 
 function checkToolPolicy(
@@ -584,37 +636,37 @@ function checkToolPolicy(
 ): void {
   if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
     throw new StatewrightError("invalid_tool", {
-      what: `the time limit of the tool "${name}" is not a positive number`,
-      next: "Give timeoutMs in milliseconds, or leave it out",
+      what: `the timeoutMs of the tool "${name}" is not a positive number`,
+      next: "Use a number of milliseconds above 0, or remove timeoutMs",
     });
   }
   if (retry === undefined) return;
   checkRetry(`the tool "${name}"`, retry);
   const { on } = retry;
   const isOn = on === undefined || typeof on === "function" || (Array.isArray(on) && on.every(isToolErrorKind));
-  mustBe(name)("retry.on", on, isOn, `a function, or a list of ${toolErrorKinds.join(", ")}`);
+  createPartCheck(name)("retry.on", on, isOn, `a function, or a list of ${toolErrorKinds.join(", ")}`);
   if (effect !== "once" || retry.attempts === 1) return;
   const onlyUnavailable = Array.isArray(retry.on) && retry.on.every((kind) => kind === "unavailable");
   if (onlyUnavailable) return;
   throw new StatewrightError("invalid_tool", {
-    what: `the tool "${name}" has effect "once" and a retry for more than "unavailable"`,
-    next: 'Declare effect "idempotent" or "pure", or retry on ["unavailable"] only, which says that nothing happened',
+    what: `the tool "${name}" has effect "once" and a retry of failures other than "unavailable"`,
+    next: 'Use effect "idempotent" or "pure", or retry on ["unavailable"] only, where the call had no effect',
     place: { tool: name },
   });
 }
 
 function checkHiddenNames(spec: ToolSpec, visible: ModelTool): void {
   const properties = Object.keys((visible.inputSchema["properties"] ?? {}) as object);
-  const both = Object.keys(spec.inject).filter((key) => properties.includes(key));
-  if (both.length === 0) return;
+  const duplicates = Object.keys(spec.inject).filter((key) => properties.includes(key));
+  if (duplicates.length === 0) return;
   throw new StatewrightError("invalid_tool", {
-    what: `the tool "${spec.name}" has ${both.map((key) => `"${key}"`).join(", ")} both as an argument and as an injection`,
+    what: `the tool "${spec.name}" has ${duplicates.map((key) => `"${key}"`).join(", ")} both as an argument and as an injection`,
     next: "Rename one of them: an argument comes from the model, an injection never does",
     place: { tool: spec.name },
   });
 }
 
-function titleOf(name: string): string {
+function toTitle(name: string): string {
   return name
     .split(/[_-]/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))

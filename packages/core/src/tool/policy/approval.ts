@@ -1,57 +1,66 @@
-/** What a person may answer: an approval when middleware asks about a tool call, the fact when a call or a node is in doubt. */
-import { booleanOr, plainObject } from "../../base/plain-object-schema.ts";
+/** Schemas of people's answers: approvals of tool calls, and outcomes of calls and nodes in doubt. */
+import { createBooleanOrSchema, createPlainObjectSchema } from "../../base/plain-object-schema.ts";
 import type { Schema } from "../../base/schema.ts";
 
-/** The key under which people are asked about tool calls. A graph whose middleware asks declares it: `interrupts: { approve: approval }`. */
+/**
+ * Interrupt key of approvals. A graph whose middleware requests approval declares the key: `interrupts: { approve:
+ * approval }`.
+ */
 export const approveKey = "approve";
 
-/** Yes or no, with the reason that the model reads after a no, or with other arguments for a yes. */
+/** Approval or denial. `reason` is shown to the model after a denial. */
 export interface ApprovalVerdict {
   readonly approved: boolean;
   readonly reason?: string | undefined;
-  /** The call is made with these. They are parsed, and the before hooks decide about them, as about the model's. */
+  /** Replacement arguments of an approved call. Parsed and passed to the before hooks, like arguments of the model. */
   readonly args?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A person's answer about a tool call: yes or no, yes with other arguments, or the tool's answer in its place. */
+/**
+ * A person's answer to the approval of a tool call: approval, denial, approval with other arguments, or a result in
+ * place of the call.
+ */
 export type ApprovalAnswer =
   | boolean
   | ApprovalVerdict
   | {
-      /** The model reads this as the call's result; the tool is not run. */
+      /** Result of the call for the model; the tool does not run. */
       readonly respond: string;
     };
 
-/** The schema of an approval; agents declare it as their interrupt `approve`. */
-export const approval: Schema<ApprovalAnswer> = booleanOr<Exclude<ApprovalAnswer, boolean>>(
-  plainObject<ApprovalVerdict>({ approved: "boolean" }, { reason: "string", args: "object" }),
-  plainObject<{ readonly respond: string }>({ respond: "string" }, {}),
+/** Schema of an approval; agents declare it as their interrupt `approve`. */
+export const approval: Schema<ApprovalAnswer> = createBooleanOrSchema<Exclude<ApprovalAnswer, boolean>>(
+  createPlainObjectSchema<ApprovalVerdict>({ approved: "boolean" }, { reason: "string", args: "object" }),
+  createPlainObjectSchema<{ readonly respond: string }>({ respond: "string" }, {}),
 );
 
-/** The key of the question about a call or a `once` node that had started and has no result. */
+/** Interrupt key of a call or `once` node in doubt: started, without a result. */
 export const inDoubtKey = "in_doubt";
 
-/** What a person found out about such a call: whether it happened, and what it said. */
+/** A person's answer about a call in doubt: its occurrence and its result. */
 export interface InDoubtAnswer {
   readonly happened: boolean;
-  /** What the model reads as the call's result. */
+  /** Result of the call for the model. */
   readonly content?: string | undefined;
 }
 
-/** The schema of that answer. */
-export const inDoubtAnswer: Schema<InDoubtAnswer> = plainObject({ happened: "boolean" }, { content: "string" });
+/** Schema of {@link InDoubtAnswer}. */
+export const inDoubtAnswer: Schema<InDoubtAnswer> = createPlainObjectSchema(
+  { happened: "boolean" },
+  { content: "string" },
+);
 
-/** What a person found out about a `once` node that had started: whether it happened, and what it should have returned. */
+/** A person's answer about a `once` node in doubt: its occurrence and its result. */
 export interface NodeInDoubtAnswer {
   readonly happened: boolean;
-  /** The partial state that stands in for the node's result, when it happened. */
+  /** Partial state in place of the node's result, if the node ran. */
   readonly update?: Readonly<Record<string, unknown>> | undefined;
-  /** Where control goes then, for a node whose edge is `gotos`. */
+  /** Next node, for a node whose edge is `gotos`. */
   readonly goto?: string | undefined;
 }
 
-/** The schema of that answer. */
-export const nodeInDoubtAnswer: Schema<NodeInDoubtAnswer> = plainObject(
+/** Schema of {@link NodeInDoubtAnswer}. */
+export const nodeInDoubtAnswer: Schema<NodeInDoubtAnswer> = createPlainObjectSchema(
   { happened: "boolean" },
   { update: "object", goto: "string" },
 );

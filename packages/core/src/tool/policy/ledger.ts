@@ -1,39 +1,46 @@
-/** Ledgers: channels that hooks share while they are at work, in a graph, in its parallel calls, and in the graphs inside it. */
+/** Ledgers: channels that hooks of parallel calls and inner graphs share during a superstep. */
 import type { Channel } from "../../state/channel.ts";
 
 /**
- * A channel with what hooks have entered since its superstep began. An entry is seen by all at once, is kept across crashes,
- * and becomes part of the channel when the task at work is done. An entry of the same key takes the place of the one before.
+ * View of a channel with the entries of hooks in the current superstep. An entry is visible to all hooks immediately,
+ * survives crashes, and is committed to the channel with the current task. An entry replaces the previous entry of
+ * the same key.
  */
 export interface Ledger<Value = unknown, Write = unknown> {
-  /** The channel as it stands, with what was entered and what is reserved. */
-  readonly value: (options?: LedgerView) => Value;
-  /** Whether a write of this key was entered: by a pass of the hooks whose effect was not recorded. */
+  /** Returns the current value of the channel, including entries and reservations. */
+  readonly getValue: (options?: LedgerView) => Value;
+  /**
+   * Returns true if a write of this key was entered, by an earlier execution of the hooks whose effect was not
+   * recorded.
+   */
   readonly has: (key: string) => boolean;
-  /** Count a write beforehand, in this process, until one of its key is entered or released. */
+  /** Reserves a write in this process until an entry of the same key or a release. */
   readonly reserve: (key: string, write: Write) => void;
   /**
-   * Keep a write. Keys are of the effect that the hook stands around, so that its repetition counts once; a `shared` one is of
-   * the task that is at work, for what hooks beside each other enter once.
+   * Enters a write. Keys are scoped to the effect of the hook, so that a repetition counts once. A `shared` key is
+   * scoped to the current task, for entries that parallel hooks make together.
    */
   readonly enter: (key: string, write: Write, options?: { readonly shared?: boolean }) => void;
   readonly release: (key: string) => void;
-  /** Resolves when an entry or a reservation of anybody changes. */
-  readonly changed: () => Promise<void>;
+  /** Resolves at the next change of an entry or reservation by any hook. */
+  readonly waitForChange: () => Promise<void>;
 }
 
-/** What of a ledger is looked at. */
+/** Selection of the entries in a ledger value. */
 export interface LedgerView {
-  /** With what is reserved; default true. */
+  /** Include reservations. Default true. */
   readonly reserved?: boolean;
-  /** Keys of the effect itself that do not count. */
-  readonly without?: readonly string[];
+  /** Keys of the current effect to exclude. */
+  readonly excludedKeys?: readonly string[];
   /**
-   * What counts of other effects of the same task, such as the calls of one message: `all` (the default), only what graphs
-   * `inside` them have entered, or `none` of it.
+   * Entries of other effects in the same task, such as parallel calls of a message: `all` (default), only entries of
+   * their `inside` inner graphs, or `none`.
    */
-  readonly beside?: "all" | "inside" | "none";
+  readonly siblings?: "all" | "inside" | "none";
 }
 
-/** Opens the ledger of a channel that the graph of the middleware, or one around it, declares: the same object as in `channels`. */
+/**
+ * Opens the ledger of a channel declared by the graph of the middleware or by its parent graph: the same object as in
+ * `channels`.
+ */
 export type OpenLedger = <Value, Write, Input>(channel: Channel<Value, Write, Input>) => Ledger<Value, Write>;

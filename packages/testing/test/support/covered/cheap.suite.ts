@@ -10,7 +10,7 @@ test("a cheap order is paid", async () => {
   expect(t.status).toBe("done");
 });
 
-test("a tool is tested by itself, in no graph of anybody", async () => {
+test("a tool is tested outside any graph", async () => {
   const price = defineTool({
     name: "price",
     description: "What it costs.",
