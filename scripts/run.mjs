@@ -6,6 +6,7 @@
 // node scripts/run.mjs test                types, lint, boundaries, tests of all packages, check of the rules table
 // node scripts/run.mjs gates:sqlite        thousands of damaged, torn and hostile files: [gate] [seed] [count]
 // node scripts/run.mjs example <name>      runs one example of the tools
+// node scripts/run.mjs house               metrics of the sources: [--list <row>] [--json] [--root <folder>]
 // node scripts/run.mjs rules | bench | fix | boundaries | pack:check
 // node scripts/run.mjs pack <folder>       packs the packages for publication as tarballs
 // node scripts/run.mjs gates <gate>        simulations, mutants, kills; apps/gates/src/index.ts lists the gates
@@ -35,6 +36,7 @@ const tasks = {
   gates: (args) => node("apps/gates/src/index.ts", args),
   "gates:sqlite": (args) => node("packages/sqlite/test/gates/main.ts", args),
   rules: (args) => node("scripts/rules.mjs", args),
+  house: (args) => node("scripts/house.mjs", args),
   fix: (args) => tool("biome", ["check", "--write", ".", ...args]),
   pack: (args) => node("scripts/pack-package.mjs", args),
   "pack:check": (args) => node("scripts/pack-check.mjs", args),
@@ -45,7 +47,7 @@ const tasks = {
     // High concurrency: the longest task depends on all other packages and comes late in turbo's order, and must
     // start with the first.
     const flags = ["--continue=always", "--output-logs=errors-only", "--log-order=grouped", "--concurrency=14"];
-    const turbo = await tool("turbo", ["run", "check", "lint", "house", "test", ...flags, ...args]);
+    const turbo = await tool("turbo", ["run", "check", "lint", "test:scripts", "test", ...flags, ...args]);
     // Not a task of turbo, because turbo refuses a task that calls turbo.
     const boundaries = await tasks.boundaries();
     await node("scripts/count-tests.mjs", []);

@@ -1,10 +1,10 @@
 /** Graph whose run waits at an interrupt. The bench starts, loads and counts such runs. */
-import { defineGraph, defineState, END, list, START } from "statewright";
+import { channel, defineGraph, defineState, END, START } from "statewright";
 import * as z from "zod";
 
 export const interruptGraph = defineGraph({
   name: "asking",
-  state: defineState({ log: list(z.string()) }),
+  state: defineState({ log: channel.list(z.string()) }),
   interrupts: { ok: z.boolean() },
 })
   .nodes({ ask: async (_state, { interrupt }) => ({ log: [`${await interrupt("ok")}`] }) })

@@ -2,6 +2,7 @@
 import { getEventListeners } from "node:events";
 import {
   agentTool,
+  channel,
   createAgent,
   defineGraph,
   defineState,
@@ -9,7 +10,6 @@ import {
   END,
   type Message,
   memoryStore,
-  messages,
   run,
   START,
   sqliteStore,
@@ -45,7 +45,7 @@ const lookup = defineTool({
   run: async () => "found",
 });
 
-const graph = defineGraph({ name: "brief", state: defineState({ n: z.number(), messages: messages() }) })
+const graph = defineGraph({ name: "brief", state: defineState({ n: z.number(), messages: channel.messages() }) })
   .nodes({
     work: { run: async (state, { signal }) => ({ n: signal.aborted ? 0 : state.n + 1 }), timeoutMs: 60_000 },
     tools: toolNode({ tools: [lookup] }),

@@ -9,14 +9,14 @@ import { type InstallResult, install, type Peer } from "../src/peers/install.ts"
 import { loadPeers, noPeers } from "../src/peers/langgraph.ts";
 import { createScratchFolder, type ScratchFolder } from "../src/scratch-files.ts";
 
-const why = "npm install failed (1): npm error 404 Not Found";
-const nothingInstalls = async (): Promise<InstallResult> => ({ kind: "missing", reason: why });
+const reason = "npm install failed (1): npm error 404 Not Found";
+const nothingInstalls = async (): Promise<InstallResult> => ({ kind: "missing", reason });
 
 test("a peer that fails to install is reported with the npm output and left out of every case", async () => {
   const agents = await loadAgentPeers(nothingInstalls);
   expect(agents).toMatchObject({ inMemory: [], saved: [], installed: [] });
   const peers = await loadPeers(agents, "1.4.18", nothingInstalls);
-  expect(peers.said.map((line) => line.replace(`is missing: ${why}.`, "-"))).toEqual([
+  expect(peers.said.map((line) => line.replace(`is missing: ${reason}.`, "-"))).toEqual([
     "LangGraph.js 1.4.18 -",
     "pi-agent-core 0.87.1 -",
     "AI SDK 7.0.173 -",
@@ -27,7 +27,7 @@ test("a peer that fails to install is reported with the npm output and left out 
     "Mastra 1.71.0 -",
     "Mastra with LibSQL and recovery 1.71.0 -",
   ]);
-  expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, and B11 with it: ${why}.`);
+  expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, so B11 is skipped: ${reason}.`);
   const roles = createCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
   expect(roles).not.toContain("peer");
 });
@@ -37,10 +37,10 @@ test("a failed install leaves no folder that passes for installed", async () => 
   const asked: string[] = [];
   const failing = async (folder: string): Promise<string> => {
     asked.push(folder);
-    return why;
+    return reason;
   };
-  expect(await install(peer, failing)).toEqual({ kind: "missing", why });
-  expect(await install(peer, failing)).toEqual({ kind: "missing", why });
+  expect(await install(peer, failing)).toEqual({ kind: "missing", reason });
+  expect(await install(peer, failing)).toEqual({ kind: "missing", reason });
   expect(asked).toHaveLength(2);
 });
 
@@ -78,7 +78,7 @@ test("an installed and working peer takes part in the cases of its kind", async 
 const installs =
   (scratch: ScratchFolder, program: string) =>
   async ({ name }: Peer): Promise<InstallResult> => {
-    if (name !== "pi-agent-core") return { kind: "missing", reason: why };
+    if (name !== "pi-agent-core") return { kind: "missing", reason };
     scratch.write("entry.mjs", program);
     return { kind: "installed", folder: scratch.path, entry: pathToFileURL(join(scratch.path, "entry.mjs")).href };
   };
@@ -88,7 +88,7 @@ test.each([
   [
     "does not save all",
     "export const talk = async (turns) => turns + 1; export const saved = async () => 5;",
-    ["pi-agent-core AgentHarness with JSONL does not run: Error: 5 messages were saved of 6."],
+    ["pi-agent-core AgentHarness with JSONL does not run: Error: expected 6 saved messages, got 5."],
   ],
   [
     "does not start",

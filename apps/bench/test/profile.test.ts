@@ -24,19 +24,19 @@ const profile = profileOf([
   ["(root)", "", 0, 0],
   ["(garbage collector)", "", 0, 7],
   ["(idle)", "", 0, 1_000],
-  ["supersteps", "file:///repo/packages/core/src/run/supersteps.ts", 0, 20],
+  ["runSupersteps", "file:///repo/packages/core/src/run/loop/run-supersteps.ts", 0, 20],
   ["encode", "file:///repo/packages/core/src/state/codec.ts", 3, 5],
-  ["finish", "file:///repo/packages/sqlite/src/committer.ts", 3, 2],
+  ["finish", "file:///repo/packages/sqlite/src/write/committer.ts", 3, 2],
   ["transaction", named, 5, 1],
   ["", "", 6, 30],
   ["change", named, 5, 1],
   ["", "", 8, 9],
-  ["checkpointHash", "file:///repo/packages/sqlite/src/rows.ts", 3, 1],
+  ["hashCheckpoint", "file:///repo/packages/sqlite/src/rows/rows.ts", 3, 1],
   ["hash", "node:internal/crypto/hash", 10, 3],
   ["oneShotDigest", "", 11, 4],
   ["nodeBody", "file:///repo/node_modules/unknown/index.js", 3, 6],
-  ["runToolCall", "file:///repo/packages/core/src/run/tool-call.ts", 3, 8],
-  ["step", "file:///repo/packages/core/src/run/graph-kernel.ts", 3, 11],
+  ["runToolCall", "file:///repo/packages/core/src/run/tool-call/tool-call.ts", 3, 8],
+  ["step", "file:///repo/packages/core/src/run/kernel/graph-kernel.ts", 3, 11],
   ["processTicksAndRejections", "node:internal/process/task_queues", 0, 12],
   ["post", "node:inspector", 0, 500],
   ["", "", 17, 500],
@@ -60,7 +60,7 @@ test("profile time of a frame counts for the part of its file, native time for t
 
 test("the functions with the most self time are named, each with its share of active time", () => {
   expect(listHottest(profile, 2)).toEqual([
-    { name: "supersteps (run/supersteps.ts)", share: 20 / 120 },
+    { name: "runSupersteps (loop/run-supersteps.ts)", share: 20 / 120 },
     { name: "processTicksAndRejections (process/task_queues)", share: 12 / 120 },
   ]);
 });
@@ -75,7 +75,7 @@ test("the profile table has a row for each part with at least half a percent", (
   const text = toMarkdown([found]);
   expect(text).toContain("|  | commit |\n| --- | ---: |\n| SQLite: begin and commit | 26 |");
   expect(text).not.toContain("| schemas |");
-  expect(text).toContain("- commit (B2: a commit): `supersteps (run/supersteps.ts)` 16.7 %.");
+  expect(text).toContain("- commit (B2: a commit): `runSupersteps (loop/run-supersteps.ts)` 16.7 %.");
 });
 
 test("SQL statements return the same results when they run under the name of their kind", () => {

@@ -57,7 +57,7 @@ test("an exponent above 1.1 is marked in its row, and exponents of ours are list
   ]);
   expect(rowOf(report, "ours")[9]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
   expect(rowOf(report, "peer")[9]).toBe("1.90 **finding** (100 to 800)");
-  const sentence = "B0: CPU of ours grows with 1.20 from 100 to 800, where bare shows 1.15.";
+  const sentence = "B0: CPU of ours grows with exponent 1.20 from 100 to 800; bare: 1.15.";
   expect(listFindings(report)).toEqual([sentence]);
   expect(toMarkdown(report)).toContain(`### Findings\n\n- ${sentence}`);
   expect(toText(report)).toContain(sentence);
@@ -65,9 +65,9 @@ test("an exponent above 1.1 is marked in its row, and exponents of ours are list
 
 test("a case that must not grow has a lower finding threshold, and a report without findings states that", () => {
   const flat = reportOf([measured("ours", "ours", 1, { growth: growing(0.4) })], { maxGrowth: 0.3 });
-  expect(listFindings(flat)).toEqual(["B0: CPU of ours grows with 0.40 from 100 to 800."]);
+  expect(listFindings(flat)).toEqual(["B0: CPU of ours grows with exponent 0.40 from 100 to 800."]);
   const linear = reportOf([measured("ours", "ours", 1, { growth: growing(1.09) })]);
-  expect(listFindings(linear)).toEqual(["Nothing of ours grows with an exponent above 1.1."]);
+  expect(listFindings(linear)).toEqual(["Nothing in Statewright grows with an exponent above 1.1."]);
   expect(listFindings(reportOf([measured("ours", "ours", 1)]))).toEqual([]);
 });
 
@@ -91,7 +91,7 @@ test("a load report shows the cost per thread and its growth with the number of 
     [cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun].map((value) => value?.toFixed(2)),
   ).toEqual(["1.30", "1.00", "0.00", "3.00"]);
   const report = { ...reportOf([]), load };
-  expect(listFindings(report)).toEqual(["Load: CPU by threads at work grows with 1.30."]);
+  expect(listFindings(report)).toEqual(["Load: CPU by active threads grows with exponent 1.30."]);
   expect(toText(report)).toContain("102 KB of memory, 51 KB of heap.");
 });
 

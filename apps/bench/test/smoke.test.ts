@@ -77,7 +77,7 @@ test("a contender in its own process is measured there, and its errors are repor
   expect(measured?.cpuUs.median).toBeGreaterThan(0);
   expect(measured?.bytes).toBeGreaterThan(1_000);
   const nobody = { name: "nobody", role: "limit", open: () => ({ run: () => undefined }) } as const;
-  await expect(startContender("B4", nobody, undefined)).rejects.toThrow('there is no contender "nobody" of B4');
+  await expect(startContender("B4", nobody, undefined)).rejects.toThrow('unknown contender "nobody" of case B4');
 });
 
 test("the fitted exponent of linear work is 1 and that of quadratic work is 2", () => {
@@ -92,7 +92,7 @@ test("steady growth is the common growth of all samples, without a doubled table
 });
 
 test("the median of an even number of rounds lies between the two middle values", () => {
-  expect(computeSpread([4, 1, 3, 2])).toEqual({ median: 2.5, least: 1, most: 4 });
+  expect(computeSpread([4, 1, 3, 2])).toEqual({ median: 2.5, min: 1, max: 4 });
 });
 
 describe("the regression guard", () => {
@@ -117,10 +117,10 @@ describe("the regression guard", () => {
       findRegressions({ [path]: { allocated: 1_200, cpu: 0.05, bytes: 120 }, more: { allocated: 1, cpu: 1 } }, before),
     ).toMatchInlineSnapshot(`
         [
-          "a superstep: what it allocates is 1.20 times what was recorded (1200, was 1000), at most 1.15 is right",
-          "a superstep: what it leaves on disk is 1.20 times what was recorded (120, was 100), at most 1.1 is right",
-          "a superstep: its CPU time beside plain work is 2.50 times what was recorded (0.05, was 0.02), at most 2 is right",
-          "more was not recorded: npm run bench -- guard --write",
+          "a superstep: allocated bytes: 1.20 times the recorded value (1200, recorded 1000), expected at most 1.15 times",
+          "a superstep: bytes on disk: 1.20 times the recorded value (120, recorded 100), expected at most 1.1 times",
+          "a superstep: CPU time relative to plain work: 2.50 times the recorded value (0.05, recorded 0.02), expected at most 2 times",
+          "more: no recorded values. Run npm run bench -- guard --write.",
         ]
       `);
   });

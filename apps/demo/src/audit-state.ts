@@ -1,5 +1,5 @@
 /** Schemas of the audit: graph state, context of each process, and interrupt. */
-import { defineContext, defineState, list, messages, record } from "statewright";
+import { channel, defineContext, defineState } from "statewright";
 import * as z from "zod";
 
 /** Presence of tests and of a README. */
@@ -21,11 +21,11 @@ export type Finding = z.infer<typeof Finding>;
 /** Graph state. A checkpoint stores only the changes of each channel. */
 export const Audit = defineState({
   /** Conversation of the survey. */
-  messages: messages(),
+  messages: channel.messages(),
   /** Measurements of the tools, one sentence per tool. */
-  facts: record(z.string()),
+  facts: channel.record(z.string()),
   parts: z.array(Part).default([]),
-  findings: list(Finding),
+  findings: channel.list(Finding),
   verdict: z.object({ grade: z.string(), summary: z.string() }).nullable().default(null),
   decision: z.object({ write: z.boolean(), note: z.string().optional() }).nullable().default(null),
   /** Path of the written report. */

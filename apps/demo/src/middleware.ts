@@ -2,7 +2,7 @@
  * Middleware of the tools: a guard before each tool call and redaction of each result. Denied calls pass through
  * both.
  */
-import { defineMiddleware, deny, type ToolResult } from "statewright";
+import { decide, defineMiddleware, type ToolResult } from "statewright";
 import { isSecretFile, redactSecrets } from "./secrets.ts";
 import { readFileTool } from "./tools.ts";
 
@@ -12,7 +12,7 @@ export const guard = defineMiddleware({
   required: true,
   beforeTool: ({ call }) =>
     readFileTool.is(call) && isSecretFile(call.args.path)
-      ? deny(`Files such as "${call.args.path}" contain secrets and cannot be read.`)
+      ? decide.deny(`Files such as "${call.args.path}" contain secrets and cannot be read.`)
       : undefined,
 });
 

@@ -1,7 +1,6 @@
 /** Inspection of a thread from another process: state, journal, history and fork. */
 import { existsSync } from "node:fs";
 import {
-  type EffectState,
   fork,
   getHistory,
   getState,
@@ -12,6 +11,7 @@ import {
   type Store,
   sqliteStore,
 } from "statewright";
+import type { EffectState } from "statewright/store";
 import { type AuditGraph, createAuditGraph } from "./audit-graph.ts";
 import type { AuditState } from "./audit-state.ts";
 import { formatBytes, toPlainLine, truncate } from "./format-text.ts";

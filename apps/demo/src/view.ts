@@ -1,5 +1,7 @@
 /** Output of the demo: one line per run event. */
-import type { Delta, RunEvent, ToolResult } from "statewright";
+
+import type { RunEvent, ToolResult } from "statewright";
+import type { Delta } from "statewright/store";
 import { formatBytes, formatCount, formatDuration, toPlainLine, truncate } from "./format-text.ts";
 
 /** Cancel reason of a run stopped by the user. */

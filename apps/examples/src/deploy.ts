@@ -1,6 +1,7 @@
 /** Deployment in four steps, with a progress update before each step. */
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, type Model, type RunEvent, ToolError, type World, yoagentDialect } from "statewright";
+import { createAgent, defineTool, type Model, type RunEvent, ToolError, type World } from "statewright";
+import { yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 import { getUpdateText, type Print } from "./print.ts";
 

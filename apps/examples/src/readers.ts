@@ -1,5 +1,7 @@
 /** Console readers of tool events, in the style of yoagent and of pi. */
-import { piDialect, type RunEvent, yoagentDialect } from "statewright";
+
+import type { RunEvent } from "statewright";
+import { piDialect, yoagentDialect } from "statewright/adapter";
 import { getUpdateText, type Print } from "./print.ts";
 
 /** Prints one line per event of a tool call: start, partial text, progress and end. */

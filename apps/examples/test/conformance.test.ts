@@ -90,7 +90,7 @@ describe.each([
   test.each(toolConformance)("an example tool passes: $name", ({ run }) => run(open));
 
   test("every example tool that can run longer than a second emits an update with details and stops on its signal [S4.32, S4.33, S4.34, S4.38]", async () => {
-    const long = toolConformance.filter(({ name }) => name.startsWith("a call that can run long"));
+    const long = toolConformance.filter(({ name }) => name.startsWith("a long-running tool call"));
     expect(long).toHaveLength(1);
     for (const { run } of long) await run(open);
     const { tools, samples, dispose } = await open();

@@ -1,5 +1,6 @@
 import { call, failWith } from "@statewright/testing";
-import { bitopDialect, defineMiddleware, defineTool, deny, piDialect, yoagentDialect } from "statewright";
+import { decide, defineMiddleware, defineTool } from "statewright";
+import { bitopDialect, piDialect, yoagentDialect } from "statewright/adapter";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { analyse } from "../src/analysis.ts";
@@ -85,7 +86,7 @@ test("every dialect starts and ends each call once, also a refused one, and the 
 });
 
 test("a denied call has a separate end event in a dialect that supports denials [D15]", async () => {
-  const no = defineMiddleware({ name: "no", beforeTool: () => deny("not today") });
+  const no = defineMiddleware({ name: "no", beforeTool: () => decide.deny("not today") });
   const { createAgent } = await import("statewright");
   const { beginWith } = await import("./support/talk.ts");
   const live = beginWith([call("calculator", { expression: "1+2" })], (model, world) =>

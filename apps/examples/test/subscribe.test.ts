@@ -1,6 +1,7 @@
 /** What an agent tells whoever subscribes to it, by the events of pi, and what the example prints of it. */
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, type PiEvent, piDialect, ToolError } from "statewright";
+import { createAgent, defineTool, ToolError } from "statewright";
+import { type PiEvent, piDialect } from "statewright/adapter";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { createPiReader } from "../src/readers.ts";

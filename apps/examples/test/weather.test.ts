@@ -42,7 +42,7 @@ test("weather units are an enum for every provider, and text and details use the
     "Weather in Oslo: cloudy, 7°C",
     "Weather in Oslo: cloudy, 45°F",
     "Weather in Oslo: cloudy, 45°F",
-    "There is no weather station in toString.",
+    "No weather station in toString.",
   ]);
   expect(results()[0]?.details).toEqual({ temperature: 7, condition: "cloudy", humidity: 81, location: "Oslo" });
   expect(results()[2]?.details).toMatchObject({ temperature: 45 });

@@ -1,4 +1,4 @@
-/** A small share of the random conversations, and the gate of that gate: that the rules of providers find what breaks them. */
+/** A small share of the random conversations, and a test of the gate itself: the provider checks find each invalid request. */
 import { expect, test } from "vitest";
 import { simulateConversations } from "../src/conversations/run-conversations.ts";
 import type { Body } from "../src/conversations/wire-format.ts";
@@ -32,29 +32,37 @@ const googleCall = { role: "model", parts: [{ functionCall: { name: "look", args
 
 test.each<[string, Body, string | undefined]>([
   ["anthropic", anthropic(go, [call], [result]), undefined],
-  ["anthropic", anthropic(go, [call], go), "message 2 answers [] where [c1] are due"],
-  ["anthropic", anthropic(go, [call], [...go, result]), "message 2 has an answer behind something else"],
-  ["anthropic", anthropic(go, [{ ...call, id: "a:b" }], []), 'message 1 has a call with the id "a:b"'],
-  ["anthropic", anthropic(go, [{ type: "text", text: " " }], go), "message 1 has a text without a letter"],
-  ["anthropic", anthropic(go, [call]), "the last message is not the user's"],
-  ["anthropic", anthropic(go, [{ type: "thinking", thinking: "Hm", signature: "s" }], go), "was not thought here"],
+  ["anthropic", anthropic(go, [call], go), "message 2 has results for [], expected [c1]"],
+  ["anthropic", anthropic(go, [call], [...go, result]), "message 2 has a tool result after other content"],
+  ["anthropic", anthropic(go, [{ ...call, id: "a:b" }], []), 'message 1 has a call with the invalid id "a:b"'],
+  ["anthropic", anthropic(go, [{ type: "text", text: " " }], go), "message 1 has an empty text"],
+  ["anthropic", anthropic(go, [call]), "expected the last message to have the role user"],
+  [
+    "anthropic",
+    anthropic(go, [{ type: "thinking", thinking: "Hm", signature: "s" }], go),
+    "message 1 has reasoning without a valid signature",
+  ],
   [
     "chat",
     chat({ role: "assistant", tool_calls: [chatCall] }, { role: "tool", tool_call_id: "c1", content: "" }),
     undefined,
   ],
-  ["chat", chat({ role: "assistant", tool_calls: [chatCall] }), "the calls c1 have no answer"],
-  ["chat", chat({ role: "tool", tool_call_id: "c1", content: "" }), "which is not called before it"],
+  ["chat", chat({ role: "assistant", tool_calls: [chatCall] }), "the calls c1 have no result"],
+  [
+    "chat",
+    chat({ role: "tool", tool_call_id: "c1", content: "" }),
+    "message 1 has a result for c1 without a call before",
+  ],
   ["chat", chat({ role: "assistant", content: null }), "has neither content nor calls"],
   ["responses", responses(said, { type: "function_call_output", call_id: "c1", output: "" }), undefined],
-  ["responses", responses(said, { role: "user", content: [] }), "stands where answers to c1 are due"],
-  ["responses", responses({ type: "item_reference", id: "msg_1" }), 'points at "msg_1", which was never said here'],
+  ["responses", responses(said, { role: "user", content: [] }), "item 1 follows calls without results: c1"],
+  ["responses", responses({ type: "item_reference", id: "msg_1" }), 'item 0 references the unknown item "msg_1"'],
   [
     "google",
     google({ role: "user", parts: [{ text: "go" }] }, googleCall),
-    "has a call without a signature of its own",
+    "content 1 has a call without a valid signature",
   ],
-  ["google", google(googleCall), "the first content is not the user's"],
+  ["google", google(googleCall), "expected the first content to have the role user"],
 ])("what %s refuses is found: %o", (provider, body, problem) => {
   const found = formats[provider]?.open().findProblems(body).join("\n");
   if (problem === undefined) expect(found).toBe("");

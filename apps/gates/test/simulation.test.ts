@@ -1,4 +1,4 @@
-/** A small share of the gates, and the gates of the gates: that a simulation repeats itself, and that a fault is noticed. */
+/** A small share of the gates, and tests of the gates themselves: a simulation is deterministic, and a fault is detected. */
 import { expect, test } from "vitest";
 import { mutants } from "../src/mutants/mutants.ts";
 import { mutantProcess } from "../src/mutants/run-mutants.ts";
@@ -35,8 +35,8 @@ test("a planted fault is detected, and the same copy without the fault passes", 
   try {
     const file = bench.toCopyPath(mutantProcess);
     const found: string[] = [];
-    const mutant = mutants.find(({ name }) => name === "reconcile is not asked");
-    if (mutant === undefined) throw new Error("the mutant is gone");
+    const mutant = mutants.find(({ name }) => name === "reconcile is not called");
+    if (mutant === undefined) throw new Error("the mutant does not exist");
     const undo = applyMutant(bench, mutant);
     await runChild(file, ["40"], (line) => found.push(line));
     undo();

@@ -2,7 +2,7 @@
  * Call ids and tool names in the format of a provider: a history may come from another provider with another id
  * format.
  */
-import { fingerprint } from "@statewright/core";
+import { fingerprint } from "@statewright/core/adapter";
 
 /**
  * Accepted id formats, by client name. An unlisted client gets ids unchanged: some providers (e.g. Kimi) require

@@ -8,8 +8,8 @@ import {
   type ModelFailureKind,
   type ModelRequest,
   StatewrightError,
-  toModelFailureKind,
 } from "@statewright/core";
+import { toModelFailureKind } from "@statewright/core/adapter";
 import { omitUndefined } from "./provider-json.ts";
 
 /** Context of a failed model call. */

@@ -56,7 +56,7 @@ export function getRefusalReason(
       : `the model does not read ${describeMedia(block)} from a URL`;
   return accepted === undefined || accepted.test(block.mimeType)
     ? undefined
-    : `the model does not read files of type ${describeMedia(block)}`;
+    : `the model does not read the file ${describeMedia(block)}`;
 }
 
 /** Returns a file part, or replacement text for a file that the model does not accept. */

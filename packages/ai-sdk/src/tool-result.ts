@@ -1,5 +1,6 @@
 /** Converts tool messages to tool result parts of a prompt. */
-import { type ContentBlock, type FileBlock, getBlockText, type ImageBlock, type ToolMessage } from "@statewright/core";
+import type { ContentBlock, FileBlock, ImageBlock, ToolMessage } from "@statewright/core";
+import { getBlockText } from "@statewright/core/adapter";
 import { toProviderCallId, toProviderToolName } from "./call-names.ts";
 import type { Destination } from "./destination.ts";
 import type { ApprovalOf } from "./dialect.ts";

@@ -125,7 +125,7 @@ describe("language models", () => {
     const model: LanguageModel = { ...madeV4([]).model, specificationVersion: "v9" };
     expect(isLanguageModel(model)).toBe(true);
     expect(() => aiModel(model)).toThrow(
-      'invalid_option: the language model "made/one" has specification "v9", the adapter speaks "v2", "v3" and "v4". Install a version of the provider\'s package that has one of these.',
+      'invalid_option: aiModel: expected a language model of specification "v2", "v3" or "v4", got "v9" from "made/one". Install a version of the provider package with one of these specifications.',
     );
   });
 

@@ -1,4 +1,5 @@
-import { getModelFailureKind, StatewrightError } from "@statewright/core";
+import { StatewrightError } from "@statewright/core";
+import { getModelFailureKind } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
 import { toModelError } from "../src/failure.ts";
 

@@ -25,7 +25,7 @@ describe("loadModel", () => {
 
   test("loadModel names a package that is not installed and the command that installs it", async () => {
     expect(await messageOf(loadModel("mistral/small"))).toBe(
-      'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry. See docs/errors.md#invalid_option.',
+      'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See docs/errors.md#invalid_option.',
     );
   });
 
@@ -53,7 +53,7 @@ describe("loadModel", () => {
     async (name) => {
       const load = () => Promise.reject(new Error("must not be asked"));
       expect(await messageOf(loadModel(name, { load }))).toContain(
-        `${JSON.stringify(name)} is not the name of a model`,
+        `model name: expected "provider/model", got ${JSON.stringify(name)}`,
       );
     },
   );

@@ -1,15 +1,7 @@
 /** Random conversations through a model and back: what its provider said goes back to it part by part, in every specification. */
 import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import {
-  type ContentBlock,
-  getBlockText,
-  type Json,
-  type JsonObject,
-  type Message,
-  type Model,
-  type ModelReply,
-  type UserMessage,
-} from "@statewright/core";
+import type { ContentBlock, Json, JsonObject, Message, Model, ModelReply, UserMessage } from "@statewright/core";
+import { getBlockText } from "@statewright/core/adapter";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";

@@ -50,7 +50,7 @@ describe("model registries", () => {
     "a model registry refuses %j with its known providers",
     (name) => {
       expect(refusal(() => modelRegistry({ mine: made, other: made }).model(name))).toBe(
-        `invalid_option: the registry of models has no model ${JSON.stringify(name)}. Write it as provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
+        `invalid_option: modelRegistry: unknown model ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
       );
     },
   );
@@ -61,10 +61,10 @@ describe("model registries", () => {
     };
     expect(refusal(() => modelRegistry({ broken }).model("broken/x"))).toContain("See the cause");
     expect(refusal(() => modelRegistry({ odd: (() => 7) as never }).model("odd/x"))).toContain(
-      "providers that have language models",
+      "Pass providers with language models",
     );
     expect(refusal(() => modelRegistry({ languageModel: broken as never }).model("x"))).toContain(
-      "as the registry wants it",
+      "Use the name format of the registry",
     );
   });
 });
@@ -99,6 +99,6 @@ describe("named models", () => {
   test("a named model has the known abilities of its provider, and an invalid name is refused at once", () => {
     expect(namedModel("anthropic/claude").structuredOutput).toBe(true);
     expect(namedModel("mistral/small")).not.toHaveProperty("structuredOutput");
-    expect(refusal(() => namedModel("gpt-5"))).toContain('"gpt-5" is not the name of a model');
+    expect(refusal(() => namedModel("gpt-5"))).toContain('model name: expected "provider/model", got "gpt-5"');
   });
 });

@@ -104,7 +104,7 @@ describe("message order", () => {
       expect(roles).toEqual(["user", "user"]);
       expect(contents[1]).toEqual([{ type: "text", text: "<system>\nSpeak Norwegian.\n</system>" }]);
       expect(warnings).toEqual([
-        "the model takes system messages at the beginning only: a later one was sent as one of the user, in <system>",
+        "the model accepts system messages only at the start: a later system message was sent as a user message in <system>",
       ]);
     },
   );
@@ -153,7 +153,7 @@ describe("files", () => {
   test("a file that a model cannot read is sent as a text note with a warning", () => {
     const { contents, warnings } = sent("anthropic.messages", [shows(sound)]);
     expect(contents[0]).toEqual([{ type: "text", text: '["note.ogg", audio/ogg, not shown]' }]);
-    expect(warnings).toEqual(['the model does not read files that are "note.ogg", audio/ogg: it was sent as text']);
+    expect(warnings).toEqual(['the model does not read the file "note.ogg", audio/ogg: it was sent as text']);
     expect(sent("google.generative-ai", [shows(sound)]).contents[0]).toMatchObject([{ type: "file" }]);
   });
 
@@ -173,7 +173,7 @@ describe("files", () => {
     ]);
     const { contents, warnings } = sent("openai.chat", [shows(photo)], { takesUrl: () => false });
     expect(contents[0]).toEqual([{ type: "text", text: "[image/png at https://a.example/1.png, not shown]" }]);
-    expect(warnings).toEqual(["the model does not read image/png from its address: it was sent as text"]);
+    expect(warnings).toEqual(["the model does not read image/png from a URL: it was sent as text"]);
   });
 
   test("a data URL is sent as bytes", () => {
@@ -224,7 +224,7 @@ describe("files", () => {
         { type: "media" },
       ],
     });
-    expect(old.warnings).toEqual(["the answer of a tool cannot hold image/png by its address: it was sent as text"]);
+    expect(old.warnings).toEqual(["a tool result cannot hold image/png by URL: it was sent as text"]);
     const chat = toPrompt({ messages }, toward("openai.chat", v4));
     expect(output(chat)).toEqual({
       type: "text",
@@ -232,7 +232,7 @@ describe("files", () => {
         'Here\n[image/png, shown below]\n["t.csv", text/csv, shown below]\n["a.pdf", application/pdf, shown below]',
     });
     expect(chat[3]?.content).toMatchObject([
-      { text: "What look has shown:" },
+      { text: "Files returned by look:" },
       { type: "file" },
       { type: "text" },
       { type: "file" },

@@ -183,7 +183,7 @@ describe("tool results", () => {
       answer([image, image], { callId: "c2" }),
     ];
     const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } };
-    const line = { type: "text", text: "What look has shown:" };
+    const line = { type: "text", text: "Files returned by look:" };
     expect(toPrompt({ messages }, toward("groq.chat", v4)).map(({ role }) => role)).toEqual([
       "assistant",
       "tool",

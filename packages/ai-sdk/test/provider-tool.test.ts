@@ -26,7 +26,9 @@ describe("provider tools", () => {
     { type: "provider", args: {} },
     { type: "provider", id: "x.y", args: 7 },
   ])("providerTool refuses %o", (given) => {
-    expect(() => providerTool(given as never)).toThrow("providerTool got a value that is not a tool of a provider");
+    expect(() => providerTool(given as never)).toThrow(
+      "providerTool: expected a provider-defined tool of the AI SDK, got another value",
+    );
   });
 });
 

@@ -56,10 +56,10 @@ describe("request settings", () => {
     expect(v4).toMatchObject({ options: { reasoning: "low" }, warnings: [] });
     expect(v3?.options).not.toHaveProperty("reasoning");
     expect(v3?.warnings).toEqual([
-      "reasoning was not sent: a model of specification v3 has it in providerOptions only",
+      "reasoning was not sent: a model of specification v3 reads it from providerOptions only",
     ]);
     expect(v2?.warnings).toEqual([
-      "reasoning was not sent: a model of specification v2 has it in providerOptions only",
+      "reasoning was not sent: a model of specification v2 reads it from providerOptions only",
     ]);
   });
 
@@ -96,7 +96,7 @@ describe("provider tools in requests", () => {
     for (const { options, warnings } of Object.values(await asked(request, { provider: "openai.chat" }))) {
       expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather" }]);
       expect(warnings).toEqual([
-        "the tool anthropic.web_search_20250305 was not sent: the model is another provider's",
+        "the tool anthropic.web_search_20250305 was not sent: it belongs to another provider than the model",
       ]);
     }
   });
@@ -107,7 +107,7 @@ test("a toolChoice for a tool that is not sent is dropped with a warning", async
     await asked({ tools: [weather], toolChoice: { tool: "hidden" } }),
   )) {
     expect(options).not.toHaveProperty("toolChoice");
-    expect(warnings).toEqual(["the model was not made to call hidden: it is not among the tools of the request"]);
+    expect(warnings).toEqual(["the tool choice hidden was not sent: the request has no such tool"]);
   }
 });
 
@@ -115,7 +115,7 @@ describe("client warnings", () => {
   test.each<[object, string]>([
     [{ type: "unsupported", feature: "seed" }, "seed is not supported"],
     [{ type: "unsupported", feature: "topK", details: "use topP" }, "topK is not supported: use topP"],
-    [{ type: "compatibility", feature: "tools", details: "as text" }, "tools is supported in part: as text"],
+    [{ type: "compatibility", feature: "tools", details: "as text" }, "tools is partly supported: as text"],
     [
       { type: "deprecated", setting: "user", message: "use safetyIdentifier" },
       "user is deprecated: use safetyIdentifier",

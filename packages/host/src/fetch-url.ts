@@ -6,7 +6,8 @@ import { lookup } from "node:dns/promises";
 import { type IncomingMessage, request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import { systemWorld, type World } from "@statewright/core";
+import type { World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { getSystemCode, HostError } from "./host-error.ts";
 import { isPublicAddress } from "./public-address.ts";
 

@@ -2,7 +2,8 @@
 import { type Dirent, constants as modes } from "node:fs";
 import { access, type FileHandle, lstat, open, readdir, readlink, rename, unlink } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
-import { systemWorld, type World } from "@statewright/core";
+import type { World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { getCompleteUtf8Length } from "./capture.ts";
 import { type IgnoreRule, matchIgnoreRules, parseIgnoreRules, type Verdict } from "./gitignore.ts";
 import { getSystemCode, HostError } from "./host-error.ts";

@@ -20,14 +20,14 @@ test("a long captured text keeps its start and end, counts the middle, and cuts 
       const capture = new Capture(maxBytes);
       for (let at = 0; at < bytes.length; at += size) capture.add(bytes.subarray(at, at + size));
       const captured = capture.getOutput();
-      const [head = "", tail = ""] = captured.text.split(/\n\[\.\.\. \d+ bytes left out \.\.\.\]\n/);
+      const [head = "", tail = ""] = captured.text.split(/\n\[\.\.\. \d+ bytes omitted \.\.\.\]\n/);
       expect(text.startsWith(head)).toBe(true);
       expect(text.endsWith(tail)).toBe(true);
       const kept = Buffer.byteLength(head) + Buffer.byteLength(tail);
       expect(kept + captured.droppedBytes).toBe(bytes.length);
       expect(kept).toBeLessThanOrEqual(maxBytes);
       expect(kept).toBeGreaterThanOrEqual(maxBytes - 6);
-      expect(captured.text).toContain(`[... ${captured.droppedBytes} bytes left out ...]`);
+      expect(captured.text).toContain(`[... ${captured.droppedBytes} bytes omitted ...]`);
     }
   }
 });

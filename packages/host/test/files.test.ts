@@ -81,25 +81,29 @@ describe("reading", () => {
   test("reading reports the problem of a bad path", async () => {
     put("file.txt");
     fs.mkdirSync(join(root, "folder"));
-    await expectFailure(files.read("missing.txt"), "not_found", "Cannot read missing.txt: there is no such file");
+    await expectFailure(files.read("missing.txt"), "not_found", "Cannot read missing.txt: no such file or folder");
     await expectFailure(files.read("file.txt/x"), "not_found", "Cannot read file.txt/x: a part of the path is a file");
-    await expectFailure(files.read("folder"), "io", "Cannot read folder: it is a folder. List it instead.");
-    await expectFailure(files.read(""), "io", "Cannot read .: it is a folder");
-    await expectFailure(files.read("x".repeat(300)), "io", "its name is too long");
+    await expectFailure(
+      files.read("folder"),
+      "io",
+      "Cannot read folder: the path is a folder. List the folder instead.",
+    );
+    await expectFailure(files.read(""), "io", "Cannot read .: the path is a folder");
+    await expectFailure(files.read("x".repeat(300)), "io", "the name is too long");
     await expectFailure(files.read("a\0b"), "outside", "Cannot read a\0b");
-    await expectFailure(files.list({ path: "missing" }), "not_found", "Cannot list missing: there is no such");
+    await expectFailure(files.list({ path: "missing" }), "not_found", "Cannot list missing: no such");
     await expectFailure(
       files.list({ path: "file.txt" }),
       "not_found",
       "Cannot list file.txt: a part of the path is a file",
     );
-    await expectFailure(files.stat("missing"), "not_found", "Cannot look at missing: there is no such");
+    await expectFailure(files.stat("missing"), "not_found", "Cannot look at missing: no such");
   });
 
   test.runIf(posix)("reading a pipe without a writer fails without waiting", async () => {
     await runProcess("mkfifo", ["pipe"], { cwd: root });
-    await expectFailure(files.read("pipe"), "io", "Cannot read pipe: it is a device, a pipe or a socket.");
-    await expectFailure(files.write("pipe", "x"), "io", "Cannot write pipe: it is a device, a pipe or a socket.");
+    await expectFailure(files.read("pipe"), "io", "Cannot read pipe: the path is a device, a pipe or a socket.");
+    await expectFailure(files.write("pipe", "x"), "io", "Cannot write pipe: the path is a device, a pipe or a socket.");
     expect(await files.stat("pipe")).toMatchObject({ kind: "other" });
     expect((await files.list()).entries).toEqual([{ path: "pipe", kind: "other" }]);
   });
@@ -134,12 +138,12 @@ describe("paths outside the root", () => {
   test("a path outside the root is refused: dots, absolute paths, links and a sibling with the same prefix", async () => {
     const ways = ["../outside/secret", "..", "a/../../outside/secret", "../root-evil/secret", "/etc/passwd"];
     for (const path of [...ways, "out/secret", "out-file", "evil/secret"]) {
-      const message = `${path}: it lies outside the workspace. Give a path inside it.`;
+      const message = `${path}: the path is outside the workspace. Pass a path inside the workspace.`;
       const isGivenAsSuch = path.startsWith("/") ? "" : "Cannot read ";
       await expectFailure(files.read(path), "outside", isGivenAsSuch + message);
       await expectFailure(files.stat(path), "outside", message);
       await expectFailure(files.write(path, "x"), "outside", message);
-      // A file is no folder, wherever it lies.
+      // A path to a file may be refused as not a folder, inside and outside of the root.
       expect(["outside", "not_found"]).toContain(await files.list({ path }).catch(codeOf));
     }
     for (const path of ["..", "out", "evil", "/etc"]) await expectFailure(files.list({ path }), "outside", path);
@@ -155,8 +159,8 @@ describe("paths outside the root", () => {
     expect(await files.read("..data/x")).toMatchObject({ text: "dots" });
     expect(await files.read("in/secret")).toMatchObject({ text: "inside" });
     expect(await files.stat("in/secret")).toMatchObject({ path: "inside/secret", kind: "file", bytes: 6 });
-    await expectFailure(files.read("loop"), "io", "its links lead in a circle");
-    await expectFailure(files.write("loop", "x"), "io", "its links lead in a circle");
+    await expectFailure(files.read("loop"), "io", "too many symbolic links (a cycle)");
+    await expectFailure(files.write("loop", "x"), "io", "too many symbolic links (a cycle)");
   });
 
   describe.runIf(onLinux)("paths changed during use", () => {
@@ -238,10 +242,14 @@ describe("writing", () => {
 
   test("writing to a path that is not a file is refused and leaves nothing behind", async () => {
     put("folder/x");
-    await expectFailure(files.write("folder", "x"), "io", "Cannot write folder: it is a folder. Give another name.");
-    await expectFailure(files.write("", "x"), "io", "Cannot write .: it is a folder.");
+    await expectFailure(
+      files.write("folder", "x"),
+      "io",
+      "Cannot write folder: the path is a folder. Use another name.",
+    );
+    await expectFailure(files.write("", "x"), "io", "Cannot write .: the path is a folder.");
     await expectFailure(files.write("folder/x/y", "x"), "not_found", "a part of the path is a file");
-    await expectFailure(files.write(`folder/${"n".repeat(300)}`, "x"), "io", "its name is too long");
+    await expectFailure(files.write(`folder/${"n".repeat(300)}`, "x"), "io", "the name is too long");
     expect(fs.readdirSync(join(root, "folder"))).toEqual(["x"]);
   });
 
@@ -250,7 +258,7 @@ describe("writing", () => {
     const script = 'trap "" XFSZ; ulimit -f 8; exec "$0" "$@"';
     const { stdout } = await runProcess("sh", ["-c", script, process.execPath, fixture("too-large.ts"), root]);
     expect(stdout).toBe(
-      "too_large: Cannot write kept.txt: the file would be larger than this system allows. Write less.",
+      "too_large: Cannot write kept.txt: the file would exceed the size limit of the system. Write less data.",
     );
     expect(fs.readdirSync(root)).toEqual(["kept.txt"]);
     expect(fs.readFileSync(join(root, "kept.txt"), "utf8")).toBe("old");
@@ -327,7 +335,7 @@ describe("listing", () => {
     const { entries, unreadable } = await files.list();
     expect(entries.map((entry) => entry.path)).toEqual(["\u001b[2J", "a\nb"]);
     expect(unreadable.map(({ path }) => path)).toEqual(["d\ufffd", "\ufffd", "\ufffd"]);
-    expect(unreadable[0]?.cause).toContain("not UTF-8");
+    expect(unreadable[0]?.cause).toContain("not valid UTF-8");
   });
 
   test.runIf(onLinux)("a listing continues past a folder that cannot be opened", async () => {

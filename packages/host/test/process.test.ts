@@ -154,8 +154,8 @@ describe.runIf(posix)("commands that cannot be started", () => {
     expect(isHostError(error)).toBe(true);
     expect(error).toMatchObject({ code: "spawn_failed", systemCode: "ENOENT" });
     expect(String(error)).toBe(
-      "HostError: Cannot start no-such-command-here (spawn ENOENT): there is no such command. " +
-        "Install it, correct its name, or give the full path of its file.",
+      "HostError: Cannot start no-such-command-here (spawn ENOENT): command not found. " +
+        "Install the command, correct its name, or pass its full path.",
     );
   });
 
@@ -189,7 +189,7 @@ describe.runIf(posix)("commands that cannot be started", () => {
   test("a start refused by the process limit reports the limit and the remedy [F22]", () => {
     expect(createSpawnError("echo", "EAGAIN")).toMatchObject({ code: "spawn_failed", systemCode: "EAGAIN" });
     expect(String(createSpawnError("echo", "EAGAIN"))).toMatch(
-      /Cannot start echo .*no more processes are allowed.*ulimit -u/,
+      /Cannot start echo .*the process limit is reached.*ulimit -u/,
     );
   });
 

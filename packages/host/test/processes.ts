@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { Schedule, World } from "@statewright/core";
-import { systemWorld } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 
 /** The tests that look into /proc; groups, gates and watchers are the same code on macOS. */
 export const onLinux: boolean = process.platform === "linux";

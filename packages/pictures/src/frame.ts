@@ -1,5 +1,5 @@
 /** Draws a frame: corners of boxes, lines between boxes, and line segments that cross its border. */
-import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core";
+import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core/inspect";
 import { type Extent, origin, type Point, pointExtent, type RenderedSize, toExtent, translate } from "./geometry.ts";
 import type { Box, Layout, Line } from "./layout-types.ts";
 import { spreadPorts } from "./ports.ts";

@@ -1,5 +1,5 @@
 /** Layout of a diagram: positions of boxes and lines. */
-import type { OutlineEdge, OutlineNode } from "@statewright/core";
+import type { OutlineEdge, OutlineNode } from "@statewright/core/inspect";
 import type { Extent, Point } from "./geometry.ts";
 
 /** A node with the upper left corner of its box. */

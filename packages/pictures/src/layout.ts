@@ -3,7 +3,7 @@
  * graph. An edge between different regions is laid out in segments: one in each region that the edge leaves or
  * enters, and one between the regions.
  */
-import type { Outline } from "@statewright/core";
+import type { Outline } from "@statewright/core/inspect";
 import { drawFrame, type Frame, type FrameContext, translateLine } from "./frame.ts";
 import { type Extent, emptyExtent, origin, type Point, pointExtent, toExtent, translate } from "./geometry.ts";
 import type { Layout } from "./layout-types.ts";

@@ -1,5 +1,6 @@
 /** Renders a layout as SVG text: boxes, lines and labels, each with a title and a class of its kind. */
-import { END, type OutlineEdge, type OutlineNode, START } from "@statewright/core";
+import { END, START } from "@statewright/core";
+import type { OutlineEdge, OutlineNode } from "@statewright/core/inspect";
 import type { Point } from "./geometry.ts";
 import type { Box, Layout, Line } from "./layout-types.ts";
 import { cornerCut, getDisplayName, labelSize, nameSize, sheetOffset, titlePosition } from "./sizes.ts";

@@ -2,7 +2,7 @@
  * Routes of edges in one frame: the boxes at both ends of each edge, and the border crossed by an edge with an
  * outside end.
  */
-import type { Outline, OutlineEdge } from "@statewright/core";
+import type { Outline, OutlineEdge } from "@statewright/core/inspect";
 import { type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
 import { type RankedEdge, rank } from "./ranks.ts";
 

@@ -1,5 +1,6 @@
 /** Sizes and display names of nodes, labels and frames. */
-import { END, type Outline, type OutlineEdge, type OutlineNode } from "@statewright/core";
+import { END } from "@statewright/core";
+import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core/inspect";
 import type { RenderedSize } from "./geometry.ts";
 import { measureWidth, truncateText } from "./text.ts";
 

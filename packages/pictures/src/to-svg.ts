@@ -1,11 +1,7 @@
 /** `toSvg`: renders a graph as a standalone diagram. */
-import {
-  describeGraph,
-  type GraphDefinition,
-  type Outline,
-  type OutlineEdge,
-  type OutlineNode,
-} from "@statewright/core";
+
+import type { GraphDefinition } from "@statewright/core";
+import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "@statewright/core/inspect";
 import { createLayout } from "./layout.ts";
 import { type Mark, paint } from "./paint.ts";
 

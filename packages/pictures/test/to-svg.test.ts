@@ -1,6 +1,7 @@
 /** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
 import process from "node:process";
-import { describeGraph, durableMachine, END, type GraphDefinition, START, toMermaid } from "@statewright/core";
+import { durableMachine, END, type GraphDefinition, START } from "@statewright/core";
+import { describeGraph, toMermaid } from "@statewright/core/inspect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
@@ -35,7 +36,7 @@ describe("picture content", () => {
     expect(node("research.search.Fetch")).toMatchObject({ classes: ["task"], title: "Fetch: task node" });
     expect(node("research.search.rank")).toMatchObject({
       classes: ["body", "deferred"],
-      title: "rank: node, runs when nothing else is runnable",
+      title: "rank: node, runs when no other node is runnable",
       texts: ["rank", "deferred"],
     });
     expect(node(`Source.${START}`)).toMatchObject({ classes: ["start"], title: "start" });
@@ -48,14 +49,14 @@ describe("picture content", () => {
     const shown = edges.filter(({ id }) => !/^(research|Source)\./.test(id));
     expect(shown.map(({ classes, title }) => `${classes.join(" ")}: ${title}`)).toEqual([
       "edge to: start → ask",
-      "edge route: ask → research, when it is chosen",
-      "edge route: ask → publish, when it is chosen",
+      "edge route: ask → research, when chosen",
+      "edge route: ask → publish, when chosen",
       "edge each: research → Source, once for each input",
-      "edge otherwise: research → publish, when there is no input",
+      "edge otherwise: research → publish, without inputs",
       "edge to: Source → publish",
-      "edge route: publish → ask, when it is chosen",
-      "edge route: publish → publish, when it is chosen",
-      "edge route: publish → end, when it is chosen",
+      "edge route: publish → ask, when chosen",
+      "edge route: publish → publish, when chosen",
+      "edge route: publish → end, when chosen",
     ]);
     expect(edges.filter(({ classes }) => classes.includes("join"))).toHaveLength(2);
     expect(edges.filter(({ classes }) => classes.includes("goto"))).toHaveLength(2);

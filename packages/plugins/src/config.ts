@@ -2,14 +2,9 @@
  * Tools from a configuration in YAML or JSON: a preset, plugins and MCP servers. A file of the user is loaded
  * directly, a file of a workspace with `trust`. With `watch` the tools change while agents use the registry.
  */
-import {
-  checkOptions,
-  listOptionNames,
-  systemWorld,
-  type Tool,
-  type ToolRegistry,
-  toolRegistry,
-} from "@statewright/core";
+
+import { type Tool, type ToolRegistry, toolRegistry } from "@statewright/core";
+import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { watchFile } from "@statewright/host";
 import { type ConfigFile, createConfigError, type McpEntry, type PluginEntry, readConfig } from "./config-file.ts";
 import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";

@@ -1,22 +1,24 @@
 /** Plugin: a long-running program in any language that serves tool calls, one JSON object per line. */
 import { createHash } from "node:crypto";
 import {
-  checkOptions,
-  escapeControlChars,
   isToolError,
-  listOptionNames,
   StatewrightError,
-  systemWorld,
   type Tool,
   type ToolCall,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
+  type World,
+} from "@statewright/core";
+import {
+  checkOptions,
+  escapeControlChars,
+  listOptionNames,
+  systemWorld,
   type ToolSpecParts,
   toolSpec,
   toSnakeCase,
-  type World,
-} from "@statewright/core";
+} from "@statewright/core/adapter";
 import { expand } from "./expand.ts";
 import { jsonSchema } from "./json-schema.ts";
 import { notReady, type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";

@@ -215,7 +215,7 @@ test("an exited plugin restarts as long as its program is unchanged since it was
   await end();
   rmSync(marker);
   writeFileSync(join(folder, "plugin.mjs"), `import "node:fs"; ${readFileSync(join(folder, "plugin.mjs"), "utf8")}`);
-  expect(await say(tools, {})).toContain("nobody has said yes to it as it is now");
+  expect(await say(tools, {})).toContain("its current state is not approved");
   expect(existsSync(marker)).toBe(false);
 });
 
@@ -233,6 +233,6 @@ test("a plugin that owes an answer does not restart when its changed program is 
   writeFileSync(program, `import "node:fs"; ${silent}`);
   // The second call is long enough to outlive the first one's answer that does not come.
   const timed = tools.map((tool) => ({ ...tool, spec: { ...tool.spec, timeoutMs: undefined } }));
-  expect(await say(timed, {})).toContain("nobody has said yes to it as it is now");
+  expect(await say(timed, {})).toContain("its current state is not approved");
   expect(existsSync(marker)).toBe(false);
 });

@@ -1,7 +1,8 @@
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineTool, getMessageText, systemWorld } from "@statewright/core";
+import { defineTool, getMessageText } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "../src/index.ts";
@@ -83,7 +84,7 @@ test("an invalid configuration file changes nothing and is reported once, also i
   expect(await next()).toMatchObject({ error: { code: "invalid_option" } });
   replace(`tools: { plugins: [${plugin("echo")}, { path: no-such-command }] }`);
   expect(await next()).toMatchObject({ error: { code: "plugin_failed" } });
-  expect(world.lines.filter(({ text }) => text.includes("is not taken"))).toHaveLength(2);
+  expect(world.lines.filter(({ text }) => text.includes("was not reloaded"))).toHaveLength(2);
   expect(configured.plugins.map((each) => each.pid)).toEqual([pid]);
   expect(await say([...configured.registry.tools().values()], { say: "still" })).toBe("still");
   // A name that somebody else has taken in the registry is not taken away.
@@ -133,5 +134,5 @@ test("a plugin removed from the configuration ends after its calls, restarts onc
   expect(await say(offered, { say: "late" })).toBe("late");
   expect(isAlive(pid)).toBe(false);
   await configured.close();
-  expect(await say(offered, { say: "too late" })).toContain("was closed");
+  expect(await say(offered, { say: "too late" })).toContain("is closed");
 });

@@ -82,17 +82,34 @@ tools:
 
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
-  ["a preset where none are given", "tools: { preset: coding }", /none: give them/, {}],
-  ["an unknown key", "tools: { presets: coding }", /"presets" in tools.*preset, plugins/],
+  [
+    "a preset where none are given",
+    "tools: { preset: coding }",
+    /unknown preset "coding".*Pass presets to loadTools/,
+    {},
+  ],
+  ["an unknown key", "tools: { presets: coding }", /unknown key "presets" in tools.*preset, plugins/],
   ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /"arg" in plugins\[0\].*path, args, env/],
   ["an unknown key at the top", "tool: {}", /"tool" in the file.*tools/],
-  ["arguments that are no texts", "tools: { plugins: [{ path: a, args: [80] }] }", /args in plugins\[0\].*quotes/],
-  ["a plugin without a path", "tools: { plugins: [{}] }", /no path in plugins\[0\]/],
-  ["an MCP server without a command and a url", "tools: { mcp: [{ name: a }] }", /no command or url in mcp\[0\]/],
+  [
+    "arguments that are not strings",
+    "tools: { plugins: [{ path: a, args: [80] }] }",
+    /plugins\[0\]\.args must be a list of strings.*quotes/,
+  ],
+  ["a plugin without a path", "tools: { plugins: [{}] }", /plugins\[0\]\.path must be a non-empty string/],
+  [
+    "an MCP server without a command and a url",
+    "tools: { mcp: [{ name: a }] }",
+    /mcp\[0\] must have either command or url/,
+  ],
   ["an unknown key of an MCP server", "tools: { mcp: [{ name: a, cmd: b }] }", /"cmd" in mcp\[0\].*command/],
-  ["headers that are no texts", "tools: { mcp: [{ name: a, url: b, headers: { c: 1 } }] }", /headers in mcp\[0\]/],
-  ["what is no YAML", "tools: [", /is not YAML/],
-  ["a list of presets", "tools: { preset: [a] }", /preset that is no name/],
+  [
+    "headers that are not strings",
+    "tools: { mcp: [{ name: a, url: b, headers: { c: 1 } }] }",
+    /mcp\[0\]\.headers must be a map of strings/,
+  ],
+  ["invalid YAML", "tools: [", /not valid YAML/],
+  ["a list of presets", "tools: { preset: [a] }", /tools\.preset must be a string/],
 ] as const)(
   "a configuration with %s is refused with the known values [S3.39]",
   async (_what, text, message, options: ToolConfigOptions = { presets }) => {

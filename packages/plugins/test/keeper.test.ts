@@ -1,4 +1,4 @@
-/** What keeps a process or a connection at work, with lives that end when they are told to. */
+/** Supervisor of a process or a connection, with resources whose end the test controls. */
 import { isToolError } from "@statewright/core";
 import { expect, test } from "vitest";
 import {
@@ -13,7 +13,7 @@ interface Numbered extends SupervisedResource {
   readonly end: () => void;
 }
 
-/** A keeper whose lives are numbered; how each start goes on is decided by the test. */
+/** Creates a supervisor with numbered resources. The test decides about each start. */
 function kept(options: Partial<SupervisorOptions<Numbered>> = {}) {
   const lives: Numbered[] = [];
   const live = (): Numbered => {
@@ -43,7 +43,7 @@ const said = (it: Supervisor<Numbered>): Promise<number | string> =>
     (error: unknown) => (isToolError(error) ? `${error.kind}: ${error.message}` : String(error)),
   );
 
-/** A promise that the test keeps. */
+/** Creates a promise that the test resolves. */
 function gate() {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -79,7 +79,7 @@ test("a plugin restarts a limited number of times in a row, and the count resets
     return said(it);
   };
   expect([await next(), await next()]).toEqual([2, 3]);
-  const over = "unavailable: The thing has ended. It was started anew 2 times and ended each time before it answered.";
+  const over = "unavailable: The thing has ended. It was started again 2 times and ended each time before an answer.";
   expect([await next(), await next()]).toEqual([over, over]);
   await it.restart(async () => live());
   expect(await said(it)).toBe(4);
@@ -97,7 +97,7 @@ test("trust is requested at each plugin start, and a refusal starts nothing and 
   endLast();
   expect(await said(it)).toBe(2);
   endLast();
-  const no = expect.stringMatching(/^denied: .*nobody has said yes to it as it is now/);
+  const no = expect.stringMatching(/^denied: .*its current state is not approved/);
   expect([await said(it), await said(it)]).toEqual([no, no]);
   expect(lives).toHaveLength(2);
   expect(await said(it)).toBe(3);
@@ -117,11 +117,11 @@ test("a failed plugin start is unavailable for every waiting call, and the next 
   const calls = [said(it), said(it)];
   open();
   expect(await Promise.all(calls)).toEqual(["unavailable: no such command", "unavailable: no such command"]);
-  // Why it could not be started is for people; a model reads that it could not.
+  // The cause of a failed start is for people; a model reads only that the start failed.
   const error: unknown = await it.ensureActive().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
     userMessage: "no such command",
-    modelMessage: "The thing has ended and could not be started anew, so this call was not made.",
+    modelMessage: "The thing has ended and could not be started again. The tool call was not made.",
     cause: new Error("no such command"),
   });
   fails = false;
@@ -148,7 +148,7 @@ test("a manual restart ends the previous process first, calls wait for the next 
   await last;
   expect(lives.filter((life) => life.isAlive())).toEqual([]);
   expect(it.isClosed).toBe(true);
-  expect(await said(it)).toBe("unavailable: The thing was closed.");
+  expect(await said(it)).toBe("unavailable: The thing is closed.");
   await it.restart(async () => live());
   expect(await said(it)).toBe(it.latest.number);
 });
@@ -178,7 +178,7 @@ test("a call that waits during several restarts gets the process of the last one
   await Promise.all([first, second]);
   expect(await call).toBe(3);
   await Promise.all([it.restart(async () => live()), it.close()]);
-  expect(await said(it)).toBe("unavailable: The thing was closed.");
+  expect(await said(it)).toBe("unavailable: The thing is closed.");
 });
 
 test("a close or restart does not wait for an open trust request, which may itself close the plugin", async () => {
@@ -187,11 +187,11 @@ test("a close or restart does not wait for an open trust request, which may itse
   asking.endLast();
   const call = said(asking.it);
   await asking.it.close();
-  expect([await call, asking.lives.length]).toEqual(["unavailable: The thing was closed.", 1]);
+  expect([await call, asking.lives.length]).toEqual(["unavailable: The thing is closed.", 1]);
 
   const begun = kept({ onStarted: () => (begun.lives.length === 2 ? begun.it.close() : never) });
   begun.endLast();
-  expect(await said(begun.it)).toBe("unavailable: The thing was closed.");
+  expect(await said(begun.it)).toBe("unavailable: The thing is closed.");
   expect(begun.it.latest.isAlive()).toBe(false);
   await begun.it.restart(async () => begun.live());
   begun.endLast();

@@ -1,15 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  defineTool,
-  getMessageText,
-  type Json,
-  jsonSchemaInput,
-  toModelTool,
-  toolRegistry,
-  type World,
-} from "@statewright/core";
+import { defineTool, getMessageText, type Json, jsonSchemaInput, toolRegistry, type World } from "@statewright/core";
+import { toModelTool } from "@statewright/core/adapter";
 import { runProcess } from "@statewright/host";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
@@ -172,7 +165,7 @@ test("a plugin that exits in a call fails that call, the next call gets a new pr
   const [before, otherBefore] = [plugin.pid, other.pid];
   const [crashed] = await answers(plugin.tools, [{ args: { say: "", exit: 7 } }]);
   expect(crashed).toMatchObject({ isError: true });
-  expect(getMessageText(crashed ?? fail())).toContain("ended with exit code 7");
+  expect(getMessageText(crashed ?? fail())).toContain("exited with code 7");
   expect(await say(plugin.tools, { say: "again" })).toBe("again");
   expect(plugin.pid).not.toBe(before);
   expect(other.pid).toBe(otherBefore);
@@ -193,7 +186,7 @@ test("an incomplete JSON line of a plugin fails the call at once, and the next c
     strategy: "sequential",
   });
   expect(broken?.isError).toBe(true);
-  expect(getMessageText(broken ?? fail())).toMatch(/"echo".*one JSON object on one line/);
+  expect(getMessageText(broken ?? fail())).toMatch(/"echo".*one JSON object per line: incomplete JSON object/);
   expect(getMessageText(next ?? fail())).toBe("mine");
 });
 
@@ -205,7 +198,7 @@ test("plugin stderr and non-answer lines go to the log, never to the model [S3.3
   expect(getMessageText(answer ?? fail())).toBe("answer");
   await plugin.close();
   expect(lines).toEqual(["a warning"]);
-  const logged = world.lines.filter(({ text }) => text.includes("no answer")).map(({ fields }) => fields);
+  const logged = world.lines.filter(({ text }) => text.includes("is not a reply")).map(({ fields }) => fields);
   expect(logged).toEqual([{ line: "thinking ..." }, { line: '{"level":"info","msg":"half way"}' }, { line: "null" }]);
 });
 
@@ -248,19 +241,19 @@ test("a plugin that fails to load reports its path and the cause, and no process
   await expect(loadPlugin("no-such-program")).rejects.toMatchObject({
     code: "plugin_failed",
     message: expect.stringContaining(
-      "no-such-program (spawn ENOENT): there is no such command. Install it, correct its name, or give the full path of its file. See",
+      "no-such-program (spawn ENOENT): command not found. Install the command, correct its name, or pass its full path. See",
     ),
   });
   await expect(load("exit-at-start")).rejects.toMatchObject({
     code: "plugin_failed",
-    message: expect.stringContaining("exit code 3"),
+    message: expect.stringContaining("it exited with code 3"),
   });
   await expect(load("bad-describe")).rejects.toMatchObject({
     code: "plugin_failed",
-    message: expect.stringContaining("no description"),
+    message: expect.stringContaining("has no description"),
   });
   await expect(loadPlugin({ command: process.execPath, args: ["-e", "console.log('hello')"] })).rejects.toThrow(
-    'ended with exit code 0, and wrote "hello", which is no description',
+    'exited with code 0; it wrote "hello", which is not a description',
   );
   const silent = load("never-describes", { startTimeoutMs: 3_000, world });
   const told = expect(silent).rejects.toMatchObject({
@@ -277,8 +270,8 @@ test("loadPlugin refuses unknown and invalid options before it starts a process"
   const command = "no-such-program";
   const cases = [
     [{ command, arg: ["stats.py"] }, 'loadPlugin has no option "arg"'],
-    [{ command, onTimeout: "die" }, 'onTimeout of the plugin "no-such-program" is "die"'],
-    [{ command, restart: "always" }, 'restart of the plugin "no-such-program" is "always"'],
+    [{ command, onTimeout: "die" }, 'invalid option onTimeout of plugin "no-such-program": "die"'],
+    [{ command, restart: "always" }, 'invalid option restart of plugin "no-such-program": "always"'],
   ] as const;
   for (const [options, message] of cases)
     await expect(loadPlugin(options as never)).rejects.toMatchObject({
@@ -397,7 +390,7 @@ test("a repeated call is not answered by the late answer to its abandoned first 
   await isSent(second);
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect(getMessageText((await second.answers())[0] ?? fail())).toBe("second");
-  expect(world.lines.map(({ text }) => text)).toContainEqual(expect.stringContaining("a late answer was dropped"));
+  expect(world.lines.map(({ text }) => text)).toContainEqual(expect.stringContaining("dropped a late reply"));
 });
 
 test("an unanswered plugin call times out and is logged once, the process stays, and the next call gets its own answer [S3.46, S3.47, S3.48, T40, D13]", async () => {
@@ -415,9 +408,7 @@ test("an unanswered plugin call times out and is logged once, the process stays,
   await world.advance(1);
   const [timedOut] = await late.answers();
   expect(getMessageText(timedOut ?? fail())).toBe("Timed out after 500 ms");
-  expect(lines).toEqual([
-    { text: expect.stringContaining("did not answer in time"), fields: { tool: "echo", callId: "late" } },
-  ]);
+  expect(lines).toEqual([{ text: expect.stringContaining("timed out"), fields: { tool: "echo", callId: "late" } }]);
   expect(isAlive(pid)).toBe(true);
   const next = begin(plugin.tools, [{ id: "next", args: { say: "mine" } }], { world });
   await isSent(next);
@@ -432,7 +423,7 @@ test("a plugin whose late answer does not arrive restarts once the next call has
   const world: World = {
     ...clock,
     log: (_level, text) => {
-      if (text.includes("started anew")) isAnew = true;
+      if (text.includes("owes a late reply and is restarted")) isAnew = true;
     },
   };
   const plugin = await load("echo", { timeoutMs: 500, world, staleGraceMs: 400 });
@@ -456,7 +447,7 @@ test("a plugin that restarts with other tools is refused until a manual restart 
   const plugin = await load("changes");
   const before = plugin.tools[0]?.spec.description;
   await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
-  expect(await say(plugin.tools, { say: "x" })).toContain("have changed since it was loaded");
+  expect(await say(plugin.tools, { say: "x" })).toContain("changed since it was loaded");
   await plugin.restart();
   expect(plugin.tools[0]?.spec.description).not.toBe(before);
   expect(await say(plugin.tools, { say: "x" })).toBe("x");
@@ -465,7 +456,7 @@ test("a plugin that restarts with other tools is refused until a manual restart 
 test("a plugin that exits repeatedly stops restarting, and one with restarts disabled does not restart", async () => {
   const plugin = await load("echo", { maxRestarts: 2 });
   for (let n = 0; n < 3; n++) await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
-  expect(await say(plugin.tools, { say: "x" })).toContain("started anew 2 times");
+  expect(await say(plugin.tools, { say: "x" })).toContain("started again 2 times");
   const once = await load("echo", { restart: "never" });
   await answers(once.tools, [{ args: { say: "", exit: 1 } }]);
   expect(await say(once.tools, { say: "x" })).toContain("has ended");
@@ -476,7 +467,7 @@ test("a closed plugin ends its child processes and answers no further call [T46]
   const { pid } = plugin;
   await plugin.close();
   expect(isAlive(pid)).toBe(false);
-  expect(await say(plugin.tools, { say: "x" })).toContain("was closed");
+  expect(await say(plugin.tools, { say: "x" })).toContain("is closed");
 });
 
 test("a call abandoned while it waits passes its turn to the next call", async () => {
@@ -503,7 +494,7 @@ test("a second answer to a plugin call is not used for the next call", async () 
     { id: "three", args: { say: "3" } },
   ];
   expect((await answers(tools, asked)).map(getMessageText)).toEqual(["1", "2", "3"]);
-  expect(world.lines.filter(({ text }) => text.includes("was not asked"))).toHaveLength(2);
+  expect(world.lines.filter(({ text }) => text.includes("dropped a reply without a call"))).toHaveLength(2);
 });
 
 test("a plugin with unusable tools is ended", async () => {
@@ -526,7 +517,7 @@ test("an onStderr that throws ends the plugin, and its active call reports the e
     throw new Error("no room");
   };
   const plugin = await load("echo", { onStderr });
-  expect(await say(plugin.tools, { say: "", stderr: "x", hold: true })).toContain("what took its output failed");
+  expect(await say(plugin.tools, { say: "", stderr: "x", hold: true })).toContain("reading its output failed");
   await plugin.close();
   expect(await say((await load("echo", { onStderr })).tools, { say: "anew" })).toBe("anew");
 });

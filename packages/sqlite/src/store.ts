@@ -1,22 +1,18 @@
 /** Store in one SQLite file: synchronous reads, and writes through the single writer. */
 
+import { type LongTermVectors, StatewrightError, type Store, type World } from "@statewright/core";
+import { checkId, systemWorld } from "@statewright/core/adapter";
 import {
   type BranchWrite,
   type Claim,
   type ClaimRequest,
   type Commit,
-  checkId,
   type InboxMessageWrite,
   type LongTermChange,
-  type LongTermVectors,
   longTermRules,
   type QueueWrite,
-  StatewrightError,
-  type Store,
   storeRules,
-  systemWorld,
-  type World,
-} from "@statewright/core";
+} from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { createStoreCipher, type Encryption } from "./encryption/cipher.ts";
 import { createReencryption } from "./encryption/reencrypt.ts";
@@ -116,23 +112,29 @@ function createStore(
   options: SqliteStoreOptions & Required<Pick<SqliteStoreOptions, "durability" | "world">>,
 ): SqliteStore {
   const { durability, world, maxBytes, encryption } = options;
-  const vault = encryption === undefined ? undefined : createStoreCipher(encryption);
+  const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
   const owner = createOwner(db, file);
-  const reader = createReader(db, vault, (fault) =>
+  const reader = createReader(db, storeCipher, (fault) =>
     world.log("error", "a list skipped a damaged row", {
       ...fault.place,
       error: fault.message,
     }),
   );
-  const artifacts = createArtifacts(db, (thread) => reader.seals(thread));
-  const items = createLongTerm(db, vault);
+  const artifacts = createArtifacts(db, (thread) => reader.getCipher(thread));
+  const items = createLongTerm(db, storeCipher);
   const longTerm = {
     apply: (changes: readonly LongTermChange[], at: number) => eraseSecurely(db, () => items.apply(changes, at)),
   };
-  const writer = createWriter(db, { owner, reader, vault, artifacts, longTerm });
-  const exportThread = createThreadExporter(db, { reader, cuts: createPrunedRanges(db), artifacts });
-  const sweeper = createReencryption(db, { reader, artifacts });
-  const verifier = createVerifier(db, { reader, cuts: createPrunedRanges(db), sweeper, artifacts, longTerm: items });
+  const writer = createWriter(db, { owner, reader, storeCipher, artifacts, longTerm });
+  const exportThread = createThreadExporter(db, { reader, prunedRanges: createPrunedRanges(db), artifacts });
+  const reencryption = createReencryption(db, { reader, artifacts });
+  const verifier = createVerifier(db, {
+    reader,
+    prunedRanges: createPrunedRanges(db),
+    reencryption,
+    artifacts,
+    longTerm: items,
+  });
   const beginReadTransaction = db.prepare("BEGIN");
   const commitRead = db.prepare("COMMIT");
   const rollbackRead = db.prepare("ROLLBACK");
@@ -418,7 +420,7 @@ function createStore(
       checkId("thread", message.thread);
       return await writeWithDeferredClaim(message.thread, () => writer.post(message));
     },
-    thread: (id) => readStatus((from, dead) => from.thread(id, dead), id),
+    thread: (id) => readStatus((from, dead) => from.getThread(id, dead), id),
     threads: async (filter = {}) => {
       const wanted = storeRules.checkThreadFilter(filter);
       return await readStatus((from, dead) => from.listThreads(filter, wanted, dead));
@@ -436,7 +438,7 @@ function createStore(
     },
     checkpoint: (thread, id) => read((from) => from.getCheckpoint(thread, id), thread),
     writtenBy: (thread, checkpoint) => read((from) => from.getGraphVersion(thread, checkpoint), thread),
-    head: (thread, branch) => read((from) => from.head(thread, branch), thread),
+    head: (thread, branch) => read((from) => from.getHead(thread, branch), thread),
     history: (thread, page) =>
       read((from) => {
         storeRules.checkFilter("history", page, ["branch", "before"]);
@@ -452,7 +454,7 @@ function createStore(
       }),
     openInterrupts: (filter = {}) =>
       read((from) => {
-        storeRules.checkFilter("questions", filter, storeRules.openInterruptFilterKeys);
+        storeRules.checkFilter("openInterrupts", filter, storeRules.openInterruptFilterKeys);
         return from.listOpenInterrupts(filter);
       }),
     inbox: async (thread, branch) => {
@@ -466,7 +468,7 @@ function createStore(
       }),
     longTerm: {
       ...(options.longTerm === undefined ? {} : { vectors: options.longTerm }),
-      get: (place, at) => read(() => items.get(place, at)),
+      get: (location, at) => read(() => items.get(location, at)),
       page: (query) => read(() => items.listPage(query)),
       write: (changes, at) => write(undefined, () => longTerm.apply(changes, at)),
       refresh: (touches) => write(undefined, () => items.refresh(touches)),
@@ -521,9 +523,9 @@ function createStore(
     },
     verify: (thread) => verifyStore(verifier, (operation) => read(operation, thread), thread),
     rotate: async (thread) => {
-      if (vault === undefined)
+      if (storeCipher === undefined)
         throw createOptionError("a store without encryption has no keys to rotate", "Pass encryption: { keys }");
-      const rotation = { reader, vault, sweeper };
+      const rotation = { reader, storeCipher, reencryption };
       const rows =
         thread === undefined ? await rotateEverything(rotation) : await rotateThread(rotation, write, thread);
       // The caller may discard an older key now: a power failure must not restore values encrypted with it.

@@ -2,21 +2,21 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
-  getArtifactHandle,
   jsonSchemaInput,
   type Message,
   type Model,
-  messages,
   resume,
   route,
   run,
   START,
   toolNode,
 } from "@statewright/core";
+import { getArtifactHandle } from "@statewright/core/adapter";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pieceBytes } from "../src/write/artifacts.ts";
@@ -165,7 +165,7 @@ test("a deleted artifact leaves no row and, after a vacuum, no byte", async () =
   store.close();
 });
 
-const Chat = defineState({ messages: messages() });
+const Chat = defineState({ messages: channel.messages() });
 
 function agent(body: () => string) {
   const dump = defineTool({

@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, readdirSync, symlinkSync, writeFileSync } fro
 import { basename, join } from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
-import { type LogLevel, systemWorld } from "@statewright/core";
+import type { LogLevel } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -151,7 +152,7 @@ test("a file copied without its log warns at opening, and one with its log or cl
   await steps(store, "t", 20);
   copyFileSync(file, copy);
   const stale = open(copy);
-  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+  expect(warnings).toEqual([expect.stringContaining("copied without its write-ahead log")]);
   expect((await itemsOf(stale, "t")).length).toBeLessThan(20);
 
   warnings.length = 0;
@@ -182,7 +183,7 @@ test("a young file copied without its log warns too [F5]", async () => {
   await steps(open(file), "t", 1);
   copyFileSync(file, copy);
   open(copy);
-  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+  expect(warnings).toEqual([expect.stringContaining("copied without its write-ahead log")]);
 });
 
 test("a file gets its owner name also when a reader blocked the first attempt [F5]", async () => {
@@ -197,7 +198,7 @@ test("a file gets its owner name also when a reader blocked the first attempt [F
   await steps(store, "u", 20);
   copyFileSync(file, copy);
   open(copy);
-  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+  expect(warnings).toEqual([expect.stringContaining("copied without its write-ahead log")]);
 });
 
 test("the file of a killed process does not warn, also after other readers", async () => {

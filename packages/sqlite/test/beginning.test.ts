@@ -1,6 +1,6 @@
 /** A run that begins takes its thread with its first commit, in one write. */
 import { join } from "node:path";
-import type { Claim } from "@statewright/core";
+import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { checkpoint, graph, superstep, tell } from "./support/rows.ts";

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type StatewrightError, systemWorld } from "@statewright/core";
+import type { StatewrightError } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";

@@ -1,6 +1,8 @@
 /** Child lines in a file: what the store remembers of them, and what it makes of a file that refuses or was changed. */
 import { join } from "node:path";
-import { type CheckpointWrite, type Claim, type Commit, type Store, systemWorld } from "@statewright/core";
+import type { Store } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
+import type { CheckpointWrite, Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Claim, Commit, StatewrightError, Store } from "@statewright/core";
+import type { StatewrightError, Store } from "@statewright/core";
+import type { Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -9,9 +9,9 @@ import {
   resume,
   run,
   START,
-  systemWorld,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/file.ts";
@@ -72,7 +72,7 @@ describe("a damaged thread", () => {
       expect(details).toEqual({ thread: "t", branch: "main", lastGood });
       expect(message).toContain(`Fork from checkpoint ${lastGood} of the branch "main"`);
       await fork(graphs, { store: damaged, thread: "t", at: lastGood, name: "repaired" });
-      const going = { store: damaged, thread: "t", branch: "repaired", onceElsewhere: "reuse", maxSteps: 100 } as const;
+      const going = { store: damaged, thread: "t", branch: "repaired", onPriorEffect: "reuse", maxSteps: 100 } as const;
       expect(await resume(graphs, going).result).toMatchObject({ status: "done", state: { round: rounds } });
       expect(new Set(happened(diary))).toEqual(new Set(upTo(rounds)));
       await refusal(resume(graphs, { store: damaged, thread: "t", branch: "main" }).result);
@@ -90,7 +90,7 @@ describe("a damaged thread", () => {
     const damaged = sqliteStore(file);
     const { details, message } = await refusal(damaged.head("t"));
     expect(details).toEqual({ thread: "t", branch: "main", lastGood: undefined });
-    expect(message).toContain("no checkpoint of the branch can be read");
+    expect(message).toContain("no checkpoint of the branch is readable");
     damaged.close();
   });
 
@@ -193,7 +193,7 @@ test("a missing newest checkpoint of a held thread is detected by its remaining 
   for (const id of [2, 3]) await tell(store, superstep("t", { epoch, branch }, id));
   expect((await store.verify()).faults).toEqual([]);
   change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
-  const what = 'the newest checkpoint of the branch "main" is not there, and its changes are';
+  const what = 'the newest checkpoint of the branch "main" is missing, but its changes exist';
   expect((await store.verify()).faults).toEqual([{ thread: "t", what }]);
   store.close();
 });
@@ -206,7 +206,7 @@ test("verify reports a run that is missing from the metadata index", async () =>
   store.close();
   change(file, (db) => db.exec("DELETE FROM run_metadata WHERE name = 'tier'"));
   const damaged = sqliteStore(file);
-  const what = expect.stringMatching(/^run run_\w+ is not listed under its metadata$/);
+  const what = expect.stringMatching(/^run run_\w+ is not indexed by its metadata$/);
   const faults = [{ thread: "t", what }];
   expect(await damaged.verify()).toMatchObject({ faults });
   damaged.close();

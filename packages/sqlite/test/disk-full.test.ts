@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Commit, StatewrightError } from "@statewright/core";
+import type { StatewrightError } from "@statewright/core";
 import { resume, run } from "@statewright/core";
+import type { Commit } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { first, growing, happened, upTo } from "./support/growing.ts";

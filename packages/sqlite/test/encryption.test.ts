@@ -1,15 +1,8 @@
 /** E49: what threads hold is sealed; what is changed, swapped or plain is refused; keys change while writers go on. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import {
-  copyThread,
-  deleteThread,
-  exportThread,
-  importThread,
-  memoryStore,
-  pruneThread,
-  type Store,
-} from "@statewright/core";
+import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
+import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
 import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -139,7 +132,7 @@ const sealedColumns = [
   ["runs", "error"],
   ["runs", "input"],
   ["runs", "more"],
-  ["facts", "text"],
+  ["events", "text"],
   ["artifacts", "about"],
   ["artifact_pieces", "data"],
   ["threads", "secret"],
@@ -170,7 +163,7 @@ test.each(sealedColumns)(
     await store.enqueue({ thread: "t", run: more });
     store.close();
     const filled = `${column} IS NOT NULL`;
-    const key = table === "facts" ? "thread * 1000 + seq" : table === "threads" ? "key" : "key";
+    const key = table === "events" ? "thread * 1000 + seq" : table === "threads" ? "key" : "key";
     const keys = change(
       file,
       (db) => db.prepare(`SELECT ${key} FROM ${table} WHERE ${filled} ORDER BY 1`).pluck().all() as number[],

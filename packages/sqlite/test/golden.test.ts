@@ -5,7 +5,6 @@ import {
   checkRuns,
   getHistory,
   getState,
-  importThread,
   listRuns,
   longTermStore,
   memoryStore,
@@ -14,6 +13,7 @@ import {
   type Store,
   streamEvents,
 } from "@statewright/core";
+import { importThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -72,7 +72,7 @@ const refused: Readonly<Record<string, (db: Database.Database) => unknown>> = {
     db.exec("UPDATE sqlite_master SET sql = 'CREATE VIEW history AS SELECT * FROM history' WHERE name = 'history'"),
   "a virtual table": (db) => db.exec("CREATE VIRTUAL TABLE spy USING fts5(text)"),
   "a virtual table in the place of a table": (db) =>
-    db.exec("DROP TABLE facts; CREATE VIRTUAL TABLE facts USING fts5(thread, seq, branch, at, sum, text)"),
+    db.exec("DROP TABLE events; CREATE VIRTUAL TABLE events USING fts5(thread, seq, branch, at, sum, text)"),
   "a generated column": (db) =>
     db.exec("ALTER TABLE deltas ADD COLUMN spy TEXT GENERATED ALWAYS AS (upper(text)) VIRTUAL"),
   "a column with a default": (db) => db.exec("ALTER TABLE runs ADD COLUMN spy TEXT DEFAULT 'x'"),

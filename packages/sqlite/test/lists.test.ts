@@ -1,13 +1,7 @@
 /** Lists of runs and threads in a file with many of them. */
 import { join } from "node:path";
-import {
-  memoryStore,
-  type RunFilter,
-  type RunRow,
-  type RunStatus,
-  type Store,
-  type ThreadRow,
-} from "@statewright/core";
+import { memoryStore, type RunStatus, type Store } from "@statewright/core";
+import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
@@ -97,7 +91,7 @@ test("lists by metadata, engine polls and retention use an index: no plan scans 
   const reader = createReader(watched, undefined, () => undefined);
   createRetention(watched, {
     reader,
-    cuts: createPrunedRanges(watched),
+    prunedRanges: createPrunedRanges(watched),
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });
@@ -118,7 +112,7 @@ test("lists by metadata, engine polls and retention use an index: no plan scans 
       const scans = steps
         .map(({ detail }) => detail)
         .filter((detail) =>
-          /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|at_work|USING INDEX threads_with_queue|\(subquery))/.test(detail),
+          /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|active|USING INDEX threads_with_queue|\(subquery))/.test(detail),
         );
       expect([sql, scans]).toEqual([sql, []]);
       const sorts = steps.filter(({ detail }) => detail.includes("TEMP B-TREE"));

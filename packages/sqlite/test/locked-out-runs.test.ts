@@ -1,6 +1,7 @@
 /** A run whose store took nothing for so long that not even its pause is saved: it reads as at work, and goes on all the same. */
 import { join } from "node:path";
-import { defineGraph, defineState, END, engine, listRuns, run, START, systemWorld } from "@statewright/core";
+import { defineGraph, defineState, END, engine, listRuns, run, START } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";

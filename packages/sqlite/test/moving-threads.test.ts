@@ -1,6 +1,7 @@
 /** Whole threads in a file: nothing of a deleted one is left, and one that moved is the same. */
 import { join } from "node:path";
-import { copyThread, deleteThread } from "@statewright/core";
+import { deleteThread } from "@statewright/core";
+import { copyThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";

@@ -2,13 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   type LongTerm,
   longTermStore,
   memoryStore,
-  messages,
   run,
   START,
   type Store,
@@ -126,7 +126,7 @@ test("a node finds the items that it put itself, and others find them once the s
   for (const store of stores()) {
     const outside = longTermStore(store).under("n");
     await outside.put("old", { text: "aabb" });
-    const graph = defineGraph({ name: "g", state: defineState({ messages: messages() }) })
+    const graph = defineGraph({ name: "g", state: defineState({ messages: channel.messages() }) })
       .nodes({
         a: async (_state, { longTerm: open, step }) => {
           const notes = open("n");
@@ -151,8 +151,8 @@ test("vector search is refused without embeddings, with wrong dimensions, and wh
   const bare = memoryStore();
   await longTermStore(bare).under("n").put("a", "text");
   await expect(longTermStore(bare).search({ near: "text" })).rejects.toMatchObject({ code: "invalid_option" });
-  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/longTerm of memoryStore/);
-  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(/longTerm of sqliteStore/);
+  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/memoryStore: longTerm is/);
+  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(/sqliteStore: longTerm is/);
   const short = longTermStore(memoryStore({ longTerm: { embed, dimensions: 3 } })).under("n");
   await expect(short.put("a", "text")).rejects.toThrow(/3 numbers/);
   const broken = { embed: () => Promise.reject(new Error("no network")), dimensions };

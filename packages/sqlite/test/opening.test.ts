@@ -48,7 +48,7 @@ describe("refused files", () => {
 
   test("a database of another program is refused", () => {
     raw((db) => db.exec("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')"));
-    refused("store_corrupt", "another program");
+    refused("store_corrupt", "another application");
   });
 
   test("a database of another program in WAL mode is refused, and its log is kept", () => {
@@ -56,7 +56,7 @@ describe("refused files", () => {
       db.pragma("journal_mode = WAL");
       db.exec("CREATE TABLE notes (text TEXT)");
     });
-    refused("store_corrupt", "another program");
+    refused("store_corrupt", "another application");
   });
 
   test("a file that is not a database is refused", () => {
@@ -79,9 +79,19 @@ describe("refused files", () => {
     test(`a database file with a foreign change is refused: ${what}`, async () => {
       await written();
       raw((db) => db.exec(sql));
-      refused("store_corrupt", "not as Statewright made them");
+      refused("store_corrupt", "differs from the schema of Statewright");
     });
   }
+
+  test("a file of a development version is refused with the next step", () => {
+    raw((db) => {
+      db.exec("CREATE TABLE threads (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE) STRICT");
+      db.exec("CREATE TABLE facts (thread INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (thread, seq)) STRICT");
+      db.pragma("application_id = 1398239860");
+      db.pragma("user_version = 1");
+    });
+    refused("store_failed", `was made by a development version. Start a new file, or export it with that version`);
+  });
 
   test("a file with our application id and without our tables is refused", () => {
     raw((db) => db.pragma("application_id = 1398239860"));

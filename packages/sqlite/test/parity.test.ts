@@ -1,18 +1,9 @@
 /** The store in a file and the store in memory are given the same work, and must answer alike. */
 import { join } from "node:path";
 import process from "node:process";
-import {
-  type Claim,
-  type ClaimRequest,
-  type Commit,
-  copyThread,
-  deleteThread,
-  isStatewrightError,
-  memoryStore,
-  type OpenInterruptRow,
-  type RunStatus,
-  type Store,
-} from "@statewright/core";
+import { deleteThread, isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
+import { copyThread } from "@statewright/core/inspect";
+import type { Claim, ClaimRequest, Commit, OpenInterruptRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 /** Retention looks and removes in pieces: each of bounded work, none of which leaves a thread that is not whole. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { PruneWrite } from "@statewright/core";
+import type { PruneWrite } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import Sqlite from "better-sqlite3";
@@ -92,7 +92,7 @@ function pieces(path: string, write: PruneWrite) {
   const reader = createReader(counting, undefined, () => undefined);
   const prune = createRetention(counting, {
     reader,
-    cuts: createPrunedRanges(counting),
+    prunedRanges: createPrunedRanges(counting),
     eraser: createEraser(counting),
     effects: createEffectRows(counting),
   })(write);

@@ -1,6 +1,6 @@
 /** What a thread has come to, while its owner writes supersteps without its row, and after. */
 import { join } from "node:path";
-import type { Claim } from "@statewright/core";
+import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { change } from "./support/file.ts";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -12,8 +13,6 @@ import {
   getHistory,
   getState,
   jsonSchemaInput,
-  list,
-  messages,
   run,
   type Schema,
   START,
@@ -47,13 +46,13 @@ test("after each superstep another process reads the state, deltas and calls tha
     const checkpoints: unknown[] = [];
     for await (const { checkpointId, step, nodes, changes } of getHistory(graph, { store: peer, thread: "t" })) {
       checkpoints.unshift({ id: checkpointId, step, nodes: JSON.stringify(nodes) });
-      for (const [channel, { kind, ...change }] of Object.entries(changes))
-        entries.push([checkpointId, channel, kind, Object.values(change)[0]]);
+      for (const [oneChannel, { kind, ...change }] of Object.entries(changes))
+        entries.push([checkpointId, oneChannel, kind, Object.values(change)[0]]);
     }
     const rows = await peer.effects("t", "main");
     expect(read.checkpoints, place).toEqual(checkpoints);
     expect(read.deltas, place).toEqual(
-      entries.sort(([id, channel], [other, next]) => id - other || (channel < next ? -1 : 1)),
+      entries.sort(([id, oneChannel], [other, next]) => id - other || (oneChannel < next ? -1 : 1)),
     );
     expect(read.state, place).toEqual((await getState(graph, { store: peer, thread: "t" })).state);
     expect(read.effects, place).toEqual(
@@ -79,9 +78,9 @@ test("after each superstep another process reads the state, deltas and calls tha
   const graph = defineGraph({
     name: "shop",
     state: defineState({
-      messages: messages(),
+      messages: channel.messages(),
       cart: anything<Record<string, readonly string[]>>(),
-      log: list(anything<string>()),
+      log: channel.list(anything<string>()),
     }),
   })
     .nodes({

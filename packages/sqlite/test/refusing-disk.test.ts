@@ -2,7 +2,8 @@
 import fs, { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
-import type { Claim, Commit, StatewrightError, Store } from "@statewright/core";
+import type { StatewrightError, Store } from "@statewright/core";
+import type { Claim, Commit } from "@statewright/core/store";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -201,7 +202,10 @@ describe("after a power cut", () => {
     await tell(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
     writeFileSync(`${copy}-wal`, "commits");
     expect(() => sqliteStore(copy)).toThrow(
-      expect.objectContaining({ code: "store_failed", message: expect.stringContaining("without its file") }),
+      expect.objectContaining({
+        code: "store_failed",
+        message: expect.stringContaining("exists without its database file"),
+      }),
     );
     expect(names().filter((name) => name.startsWith("copy"))).toEqual(["copy.db-wal"]);
   });

@@ -1,6 +1,7 @@
 /** Retention in a file: the chain of hashes holds from the anchor on, beside writers of other processes too. */
 import { join } from "node:path";
-import { type PruneWrite, pruneThread, type Store } from "@statewright/core";
+import { pruneThread, type Store } from "@statewright/core";
+import type { PruneWrite } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";

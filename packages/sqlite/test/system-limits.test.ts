@@ -9,7 +9,7 @@ test("a process without file handles fails before anything is started or recorde
     openFiles: 64,
   });
   expect([ended.code, ended.complaints]).toEqual([0, ""]);
-  const refusal = expect.stringMatching(/^store_failed: this process may open no more files.*ulimit -n/);
+  const refusal = expect.stringMatching(/^store_failed: the limit of open files of this process is reached.*ulimit -n/);
   expect(JSON.parse(ended.said)).toEqual({
     opened: refusal,
     begun: refusal,

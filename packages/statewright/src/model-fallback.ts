@@ -1,5 +1,5 @@
 /** `modelFallback` for any form of a model: `Model`, AI SDK language model, or name. */
-import { modelFallback as fallbackWithModels } from "@statewright/agent";
+import { modelFallback as fallbackWithModels } from "@statewright/agent/middleware";
 import type { Middleware, ModelFallback } from "@statewright/core";
 import { type AnyModel, type AnyRegistry, createModelResolver, mapList } from "./any-model.ts";
 

@@ -6,7 +6,7 @@ import {
   saveMemories as saveWithModel,
   selectToolsByModel as selectWithModel,
   summarise as summariseWithModel,
-} from "@statewright/agent";
+} from "@statewright/agent/middleware";
 import type { Middleware } from "@statewright/core";
 import { type AnyModel, createModelResolver } from "./any-model.ts";
 

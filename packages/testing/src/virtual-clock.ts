@@ -2,15 +2,8 @@
  * Deterministic world: time moves only on request, timers fire in order, random values come from a seed, and log
  * lines are collected.
  */
-import {
-  type Clock,
-  type LogLevel,
-  type Random,
-  type Schedule,
-  StatewrightError,
-  systemWorld,
-  type World,
-} from "@statewright/core";
+import { type Clock, type LogLevel, type Random, type Schedule, StatewrightError, type World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { hasPendingWork, trackPendingWork } from "./pending-work.ts";
 
 /** Log line. */

@@ -34,13 +34,13 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
   expect(exitCode).toBe(1);
   expect(said.join("\n")).toMatchInlineSnapshot(`
     "
-    Coverage of graphs
+    Graph coverage
 
     graph      nodes      edges  questions  tools  guards
     shop   3/3 100 %  5/6  83 %  2/2 100 %      -       -
       edges never: review → end
 
-    ERROR: the tests come to 83 % of the edges of the graph "shop", less than 90 %: never review → end"
+    ERROR: coverage of the edges of the graph "shop": expected at least 90 %, got 83 %. Not covered: review → end"
   `);
 });
 
@@ -54,6 +54,6 @@ test("excluded parts do not count for coverage, and an exclusion that matches no
   expect(listViolations([coverage], { edges: 90 })).toHaveLength(1);
   expect(listViolations([removeExcepted(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
   expect(() => removeExcepted(coverage, ["review → ask"])).toThrow(
-    '`except` of the coverage names "review → ask", which the graph "shop" does not have. Name a part as the table',
+    'coverage: `except` contains "review → ask", which is no part of the graph "shop". Use a name from the coverage table',
   );
 });

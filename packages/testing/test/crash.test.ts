@@ -41,7 +41,7 @@ describe("process kills", () => {
 
   test("killAt fails for a point that is not reached and lists the reached ones", async () => {
     await expect(killAt({ script, folder, point: "four" })).rejects.toThrow(
-      'a process was to die at "four" and ended with exit code 75. It came to: one, two, three.',
+      'expected the process to die at "four", but the process ended with exit code 75. Points reached: one, two, three.',
     );
   });
 
@@ -59,11 +59,11 @@ test("crash points of a commit are before it, when it is durable, and when it wa
   const claim = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
   await new Promise<void>((resolve) =>
     store.commit({ thread: "t", branch: claim.branch, epoch: claim.epoch, seq: 0, release: true }, () => {
-      seen.push("told");
+      seen.push("reported");
       resolve();
     }),
   );
-  expect(seen).toEqual(["before commit 1", "after commit 1", "told", "told commit 1"]);
+  expect(seen).toEqual(["before commit 1", "after commit 1", "reported", "reported commit 1"]);
 });
 
 test("crash points and logged effects do nothing outside a crash test", () => {

@@ -1,4 +1,4 @@
-import { defineGraph, defineState, END, fanOut, inputNode, list, reduce, route, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, fanOut, inputNode, route, START } from "@statewright/core";
 import { everyOrder, testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -12,8 +12,8 @@ function createAuction(
     name: "auction",
     state: defineState({
       winner: z.string().default(""),
-      bids: list(z.string()),
-      total: reduce(z.number().default(0), (sum, bid: number) => sum + bid),
+      bids: channel.list(z.string()),
+      total: channel.reduce(z.number().default(0), (sum, bid: number) => sum + bid),
     }),
   })
     .nodes({
@@ -67,11 +67,11 @@ describe("every order of completion", () => {
       return t;
     });
     await expect(race).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: it fails in 2 of 4 orders, such as bid("a"), then bid("bb") (one after the other).
-      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Let one of them write it, or make it a list, a record or a reduce channel. See docs/errors.md#channel_conflict.
-      It goes well in others, such as bid("bb"), then bid("a") (one after the other).
+      [Error: the body fails in 2 of 4 orders, such as bid("a"), then bid("bb") (one after the other).
+      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Use one node to write it, or make it a list, a record or a reduce channel. See docs/errors.md#channel_conflict.
+      The body succeeds in others, such as bid("bb"), then bid("a") (one after the other).
       The path: start → open → bid
-      To try this order alone: everyOrder(body, { only: "apart 0" })]
+      To test this order alone: everyOrder(body, { only: "apart 0" })]
     `);
   });
 
@@ -88,14 +88,14 @@ describe("every order of completion", () => {
       return t;
     });
     await expect(race).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: the end depends on the order in which work completes: state.winner is "a" in one order, and "b" in another.
+      [Error: the result depends on the order in which work completes: state.winner is "a" in one order, and "b" in another.
       "a": bid("a"), then bid("b") (one after the other).
       "b": bid("b"), then bid("a") (one after the other).
-      There "winner" was written so:
+      Writes of "winner" in this order:
         step 2, given "b" by "bid" ("b"): "b"
       The path: start → open → bid → close → done
-      It is done and accepts nothing more.
-      To try this order alone: everyOrder(body, { only: "apart 1" })]
+      The run is done and accepts no more events.
+      To test this order alone: everyOrder(body, { only: "apart 1" })]
     `);
   });
 
@@ -119,7 +119,7 @@ describe("every order of completion", () => {
     const orders = new Set<string>();
     const { orders: count } = await everyOrder(async (order) => {
       const log: string[] = [];
-      const graph = defineGraph({ name: "two", state: defineState({ done: list(z.string()) }) })
+      const graph = defineGraph({ name: "two", state: defineState({ done: channel.list(z.string()) }) })
         .nodes({
           open: () => undefined,
           work: inputNode(z.string(), async (_state, { input, step }) => {

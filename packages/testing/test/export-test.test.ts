@@ -2,19 +2,18 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   type Graph,
-  list,
+  inject,
   type Message,
   memoryStore,
-  messages,
   resume,
   run,
   START,
-  secret,
   toolNode,
 } from "@statewright/core";
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
@@ -41,7 +40,7 @@ describe("exported runs", () => {
 
   test("exportTest writes a readable test", () => {
     expect(code).toMatchInlineSnapshot(`
-      "// Written by exportTest: export the run again when the graph is meant to behave otherwise.
+      "// Written by exportTest. Export the run again when the graph changes on purpose.
       import { readFileSync } from "node:fs";
       import { replayRun } from "@statewright/testing";
       import { expect, test } from "vitest";
@@ -49,7 +48,7 @@ describe("exported runs", () => {
 
       const recorded = JSON.parse(readFileSync(new URL("order.run.json", import.meta.url), "utf8"));
 
-      test("the graph desk goes as it was recorded: model → tools → model", async () => {
+      test("the graph desk follows the recorded path: model → tools → model", async () => {
         const run = await replayRun(theDesk, recorded);
         expect(run.path).toEqual([["model"],["tools"],["model"]]);
         expect(run.state).toEqual(recorded.state);
@@ -74,14 +73,14 @@ describe("exported runs", () => {
 
   test("an exported run fails after a changed prompt, edge or use of a result", async () => {
     await expect(replayRun(desk({ instructions: "Be brief." }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: the graph "desk" does not go as it was recorded: model_failed: a model is asked something else than it was: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Mend what differs, or export the run again. See docs/errors.md#model_failed.
-      It went nowhere; recorded is model → tools → model]
+      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
+      Path: none; recorded path: model → tools → model]
     `);
     const elsewhere = await replayRun(desk({ after: END }), recorded);
     expect(elsewhere.path).toEqual([["model"], ["tools"]]);
     await expect(replayRun(desk({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: the graph "desk" does not go as it was recorded: model_failed: a model is asked something else than it was: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Mend what differs, or export the run again. See docs/errors.md#model_failed.
-      It went model → tools; recorded is model → tools → model]
+      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
+      Path: model → tools; recorded path: model → tools → model]
     `);
   });
 });
@@ -91,10 +90,10 @@ test("a run whose tools use secrets is exported and replayed without them", asyn
     name: "pay",
     description: "Pays.",
     input: z.object({}),
-    inject: { key: secret("BANK_KEY") },
+    inject: { key: inject.secret("BANK_KEY") },
     run: () => "paid",
   });
-  const bank = defineGraph({ name: "bank", state: defineState({ messages: messages() }) })
+  const bank = defineGraph({ name: "bank", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [pay] }) })
     .edges({ [START]: "tools", tools: END });
   const store = memoryStore();
@@ -117,7 +116,7 @@ describe("steps and answers", () => {
   function quote(text = "fine"): Graph {
     return defineGraph({
       name: "quote",
-      state: defineState({ rate: z.number().default(0), log: list(z.string()) }),
+      state: defineState({ rate: z.number().default(0), log: channel.list(z.string()) }),
       interrupts: { ok: z.boolean() },
     })
       .nodes({
@@ -144,14 +143,14 @@ describe("steps and answers", () => {
     expect(rates.calls).toBe(before);
     expect(unrecorded).toMatchInlineSnapshot(`
       [
-        "the step "rate" of the node "fetch" has no saved outcome: the test has what the node wrote, and does not run its body",
+        "the step "rate" of the node "fetch" has no saved outcome: the test contains the writes of the node and does not run its body",
       ]
     `);
     expect(readFileSync(file, "utf8").split("\n").slice(0, 3)).toMatchInlineSnapshot(`
       [
-        "// Written by exportTest: export the run again when the graph is meant to behave otherwise.",
+        "// Written by exportTest. Export the run again when the graph changes on purpose.",
         "// Not recorded:",
-        "// - the step "rate" of the node "fetch" has no saved outcome: the test has what the node wrote, and does not run its body",
+        "// - the step "rate" of the node "fetch" has no saved outcome: the test contains the writes of the node and does not run its body",
       ]
     `);
     const recorded = JSON.parse(readFileSync(recording, "utf8"));
@@ -159,7 +158,7 @@ describe("steps and answers", () => {
     expect((await replayRun(quote("good"), recorded)).state).toMatchObject({ log: ["fetched", "booked", "good"] });
     const other = exportTest(store, "t", { graph: quote("good"), file, from: "./quote.ts#quote" });
     await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[StatewrightError: invalid_option: the run of the thread "t" cannot be exported, since the graph "quote" does not play it as it was: the channel "log" is ["fetched","booked","good"], and was ["fetched","booked","fine"]. Give the context of the run, and export with the code that ran it; do what changes from run to run in once steps or tools. See docs/errors.md#invalid_option.]`,
+      `[StatewrightError: invalid_option: exportTest: the graph "quote" does not replay the run of the thread "t": the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See docs/errors.md#invalid_option.]`,
     );
   });
 });

@@ -1,13 +1,12 @@
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
-  list,
   type Message,
   type Model,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -19,7 +18,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { words as letter, office } from "./support/claims.ts";
 
-const words = defineState({ seen: list(z.string()) });
+const words = defineState({ seen: channel.list(z.string()) });
 const steps = defineGraph({ name: "steps", state: words })
   .nodes({ one: () => ({ seen: ["one"] }), two: () => ({ seen: ["two"] }) })
   .edges({ [START]: "one", one: "two", two: END });
@@ -119,7 +118,7 @@ describe("other store faults", () => {
 
 describe("tool faults", () => {
   const graph = (plan: Parameters<typeof faults.tool>[1]) =>
-    defineGraph({ name: "look", state: defineState({ messages: messages() }) })
+    defineGraph({ name: "look", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [faults.tool(look, plan)] }) })
       .edges({ [START]: "tools", tools: END });
 
@@ -140,7 +139,7 @@ describe("tool faults", () => {
 
 describe("other tool faults", () => {
   const slowly = (world: ReturnType<typeof virtualClock>, plan: Parameters<typeof faults.tool>[1]) =>
-    defineGraph({ name: "look", state: defineState({ messages: messages() }) })
+    defineGraph({ name: "look", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [faults.tool(look, { ...plan, world })] }) })
       .edges({ [START]: "tools", tools: END });
 
@@ -166,7 +165,7 @@ describe("other tool faults", () => {
 
 describe("other model faults", () => {
   const graph = (model: Model) =>
-    defineGraph({ name: "talk", state: defineState({ messages: messages() }) })
+    defineGraph({ name: "talk", state: defineState({ messages: channel.messages() }) })
       .nodes({
         model: async (state, runtime) => ({
           messages: [

@@ -1,10 +1,10 @@
 /** Inner graphs in tests: their states are named through their node, and do not pass for those of the graph around them. */
-import { defineGraph, defineState, END, list, START, subgraph } from "@statewright/core";
+import { channel, defineGraph, defineState, END, START, subgraph } from "@statewright/core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { testRun } from "../src/vitest.ts";
 
-const Notes = defineState({ notes: list(z.string()) });
+const Notes = defineState({ notes: channel.list(z.string()) });
 const inner = defineGraph({ name: "inner", state: Notes, interrupts: { scope: z.boolean() } })
   .nodes({
     plan: () => ({ notes: ["plan"] }),

@@ -1,10 +1,25 @@
-import { createCodec, defineGraph, defineState, END, list, memoryStore, resume, run, START } from "@statewright/core";
+import {
+  channel,
+  createCodec,
+  defineGraph,
+  defineState,
+  END,
+  memoryStore,
+  resume,
+  run,
+  START,
+} from "@statewright/core";
 import { loadRuns } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
 const graph = (version: number, node: string) =>
-  defineGraph({ name: "g", version, state: defineState({ log: list(z.unknown()) }), interrupts: { ok: z.string() } })
+  defineGraph({
+    name: "g",
+    version,
+    state: defineState({ log: channel.list(z.unknown()) }),
+    interrupts: { ok: z.string() },
+  })
     .nodes({
       ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }),
       tell: () => ({ log: ["told"] }),
@@ -19,8 +34,8 @@ test("toLoadRuns checks open runs and reads finished runs back to their first ch
   const report = await loadRuns(store, [graph(2, "ask")]);
   expect(report.refused).toEqual([]);
   expect(report.runs.map(({ run: { thread }, loads, verdict, reason }) => [thread, loads, verdict, reason])).toEqual([
-    ["open", true, "goes on", "version 1 has written it, and it fits version 2"],
-    ["over", true, undefined, "it is over, and its 3 checkpoints can be read"],
+    ["open", true, "goes on", "the run was written by version 1 and is compatible with version 2"],
+    ["over", true, undefined, "the run is finished, and its 3 checkpoints are readable"],
   ]);
   const nothing = await loadRuns(store, []);
   expect(nothing.refused).toHaveLength(2);
@@ -42,12 +57,12 @@ test("toLoadRuns reports an unregistered class for each run", async () => {
     },
   ]);
   const store = memoryStore();
-  const pays = defineGraph({ name: "g", state: defineState({ log: list(z.unknown()) }) })
+  const pays = defineGraph({ name: "g", state: defineState({ log: channel.list(z.unknown()) }) })
     .nodes({ pay: () => ({ log: [new Money(5)] }) })
     .edges({ [START]: "pay", pay: END });
   await run(pays, { store, thread: "t", codec }).result;
   expect((await loadRuns(store, [pays], { codec })).refused).toEqual([]);
   expect((await loadRuns(store, [pays])).refused).toMatchObject([
-    { why: expect.stringContaining('unknown tag "money"') },
+    { reason: expect.stringContaining('unknown tag "money"') },
   ]);
 });

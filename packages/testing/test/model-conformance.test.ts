@@ -46,13 +46,13 @@ test("the model suite detects an adapter that loses arguments, ids, images and f
     };
   };
   expect(await failedOf(careless)).toEqual([
-    "arguments arrive whole: unicode, quotes, nesting and numbers",
-    "two calls in one response arrive as two, in their order, and the reply says that it calls",
-    "streamed arguments come in pieces that make up the whole, under the id and the name of their call",
-    "the id of a call comes back with the call and with its answer",
-    "the answers to two calls go out in the order of the calls",
-    "an error of a tool reaches the model in its own words",
-    "an image in a result reaches the model, or is named where there can be none",
-    "a file of a person reaches the model, or is named where it reads none: by bytes and by address",
+    "arguments arrive complete: unicode, quotes, nesting and numbers",
+    "two tool calls in one response arrive in order, and the reply finishes with calls",
+    "streamed argument pieces add up to the complete arguments, with the id and the name of their tool call",
+    "the id of a tool call is sent to the provider with the call and with its result",
+    "the results of two tool calls are sent in the order of the calls",
+    "an error of a tool reaches the model unchanged",
+    "an image in a tool result reaches the model, or is replaced by a note where images are not supported",
+    "a file in a user message reaches the model, or is replaced by a note: by bytes and by URL",
   ]);
 });

@@ -1,4 +1,5 @@
 import {
+  channel,
   commandTargets,
   defineContext,
   defineGraph,
@@ -7,17 +8,16 @@ import {
   END,
   fanOut,
   goto,
+  inject,
   inputNode,
-  list,
   route,
   START,
-  secret,
   type Tool,
   type ToolCall,
   ToolError,
   type ToolRuntime,
-  toolSpec,
 } from "@statewright/core";
+import { toolSpec } from "@statewright/core/adapter";
 import { nodeTest, testRun, toolTest } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -27,7 +27,7 @@ const review = defineGraph({
   context: defineContext({ strict: z.boolean() }),
   state: defineState({
     files: z.array(z.string()).default([]),
-    found: list(z.string()),
+    found: channel.list(z.string()),
     verdict: z.string().default(""),
   }),
   interrupts: { ok: z.boolean() },
@@ -88,7 +88,7 @@ describe("nodeTest", () => {
       .nodes({ pay: () => undefined })
       .edges({ [START]: "pay", pay: END });
     await expect(nodeTest(bill, "pay", {})).rejects.toThrow(
-      'invalid_input: the test begins without a value of the channel "cents"',
+      'invalid_input: the channel "cents" of the graph "bill" has no default, and the test has no value for it.',
     );
   });
 
@@ -112,7 +112,7 @@ const order = (failures: number) => {
     inject: {
       customer: Shop.from((shop) => shop.customerId),
       cart: Cart.from((state) => state.cart),
-      key: secret("KEY"),
+      key: inject.secret("KEY"),
     },
     effect: "idempotent",
     retry: { attempts: 3, initialMs: 60_000, maxMs: 120_000, jitter: 0 },

@@ -1,4 +1,4 @@
-import { commandTargets, defineGraph, defineState, END, goto, join, list, route, START } from "@statewright/core";
+import { channel, commandTargets, defineGraph, defineState, END, goto, join, route, START } from "@statewright/core";
 import { listPaths } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -28,7 +28,7 @@ describe("paths of a desk agent", () => {
 
 const start = defineGraph({
   name: "review",
-  state: defineState({ text: z.string().default(""), log: list(z.string()) }),
+  state: defineState({ text: z.string().default(""), log: channel.list(z.string()) }),
   interrupts: { allow: { answer: z.boolean(), expiresMs: 60_000, onExpire: false } },
 });
 const review = start
@@ -74,11 +74,11 @@ describe("paths of a review graph", () => {
   test("a run that leaves its path fails with the place", async () => {
     const again = listPaths(review).find(({ name }) => name.includes("publish to write"));
     await expect(again?.run()).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to publish → publish to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "publish to write" the path runs write, and the run is done. The node "publish" returns commands: say what it returns, returns: { publish: (to) => goto(…) }.]`,
+      `[Error: the graph "review" does not follow the path write → spell + legal (allow answered) → decide to publish → publish to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "publish to write" the path runs write, and the run is done. The node "publish" returns commands. Add its return: returns: { publish: (to) => goto(…) }.]`,
     );
     const route = listPaths(review).find(({ name }) => name.includes("decide to write"));
     await expect(route?.run({ routes: "real" })).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "decide to write" the path runs write, and the run runs publish.]`,
+      `[Error: the graph "review" does not follow the path write → spell + legal (allow answered) → decide to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "decide to write" the path runs write, and the run runs publish.]`,
     );
   });
 });

@@ -198,12 +198,14 @@ describe("recordedModel", () => {
   test("a recorded model names the fix for a missing file, recording or model", () => {
     const code = "invalid_option";
     expect(() => recordedModel(join(home, "none.json"))).toThrow(expect.objectContaining({ code }));
-    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(/no model to ask/);
+    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(/needs a model to record, got none/);
     const path = join(home, "bad.json");
     for (const text of ["{", "[]", '{"form":9}', '{"form":1,"model":"a","entries":[1]}']) {
       writeFileSync(path, text);
       expect(() => recordedModel(path), text).toThrow(expect.objectContaining({ code }));
     }
-    expect(() => recordedModel(path, { redact: ["abc"] })).toThrow(/fewer than 4/);
+    expect(() => recordedModel(path, { redact: ["abc"] })).toThrow(
+      /texts of at least 4 characters, got a shorter text/,
+    );
   });
 });

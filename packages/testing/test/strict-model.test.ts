@@ -1,12 +1,12 @@
 /** `modelThatRefusesBadTranscripts` in front of a model of any make: what streams passes, what a provider refuses does not. */
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
   END,
   type Message,
   type Model,
-  messages,
   START,
 } from "@statewright/core";
 import { rejectInvalidTranscripts } from "@statewright/testing";
@@ -30,7 +30,7 @@ class Echo implements Model {
 }
 
 const graph = (model: Model, hides?: (said: readonly Message[]) => readonly Message[]) =>
-  defineGraph({ name: "echo", state: defineState({ messages: messages() }) })
+  defineGraph({ name: "echo", state: defineState({ messages: channel.messages() }) })
     .nodes({
       model: async (state, runtime) => ({
         messages: [

@@ -1,5 +1,7 @@
 import {
+  channel,
   commandTargets,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -8,12 +10,9 @@ import {
   fanOut,
   goto,
   inputNode,
-  interruptFor,
-  list,
   listToolCalls,
   type Model,
   memoryStore,
-  messages,
   route,
   START,
   toolNode,
@@ -34,12 +33,12 @@ const refund = defineTool({
 });
 const askFirst = defineMiddleware({
   name: "ask",
-  beforeTool: ({ call: made }) => interruptFor(made, "it costs money"),
+  beforeTool: ({ call: made }) => decide.interrupt(made, "it costs money"),
 });
 
 const shop = defineGraph({
   name: "shop",
-  state: defineState({ messages: messages() }),
+  state: defineState({ messages: channel.messages() }),
   interrupts: { approve: z.boolean() },
 })
   .nodes({
@@ -90,9 +89,9 @@ describe("transition tests", () => {
       The calls:
         1. refund {"orderId":"7","cents":900}
       The path: start → model → tools → tools.interrupted → tools → model → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
-    expect(() => expect(shop).toBeInState("model" as never)).toThrow("toBeInState looks at a test run");
+    expect(() => expect(shop).toBeInState("model" as never)).toThrow("toBeInState: expected a test run");
   });
 
   test("unknown names of a graph do not compile in a test run", async () => {
@@ -114,7 +113,7 @@ describe("transition tests", () => {
     // @ts-expect-error nor a tag "wating"
     expect(() => expect(t).toHaveTag("wating")).toThrow();
     // @ts-expect-error nor a state to wait for
-    await expect(t.until("toolz")).rejects.toThrow("never came to");
+    await expect(t.until("toolz")).rejects.toThrow('never reached "toolz"');
   });
 
   test("a trace is a snapshot without times and generated ids", async () => {
@@ -150,7 +149,7 @@ describe("transition tests", () => {
 });
 
 const steps = (effects: string[] = []) =>
-  defineGraph({ name: "steps", state: defineState({ seen: list(z.string()) }) })
+  defineGraph({ name: "steps", state: defineState({ seen: channel.list(z.string()) }) })
     .nodes({
       one: () => {
         effects.push("one");
@@ -213,7 +212,7 @@ describe("controlling a test run", () => {
 
   test("a crashed process of a test run does nothing more", async () => {
     let late = 0;
-    const graph = defineGraph({ name: "slow", state: defineState({ seen: list(z.string()) }) })
+    const graph = defineGraph({ name: "slow", state: defineState({ seen: channel.list(z.string()) }) })
       .nodes({
         flaky: {
           run: () => {
@@ -232,7 +231,7 @@ describe("controlling a test run", () => {
   });
 
   test("waits of hours in a test run take no real time", async () => {
-    const graph = defineGraph({ name: "patient", state: defineState({ seen: list(z.string()) }) })
+    const graph = defineGraph({ name: "patient", state: defineState({ seen: channel.list(z.string()) }) })
       .nodes({
         flaky: {
           run: (_state: unknown, { attempt }: { readonly attempt: number }) => {
@@ -252,13 +251,13 @@ describe("controlling a test run", () => {
   test("a test run that never reaches a state fails with its end", async () => {
     const t = await testRun(steps(), {});
     await expect(t.until("interrupted")).rejects.toThrow(
-      'the run of graph "steps" never came to "interrupted": it is done.\nThe path: start → one → two → three → done',
+      'the run of graph "steps" never reached "interrupted": it is done.\nThe path: start → one → two → three → done',
     );
   });
 
   test("a test run rejects with the error of a failed run and continues after it", async () => {
     let broken = true;
-    const graph = defineGraph({ name: "fails", state: defineState({ seen: list(z.string()) }) })
+    const graph = defineGraph({ name: "fails", state: defineState({ seen: channel.list(z.string()) }) })
       .nodes({
         fragile: () => {
           if (broken) throw new Error("out of order");
@@ -286,7 +285,7 @@ describe("controlling a test run", () => {
   test("parallel tasks have the same state names in a test run", async () => {
     const graph = defineGraph({
       name: "fan",
-      state: defineState({ files: z.array(z.string()).default(["a", "b"]), found: list(z.string()) }),
+      state: defineState({ files: z.array(z.string()).default(["a", "b"]), found: channel.list(z.string()) }),
       interrupts: { ok: z.boolean() },
     })
       .nodes({
@@ -335,13 +334,13 @@ describe("more about test runs", () => {
   test("a store function that returns the crashed store is refused with the fix", async () => {
     const store = memoryStore();
     const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });
-    await expect(t.crash()).rejects.toThrow(/open it anew there.+store: memoryStore\(\)/);
+    await expect(t.crash()).rejects.toThrow(/Open a new store there.+store: memoryStore\(\)/);
   });
 
   test("a graph recreated for each process loses its variables in a crash", async () => {
     const make = () => {
       const seen: string[] = [];
-      return defineGraph({ name: "forgets", state: defineState({ seen: list(z.string()) }) })
+      return defineGraph({ name: "forgets", state: defineState({ seen: channel.list(z.string()) }) })
         .nodes({
           one: () => {
             seen.push("one");
@@ -365,7 +364,7 @@ describe("more about test runs", () => {
   });
 
   test("a message sent to an active test run is delivered at the next boundary", async () => {
-    const talk = defineGraph({ name: "talk", state: defineState({ messages: messages() }) })
+    const talk = defineGraph({ name: "talk", state: defineState({ messages: channel.messages() }) })
       .nodes({
         model: async (state, runtime) => ({
           messages: [await runtime.model({ model: offline, request: { messages: state.messages, tools: [] } })],
@@ -377,7 +376,7 @@ describe("more about test runs", () => {
       });
     const model = scriptedModel((request) => say(`heard ${request.messages.length}`));
     const t = await testRun(talk, { input: words, model });
-    await expect(t.send("too early")).rejects.toThrow("has not begun hears nothing");
+    await expect(t.send("too early")).rejects.toThrow("has not started accepts no message");
     await t.until("model");
     await t.send("and order 8", { kind: "followUp" });
     await t.finish();
@@ -399,7 +398,7 @@ describe("more about test runs", () => {
   test("a replayed step does not count as a second execution", async () => {
     const graph = defineGraph({
       name: "asks",
-      state: defineState({ seen: list(z.string()) }),
+      state: defineState({ seen: channel.list(z.string()) }),
       interrupts: { ok: z.boolean() },
     })
       .nodes({
@@ -424,7 +423,7 @@ describe("more about test runs", () => {
     expect(t.snapshot.matches({ tools: "interrupted" })).toBe(true);
     expect(t.snapshot.hasTag("waiting")).toBe(true);
     expect([t.tags, t.accepts, t.events]).toEqual([["waiting"], ["approve"], ["run.resumed", "step.commit"]]);
-    await expect(t.until({ tag: "failed" })).rejects.toThrow('never came to a state with the tag "failed"');
+    await expect(t.until({ tag: "failed" })).rejects.toThrow('never reached a state with the tag "failed"');
   });
 
   test("a twin continues from the saved state and leaves the test run unchanged", async () => {
@@ -434,7 +433,7 @@ describe("more about test runs", () => {
     const t = await testRun(shop, { input: words, model });
     await t.until("interrupted");
     const twin: TestRunOf<typeof shop> = await t.twin();
-    await expect(twin.finish()).rejects.toThrow("go on with resume()");
+    await expect(twin.finish()).rejects.toThrow("Use resume() to continue");
     // @ts-expect-error an answer that does not fit
     const wrong = (): Promise<void> => twin.resume({ approve: "no" });
     expect(wrong).toBeTypeOf("function");

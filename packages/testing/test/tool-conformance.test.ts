@@ -1,4 +1,4 @@
-import { defineContext, defineState, defineTool, secret, type Tool, ToolError } from "@statewright/core";
+import { defineContext, defineState, defineTool, inject, type Tool, ToolError } from "@statewright/core";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -14,7 +14,7 @@ const find = defineTool({
   inject: {
     customer: Desk.from((desk) => desk.customer),
     cart: Cart.from((state) => state.cart),
-    key: secret("FIND_KEY"),
+    key: inject.secret("FIND_KEY"),
   },
   effect: "pure",
   run: ({ word }, { injected }) => {
@@ -94,7 +94,7 @@ describe("the tool suite", () => {
     const mute = defineTool({ name: "mute", description: "Mute", input: z.object({ a: z.string() }), run: () => "x" });
     const found = await failing(mute, { good: { a: "x" } });
     expect(found).toHaveLength(1);
-    expect(found[0]).toContain("the words of every tool");
+    expect(found[0]).toContain("the description of every tool explains the tool");
   });
 
   test("the tool suite detects a tool that accepts invalid arguments", async () => {
@@ -110,7 +110,7 @@ describe("the tool suite", () => {
     });
     const found = await failing(loose, { good: { a: "x" } });
     expect(found.map((text) => text.split(":")[0])).toEqual([
-      "arguments that do not fit are answered, and never reach the tool",
+      "invalid arguments return an error result and never reach the tool",
     ]);
   });
 
@@ -122,14 +122,16 @@ describe("the tool suite", () => {
       inject: { customer: Desk.from((desk) => desk.customer) },
       run: (_args, { injected }) => `for ${injected.customer}`,
     });
-    expect((await failing(leaky, { good: {} })).join()).toContain("a hidden value is in a request");
+    expect((await failing(leaky, { good: {} })).join()).toContain("a hidden value appears in a model request");
     const silent = defineTool({
       name: "silent",
       description: "Fails without saying why it failed.",
       input: z.object({ fail: z.boolean().optional().describe("Whether to fail") }),
       run: ({ fail }) => ({ content: "", isError: fail === true }),
     });
-    expect((await failing(silent, { good: {}, failing: { fail: true } })).join()).toContain("says nothing");
+    expect((await failing(silent, { good: {}, failing: { fail: true } })).join()).toContain(
+      'the error result of "silent" has no text',
+    );
   });
 
   test("the tool suite detects a tool that ignores its signal and a tool without updates", async () => {
@@ -144,7 +146,7 @@ describe("the tool suite", () => {
       },
     });
     expect((await failing(deaf, { good: { times: 1 }, long: { times: 5 } })).join()).toContain(
-      "went on after its signal",
+      "continued after its abort signal",
     );
   });
 });

@@ -38,7 +38,7 @@ export function describeNearestLines(text: string, wanted: string): string | und
       wantedLines.length,
     ),
   );
-  const note = isWhitespaceOnly ? ", which differs in white space only" : "";
+  const note = isWhitespaceOnly ? `, which ${wantedLines.length === 1 ? "differs" : "differ"} in white space only` : "";
   if (wantedLines.length === 1) return `The nearest is line ${firstLine}${note}: ${quoteLine(actual)}.`;
   return `The nearest are lines ${firstLine} to ${Math.min(start + wantedLines.length, lines.length)}${note}: line ${start + mismatch + 1} is ${quoteLine(actual)}, but ${quoteLine(expected)} was given.`;
 }

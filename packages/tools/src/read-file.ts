@@ -3,11 +3,11 @@ import {
   type DefinedTool,
   defineTool,
   jsonSchemaInput,
-  systemWorld,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { type PageLine, type PageResult, type Workspace, workspace } from "@statewright/host";
 import { detectImageType } from "./image-type.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

@@ -53,8 +53,8 @@ export async function searchWithRipgrep(
 export function createRipgrepArgv({
   pattern,
   glob,
-  place,
-}: Pick<SearchRequest, "pattern" | "glob" | "place">): string[] {
+  searchPath,
+}: Pick<SearchRequest, "pattern" | "glob" | "searchPath">): string[] {
   return [
     "--no-config",
     "--color=never",
@@ -72,13 +72,13 @@ export function createRipgrepArgv({
     "--no-ignore-exclude",
     "--no-ignore-global",
     // Ignore rules above the workspace do not apply; rules between the workspace and the searched folder apply.
-    ...(place === "" ? ["--no-ignore-parent"] : []),
+    ...(searchPath === "" ? ["--no-ignore-parent"] : []),
     "--glob=!.git",
     "--glob=!node_modules",
     ...toTypeArguments(glob),
     `--regexp=${pattern}`,
     "--",
-    place === "" ? "./" : `./${place}`,
+    searchPath === "" ? "./" : `./${searchPath}`,
   ];
 }
 

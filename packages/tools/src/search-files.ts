@@ -17,12 +17,16 @@ export async function searchFiles(
   request: SearchRequest,
   matchesGlob: ((path: string) => boolean) | undefined,
 ): Promise<SearchReport> {
-  const { place, kind, maxHits, signal, onHit, onFiles } = request;
+  const { searchPath, kind, maxHits, signal, onHit, onFiles } = request;
   const find = createLineFinder(request.pattern);
   let skippedFiles = 0;
   let count = 0;
   const paths =
-    kind === "folder" ? await listFilesBelow() : matchesGlob === undefined || matchesGlob(place) ? [place] : [];
+    kind === "folder"
+      ? await listFilesBelow()
+      : matchesGlob === undefined || matchesGlob(searchPath)
+        ? [searchPath]
+        : [];
   for (let position = 0; position < paths.length; position += concurrentReads) {
     if (signal.aborted) throw new HostError("cancelled", "The search was cancelled.");
     const found = await Promise.all(paths.slice(position, position + concurrentReads).map((path) => findHits(path)));
@@ -41,7 +45,7 @@ export async function searchFiles(
 
   async function listFilesBelow(): Promise<readonly string[]> {
     const { entries, unreadable } = await files.list({
-      ...(place === "" ? {} : { path: place }),
+      ...(searchPath === "" ? {} : { path: searchPath }),
       limit: maxFiles,
       signal,
       filter: (path, entry) => entry === "file" && matchesGlob?.(path) !== false,

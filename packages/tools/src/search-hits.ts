@@ -14,7 +14,7 @@ export interface SearchRequest {
   readonly pattern: string;
   readonly glob?: string;
   /** Real path of the searched file or folder, relative to the workspace; empty for the workspace itself. */
-  readonly place: string;
+  readonly searchPath: string;
   readonly kind: FileKind;
   readonly maxHits: number;
   readonly signal: AbortSignal;

@@ -1,5 +1,6 @@
 /** Tool `search`: finds lines of files by a regular expression, with ripgrep or a built-in implementation. */
-import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
+import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { createGlobMatcher, isHostError, workspace } from "@statewright/host";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
@@ -76,7 +77,7 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
         }));
         const request: SearchRequest = {
           ...args,
-          place: path,
+          searchPath: path,
           kind,
           maxHits,
           signal,

@@ -5,14 +5,13 @@ import {
   isToolError,
   type JsonSchemaInput,
   jsonSchemaInput,
-  listOptionNames,
   StatewrightError,
-  systemWorld,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
   type ToolSafety,
 } from "@statewright/core";
+import { listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
 import { OutputLog } from "./output-log.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

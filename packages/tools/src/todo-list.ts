@@ -3,15 +3,13 @@
  */
 import {
   type Channel,
-  checkOptions,
-  createGuardSchema,
+  channel,
   defineMiddleware,
-  listOptionNames,
   type Message,
   type Middleware,
-  reduce,
   StatewrightError,
 } from "@statewright/core";
+import { checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
 import type { TodoItem } from "./todo.ts";
 
 /** Options of `todoList`. */
@@ -30,7 +28,7 @@ type TodoChannel = Channel<readonly TodoItem[], readonly TodoItem[], readonly To
 
 /** Channel of the todo list; add it to a user-defined graph: `defineState({ …, ...todos })`. */
 export const todos: { readonly todos: TodoChannel } = {
-  todos: reduce(
+  todos: channel.reduce(
     createGuardSchema("todo items, [{ text, status }]", isTodoItems, []),
     (_before, list: readonly TodoItem[]) => list,
   ) as TodoChannel,

@@ -1,5 +1,7 @@
 /** Common options of the tool factories. */
-import { checkOptions, listOptionNames, StatewrightError, type World } from "@statewright/core";
+
+import { StatewrightError, type World } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
 /** Common options of tools; never visible to the model. */
 export interface ToolOptions {
@@ -16,7 +18,7 @@ export function checkToolOptions(factory: string, options: ToolOptions, extraNam
   checkOptions(factory, options, [...toolOptionNames, ...extraNames]);
   if (typeof options.root === "string" && options.root !== "") return;
   throw new StatewrightError("invalid_option", {
-    what: `${factory}: \`root\` must be the path of a folder`,
+    what: `${factory}: \`root\` must be the path of a folder, got ${JSON.stringify(options.root)}`,
     next: `Pass ${factory}({ root }), the root folder of the tools`,
   });
 }

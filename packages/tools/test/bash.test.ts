@@ -1,4 +1,5 @@
-import { describeTool, isToolError, type ToolError, type ToolOutput } from "@statewright/core";
+import { isToolError, type ToolError, type ToolOutput } from "@statewright/core";
+import { describeTool } from "@statewright/core/inspect";
 import { HostError } from "@statewright/host";
 import { describe, expect, test } from "vitest";
 import { bash, type ShellOptions } from "../src/index.ts";
@@ -197,7 +198,7 @@ describe("bash commands", () => {
   test("a bash command with binary output is reported as such, and the bytes are stored", async () => {
     const live = begin([shell()], [{ name: "bash", args: { command: "printf 'a\\000\\377b'" } }]);
     const [answer] = await live.answers();
-    expect(JSON.stringify(answer?.content)).toContain("[The output is no text: 4 bytes.]");
+    expect(JSON.stringify(answer?.content)).toContain("[The output is binary: 4 bytes.]");
     const [row] = await live.store.artifacts.list("t");
     expect(row).toMatchObject({ mimeType: "application/octet-stream", bytes: 4 });
     expect([...((await live.store.artifacts.read("t", row?.key ?? "")) ?? [])]).toEqual([97, 0, 255, 98]);

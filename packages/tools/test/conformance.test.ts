@@ -32,7 +32,7 @@ function pack(): ToolPack {
 
 test.each(toolConformance)("the standard tools pass the tool suite: $name", ({ run }) => run(pack));
 
-/** Those that can be at work for more than a second, each with a call that is. */
+/** Tools that can run longer than a second, each with a sample call that does. */
 function slowPack(): ToolPack {
   for (let at = 0; at < 4_000; at++) folder.put(`many/${at % 80}/${at}.txt`, at === 0 ? "hit\n" : "text\n");
   folder.put("large.txt", Buffer.alloc(64 * 1024, "x\n"));
@@ -50,7 +50,7 @@ function slowPack(): ToolPack {
   };
 }
 
-const stops = toolConformance.filter(({ name }) => name.includes("stops on its signal"));
+const stops = toolConformance.filter(({ name }) => name.includes("stops on its abort signal"));
 
 test("every standard tool that can run longer than a second emits an update with details and stops on its signal [S4.38]", async () => {
   expect(stops).toHaveLength(1);

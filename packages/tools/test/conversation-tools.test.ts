@@ -33,14 +33,14 @@ test("shared_state sets, gets, lists and deletes values in one namespace", async
       { action: "set", key: "plan" },
     ),
   ).toEqual([
-    "[There are no values.]",
+    "[No values are stored.]",
     "Set plan.",
     '{"steps":[1,2]}',
     "plan",
     "Deleted plan.",
-    "[There is no value plan.]",
-    "Give the key to get.",
-    "Give the value to set.",
+    "[No value is stored under plan.]",
+    "Pass the key to get.",
+    "Pass the value to set.",
   ]);
 });
 

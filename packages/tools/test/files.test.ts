@@ -48,7 +48,7 @@ test("a page has 500 numbered lines and the next start, and the last page has no
   folder.put("long.txt", Array.from({ length: 1_203 }, (_, at) => `line ${at + 1}\n`).join(""));
   const first = await read({ path: "long.txt" });
   expect(first.text).toMatch(
-    /^1\tline 1\n[\s\S]*\n500\tline 500\n\[Lines 1 to 500 of \d+ bytes\. Go on with offset 501\.\]$/,
+    /^1\tline 1\n[\s\S]*\n500\tline 500\n\[Lines 1 to 500 of \d+ bytes\. Continue with offset 501\.\]$/,
   );
   expect((await read({ path: "long.txt", offset: 1_001 })).text).toBe(lines(1_001, 1_203));
   expect((await read({ path: "long.txt", offset: 7, limit: 3 })).text.split("\n[")[0]).toBe(lines(7, 9));
@@ -62,7 +62,7 @@ test("a long line is cut, carriage returns at line ends are hidden, and bytes th
   folder.put("odd.txt", Buffer.concat([Buffer.from(`one\r\n${"é".repeat(5_000)}\nthr`), Buffer.from([0xff])]));
   const { text } = await read({ path: "odd.txt" });
   expect(text).toBe(
-    `1\tone\n2\t${"é".repeat(1_000)} [… 8000 more bytes of this line]\n3\tthr\uFFFD\n[Bytes that are no UTF-8 are shown as \uFFFD.]`,
+    `1\tone\n2\t${"é".repeat(1_000)} [… 8000 more bytes of this line]\n3\tthr\uFFFD\n[Bytes that are not UTF-8 are shown as \uFFFD.]`,
   );
 });
 
@@ -70,7 +70,7 @@ test("a page is bounded in bytes for lines of any length", async () => {
   folder.put("wide.txt", `${"x".repeat(1_900)}\n`.repeat(400));
   const { text, answer } = await read({ path: "wide.txt" });
   expect(Buffer.byteLength(text)).toBeLessThan(50 * 1024);
-  expect(text).toMatch(/Go on with offset 22\.\]$/);
+  expect(text).toMatch(/Continue with offset 22\.\]$/);
   expect(answer.content).toHaveLength(1);
 });
 
@@ -82,11 +82,13 @@ test("an image file is an image block, and a large one or another binary file is
     { type: "image", mimeType: "image/png", data: png.toString("base64") },
   ]);
   folder.put("large.png", Buffer.concat([png, Buffer.alloc(2 ** 20)]));
-  expect((await read({ path: "large.png" })).text).toContain("too large to look at");
+  expect((await read({ path: "large.png" })).text).toContain("too large to show");
   folder.put("all.png", Buffer.concat([png, Buffer.alloc(2 ** 20 - png.length)]));
   expect((await read({ path: "all.png" })).answer.content.map(({ type }) => type)).toEqual(["text", "image"]);
   folder.put("program", Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]));
-  expect((await read({ path: "program" })).text).toBe("[program is a binary file of 6 bytes. It is no text to read.]");
+  expect((await read({ path: "program" })).text).toBe(
+    "[program is a binary file of 6 bytes and cannot be read as text.]",
+  );
 });
 
 test("write_file creates parent folders, replaces atomically, keeps the mode, and leaves no other file", async () => {
@@ -96,7 +98,7 @@ test("write_file creates parent folders, replaces atomically, keeps the mode, an
   linkSync(folder.path("a/b/c.txt"), folder.path("old"));
   expect((await write({ path: "a/b/c.txt", content: "new" })).text).toBe("Replaced a/b/c.txt: 3 bytes.");
   expect(folder.text("a/b/c.txt")).toBe("new");
-  // Not written into: whoever has the old file open still reads all of it.
+  // The old file is not overwritten: a process that has it open still reads all of it.
   expect(folder.text("old")).toBe("é\r\n");
   expect(statSync(folder.path("a/b/c.txt")).mode & 0o777).toBe(0o640);
   expect(readdirSync(folder.path("a/b"))).toEqual(["c.txt"]);
@@ -119,11 +121,11 @@ test("edit_file applies all edits or none, each against the original file", asyn
   expect(refused.map(({ isError }) => isError)).toEqual([true, true, true, true]);
   expect(refused.map(({ text }) => text)).toEqual([
     expect.stringMatching(
-      /^The old text of edit 2 stands in the file 3 times, in lines 1, 2, 3\..* Nothing was changed\.$/,
+      /^The old text of edit 2 occurs in the file 3 times, in lines 1, 2, 3\..* Nothing was changed\.$/,
     ),
-    expect.stringMatching(/^The old text of edit 2 does not stand in the file\..* Nothing was changed\.$/),
-    "Two edits overlap. Make one of them. Nothing was changed.",
-    "The old text equals the new one. Nothing was changed.",
+    expect.stringMatching(/^The old text of edit 2 does not occur in the file\..* Nothing was changed\.$/),
+    "Two edits overlap. Combine them into one. Nothing was changed.",
+    "The old text equals the new text. Nothing was changed.",
   ]);
   expect(folder.text("code.ts")).toBe(after);
 });
@@ -143,7 +145,7 @@ test("a repeated edit_file call changes nothing, also when the new text contains
   folder.put("list.txt", "first\nlast\n");
   for (const expected of [
     "Edited list.txt: 1 edit.",
-    "Nothing was changed: list.txt has the new text and not the old one, as after these edits. If they were not made before, read the file.",
+    "Nothing was changed: list.txt already contains the new text and not the old text, as after these edits. If you did not make them before, read the file.",
   ])
     expect((await edit("list.txt", ["first\n", "first\nsecond\n"])).text).toBe(expected);
   expect(folder.text("list.txt")).toBe("first\nsecond\nlast\n");
@@ -151,7 +153,7 @@ test("a repeated edit_file call changes nothing, also when the new text contains
 
 test("edit_file refuses binary files and files that are too large", async () => {
   folder.put("bin", Buffer.from([1, 0, 2]));
-  expect((await edit("bin", ["a", "b"])).text).toBe("Cannot edit bin: it is no UTF-8 text.");
+  expect((await edit("bin", ["a", "b"])).text).toBe("Cannot edit bin: it is not UTF-8 text.");
   folder.put("huge", "a");
   truncateSync(folder.path("huge"), 9 * 2 ** 20);
   expect((await edit("huge", ["a", "b"])).isError).toBe(true);
@@ -179,7 +181,7 @@ test("a page far into a large file is found with progress updates, and a cancel 
   folder.put("sparse.txt", Buffer.alloc(64 * 1024, "x\n"));
   truncateSync(folder.path("sparse.txt"), 8 * 2 ** 30);
   const live = begin([readFile({ root })], [{ name: "read_file", args: { path: "sparse.txt", offset: 10_000_000 } }]);
-  await live.shows("bytes looked through");
+  await live.shows("bytes scanned");
   live.handle.cancel();
   expect((await live.results())[0]?.error?.kind).toBe("cancelled");
   expect(live.events.find(({ type }) => type === "tool.update")).toMatchObject({

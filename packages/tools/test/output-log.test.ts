@@ -38,10 +38,10 @@ test("a long output keeps its start and end, in any chunks", () => {
     for (let at = 0; at < all.length; at += chunkBytes) log.add(all.subarray(at, at + chunkBytes), "stdout");
     log.end();
     const body = log.toBuffer().toString();
-    const [, dropped = ""] = /\n\[… (\d+) bytes are not kept …\]\n/.exec(body) ?? [];
+    const [, dropped = ""] = /\n\[… (\d+) bytes were dropped …\]\n/.exec(body) ?? [];
     expect(body.startsWith("0\n1\n2\n")).toBe(true);
     expect(body.endsWith("299998\n299999\n")).toBe(true);
-    const words = Buffer.byteLength(`\n[… ${dropped} bytes are not kept …]\n`);
+    const words = Buffer.byteLength(`\n[… ${dropped} bytes were dropped …]\n`);
     expect(log.toBuffer().length - words + Number(dropped)).toBe(all.length);
     expect(log.toBuffer().length).toBeLessThan(256 * 1024 + 65_536 + words);
     expect(log.readTail(20)).toBe("299998\n299999\n");

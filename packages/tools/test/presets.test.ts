@@ -1,17 +1,17 @@
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   isStatewrightError,
   type ModelRequest,
-  messages,
   run,
   START,
   type Tool,
-  toModelTool,
   toolNode,
 } from "@statewright/core";
+import { toModelTool } from "@statewright/core/adapter";
 import { say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import {
@@ -49,7 +49,7 @@ async function wire(tools: readonly Tool[]): Promise<readonly string[]> {
       return scripted.respond(...given);
     },
   };
-  const graph = defineGraph({ name: "wire", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "wire", state: defineState({ messages: channel.messages() }) })
     .nodes({
       model: async (state, runtime) => ({
         messages: [
@@ -146,10 +146,14 @@ test("every tool factory refuses unknown options and a root that is not a folder
     const make = maker as (options: object) => unknown;
     expect(() => make({ root, roots: [] })).toThrow(/^invalid_option: .* has no option "roots"/);
     for (const nowhere of ["", undefined])
-      expect(() => make({ root: nowhere }), name).toThrow(/^invalid_option: the root of .* is no folder/);
+      expect(() => make({ root: nowhere }), name).toThrow(
+        /^invalid_option: .*: `root` must be the path of a folder, got (""|undefined)/,
+      );
     expect(() => make({ root })).not.toThrow();
   }
-  expect(() => bash({ root, nonZero: "fail" } as never)).toThrow(/^invalid_option: nonZero of bash is "fail"/);
+  expect(() => bash({ root, nonZero: "fail" } as never)).toThrow(
+    /^invalid_option: bash: `nonZero` must be "result" or "error", got "fail"/,
+  );
   expect(() => webFetch({ allowHost: ["a.example"] } as never)).toThrow(/has no option "allowHost"/);
   expect(() => defaultTools({ root, shell: { timeout: 5 } } as never)).toThrow(/has no option "timeout"/);
 });

@@ -48,7 +48,7 @@ describe("list_files", () => {
     expect(await list({ limit: 2 })).toEqual([
       ".gitignore",
       ".hidden",
-      "[There are more than 2. List a folder of it, or give a larger limit.]",
+      "[There are more than 2 paths. List a subfolder, or use a larger limit.]",
     ]);
   });
 
@@ -73,7 +73,7 @@ describe("find", () => {
     expect(await found("src/*")).toEqual(["src/.gitignore", "src/a.ts"]);
     expect(await found("src/**")).toEqual(["src/.gitignore", "src/a.ts", "src/deep/b.tsx"]);
     expect(await found("./src/[a-c].ts")).toEqual(["src/a.ts"]);
-    expect(await found("*.py")).toEqual(["[No file fits *.py.]"]);
+    expect(await found("*.py")).toEqual(["[No file matches *.py.]"]);
     const broken = await call(find({ root }), { glob: "src/[a" });
     expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("matches nothing") });
   });
@@ -82,9 +82,9 @@ describe("find", () => {
     for (let at = 0; at < 510; at++) folder.put(`many/${at}.txt`, "");
     const lines = await found("*.txt");
     expect(lines).toHaveLength(501);
-    expect(lines.at(-1)).toBe("[There are more than 500. Use a narrower pattern.]");
+    expect(lines.at(-1)).toBe("[There are more than 500 files. Use a narrower pattern.]");
     folder.put("a".repeat(200), "");
-    expect(await found(`${"a*".repeat(60)}b`)).toEqual([`[No file fits ${"a*".repeat(60)}b.]`]);
+    expect(await found(`${"a*".repeat(60)}b`)).toEqual([`[No file matches ${"a*".repeat(60)}b.]`]);
     expect((await call(find({ root }), { glob: "{a,b}".repeat(9) })).text).toContain("more than 256 patterns");
   });
 });
@@ -110,7 +110,7 @@ describe("search", () => {
       "src/deep/b.tsx:1:export const b = 'beta';",
     ]);
     expect(await lines({ pattern: "^alpha", path: "readme.md" })).toEqual(["readme.md:2:alpha and Beta"]);
-    expect(await lines({ pattern: "gamma" })).toEqual(["[No line fits gamma.]"]);
+    expect(await lines({ pattern: "gamma" })).toEqual(["[No line matches gamma.]"]);
   });
 
   test("search refuses an invalid expression and paths outside the root", async () => {
@@ -127,11 +127,11 @@ describe("search", () => {
     folder.put("many.txt", "hit\n".repeat(500));
     const found = await lines({ pattern: "hit" });
     expect(found).toHaveLength(201);
-    expect(found.at(-1)).toBe("[There are more than 200. Search in a folder, or for something rarer.]");
+    expect(found.at(-1)).toBe("[There are more than 200 lines. Search in a folder, or use a more specific pattern.]");
     folder.put("long.txt", `${"a".repeat(100_000)}!\n`);
-    expect(await lines({ pattern: "(a|aa)+$", path: "long.txt" })).toEqual(["[No line fits (a|aa)+$.]"]);
+    expect(await lines({ pattern: "(a|aa)+$", path: "long.txt" })).toEqual(["[No line matches (a|aa)+$.]"]);
     const [long] = await lines({ pattern: "a!", path: "long.txt" });
-    expect(long).toBe(`long.txt:1:${"a".repeat(300)} [… the line goes on]`);
+    expect(long).toBe(`long.txt:1:${"a".repeat(300)} [… line truncated]`);
   });
 
   test("search without ripgrep uses the built-in search and looks for ripgrep only once", async () => {
@@ -149,12 +149,12 @@ describe("search", () => {
     const rg = folder.path("rg");
     expect(await lines({ pattern: "x" }, rg)).toEqual([
       "src/a.ts:1:const a: b",
-      `long:7:${"0".repeat(300)} [… the line goes on]`,
+      `long:7:${"0".repeat(300)} [… line truncated]`,
     ]);
     folder.put("rg", '#!/bin/sh\nwhile :; do printf "./f\\0001:hit\\n"; done\n');
     expect(await lines({ pattern: "x" }, rg)).toHaveLength(201);
     folder.put("rg", "#!/bin/sh\nexit 1\n");
-    expect(await lines({ pattern: "x" }, rg)).toEqual(["[No line fits x.]"]);
+    expect(await lines({ pattern: "x" }, rg)).toEqual(["[No line matches x.]"]);
     folder.put("rg", '#!/bin/sh\necho "regex parse error: unclosed group" >&2; exit 2\n');
     expect((await call(search({ root, ripgrep: rg }), { pattern: "(" })).result).toMatchObject({
       isError: true,
@@ -163,7 +163,7 @@ describe("search", () => {
   });
 
   test("search passes an expression, a glob and a path to ripgrep that cannot be read as options", () => {
-    const argv = createRipgrepArgv({ pattern: "-e --pre=sh", glob: "*.{ts,tsx}", place: "-r" });
+    const argv = createRipgrepArgv({ pattern: "-e --pre=sh", glob: "*.{ts,tsx}", searchPath: "-r" });
     expect(argv.slice(-5)).toEqual([
       "--type-add=wanted:*.{ts,tsx}",
       "--type=wanted",
@@ -177,7 +177,7 @@ describe("search", () => {
   test("search passes no glob option to ripgrep, since that option would override .gitignore", async () => {
     project();
     for (const glob of ["*", "*.log", "!x", "src/*", "**/*.ts", "include:all"]) {
-      const argv = createRipgrepArgv({ pattern: "x", glob, place: "" });
+      const argv = createRipgrepArgv({ pattern: "x", glob, searchPath: "" });
       expect(argv.filter((arg) => arg.startsWith("--glob"))).toEqual(["--glob=!.git", "--glob=!node_modules"]);
       if (!/^\*(?:\.log)?$/.test(glob)) expect(argv.some((arg) => arg.startsWith("--type"))).toBe(false);
     }

@@ -1,5 +1,5 @@
 /** B3: many trivial tasks from one fan-out, reduced to one list: tasks that finish at once, and tasks that wait. */
-import { defineGraph, defineState, END, fanOut, inputNode, list, run, START } from "statewright";
+import { channel, defineGraph, defineState, END, fanOut, inputNode, run, START } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
@@ -10,7 +10,10 @@ const sizes = [...listDoublings(3_000), 30_000];
 
 function createFanGraph(body: Body) {
   const processItem = body === "trivial" ? createUpdate : async (item: number) => waitOneTurn(item);
-  return defineGraph({ name: "fan", state: defineState({ items: z.array(z.number()), done: list(z.number()) }) })
+  return defineGraph({
+    name: "fan",
+    state: defineState({ items: z.array(z.number()), done: channel.list(z.number()) }),
+  })
     .nodes({ split: () => undefined, work: inputNode(z.number(), (_state, { input }) => processItem(input)) })
     .edges({ [START]: "split", split: fanOut("work", (state) => state.items), work: END });
 }

@@ -3,11 +3,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { loadPlugin } from "@statewright/plugins";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   type Message,
-  messages,
   run,
   START,
   type Tool,
@@ -78,7 +78,7 @@ async function openCallsInRuns(): Promise<Work> {
 }
 
 function createToolGraph(tools: readonly Tool[]) {
-  return defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+  return defineGraph({ name: "answer-calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
 }

@@ -4,6 +4,7 @@
  */
 import Database from "better-sqlite3";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -12,7 +13,6 @@ import {
   listRuns,
   listThreads,
   type Message,
-  messages,
   route,
   run,
   type SqliteStore,
@@ -112,7 +112,7 @@ function openThreads(
   };
 }
 
-const chat = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
+const chat = defineGraph({ name: "chat", state: defineState({ messages: channel.messages() }) })
   .nodes({ answer: ({ messages: previous }) => ({ messages: [createMessage("assistant", previous.length)] }) })
   .edges({ [START]: "answer", answer: END });
 

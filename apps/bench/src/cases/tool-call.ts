@@ -1,5 +1,5 @@
 /** B18: one tool call through its machine, from the call block to the result, as one of many calls of a message. */
-import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
+import { channel, defineGraph, defineState, defineTool, END, type Message, run, START, toolNode } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
@@ -9,7 +9,7 @@ const description = "Current weather for a city.";
 const describeWeather = async ({ city }: z.infer<typeof input>): Promise<string> => `It is raining in ${city}.`;
 const weather = defineTool({ name: "weather", description, input, effect: "pure", run: describeWeather });
 
-const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: channel.messages() }) })
   .nodes({ tools: toolNode({ tools: [weather] }) })
   .edges({ [START]: "tools", tools: END });
 

@@ -1,5 +1,5 @@
 /** B18 updates: cost of a partial tool result with one listener, in a call with ten thousand updates. */
-import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
+import { channel, defineGraph, defineState, defineTool, END, type Message, run, START, toolNode } from "statewright";
 import * as z from "zod";
 import { type Case, listDoublings } from "../case.ts";
 
@@ -14,7 +14,7 @@ const showTool = defineTool({
   },
 });
 
-const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+const toolGraph = defineGraph({ name: "answer-calls", state: defineState({ messages: channel.messages() }) })
   .nodes({ tools: toolNode({ tools: [showTool] }) })
   .edges({ [START]: "tools", tools: END });
 

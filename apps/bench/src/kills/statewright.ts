@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { crashPoints } from "@statewright/testing";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -11,7 +12,6 @@ import {
   goto,
   isStatewrightError,
   type Message,
-  messages,
   type OpenInterrupt,
   resume,
   run,
@@ -67,7 +67,7 @@ function createGraph(kind: OwnId, world: ExternalWorld) {
       : defineTool({ ...options, effect: "once", ...(kind === "reconciled" && { reconcile }) });
   return defineGraph({
     name: "errands",
-    state: defineState({ messages: messages(), verdict: z.string().default("") }),
+    state: defineState({ messages: channel.messages(), verdict: z.string().default("") }),
     interrupts: { approve: z.object({ ok: z.boolean() }) },
   })
     .nodes({

@@ -6,7 +6,18 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { defineGraph, defineState, END, list, resume, route, run, START, type Store, sqliteStore } from "statewright";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  resume,
+  route,
+  run,
+  START,
+  type Store,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 import { measureHeap } from "../collector.ts";
 import { interruptGraph } from "../interrupt-graph.ts";
@@ -16,7 +27,7 @@ import type { ActiveLoad, WaitingLoad } from "./load.ts";
 const stepsPerThread = 20;
 const text = "s".repeat(200);
 
-const workingGraph = defineGraph({ name: "working", state: defineState({ log: list(z.string()) }) })
+const workingGraph = defineGraph({ name: "working", state: defineState({ log: channel.list(z.string()) }) })
   .nodes({
     work: async () => {
       await pause(5);

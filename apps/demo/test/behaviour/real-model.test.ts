@@ -110,8 +110,8 @@ test("the demo with --model runs the audit with a real model after it states wha
   expect(played.err).toBe("");
   expect(played.code).toBe(0);
 
-  const said = played.out.slice(0, played.out.indexOf("An agent at work"));
-  expect(said).toContain("Model: anthropic/claude-sonnet-4-5. This sends the names of the files of this tree");
+  const said = played.out.slice(0, played.out.indexOf("Run an agent"));
+  expect(said).toContain("Model: anthropic/claude-sonnet-4-5. The demo sends file names of this tree");
   expect(said).toContain(`${url}, with the key in ANTHROPIC_API_KEY.`);
 
   // Survey three times and judge once: what was killed, and what resumed, asked nothing again.
@@ -120,7 +120,7 @@ test("the demo with --model runs the audit with a real model after it states wha
   expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
   expect(played.out).toContain("“A teapot, by the look of it.”");
   expect(played.out).toMatch(
-    /✗ read_file \.\.\/outside\.txt {2}invalid_args: "\.\.\/outside\.txt" is not in the source tree\./,
+    /✗ read_file \.\.\/outside\.txt {2}invalid_args: "\.\.\/outside\.txt" is outside the source tree\./,
   );
   expect(played.out).toContain("Verdict: act now. Two sentences of a judge.");
 
@@ -138,7 +138,7 @@ test("the demo with only an API key set sends no request", async () => {
     env: { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: url, OPENAI_API_KEY: key, OPENAI_BASE_URL: url },
   });
   expect(played.code).toBe(0);
-  expect(played.out).toContain("nothing is sent anywhere");
+  expect(played.out).toContain("It needs no key and sends no data.");
   expect(received).toEqual([]);
 });
 

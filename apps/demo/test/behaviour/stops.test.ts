@@ -21,14 +21,14 @@ function when(
   };
 }
 
-const howToGoOn = /^What is done is saved in (.+)\. Go on with:\n {2}npm run demo -- --resume \1$/m;
+const resumeInstruction = /^Progress is saved in (.+)\. Resume with:\n {2}npm run demo -- --resume \1$/m;
 
 /** At two moments of each kind; with STATEWRIGHT_WHOLE=1 at all. */
 function some(...moments: readonly string[]): readonly string[] {
   return process.env["STATEWRIGHT_WHOLE"] === "1" ? moments : moments.slice(0, 2);
 }
 
-test.each(some("attempt 1 failed", "It asks a person", "starts (pid", "step 6 saved"))(
+test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 6 saved"))(
   "Ctrl-C at “%s” stops the demo with everything saved, and the demo continues from there",
   async (moment) => {
     const home = scratch();
@@ -40,7 +40,7 @@ test.each(some("attempt 1 failed", "It asks a person", "starts (pid", "step 6 sa
     );
     expect(stopped.err).toBe("");
     expect(stopped.code).toBe(130);
-    expect(stopped.out).toMatch(howToGoOn);
+    expect(stopped.out).toMatch(resumeInstruction);
     expect(alive(stopped.pids)).toEqual([]);
     expect(processesOf(home)).toEqual([]);
 
@@ -57,7 +57,7 @@ test("a second Ctrl-C ends the demo at once and leaves no process", async () => 
   const stopped = await play(
     home,
     [target],
-    when("it calls 7 tools at once", (demo) => {
+    when("calls 7 tools in parallel", (demo) => {
       demo.kill("SIGINT");
       setImmediate(() => demo.kill("SIGINT"));
     }),
@@ -76,25 +76,26 @@ describe("a killed demo", () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test.each(
-    some("step 6 saved", "process 4 starts", "step 4 saved", "ask.interrupted → ask.executing", "A branch from"),
-  )("a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo", async (moment) => {
-    const home = scratch();
-    const killed = await play(
-      home,
-      [repository(join(home, "teapot"))],
-      when(moment, (demo) => demo.kill("SIGKILL")),
-    );
-    expect(killed.code).toBe(-1);
-    await expect.poll(() => [...alive(killed.pids), ...processesOf(home)], { timeout: 10_000 }).toEqual([]);
+  test.each(some("step 6 saved", "process 4 started", "step 4 saved", "ask.interrupted → ask.executing", "Fork from"))(
+    "a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo",
+    async (moment) => {
+      const home = scratch();
+      const killed = await play(
+        home,
+        [repository(join(home, "teapot"))],
+        when(moment, (demo) => demo.kill("SIGKILL")),
+      );
+      expect(killed.code).toBe(-1);
+      await expect.poll(() => [...alive(killed.pids), ...processesOf(home)], { timeout: 10_000 }).toEqual([]);
 
-    const resumed = await play(home, ["--resume", killed.state]);
-    expect(resumed.err).toBe("");
-    expect(resumed.code).toBe(0);
-    expect(resumed.out).toMatch(/^ {2}answer +yes +no$/m);
-    expect(resumed.out).toMatch(/^ {2}run +done +done$/m);
-    expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
-  });
+      const resumed = await play(home, ["--resume", killed.state]);
+      expect(resumed.err).toBe("");
+      expect(resumed.code).toBe(0);
+      expect(resumed.out).toMatch(/^ {2}answer +yes +no$/m);
+      expect(resumed.out).toMatch(/^ {2}run +done +done$/m);
+      expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
+    },
+  );
 });
 
 test("a demo process killed from outside is reported, and the demo continues later", async () => {
@@ -109,8 +110,8 @@ test("a demo process killed from outside is reported, and the demo continues lat
     }),
   );
   expect(died.code).toBe(1);
-  expect(died.err).toContain("The process ended before its work did (SIGKILL).");
-  expect(died.out).toMatch(howToGoOn);
+  expect(died.err).toContain("The process exited before its job finished (SIGKILL).");
+  expect(died.out).toMatch(resumeInstruction);
   expect((await play(home, ["--resume", died.state])).code).toBe(0);
 });
 
@@ -121,8 +122,8 @@ test("a full disk pauses the demo run with a message, and the run continues once
   const target = tree(join(home, "long"), Object.fromEntries(files));
   const paused = await play(home, [target, "--max-db-kb", "128"]);
   expect(paused.code).toBe(1);
-  expect(paused.err).toMatch(/^Paused: store_full: .+Make room on the disk/);
-  expect(paused.out).toMatch(howToGoOn);
+  expect(paused.err).toMatch(/^Paused: store_full: .+Free disk space/);
+  expect(paused.out).toMatch(resumeInstruction);
   expect(alive(paused.pids)).toEqual([]);
   const resumed = await play(home, ["--resume", paused.state]);
   expect(resumed.err).toBe("");
@@ -135,7 +136,7 @@ test("a closed stdout reader ends the demo without an error", async () => {
   const left = await play(
     home,
     [target],
-    when("An agent at work", (demo) => demo.stdout?.destroy()),
+    when("Run an agent", (demo) => demo.stdout?.destroy()),
   );
   expect(left.err).toBe("");
   await expect.poll(() => [...alive(left.pids), ...processesOf(home)], { timeout: 5_000 }).toEqual([]);

@@ -21,7 +21,9 @@ describe("the demo on a repository", () => {
   test("the demo runs to its end and names the model it used", () => {
     expect(played.err).toBe("");
     expect(played.code).toBe(0);
-    expect(played.out).toContain("Model: a rehearsed script that decides from what the tools return. No key is used");
+    expect(played.out).toContain(
+      "Model: a scripted model that decides from the tool results. It needs no key and sends no data.",
+    );
   });
 
   test("the demo prints each transition as a line with the saved data", () => {
@@ -32,26 +34,26 @@ describe("the demo on a repository", () => {
     expect(played.out).toMatch(/write\.committing → done/);
   });
 
-  test("the demo shows a retry and labels the failure as made up", () => {
-    expect(played.out).toMatch(/list_files: attempt 1 failed: .*made up by the demo.*; again in \d+ ms/);
+  test("the demo shows a retry and labels the failure as simulated", () => {
+    expect(played.out).toMatch(/list_files: attempt 1 failed: .*simulated by the demo.*; retry in \d+ ms/);
     expect(played.out).toMatch(/✓ list_files {2}[\d.]+ m?s · 2 attempts/);
   });
 
   test("the demo kills a process with three tool calls in flight, and the calls run again under their keys", () => {
     expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
     for (const tool of ["count_lines", "scan_todos", "find_copies"]) {
-      expect(played.out).toMatch(new RegExp(`… ${tool} +begun, no result`));
+      expect(played.out).toMatch(new RegExp(`… ${tool} +started, no result`));
       expect(played.out).toMatch(
         new RegExp(`↻ ${tool} {2}was in flight: runs again, pure, key audit/main/3:0/call_\\d`),
       );
     }
-    expect(played.out).toContain("the process before this one died; this one goes on");
+    expect(played.out).toContain("the previous process died; this process resumes the run");
   });
 
   test("a tool call of the demo that finished before the kill is not repeated", () => {
-    expect(played.out).toMatch(/= git_history 200 {2}kept, not run again/);
-    expect(played.out).toMatch(/= read_file README\.md {2}kept, not run again/);
-    expect(played.out).toContain("nothing that had finished ran twice");
+    expect(played.out).toMatch(/= git_history 200 {2}saved result reused/);
+    expect(played.out).toMatch(/= read_file README\.md {2}saved result reused/);
+    expect(played.out).toContain("no finished effect ran twice");
     const effects = effectsOf(played.state);
     for (const [key, lines] of effects) {
       const first = lines.findIndex(({ phase }) => phase === "finished");
@@ -67,7 +69,7 @@ describe("the demo on a repository", () => {
   });
 
   test("the interrupt of the demo is answered by another process than the one that raised it", () => {
-    expect(played.out).toContain("yes (there is no terminal to ask at)");
+    expect(played.out).toContain("yes (default, because stdin is not a terminal)");
     expect(played.pids).toHaveLength(5);
     expect(new Set(played.pids).size).toBe(5);
   });
@@ -81,7 +83,7 @@ describe("the demo on a repository", () => {
 
   test("the demo summary counts steps, calls, retries, bytes and time", () => {
     expect(played.out).toMatch(
-      /In all {2}12 steps · \d+ tool calls · 1 retry · [\d.]+ KB of changes saved · \d+ effects finished, none run again after that · 5 processes · [\d.]+ m?s/,
+      /Total {2}12 steps · \d+ tool calls · 1 retry · [\d.]+ KB of changes saved · \d+ effects finished, none repeated after finishing · 5 processes · [\d.]+ m?s/,
     );
   });
 

@@ -5,29 +5,33 @@ import { alive, play, processesOf, scratch } from "../support/demo.ts";
 import { repository, tree } from "../support/trees.ts";
 
 test.each([
-  ["a missing folder", ["nowhere"], /^There is no folder ".+nowhere"\./],
-  ["a file instead of a folder", ["a-file"], /^".+a-file" is a file, not a folder\. Its folder is ".+"\./],
-  ["two folders", ["a", "b"], /^One folder at a time, please: got "a", "b"\./],
+  ["a missing folder", ["nowhere"], /^Folder ".+nowhere" does not exist\./],
+  ["a file instead of a folder", ["a-file"], /^".+a-file" is a file, not a folder\. Use its folder ".+"\./],
+  ["two folders", ["a", "b"], /^Expected one folder, got "a", "b"\./],
   ["an unknown option", ["--frobnicate"], /^Unknown option '--frobnicate'[\s\S]+npm run demo \[-- \[folder\]/],
-  ["a model without its key", ["--model", "openai/gpt-5"], /^--model openai\/gpt-5 needs a key: set OPENAI_API_KEY/],
+  ["a model without its key", ["--model", "openai/gpt-5"], /^--model openai\/gpt-5 needs a key\. Set OPENAI_API_KEY/],
   [
     "a word that is no model",
     ["--model", "gpt"],
-    /^--model "gpt" is not the name of a model\. Write it as "provider\/name"\./,
+    /^--model: expected "provider\/name", got "gpt"\. Pass the model as "provider\/name"\./,
   ],
   [
     "a report into a folder that is not there",
     ["--out", "nowhere/report.md"],
-    /^--out: there is no folder ".+nowhere"\./,
+    /^--out: folder ".+nowhere" does not exist\./,
   ],
-  ["a resume of what is no stopped demo", ["--resume", "."], /^".+" does not hold a stopped demo\./],
+  ["a resume of what is no stopped demo", ["--resume", "."], /^".+" does not contain a stopped demo\./],
   [
     "a resume with a folder",
     [".", "--resume", "stopped"],
-    /^--resume goes on with the folder and the model that the demo began with: leave them out\./,
+    /^--resume uses the folder and the model of the stopped demo\. Remove the folder and --model\./,
   ],
-  ["a resume of a demo.json of something else", ["--resume", "other"], /^".+other" does not hold a stopped demo\./],
-  ["an answer that is none", ["--answer", "perhaps"], /^--answer is "perhaps"\. Say yes or no\./],
+  ["a resume of a demo.json of something else", ["--resume", "other"], /^".+other" does not contain a stopped demo\./],
+  [
+    "an answer that is none",
+    ["--answer", "perhaps"],
+    /^--answer: expected yes or no, got "perhaps"\. Pass yes or no\./,
+  ],
 ])("the demo refuses %s with one clear message and starts nothing", async (_what, args, message) => {
   const home = tree(scratch(), { "a-file": "", "other/demo.json": "{}", "stopped/demo.json": "{}" });
   const played = await play(home, args, { env: { OPENAI_API_KEY: "" } });
@@ -62,7 +66,7 @@ test("audited folders without packages share the tests and the README of the tre
   });
   const played = await play(home, [target]);
   expect(played.err).toBe("");
-  expect(played.out).toContain("Nothing stands out");
+  expect(played.out).toContain("No findings: every checked part is in order.");
 });
 
 test("an unwritable temporary folder is reported before the demo starts", async () => {
@@ -70,7 +74,7 @@ test("an unwritable temporary folder is reported before the demo starts", async 
   const target = tree(join(home, "plain"), { "a.c": "" });
   const played = await play(home, [target], { env: { TMPDIR: join(home, "nowhere") } });
   expect(played.code).toBe(2);
-  expect(played.err).toMatch(/^No folder can be made in ".+nowhere" \(ENOENT\)\. Set TMPDIR/);
+  expect(played.err).toMatch(/^Could not create a folder in ".+nowhere" \(ENOENT\)\. Set TMPDIR/);
   expect(played.out).toBe("");
 });
 
@@ -112,7 +116,7 @@ test.skipIf(process.platform === "win32")(
     expect(played.code).toBe(0);
     const report = readFileSync(join(played.state, "report.md"), "utf8");
     expect(report).toContain("| low | src | files that cannot be read: src/b.py |");
-    expect(report).toContain("1 path could not be read");
+    expect(report).toContain("1 path not readable");
     expect(report).not.toContain("passwd");
     chmodSync(join(target, "closed"), 0o700);
   },
@@ -124,7 +128,7 @@ test("the demo refuses a folder that it cannot read", async () => {
   chmodSync(join(home, "closed"), 0o000);
   const played = await play(home, [join(home, "closed")], root ? { uid: 65_534 } : {});
   expect(played.code).toBe(2);
-  expect(played.err).toMatch(/^The folder ".+closed" cannot be read\./);
+  expect(played.err).toMatch(/^Folder ".+closed" is not readable\./);
 });
 
 test("the demo audits a huge tree within limits and reports the limits", async () => {

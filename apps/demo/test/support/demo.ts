@@ -65,7 +65,7 @@ export async function play(home: string, args: readonly string[], options: PlayO
     out,
     err,
     state: /^State: (.+)$/m.exec(out)?.[1] ?? "",
-    pids: [...out.matchAll(/process \d+ starts \(pid (\d+)\)/g)].map(([, pid]) => Number(pid)),
+    pids: [...out.matchAll(/process \d+ started \(pid (\d+)\)/g)].map(([, pid]) => Number(pid)),
   };
 }
 

@@ -1,14 +1,6 @@
 /** Chat with memory: stores every conversation, and remembers facts about the user across conversations. */
-import {
-  type AnyModel,
-  createAgent,
-  defineContext,
-  type Model,
-  memoryTools,
-  recallMemories,
-  type Store,
-  summarise,
-} from "statewright";
+import { type AnyModel, createAgent, defineContext, type Model, memoryTools, type Store } from "statewright";
+import { recallMemories, summarise } from "statewright/middleware";
 import * as z from "zod";
 
 const User = defineContext({ userId: z.string() });

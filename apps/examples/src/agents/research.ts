@@ -1,5 +1,6 @@
 /** Research: a lead agent runs several research agents in parallel, and writes a report with their sources. */
-import { type AnyModel, agentTool, budget, createAgent, defineTool, type Store } from "statewright";
+import { type AnyModel, agentTool, createAgent, defineTool, type Store } from "statewright";
+import { budget } from "statewright/middleware";
 import * as z from "zod";
 
 /** Searchable library of the research agents. */

@@ -1,7 +1,8 @@
 /** Code reviewer of a repository: reads the change and the related code, and has no write access. */
 import { runProcess } from "@statewright/host";
 import { readonlyTools } from "@statewright/tools";
-import { type AnyModel, clearToolResults, createAgent, defineTool, type Store, ToolError } from "statewright";
+import { type AnyModel, createAgent, defineTool, type Store, ToolError } from "statewright";
+import { clearToolResults } from "statewright/middleware";
 import * as z from "zod";
 
 /** Result of a review. */

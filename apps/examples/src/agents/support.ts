@@ -1,14 +1,6 @@
 /** Support desk: finds orders without approval, and waits for a person's approval of large refunds. */
-import {
-  type AnyModel,
-  confirmTools,
-  createAgent,
-  defineContext,
-  defineTool,
-  redactPersonal,
-  type Store,
-  secret,
-} from "statewright";
+import { type AnyModel, createAgent, defineContext, defineTool, inject, type Store } from "statewright";
+import { confirmTools, redactPersonal } from "statewright/middleware";
 import * as z from "zod";
 
 const CustomerContext = defineContext({ customerId: z.string() });
@@ -53,7 +45,7 @@ export function createSupportDesk(model: AnyModel, { bank, orders, store }: Supp
     label: "Refund an order",
     description: "Refund one order.",
     input: z.object({ orderId: z.string(), cents: z.int().positive() }),
-    inject: { customer: CustomerContext.from(({ customerId }) => customerId), key: secret("BANK_KEY") },
+    inject: { customer: CustomerContext.from(({ customerId }) => customerId), key: inject.secret("BANK_KEY") },
     effect: "idempotent",
     safety: { access: "write", network: ["bank.example"], spend: true, confirm: "policy" },
     run: async ({ orderId, cents }, { injected, idempotencyKey }) => {

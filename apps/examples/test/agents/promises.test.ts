@@ -145,7 +145,7 @@ test("an invoice that never adds up fails with all errors and loses no message",
     .run({ input: "Invoice 1" })
     .result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(error, "invalid_output") && error.details).toMatchObject({
-    wrong: Array.from({ length: 3 }, () => expect.stringContaining("the lines do not add up to it")),
+    wrong: Array.from({ length: 3 }, () => expect.stringContaining("must equal the sum of the lines")),
   });
   expect(model.requests).toHaveLength(3);
 });

@@ -3,13 +3,13 @@ import { getEventListeners } from "node:events";
 import process from "node:process";
 import { setImmediate as turn } from "node:timers/promises";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   type Message,
   memoryStore,
-  messages,
   run,
   START,
   ToolError,
@@ -71,7 +71,7 @@ const failing = defineTool({
   },
 });
 const tools = [cooperative, unresponsive, forever, failing];
-const Chat = defineState({ messages: messages() });
+const Chat = defineState({ messages: channel.messages() });
 const graph = defineGraph({ name: "aborts", state: Chat })
   .nodes({ tools: toolNode({ tools }), model: async () => undefined })
   .edges({ [START]: "tools", tools: "model", model: END });

@@ -4,21 +4,20 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import {
-  custom,
+  channel,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
   getMessageText,
+  inject,
   listToolCalls,
   type Message,
   type Model,
-  messages,
   route,
   run,
   START,
-  secret,
   toolNode,
 } from "@statewright/core";
 import { type Chance, createChance, rejectInvalidTranscripts } from "@statewright/testing";
@@ -44,7 +43,7 @@ const input = z.strictObject({
   options: z.strictObject({ gift: z.boolean() }).optional(),
 });
 const Shop = defineContext({ customer: z.string() });
-const Chat = defineState({ messages: messages() });
+const Chat = defineState({ messages: channel.messages() });
 const callsPerMessage = 20;
 
 /** Sends `count` hostile calls, in messages of twenty calls; each message has its own seed. */
@@ -72,7 +71,11 @@ async function runMessage(
     name: "order",
     description: "Order something.",
     input,
-    inject: { customer: Shop.from(({ customer }) => customer), key: secret("KEY"), made: custom(() => "made") },
+    inject: {
+      customer: Shop.from(({ customer }) => customer),
+      key: inject.secret("KEY"),
+      made: inject.custom(() => "made"),
+    },
     effect: "pure",
     run: (args, { injected }) => {
       received.push(args);

@@ -82,8 +82,8 @@ const message = {
 function* findProblems(body: Body, signed: ReadonlyMap<string, string>): Generator<string> {
   const messages = getList(body, "messages");
   if (typeof body["max_tokens"] !== "number") yield "max_tokens is missing";
-  if (messages[0]?.["role"] !== "user") yield "expected a first message of the user";
-  if (messages.at(-1)?.["role"] !== "user") yield "expected a last message of the user";
+  if (messages[0]?.["role"] !== "user") yield "expected the first message to have the role user";
+  if (messages.at(-1)?.["role"] !== "user") yield "expected the last message to have the role user";
   let pendingIds: readonly unknown[] = [];
   const usedIds = new Set<unknown>();
   for (const [index, { role, content }] of messages.entries()) {

@@ -55,7 +55,7 @@ const usage = { promptTokenCount: 4, candidatesTokenCount: 9, totalTokenCount: 1
 
 function* findProblems(body: Body, signed: ReadonlySet<unknown>): Generator<string> {
   const contents = getList(body, "contents");
-  if (contents[0]?.["role"] !== "user") yield "expected a first content of the user";
+  if (contents[0]?.["role"] !== "user") yield "expected the first content to have the role user";
   let pendingNames: readonly unknown[] = [];
   for (const [index, content] of contents.entries()) {
     const label = `content ${index}`;

@@ -9,7 +9,6 @@ import { type Chance, createChance, rejectInvalidTranscripts } from "@statewrigh
 import {
   type Agent,
   aiModel,
-  confirmTools,
   createAgent,
   defineTool,
   isStatewrightError,
@@ -24,6 +23,7 @@ import {
   ToolError,
   toolRegistry,
 } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 import type { WireConversation, WireServer } from "./wire-server.ts";
 

@@ -5,15 +5,8 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import {
-  getState,
-  isStatewrightError,
-  type OpenInterrupt,
-  resume,
-  run,
-  type Store,
-  systemWorld,
-} from "@statewright/core";
+import { getState, isStatewrightError, type OpenInterrupt, resume, run, type Store } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { type ExternalWorld, omitFailedAttempts, runUninterrupted, type SimulatedProgram } from "@statewright/testing";
 import { createProgramFactory } from "../simulation/create-program.ts";

@@ -4,12 +4,12 @@
  */
 import { fileURLToPath } from "node:url";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getMessageText,
   type Message,
-  messages,
   run,
   START,
   toolNode,
@@ -87,7 +87,7 @@ async function runBatch(
   seed: number,
   batch: readonly HostileLines[],
 ): Promise<readonly CallResult[] | undefined> {
-  const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: plugin.tools }) })
     .edges({ [START]: "tools", tools: END });
   const callMessage: Message = {
@@ -130,7 +130,8 @@ function findViolations(
   const mayFail = !isSequential && batch.some(({ answer }) => answer === undefined);
   return batch.flatMap(({ kind, answer }, index) => {
     const result = results[index];
-    const brokeProtocol = result?.isError === true && /broke the rule|ended/.test(result.text);
+    const brokeProtocol =
+      result?.isError === true && /violated the protocol|exited with code|was stopped|has ended/.test(result.text);
     const isExpected = answer === undefined ? brokeProtocol : result?.isError === false && result.text === answer;
     if (isExpected || (mayFail && brokeProtocol)) return [];
     return [`seed ${seed}: call ${index} (${kind}) got ${JSON.stringify(result)?.slice(0, 200)}`];

@@ -14,14 +14,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the outcome of a tool call is not recorded",
     file: "run/journal/journal.ts",
-    find: "  record(session, saved, {\n    row: ended,",
-    replace: '  if (row.kind === "tool") return value;\n  record(session, saved, {\n    row: ended,',
+    find: "  recordEffect(session, saved, {\n    row: ended,",
+    replace: '  if (row.kind === "tool") return value;\n  recordEffect(session, saved, {\n    row: ended,',
   },
   {
     name: "the outcome of a step is not recorded",
     file: "run/journal/journal.ts",
-    find: "  record(session, saved, {\n    row: ended,",
-    replace: '  if (row.kind === "step") return value;\n  record(session, saved, {\n    row: ended,',
+    find: "  recordEffect(session, saved, {\n    row: ended,",
+    replace: '  if (row.kind === "step") return value;\n  recordEffect(session, saved, {\n    row: ended,',
   },
   {
     name: "an outcome is recorded without its value",
@@ -38,42 +38,43 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an idempotency key changes after each resume",
     file: "run/journal/journal.ts",
-    find: "const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);",
-    replace: 'const idempotencyKey = idempotencyKeyOf(session, request.task, request.key) + "#" + session.run.attempt;',
+    find: "const idempotencyKey = createIdempotencyKey(session, request.task, request.key);",
+    replace:
+      'const idempotencyKey = createIdempotencyKey(session, request.task, request.key) + "#" + session.run.attempt;',
   },
   {
     name: "a step in doubt is repeated",
     file: "run/journal/journal.ts",
-    find: "    if (request.reconcile === undefined) throw inDoubt(session, request, row);\n",
+    find: "    if (request.reconcile === undefined) throw createInDoubtError(session, request, row);\n",
     replace: "",
   },
   {
     name: "reconcile is not called",
     file: "run/journal/journal.ts",
-    find: "const happened = await request.reconcile?.(row.idempotencyKey);",
-    replace: "const happened = await Promise.resolve<Value | undefined>(undefined);",
+    find: "const reconciled = await request.reconcile?.(row.idempotencyKey);",
+    replace: "const reconciled = await Promise.resolve<Value | undefined>(undefined);",
   },
   {
     name: "a result is emitted although the commit failed",
     file: "run/journal/journal.ts",
-    find: "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure === undefined) request.settled?.(value, false);",
+    find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);",
     replace:
-      "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure !== null) request.settled?.(value, false);",
+      "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure !== null) request.onCommitted?.(value, false);",
   },
   {
     name: "a result is emitted before the commit",
     file: "run/journal/journal.ts",
-    find: "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure === undefined) request.settled?.(value, false);\n    },\n  });\n  return value;",
+    find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);\n    },\n  });\n  return value;",
     replace:
-      "    artifacts: request.artifacts?.(),\n    told: undefined,\n  });\n  request.settled?.(value, false);\n  return value;",
+      "    artifacts: request.getArtifacts?.(),\n    onCommitted: undefined,\n  });\n  request.onCommitted?.(value, false);\n  return value;",
   },
   // Writes.
   {
     name: "a write is reported before the write is durable",
     file: "run/session/session.ts",
-    find: "    write(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
+    find: "    writeCommit(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
     replace:
-      "    queueMicrotask(() => resolve(write(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
+      "    queueMicrotask(() => resolve(writeCommit(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
   },
   {
     name: "the next superstep starts before the previous superstep is durable",
@@ -90,19 +91,19 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a write is accepted after a failed write",
     file: "checkpoint/memory/memory-store.ts",
-    find: "  if (thread.seq < (commit.after ?? 0)) throw leavesGap(commit);\n",
+    find: "  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);\n",
     replace: "",
   },
   {
     name: "a replaced writer can commit",
     file: "checkpoint/memory/memory-store.ts",
-    find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw fenced(commit);",
-    replace: "if (thread === undefined) throw fenced(commit);",
+    find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
+    replace: "if (thread === undefined) throw createFencedError(commit);",
   },
   {
     name: "a thread with a live owner can be claimed",
     file: "checkpoint/memory/memory-store.ts",
-    find: "  if (known?.owner?.alive === true) throw busy(request.thread);\n",
+    find: "  if (known?.owner?.alive === true) throw createBusyError(request.thread);\n",
     replace: "",
   },
   {
@@ -110,15 +111,15 @@ export const mutants: readonly Mutant[] = [
     file: "checkpoint/memory/memory-store.ts",
     find: "  if (commit.release === true) thread.owner = undefined;\n",
     replace:
-      "  if (commit.release === true && head !== undefined) fold(line, head.step);\n  if (commit.release === true) thread.owner = undefined;\n",
+      "  if (commit.release === true && head !== undefined) foldJournal(namespace, head.step);\n  if (commit.release === true) thread.owner = undefined;\n",
   },
   // Ends of runs.
   {
     name: "a run reports waiting before its interrupts are saved",
     file: "run/loop/finish.ts",
-    find: "  await written(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
+    find: "  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
     replace:
-      "  fact.tell();\n  await written(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
+      "  event.emit();\n  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
   },
   {
     name: "a waiting run does not release its thread",
@@ -129,14 +130,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the pause of a run is reported as saved although the commit failed",
     file: "run/loop/finish.ts",
-    find: "    else fact.tellUnsaved();\n",
-    replace: "    else fact.tell();\n",
+    find: "    else fact.emitUnsaved();\n",
+    replace: "    else fact.emit();\n",
   },
   {
     name: "a failure of the store is reported as a durable event of the thread",
     file: "run/loop/finish.ts",
-    find: "    await letGo(session, undefined);\n    fact.tellUnsaved();",
-    replace: "    await letGo(session, undefined);\n    fact.tell();",
+    find: "    await releaseThread(session, undefined);\n    fact.emitUnsaved();",
+    replace: "    await releaseThread(session, undefined);\n    fact.emit();",
   },
   {
     name: "answers to interrupts are not saved",
@@ -153,52 +154,52 @@ export const mutants: readonly Mutant[] = [
   // Opening.
   {
     name: "the journal is not read after a crash",
-    file: "run/task/open.ts",
-    find: "    journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
+    file: "run/task/open-session.ts",
+    find: "    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
     replace: "    journal: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
     name: "interrupts are not read after a crash",
-    file: "run/task/open.ts",
+    file: "run/task/open-session.ts",
     find: "interrupts.filter((row) => row.step === head?.step)",
     replace: "interrupts.filter((row) => row.step < 0)",
   },
   {
     name: "partial joins are lost after a crash",
-    file: "run/task/open.ts",
-    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
+    file: "run/task/open-session.ts",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), joins: {} } as Control);",
   },
   {
     name: "deferred tasks are lost after a crash",
-    file: "run/task/open.ts",
-    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
+    file: "run/task/open-session.ts",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
-      "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), held: [] } as Control);",
+      "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), deferred: [] } as Control);",
   },
   {
     name: "inputs of fan-out tasks are lost after a crash",
-    file: "run/task/open.ts",
-    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
+    file: "run/task/open-session.ts",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), inputs: [0, 0, 0] } as Control);",
   },
   {
     name: "the step budget restarts with each process",
-    file: "run/task/open.ts",
+    file: "run/task/open-session.ts",
     find: "stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,",
     replace: "stepsBefore: 0,",
   },
   {
     name: "the attempt number of a run restarts with each process",
-    file: "run/task/open.ts",
+    file: "run/task/open-session.ts",
     find: "attempt: run.attempt + 1,",
     replace: "attempt: 1,",
   },
   {
     name: "a sequence number of the thread is skipped after a crash",
-    file: "run/task/open.ts",
+    file: "run/task/open-session.ts",
     find: "      nextSeq: claim.nextSeq,\n",
     replace: "      nextSeq: claim.nextSeq + (claim.recovered ? 1 : 0),\n",
   },
@@ -214,7 +215,7 @@ export const mutants: readonly Mutant[] = [
     file: "run/task/inner-run.ts",
     find: "const state = Object.freeze(restoreState(channels, codec, rows));",
     replace:
-      'const state = Object.freeze(persistence === "kept" ? initialState(channels) : restoreState(channels, codec, rows));',
+      'const state = Object.freeze(persistence === "kept" ? createInitialState(channels) : restoreState(channels, codec, rows));',
   },
   {
     name: "a nested run restarts after a crash",
@@ -225,26 +226,26 @@ export const mutants: readonly Mutant[] = [
   {
     name: "pending writes of a nested run are not flushed before the thread is released",
     file: "run/task/inner-run.ts",
-    find: "if (saved !== undefined && saved.pending.size > 0) await written(session, saved, {});",
-    replace: "if (saved !== undefined && saved.pending.size > 1000) await written(session, saved, {});",
+    find: "if (saved !== undefined && saved.pending.size > 0) await awaitCommit(session, saved, {});",
+    replace: "if (saved !== undefined && saved.pending.size > 1000) await awaitCommit(session, saved, {});",
   },
   // Tasks.
   {
     name: "the recorded result of a task with siblings is not reused",
-    file: "run/loop/supersteps.ts",
+    file: "run/loop/run-supersteps.ts",
     find: 'if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {',
     replace: 'if (known?.kind === "task" && known.state === "error" && known.outcome !== undefined) {',
   },
   {
     name: "the result of a task with siblings is not recorded",
-    file: "run/loop/supersteps.ts",
+    file: "run/loop/run-supersteps.ts",
     find: '  if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);\n',
     replace: "",
   },
   {
     name: "task results are reduced in the order of their ends",
     file: "run/session/concurrency.ts",
-    find: "  if (items.length <= batch) return Promise.all(items.map(work));\n",
+    find: "  if (items.length <= batchSize) return Promise.all(items.map(work));\n",
     replace:
       "  const ended: Result[] = [];\n  await Promise.all(items.map(async (item, index) => ended.push(await work(item, index))));\n  if (ended.length > 0) return ended;\n",
   },
@@ -257,20 +258,20 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a started once node runs again",
     file: "run/task/once.ts",
-    find: 'if (row !== undefined && (row.state === "error" || inFlight(row))) {',
+    find: 'if (row !== undefined && (row.state === "error" || isInFlight(row))) {',
     replace: 'if (row !== undefined && row.state === "error") {',
   },
   {
     name: 'the answer "not happened" for the first start also counts for the second start',
     file: "run/task/once.ts",
-    find: "ask(scope, row.attempts, about, doubt(",
-    replace: 'ask(scope, 1, "", doubt(',
+    find: "askInDoubt(scope, row.attempts, about, buildInDoubtPayload(",
+    replace: 'askInDoubt(scope, 1, "", buildInDoubtPayload(',
   },
   {
     name: "an answer counts for an interrupt about another start",
     file: "run/task/attempt.ts",
-    find: "const known = asked !== undefined && isSameQuestion(asked, row) ? asked : undefined;",
-    replace: "const known = asked;",
+    find: "const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;",
+    replace: "const known = stored;",
   },
   {
     name: "an interrupt is identified by its position only",
@@ -282,25 +283,25 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a call in doubt fails the run without an interrupt",
     file: "run/tool-call/tool-call.ts",
-    find: 'if (known === undefined || !inFlight(known) || known.effect !== "once") return undefined;',
+    find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
     replace: "if (known !== null) return undefined;",
   },
   {
     name: "a call aborted by the store gets a result",
     file: "run/tool-call/execute-call.ts",
-    find: '      if (isForResume(reason) && (error.kind === "cancelled" || mayTryAgain)) throw reason;\n',
+    find: '      if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;\n',
     replace: "",
   },
   {
     name: "a call prevented by the store gets a result",
     file: "run/tool-call/prepare-call.ts",
-    find: "  if (aborted && isForResume(reason)) throw reason;\n",
+    find: "  if (aborted && isSuspension(reason)) throw reason;\n",
     replace: "",
   },
   {
     name: "tool results arrive in another order",
     file: "run/tool-call/tool-node.ts",
-    find: "const answers = results.map((result) => answerMessage(scope, result));",
-    replace: "const answers = results.toReversed().map((result) => answerMessage(scope, result));",
+    find: "const answers = results.map((result) => toToolMessage(scope, result));",
+    replace: "const answers = results.toReversed().map((result) => toToolMessage(scope, result));",
   },
 ];

@@ -1,5 +1,5 @@
 /** Thread export with valid checksums and one corrupted text. */
-import type { ThreadExport } from "@statewright/core";
+import type { ThreadExport } from "@statewright/core/store";
 import type { Chance } from "@statewright/testing";
 import { corruptText } from "./corrupt-text.ts";
 

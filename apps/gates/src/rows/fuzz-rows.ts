@@ -3,37 +3,32 @@
  * must return a value or throw a StatewrightError; no operation may hang, and no content may run as code.
  */
 import {
+  channel,
   checkRuns,
-  copyThread,
   defineGraph,
   defineState,
   defineTool,
   deleteThread,
   END,
-  ephemeral,
-  exportThread,
   fork,
   getHistory,
   getState,
-  importThread,
   isStatewrightError,
-  list,
   listInterrupts,
   listRuns,
   memoryStore,
-  messages,
   pruneThread,
-  record,
   resume,
   run,
   START,
   type Store,
   streamEvents,
   subgraph,
-  type ThreadExport,
   toolNode,
   updateState,
 } from "@statewright/core";
+import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import type { ThreadExport } from "@statewright/core/store";
 import { createChance } from "@statewright/testing";
 import * as z from "zod";
 import { corruptExport } from "./corrupt-export.ts";
@@ -53,7 +48,7 @@ const timeoutMs = 10_000;
 
 const inner = defineGraph({
   name: "inner",
-  state: defineState({ log: list(z.string()) }),
+  state: defineState({ log: channel.list(z.string()) }),
   interrupts: { scope: z.boolean() },
 })
   .nodes({
@@ -75,11 +70,11 @@ const shop = defineGraph({
   state: defineState({
     count: z.number().default(0),
     fails: z.boolean().default(false),
-    log: list(z.string()),
-    by: record(z.number()),
-    seen: ephemeral(z.number()),
+    log: channel.list(z.string()),
+    by: channel.record(z.number()),
+    seen: channel.ephemeral(z.number()),
     any: z.unknown(),
-    messages: messages(),
+    messages: channel.messages(),
   }),
   interrupts: { ok: z.object({ ok: z.boolean() }) },
 })

@@ -5,27 +5,23 @@
 import {
   type AssistantMessage,
   approval,
+  channel,
   commandTargets,
+  decide,
   defineMiddleware,
   defineState,
   defineTool,
   END,
   edit,
-  ephemeral,
   fanOut,
   type Graph,
   goto,
   inputNode,
-  interruptFor,
   join,
-  list,
   listToolCalls,
   type Message,
   type Model,
-  messages,
   type NodeRuntime,
-  record,
-  reduce,
   route,
   START,
   subgraph,
@@ -51,12 +47,12 @@ type Runtime = NodeRuntime<unknown, { readonly q: typeof answer; readonly late: 
 };
 
 const state = defineState({
-  log: list(z.string()),
-  sum: reduce(z.number().default(0), (sum: number, more: number) => sum + more),
-  marks: record(z.number()),
+  log: channel.list(z.string()),
+  sum: channel.reduce(z.number().default(0), (sum: number, more: number) => sum + more),
+  marks: channel.record(z.number()),
   last: z.string().default(""),
-  flash: ephemeral(z.string()),
-  messages: messages(),
+  flash: channel.ephemeral(z.string()),
+  messages: channel.messages(),
 });
 
 const answer = z.object({ to: z.string(), value: z.number() });
@@ -365,7 +361,7 @@ function addAgent(
     name: "approval",
     beforeTool: ({ call }) => {
       const { approve } = call.args as { readonly approve: CallSpec["approve"] };
-      return approve === "no" ? undefined : interruptFor(call, approve);
+      return approve === "no" ? undefined : decide.interrupt(call, approve);
     },
   });
   nodes[toolsNode] = toolNode({

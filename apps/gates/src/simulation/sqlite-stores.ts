@@ -4,7 +4,8 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Store, systemWorld } from "@statewright/core";
+import type { Store } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import type { SimulatedStores } from "@statewright/testing";
 

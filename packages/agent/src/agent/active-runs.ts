@@ -22,11 +22,11 @@ export function createActiveRuns(): ActiveRuns {
   type Run = RunHandle<unknown>;
   const runs = new Set<Run>();
   /** Unsubscribe functions per listener and run. */
-  const listeners = new Map<{ readonly tell: AgentListener }, Map<Run, () => void>>();
+  const listeners = new Map<{ readonly notify: AgentListener }, Map<Run, () => void>>();
   return {
     add: (run) => {
       runs.add(run);
-      for (const [{ tell: notify }, unsubscribers] of listeners)
+      for (const [{ notify }, unsubscribers] of listeners)
         unsubscribers.set(
           run,
           run.on((event) => notify(event, run)),
@@ -39,7 +39,7 @@ export function createActiveRuns(): ActiveRuns {
     },
     list: (thread) => [...runs].filter((run) => thread === undefined || run.thread === thread),
     subscribe: (notify) => {
-      const listener = { tell: notify };
+      const listener = { notify };
       listeners.set(listener, new Map([...runs].map((run) => [run, run.on((event) => notify(event, run))])));
       return () => {
         for (const unsubscribe of listeners.get(listener)?.values() ?? []) unsubscribe();

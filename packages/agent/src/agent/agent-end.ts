@@ -1,12 +1,6 @@
 /** Reads the end of an agent and its answer from the conversation. */
-import {
-  type AgentEnd,
-  finalCallName,
-  getMessageText,
-  listToolCalls,
-  type Message,
-  type ToolCallBlock,
-} from "@statewright/core";
+import { type AgentEnd, getMessageText, listToolCalls, type Message, type ToolCallBlock } from "@statewright/core";
+import { finalCallName } from "@statewright/core/adapter";
 
 /**
  * Returns the reason for which a finished agent ended, read from its conversation: `answer`, `length` (output token

@@ -1,5 +1,6 @@
 /** Files of a user message (bytes, base64, data URLs, URLs) as content blocks. */
-import { type FileBlock, type ImageBlock, StatewrightError, toBase64 } from "@statewright/core";
+import { type FileBlock, type ImageBlock, StatewrightError } from "@statewright/core";
+import { toBase64 } from "@statewright/core/adapter";
 
 /** Content of a file: bytes, base64, a data URL, or a URL that the provider fetches. */
 export type FileData = Uint8Array | ArrayBuffer | URL | string;

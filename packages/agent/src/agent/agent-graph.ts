@@ -3,6 +3,7 @@ import {
   approval,
   type Channel,
   type ContextDefinition,
+  channel,
   clientAnswer,
   defineGraph,
   defineState,
@@ -10,7 +11,6 @@ import {
   type Graph,
   type InterruptShape,
   type Middleware,
-  messages,
   route,
   START,
   StatewrightError,
@@ -54,7 +54,7 @@ export function createAgentGraph(
       ...collectChannels(middleware),
       ...options.state?.channels,
       ...(countsTurns && agentTurns),
-      messages: messages(),
+      messages: channel.messages(),
     }),
     ...(context && { context }),
     ...(inbox !== undefined && { inbox }),
@@ -62,12 +62,12 @@ export function createAgentGraph(
     ...(output && { output: createGraphOutputSchema(output.schema) }),
     ...(countsTurns && { input: agentTurnsInput, private: ["agentTurns" as never] }),
     interrupts: mergeInterrupts(`agent "${name}"`, [
-      { who: "tool approval", interrupts: { approve: approval } },
+      { label: "tool approval", interrupts: { approve: approval } },
       ...(Array.isArray(middleware) ? middleware : []).map((each) => ({
-        who: `middleware "${each?.name}"`,
+        label: `middleware "${each?.name}"`,
         interrupts: each?.interrupts,
       })),
-      { who: "a client tool", interrupts: createClientInterrupts(tools) },
+      { label: "a client tool", interrupts: createClientInterrupts(tools) },
     ]),
   });
   const middlewareList = Array.isArray(middleware) ? middleware : [];
@@ -139,7 +139,7 @@ function collectChannels(middleware: readonly Middleware[]): NonNullable<Middlew
   if (!Array.isArray(middleware)) return channels;
   for (const { name, channels: middlewareChannels = {} } of middleware.filter(isObject)) {
     const duplicate = Object.keys(middlewareChannels).find(
-      (channel) => Object.hasOwn(channels, channel) && channels[channel] !== middlewareChannels[channel],
+      (oneChannel) => Object.hasOwn(channels, oneChannel) && channels[oneChannel] !== middlewareChannels[oneChannel],
     );
     if (duplicate !== undefined)
       throw new StatewrightError("invalid_option", {

@@ -1,5 +1,7 @@
 /** Converts the input of an agent to messages. */
-import { createId, listToolCalls, type Message, StatewrightError, systemWorld, type World } from "@statewright/core";
+
+import { listToolCalls, type Message, StatewrightError, type World } from "@statewright/core";
+import { createId, systemWorld } from "@statewright/core/adapter";
 import { type AgentFile, toFileBlocks } from "./agent-files.ts";
 
 /** Text and files of a user message. */

@@ -1,4 +1,6 @@
 /** Validates the options of agents and model nodes. */
+
+import { type Middleware, type StateTypes, StatewrightError, type Tool } from "@statewright/core";
 import {
   asksAboutCalls,
   checkCallPolicy,
@@ -6,11 +8,7 @@ import {
   checkOptions,
   isModel,
   listOptionNames,
-  type Middleware,
-  type StateTypes,
-  StatewrightError,
-  type Tool,
-} from "@statewright/core";
+} from "@statewright/core/adapter";
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import { checkCount, checkFunction } from "./check-option.ts";
@@ -92,9 +90,9 @@ export function checkAgent(options: unknown): void {
   const owner = typeof name === "string" ? `agent "${name}"` : "an agent";
   checkModelOptions(owner, modelOptions);
   if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
-    throw createOptionError(`\`state\` of ${owner}`, state, "defineState({ name: schema, … })");
+    throw createOptionError(owner, "state", state, "defineState({ name: schema, … })");
   if (store !== undefined && !(typeof store === "object" && store !== null && "claim" in store))
-    throw createOptionError(`\`store\` of ${owner}`, store, "memoryStore() or sqliteStore(path)");
+    throw createOptionError(owner, "store", store, "memoryStore() or sqliteStore(path)");
   checkStopWhen(owner, stopWhen);
   checkFunction(owner, { onFinish });
   checkCount(owner, { maxToolCalls, maxToolConcurrency });
@@ -147,16 +145,13 @@ function checkModelOptions(
   }: Readonly<Record<string, unknown>>,
 ): void {
   if (!isModel(model))
-    throw createOptionError(`\`model\` of ${owner}`, model, "a model, such as scriptedModel([…]) or a provider model");
+    throw createOptionError(owner, "model", model, "a model, such as scriptedModel([…]) or a provider model");
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
-    throw createOptionError(
-      `\`instructions\` of ${owner}`,
-      instructions,
-      "a string, or a function of state and context",
-    );
+    throw createOptionError(owner, "instructions", instructions, "a string, or a function of state and context");
   if (allowedTools !== undefined && !Array.isArray(allowedTools) && typeof allowedTools !== "function")
     throw createOptionError(
-      `\`allowedTools\` of ${owner}`,
+      owner,
+      "allowedTools",
       allowedTools,
       "a list of tool names, or a function of state and context",
     );
@@ -169,11 +164,7 @@ function checkModelOptions(
   if (middlewarePolicies.length > 0) checkDuplicatePolicy(owner, [["its own options", policy], ...middlewarePolicies]);
   checkToolChoice(owner, toolChoice);
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
-    throw createOptionError(
-      `\`providerTools\` of ${owner}`,
-      providerTools,
-      "a list of tools created with providerTool(…)",
-    );
+    throw createOptionError(owner, "providerTools", providerTools, "a list of tools created with providerTool(…)");
   checkFunction(owner, { prepareStep });
   checkMaxTurns(owner, maxTurns);
 }
@@ -183,10 +174,13 @@ function hasChannel(state: object, name: string): boolean {
   return typeof channels === "object" && channels !== null && Object.hasOwn(channels, name);
 }
 
-function createOptionError(where: string, value: unknown, expected: string): StatewrightError {
+function createOptionError(owner: string, option: string, value: unknown, expected: string): StatewrightError {
   const kind =
     typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : `a value of type ${typeof value}`;
-  return new StatewrightError("invalid_option", { what: `${where} is ${kind}`, next: `Give ${expected}` });
+  return new StatewrightError("invalid_option", {
+    what: `${owner}: \`${option}\` must be ${expected}, got ${kind}`,
+    next: `Pass ${expected}`,
+  });
 }
 
 function isProviderTool(tool: unknown): boolean {

@@ -60,7 +60,7 @@ export function invalidOption(owner: string, option: string, value: unknown, exp
     typeof value === "string" ? JSON.stringify(value) : typeof value === "object" ? describeKind(value) : String(value);
   return new StatewrightError("invalid_option", {
     what: `${owner}: \`${option}\` must be ${expected}, got ${got}`,
-    next: `Give ${expected}`,
+    next: `Pass ${expected}`,
   });
 }
 

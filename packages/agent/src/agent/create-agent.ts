@@ -189,7 +189,7 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
     return trackRun(run(graph, { ...(store && { store }), ...rest, input: graphInput }), rest.world);
   };
   const agent = {
-    inputOf: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
+    toInput: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
     run: start,
     stream: (options: Run) => toAgentStream(start(options)),
     resume: ({ store: runStore = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) => {

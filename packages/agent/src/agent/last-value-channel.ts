@@ -1,5 +1,6 @@
 /** Last-value channels, in which middleware caches results across model requests. */
-import { type Channel, createGuardSchema, reduce } from "@statewright/core";
+import { type Channel, channel } from "@statewright/core";
+import { createGuardSchema } from "@statewright/core/adapter";
 
 /** Channel that holds the last written value; initially null. */
 export type LastValueChannel<Value> = Channel<Value | null, Value | null, Value | null | undefined>;
@@ -12,5 +13,5 @@ export function createLastValueChannel<Value>(
   const isValidOrNull = (value: unknown): value is Value | null =>
     value === null || (typeof value === "object" && isValid(value));
   const schema = createGuardSchema<Value | null>(expected, isValidOrNull, null);
-  return reduce(schema, (_before, value: Value | null) => value as never) as LastValueChannel<Value>;
+  return channel.reduce(schema, (_before, value: Value | null) => value as never) as LastValueChannel<Value>;
 }

@@ -3,7 +3,7 @@ import { type InterruptShape, StatewrightError } from "@statewright/core";
 
 /** Interrupt declarations with a label of their origin for errors. */
 export interface InterruptSource {
-  readonly who: string;
+  readonly label: string;
   readonly interrupts: InterruptShape | undefined;
 }
 
@@ -14,15 +14,15 @@ export interface InterruptSource {
 export function mergeInterrupts(owner: string, sources: readonly InterruptSource[]): InterruptShape {
   const merged: Record<string, InterruptShape[string]> = {};
   const labels = new Map<string, string>();
-  for (const { who, interrupts = {} } of sources)
+  for (const { label, interrupts = {} } of sources)
     for (const [key, declared] of Object.entries(interrupts)) {
       const first = labels.get(key);
       if (first !== undefined && merged[key] !== declared)
         throw new StatewrightError("invalid_option", {
-          what: `${owner}: ${first} and ${who} declare different interrupts under the key "${key}"`,
+          what: `${owner}: ${first} and ${label} declare different interrupts under the key "${key}"`,
           next: "Rename one of the keys; to share an interrupt, use the same middleware or the same schema in both",
         });
-      if (first === undefined) labels.set(key, who);
+      if (first === undefined) labels.set(key, label);
       merged[key] = declared;
     }
   return merged;

@@ -2,8 +2,6 @@
 import {
   type AgentEnd,
   type AssistantMessage,
-  finalCallName,
-  isRegistry,
   listToolCalls,
   type Message,
   type Middleware,
@@ -26,6 +24,7 @@ import {
   type TurnLimit,
   toolRegistry,
 } from "@statewright/core";
+import { finalCallName, isRegistry } from "@statewright/core/adapter";
 import {
   type AgentOutput,
   checkRepairLimit,

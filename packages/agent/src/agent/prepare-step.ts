@@ -1,14 +1,7 @@
 /** Per-request customization of model calls. */
-import {
-  checkOptions,
-  isModel,
-  listOptionNames,
-  type Message,
-  type Model,
-  type ModelRequest,
-  StatewrightError,
-  type ToolChoice,
-} from "@statewright/core";
+
+import { type Message, type Model, type ModelRequest, StatewrightError, type ToolChoice } from "@statewright/core";
+import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
 
 /** Settings of a model request, without its content. */
 export type ModelSettings = Omit<

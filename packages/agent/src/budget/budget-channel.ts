@@ -1,5 +1,6 @@
 /** Channel of a budget's spending. */
-import { type Channel, createGuardSchema, reduce, type Schema } from "@statewright/core";
+import { type Channel, channel, type Schema } from "@statewright/core";
+import { createGuardSchema } from "@statewright/core/adapter";
 import { addSpending, type BudgetSpent, budgetKinds, createEmptySpent, type Spending } from "./budget-spent.ts";
 
 /**
@@ -7,7 +8,7 @@ import { addSpending, type BudgetSpent, budgetKinds, createEmptySpent, type Spen
  * each run.
  */
 export function createBudgetChannel(per: "run" | "thread"): Channel<BudgetSpent, Spending> {
-  return reduce(spentSchema, (spent, entry: Spending) =>
+  return channel.reduce(spentSchema, (spent, entry: Spending) =>
     addSpending(per === "run" && spent.run !== entry.run ? createEmptySpent(entry.run) : spent, entry),
   ) as Channel<BudgetSpent, Spending>;
 }

@@ -1,5 +1,7 @@
 /** Parses and validates the options of `budget`. */
-import { checkOptions, listOptionNames, StatewrightError } from "@statewright/core";
+
+import { StatewrightError } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
 import { type BudgetLimits, budgetKinds } from "./budget-spent.ts";
 import { type Prices, type PricesInput, parsePrices } from "./prices.ts";

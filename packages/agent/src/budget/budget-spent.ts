@@ -106,7 +106,7 @@ export function addSpending(spent: BudgetSpent, entry: Spending): BudgetSpent {
     wallMs: spent.wallMs + activeMs,
     unknownTokens: spent.unknownTokens + (entry.unknownTokens ?? 0),
     unknownCost: spent.unknownCost + (entry.unknownCost ?? 0),
-    unknownLost: spent.unknownAttempts + (entry.unknownAttempts ?? 0),
+    unknownAttempts: spent.unknownAttempts + (entry.unknownAttempts ?? 0),
     refused: spent.refused + (entry.refused ?? 0),
     until: Math.max(spent.until, to ?? 0),
     warned: entry.warned === undefined ? spent.warned : [...spent.warned, ...entry.warned],

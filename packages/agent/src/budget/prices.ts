@@ -1,5 +1,7 @@
 /** Token prices, and the cost of model calls. An unknown price or usage gives undefined, never 0. */
-import { checkOptions, listOptionNames, StatewrightError, type Usage } from "@statewright/core";
+
+import { StatewrightError, type Usage } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
 /** Price per million tokens, in any one currency. */
 export interface ModelPrice {

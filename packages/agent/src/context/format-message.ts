@@ -1,5 +1,6 @@
 /** Formats messages, tool calls and results as text for another model. */
-import { type ContentBlock, getBlockText, getMessageText, type Message } from "@statewright/core";
+import { type ContentBlock, getMessageText, type Message } from "@statewright/core";
+import { getBlockText } from "@statewright/core/adapter";
 
 /** Maximum characters of one result or of the arguments of one call. */
 const maxCharacters = 4_000;

@@ -1,15 +1,15 @@
 /** Memory tools: the model remembers, recalls and forgets across conversations. */
+
 import {
-  checkOptions,
   defineTool,
   type Injection,
   type InjectionSource,
+  inject,
   jsonSchemaInput,
   type LongTerm,
-  listOptionNames,
-  longTerm,
   type Tool,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkCount, checkTime } from "../agent/check-option.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
@@ -127,7 +127,7 @@ export function memoryTools<Context = unknown>(
 
 /** Creates the injection of the memory namespace, a hidden tool argument of kind `store`. */
 function createMemoryInjection<Context>(namespace: MemoryNamespace<Context>): Injection<LongTerm, Context> {
-  const root = longTerm();
+  const root = inject.store();
   return {
     kind: "store",
     resolve: async (source: InjectionSource) => {

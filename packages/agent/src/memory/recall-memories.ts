@@ -1,13 +1,7 @@
 /** Middleware that adds memories related to the user message to model requests, without a tool call. */
-import {
-  checkOptions,
-  defineMiddleware,
-  getMessageText,
-  listOptionNames,
-  type Message,
-  type Middleware,
-  type UserMessage,
-} from "@statewright/core";
+
+import { defineMiddleware, getMessageText, type Message, type Middleware, type UserMessage } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkCount, invalidOption } from "../agent/check-option.ts";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";

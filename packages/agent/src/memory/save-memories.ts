@@ -1,11 +1,9 @@
 /** Middleware that extracts and saves memories at the end of a run, without a tool call. */
+
 import {
-  checkOptions,
   defineMiddleware,
   getMessageText,
-  isModel,
   isStatewrightError,
-  listOptionNames,
   listToolCalls,
   type Message,
   type Middleware,
@@ -14,6 +12,7 @@ import {
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
+import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
 import {
   checkChoice,
   checkCount,

@@ -1,14 +1,14 @@
 /** Middleware that allows only listed tools. */
+
 import {
-  checkOptions,
+  decide,
   defineMiddleware,
-  deny,
-  listOptionNames,
   type Middleware,
   StatewrightError,
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
 /** Options of `allowTools`. */
 export interface AllowOptions {
@@ -27,7 +27,7 @@ export function allowTools(
   if (!isList && typeof allowed !== "function")
     throw new StatewrightError("invalid_option", {
       what: "allowTools: expected a list of tool names or a function",
-      next: 'Give allowTools(["search", …])',
+      next: 'Pass allowTools(["search", …])',
     });
   if (onViolation !== "repair" && onViolation !== "fail")
     throw new StatewrightError("invalid_option", {
@@ -43,6 +43,6 @@ export function allowTools(
     beforeTool: ({ call, tool }) =>
       mayCall(call, tool) === true
         ? undefined
-        : deny(`The tool "${call.name}" is not allowed here.`, { fail: onViolation === "fail" }),
+        : decide.deny(`The tool "${call.name}" is not allowed here.`, { fail: onViolation === "fail" }),
   });
 }

@@ -1,14 +1,14 @@
 /** Middleware that caches model replies for equal requests. */
+
 import {
-  checkOptions,
   defineMiddleware,
-  listOptionNames,
   type Message,
   type Middleware,
   type ModelReply,
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, checkStrings, checkTime } from "../agent/check-option.ts";
 import { createLruCache, defaultCacheBytes, type LruCacheLimits } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";

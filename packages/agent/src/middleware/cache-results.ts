@@ -1,13 +1,7 @@
 /** Middleware that caches results of pure tools for calls with equal arguments. */
-import {
-  checkOptions,
-  defineMiddleware,
-  listOptionNames,
-  type Middleware,
-  StatewrightError,
-  type ToolResult,
-  type ToolSpec,
-} from "@statewright/core";
+
+import { defineMiddleware, type Middleware, StatewrightError, type ToolResult, type ToolSpec } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkCount } from "../agent/check-option.ts";
 import { createLruCache, defaultCacheBytes } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
@@ -39,7 +33,7 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
   if (!(typeof ttlMs === "number" && ttlMs > 0) || !(Number.isInteger(maxEntries) && maxEntries >= 1))
     throw new StatewrightError("invalid_option", {
       what: "cacheResults: expected `ttlMs` > 0 and `maxEntries` ≥ 1",
-      next: "Give cacheResults({ ttlMs: 60_000 })",
+      next: "Pass cacheResults({ ttlMs: 60_000 })",
     });
   checkCount("cacheResults", { maxBytes });
   const cachedTools = tools === undefined ? undefined : new Set(tools);

@@ -12,6 +12,6 @@ export function checkAskOptions(owner: string, { expiresMs, onExpire }: AskOptio
 function createOptionError(owner: string, option: string, value: unknown, expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
     what: `${owner}: \`${option}\` must be ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
-    next: `Give ${expected}`,
+    next: `Pass ${expected}`,
   });
 }

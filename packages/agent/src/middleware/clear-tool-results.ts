@@ -3,15 +3,13 @@
  */
 import {
   type AssistantMessage,
-  checkOptions,
   defineMiddleware,
-  finalCallName,
-  listOptionNames,
   listToolCalls,
   type Message,
   type Middleware,
   type ToolMessage,
 } from "@statewright/core";
+import { checkOptions, finalCallName, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, checkFlag, checkStrings, invalidOption } from "../agent/check-option.ts";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";

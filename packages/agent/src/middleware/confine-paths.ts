@@ -1,14 +1,7 @@
 /** Middleware that confines path arguments to a workspace, after resolving symbolic links. */
-import {
-  checkOptions,
-  defineMiddleware,
-  deny,
-  listOptionNames,
-  type Middleware,
-  StatewrightError,
-  type ToolSpec,
-  toModelTool,
-} from "@statewright/core";
+
+import { decide, defineMiddleware, type Middleware, StatewrightError, type ToolSpec } from "@statewright/core";
+import { checkOptions, listOptionNames, toModelTool } from "@statewright/core/adapter";
 import { checkFlag } from "../agent/check-option.ts";
 
 /** Options of `confinePaths`. */
@@ -17,7 +10,7 @@ export interface ConfineOptions {
   readonly root: string;
   /**
    * Resolves a path after symbolic links, relative to the root and with `/`; undefined outside the root. Use
-   * `placeInside` of `@statewright/host` for the local file system.
+   * `resolvePathInside` of `@statewright/host` for the local file system.
    */
   readonly resolvePath: (root: string, path: string) => Promise<string | undefined>;
   /** Path arguments per tool; an argument may be a path or a list of paths. */
@@ -48,7 +41,7 @@ export function confinePaths(options: ConfineOptions): Middleware {
   )
     throw new StatewrightError("invalid_option", {
       what: "confinePaths: expected `root`, `resolvePath` and `paths`",
-      next: "Give confinePaths({ root, place: placeInside, paths: { read_file: ['path'] } })",
+      next: "Pass confinePaths({ root, resolvePath: resolvePathInside, paths: { read_file: ['path'] } })",
     });
   checkFlag("confinePaths", { tree });
   return defineMiddleware({
@@ -60,20 +53,22 @@ export function confinePaths(options: ConfineOptions): Middleware {
       const pathArguments = Object.hasOwn(paths, tool.name) ? paths[tool.name] : undefined;
       if (pathArguments === undefined)
         return hasFileAccess(tool)
-          ? deny(`The tool "${tool.name}" uses files, and its path arguments are not configured. It is disabled here.`)
+          ? decide.deny(
+              `The tool "${tool.name}" uses files, and its path arguments are not configured. It is disabled here.`,
+            )
           : undefined;
       const missing = pathArguments.find((name) => !hasArgument(tool, name));
       if (missing !== undefined)
-        return deny(`The tool "${tool.name}" has no argument "${missing}" to check. It is disabled here.`);
+        return decide.deny(`The tool "${tool.name}" has no argument "${missing}" to check. It is disabled here.`);
       const roots = await Promise.all((tool.safety.roots ?? ["."]).map((inside) => resolvePath(root, inside)));
       for (const name of pathArguments) {
         const value = (call.args as Readonly<Record<string, unknown>>)[name];
         if (value === undefined || value === null) continue;
         for (const path of Array.isArray(value) ? value : [value]) {
-          if (typeof path !== "string") return deny(`The argument "${name}" of "${tool.name}" is not a path.`);
+          if (typeof path !== "string") return decide.deny(`The argument "${name}" of "${tool.name}" is not a path.`);
           const resolved = await resolvePath(root, path);
           if (resolved === undefined || !roots.some((inside) => inside !== undefined && isInside(inside, resolved)))
-            return deny(`The path in "${name}" is outside the workspace. Use a path inside it.`);
+            return decide.deny(`The path in "${name}" is outside the workspace. Use a path inside it.`);
         }
       }
       return undefined;

@@ -1,14 +1,13 @@
 /** Middleware that asks a person before tool calls, based on the safety metadata of tools. */
 import {
   type AskOptions,
-  checkOptions,
+  decide,
   defineMiddleware,
-  interruptFor,
-  listOptionNames,
   type Middleware,
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkAskOptions } from "./check-ask-options.ts";
 
 /** Options of `confirmTools`. */
@@ -39,7 +38,7 @@ export function confirmTools(options: ConfirmOptions = {}): Middleware {
       if (confirm === "never") return undefined;
       const decision = confirm === "always" || policy(call, tool);
       if (decision === false) return undefined;
-      return interruptFor(call, decision === true ? `${tool.label} needs a yes` : decision, askOptions);
+      return decide.interrupt(call, decision === true ? `${tool.label} needs a yes` : decision, askOptions);
     },
   });
 }

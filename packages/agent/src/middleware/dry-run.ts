@@ -1,12 +1,7 @@
 /** Middleware that runs no tool with side effects, and answers its calls instead. */
-import {
-  checkOptions,
-  defineMiddleware,
-  listOptionNames,
-  type Middleware,
-  respond,
-  type ToolSpec,
-} from "@statewright/core";
+
+import { decide, defineMiddleware, type Middleware, type ToolSpec } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
 /** Options of `dryRun`. */
 export interface DryRunOptions {
@@ -28,7 +23,7 @@ export function dryRun(options: DryRunOptions = {}): Middleware {
     beforeTool: ({ tool }) =>
       mayRun(tool) === true
         ? undefined
-        : respond(
+        : decide.respond(
             `This is a dry run: "${tool.name}" was not called. Otherwise the call would have run with these arguments.`,
           ),
   });

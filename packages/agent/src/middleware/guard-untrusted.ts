@@ -4,16 +4,14 @@
 import {
   type AskOptions,
   type Channel,
-  checkOptions,
+  channel,
+  decide,
   defineMiddleware,
-  deny,
-  interruptFor,
-  listOptionNames,
   type Middleware,
-  reduce,
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkFlag } from "../agent/check-option.ts";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { checkAskOptions } from "./check-ask-options.ts";
@@ -40,8 +38,8 @@ export interface GuardOptions extends AskOptions {
 export const untrustedFrom: {
   readonly untrustedFrom: Channel<readonly string[], string, readonly string[] | undefined>;
 } = {
-  untrustedFrom: reduce(createStringsSchema("names of tools"), (names, tool: string) =>
-    names.includes(tool) ? names : [...names, tool],
+  untrustedFrom: channel.reduce(createStringsSchema("names of tools"), (names, tool: string) =>
+    names.includes(tool) ? names : names.concat(tool),
   ) as Channel<readonly string[], string, readonly string[] | undefined>,
 };
 
@@ -89,8 +87,8 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
       if (sources.length === 0 || isHarmful(tool) === false) return undefined;
       const reason = `untrusted content has entered through ${sources.map((name) => `"${name}"`).join(", ")}`;
       return action === "ask"
-        ? interruptFor(call, `${tool.label}: ${reason}`, askOptions)
-        : deny(`The tool "${tool.name}" is disabled: ${reason}.`);
+        ? decide.interrupt(call, `${tool.label}: ${reason}`, askOptions)
+        : decide.deny(`The tool "${tool.name}" is disabled: ${reason}.`);
     },
     afterTool: ({ tool, result }, { ledger, state }) => {
       const hasRun = !result.isError || result.attempts > 0;

@@ -1,16 +1,15 @@
 /** Middleware that checks user messages before a model reads them. */
 import {
   type Channel,
-  checkOptions,
+  channel,
   defineMiddleware,
   getMessageText,
-  listOptionNames,
   type Message,
   type Middleware,
   type ModelHookRuntime,
-  reduce,
   type UserMessage,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkFunction, invalidOption } from "../agent/check-option.ts";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createStringsSchema } from "../output/strings-schema.ts";
@@ -48,10 +47,9 @@ type RefusedChannel = Channel<readonly string[], readonly string[], readonly str
 
 /** Channel of the ids of refused messages; add it to a user-defined graph: `defineState({ …, ...refusedInput })`. */
 export const refusedInput: { readonly refusedInput: RefusedChannel } = {
-  refusedInput: reduce(createStringsSchema("ids of messages"), (ids, refused: readonly string[]) => [
-    ...ids,
-    ...refused,
-  ]) as RefusedChannel,
+  refusedInput: channel.reduce(createStringsSchema("ids of messages"), (ids, refused: readonly string[]) =>
+    ids.concat(refused),
+  ) as RefusedChannel,
 };
 
 /**

@@ -3,19 +3,17 @@
  * survive restarts.
  */
 import {
-  abort,
   type Channel,
-  checkOptions,
-  createGuardSchema,
+  channel,
+  decide,
   defineMiddleware,
-  listOptionNames,
   type Middleware,
-  reduce,
   type Schema,
   StatewrightError,
   type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
+import { checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
 import { checkFlag } from "../agent/check-option.ts";
 import { getMessages, listEarlierSiblings } from "./conversation-calls.ts";
 
@@ -66,7 +64,7 @@ const countsSchema: Schema<CallCounts | undefined, CallCounts> = createGuardSche
 
 /** Channel of call counts; add it to a user-defined graph: `defineState({ …, ...callCounts })`. */
 export const callCounts: { readonly callCounts: Channel<CallCounts, CallCountUpdate, CallCounts | undefined> } = {
-  callCounts: reduce(countsSchema, (counts, { run, tool }: CallCountUpdate) => {
+  callCounts: channel.reduce(countsSchema, (counts, { run, tool }: CallCountUpdate) => {
     const inRun = counts.run === run ? counts.inRun : {};
     return { thread: incrementCount(counts.thread, tool), run, inRun: incrementCount(inRun, tool) };
   }) as Channel<CallCounts, CallCountUpdate, CallCounts | undefined>,
@@ -94,7 +92,8 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
     checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
     checkLimits(owner, limits);
   }
-  if (atLimit !== "refuse" && atLimit !== "end") throw createOptionError("limitCalls", "atLimit", '"refuse" or "end"');
+  if (atLimit !== "refuse" && atLimit !== "end")
+    throw createOptionError("limitCalls", "atLimit", '"refuse" or "end"', atLimit);
 
   /** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
   const findReachedLimit = (
@@ -143,7 +142,7 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
         ledger.reserve("call", { run: run.run, tool: call.name });
         return undefined;
       }
-      if (atLimit === "end") return abort(reached);
+      if (atLimit === "end") return decide.abort(reached);
       throw new ToolError("limit", `${reached} Continue without this call.`, { disposition: "repair" });
     },
     afterTool: ({ call, result }, { run, ledger: openLedger }) => {
@@ -166,12 +165,12 @@ function formatReachedLimit(limit: number | undefined, used: number, unit: strin
 function checkLimits(owner: string, { perRun, perThread }: CallLimits): void {
   for (const [name, limit] of Object.entries({ perRun, perThread }))
     if (limit !== undefined && !(Number.isInteger(limit) && limit >= 0))
-      throw createOptionError(owner, name, "an integer ≥ 0");
+      throw createOptionError(owner, name, "an integer ≥ 0", limit);
 }
 
-function createOptionError(owner: string, option: string, expected: string): StatewrightError {
+function createOptionError(owner: string, option: string, expected: string, value: unknown): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `${owner}: \`${option}\` must be ${expected}`,
-    next: `Give ${expected}`,
+    what: `${owner}: \`${option}\` must be ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
+    next: `Pass ${expected}`,
   });
 }

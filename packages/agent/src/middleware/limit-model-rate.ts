@@ -1,12 +1,7 @@
 /** Middleware that limits the rate of model requests or tokens, to stay below the limits of a provider. */
-import {
-  checkOptions,
-  defineMiddleware,
-  listOptionNames,
-  type Middleware,
-  type ModelRequest,
-  type OutgoingRequest,
-} from "@statewright/core";
+
+import { defineMiddleware, type Middleware, type ModelRequest, type OutgoingRequest } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";

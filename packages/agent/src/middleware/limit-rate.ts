@@ -1,12 +1,7 @@
 /** Middleware that limits the rate of tool calls, to protect external services. */
-import {
-  checkOptions,
-  defineMiddleware,
-  listOptionNames,
-  type Middleware,
-  StatewrightError,
-  ToolError,
-} from "@statewright/core";
+
+import { defineMiddleware, type Middleware, StatewrightError, ToolError } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkFlag } from "../agent/check-option.ts";
 import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
 
@@ -47,7 +42,7 @@ export function limitRate(options: LimitRateOptions): Middleware {
   if (!Number.isInteger(calls) || calls < 1 || !(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
     throw new StatewrightError("invalid_option", {
       what: "limitRate: expected `calls` as an integer ≥ 1 and `perMs` > 0",
-      next: "Give limitRate({ calls: 10, perMs: 60_000 })",
+      next: "Pass limitRate({ calls: 10, perMs: 60_000 })",
     });
   if (atLimit !== "wait" && atLimit !== "refuse")
     throw new StatewrightError("invalid_option", {

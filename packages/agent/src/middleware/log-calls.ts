@@ -1,15 +1,14 @@
 /** Middleware that logs one line per model call, per tool call, and for the end of the agent. */
+
 import {
-  checkOptions,
   defineMiddleware,
-  escapeControlChars,
   isStatewrightError,
-  listOptionNames,
   listToolCalls,
   type Middleware,
   type MiddlewareRuntime,
   type ModelReply,
 } from "@statewright/core";
+import { checkOptions, escapeControlChars, listOptionNames } from "@statewright/core/adapter";
 import { checkFlag, checkFunction } from "../agent/check-option.ts";
 
 /** Options of `logCalls`. */

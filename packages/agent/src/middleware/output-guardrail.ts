@@ -1,13 +1,13 @@
 /** Middleware that checks answers of the model before they leave the agent. */
+
 import {
-  checkOptions,
   defineMiddleware,
-  listOptionNames,
   type Middleware,
   type ModelReply,
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkCount, checkFunction, invalidOption } from "../agent/check-option.ts";
 import { getReplyText, isFinalAnswer, isFinalCall } from "../output/is-final-answer.ts";
 import type { Refusal } from "./input-guardrail.ts";

@@ -1,15 +1,14 @@
 /** Middleware that enables prompt caches of providers: requests with a common prefix cost less and answer sooner. */
+
 import {
-  checkOptions,
   defineMiddleware,
-  fingerprint,
-  listOptionNames,
   type Message,
   type Middleware,
   type ModelRequest,
   type ProviderData,
   type RunIdentity,
 } from "@statewright/core";
+import { checkOptions, fingerprint, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkFunction } from "../agent/check-option.ts";
 import { findExchangeStart } from "../context/trim-range.ts";
 import { getMessages } from "./conversation-calls.ts";

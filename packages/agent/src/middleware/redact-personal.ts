@@ -2,10 +2,8 @@
 import {
   type AssistantMessage,
   type ContentBlock,
-  checkOptions,
   defineMiddleware,
   type Json,
-  listOptionNames,
   type Message,
   type Middleware,
   type ModelDelta,
@@ -14,6 +12,7 @@ import {
   type ToolResult,
   type UserMessage,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkFlag, invalidOption } from "../agent/check-option.ts";
 import { cleanBlock, cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 import { isFinalCall } from "../output/is-final-answer.ts";

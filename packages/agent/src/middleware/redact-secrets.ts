@@ -2,14 +2,9 @@
  * Middleware that redacts secrets in tool results, artifact texts, partial results, progress, and in arguments shown
  * by events and interrupts.
  */
-import {
-  checkOptions,
-  defineMiddleware,
-  type Json,
-  listOptionNames,
-  type Middleware,
-  StatewrightError,
-} from "@statewright/core";
+
+import { defineMiddleware, type Json, type Middleware, StatewrightError } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 
 /** Pattern of a secret: a prefix, followed by at least `minLength` letters, digits or characters of `_-.+/=~`. */
@@ -142,6 +137,6 @@ function isSecretCharacter(code: number): boolean {
 function createOptionError(expected: string): StatewrightError {
   return new StatewrightError("invalid_option", {
     what: "redactSecrets: invalid secret text or pattern",
-    next: `Give ${expected}`,
+    next: `Pass ${expected}`,
   });
 }

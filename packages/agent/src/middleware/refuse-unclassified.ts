@@ -1,5 +1,5 @@
 /** Middleware that denies tools without safety metadata. */
-import { defineMiddleware, deny, type Middleware } from "@statewright/core";
+import { decide, defineMiddleware, type Middleware } from "@statewright/core";
 
 /** Denies calls of tools with `safety.access` "unclassified"; the model receives the reason. */
 export function refuseUnclassified(): Middleware {
@@ -10,7 +10,7 @@ export function refuseUnclassified(): Middleware {
     inherited: true,
     beforeTool: ({ tool }) =>
       tool.safety.access === "unclassified"
-        ? deny(
+        ? decide.deny(
             `The tool "${tool.name}" declares no safety metadata, and such tools are disabled here. Use another tool.`,
           )
         : undefined,

@@ -2,13 +2,11 @@
  * Middleware in which a smaller model selects the tools shown to the main model: most tools do not fit a task, and
  * each costs tokens.
  */
+
 import {
-  checkOptions,
   defineMiddleware,
   getMessageText,
-  isModel,
   isStatewrightError,
-  listOptionNames,
   type Message,
   type Middleware,
   type Model,
@@ -16,6 +14,7 @@ import {
   type ModelRequest,
   type ModelTool,
 } from "@statewright/core";
+import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, checkStrings, invalidOption } from "../agent/check-option.ts";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";

@@ -1,13 +1,6 @@
 /** Middleware that warns a model about repeated equal tool calls, and ends the run when the model continues. */
-import {
-  abort,
-  checkOptions,
-  defineMiddleware,
-  deny,
-  listOptionNames,
-  type Middleware,
-  StatewrightError,
-} from "@statewright/core";
+import { decide, defineMiddleware, type Middleware, StatewrightError } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { getMessages, listCallsSinceUser } from "./conversation-calls.ts";
 import { stringifyArgs, stringifySavedArgs } from "./stringify-args.ts";
 
@@ -46,8 +39,8 @@ export function stopLoops(options: StopLoopsOptions = {}): Middleware {
       ).length;
       if (previousCount < same) return undefined;
       if (previousCount >= same + warnings)
-        return abort(`the model repeated the same call of "${call.name}" ${previousCount + 1} times`);
-      return deny(
+        return decide.abort(`the model repeated the same call of "${call.name}" ${previousCount + 1} times`);
+      return decide.deny(
         `You have made this call of "${call.name}" with the same arguments ${previousCount} times. It was not run again: use its result, change the arguments, or answer without it.`,
       );
     },

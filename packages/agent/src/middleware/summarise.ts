@@ -1,11 +1,9 @@
 /** Middleware that replaces the older part of a long conversation by a summary in model requests. */
+
 import {
-  checkOptions,
   defineMiddleware,
   getMessageText,
-  isModel,
   isStatewrightError,
-  listOptionNames,
   type Message,
   type Middleware,
   type Model,
@@ -13,6 +11,7 @@ import {
   type ModelRequest,
   type UserMessage,
 } from "@statewright/core";
+import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, invalidOption, requireOneOf } from "../agent/check-option.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { type CountTokens, createTokenMeter, type TokenMeter } from "../context/count-tokens.ts";

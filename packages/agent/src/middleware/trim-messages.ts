@@ -1,5 +1,7 @@
 /** Middleware that trims the beginning of a long conversation in model requests. */
-import { checkOptions, defineMiddleware, listOptionNames, type Message, type Middleware } from "@statewright/core";
+
+import { defineMiddleware, type Message, type Middleware } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkCount, checkFlag, requireOneOf } from "../agent/check-option.ts";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";

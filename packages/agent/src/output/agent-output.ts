@@ -1,9 +1,6 @@
 /** Structured output of an agent: the request to the model, parsing of the answer, and repair of invalid answers. */
 import {
   type AssistantMessage,
-  type FinalCall,
-  finalCall,
-  finalCallName,
   getMessageText,
   listToolCalls,
   type Message,
@@ -18,6 +15,7 @@ import {
   StatewrightError,
   type UserMessage,
 } from "@statewright/core";
+import { type FinalCall, finalCall, finalCallName } from "@statewright/core/adapter";
 import { findFinalCall } from "../agent/agent-end.ts";
 import { checkChoice, checkCount } from "../agent/check-option.ts";
 import { repairSuffix } from "../agent/is-from-person.ts";

@@ -2,7 +2,9 @@
  * Finds the answer in a model reply: its text, and the final call that carries structured output without native
  * schema support.
  */
-import { finalCallName, type ModelDelta, type ModelReply } from "@statewright/core";
+
+import type { ModelDelta, ModelReply } from "@statewright/core";
+import { finalCallName } from "@statewright/core/adapter";
 
 /** Stream delta or reply block of the final call. */
 type FinalPart<Part> = Part & { readonly type: "call"; readonly name: typeof finalCallName };

@@ -1,5 +1,7 @@
 /** Streams the structured output of an agent while its model writes it. */
-import { finalCallName, type OutputSchema, type RunEvent } from "@statewright/core";
+
+import type { OutputSchema, RunEvent } from "@statewright/core";
+import { finalCallName } from "@statewright/core/adapter";
 import { createPartialJson } from "./partial-json.ts";
 
 /** Incomplete output: each property may be missing. */

@@ -1,5 +1,7 @@
 /** Schema of a list of names or ids. */
-import { createGuardSchema, type Schema } from "@statewright/core";
+
+import type { Schema } from "@statewright/core";
+import { createGuardSchema } from "@statewright/core/adapter";
 
 /** Creates a schema of string lists, default empty; `expected` describes the strings in errors. */
 export function createStringsSchema(expected: string): Schema<readonly string[] | undefined, readonly string[]> {

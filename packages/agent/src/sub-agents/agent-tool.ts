@@ -6,7 +6,6 @@ import {
   type AgentEnd,
   type ArgsOf,
   type AssistantMessage,
-  checkOptions,
   type DefinedTool,
   type FinishedGraphCall,
   type GraphCall,
@@ -15,19 +14,17 @@ import {
   type GraphTypes,
   getMessageText,
   graphTool,
-  graphToolOptionNames,
   type Json,
   type JsonSchemaInput,
   jsonSchemaInput,
-  listOptionNames,
   type Message,
   StatewrightError,
   ToolError,
   type ToolInput,
   type ToolOutput,
   type ToolReturn,
-  toSnakeCase,
 } from "@statewright/core";
+import { checkOptions, graphToolOptionNames, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
 import { getAgentEnd, getAnswerText } from "../agent/agent-end.ts";
 import { type AgentInput, toMessages } from "../agent/agent-input.ts";
 import { sumUsage } from "./sum-usage.ts";
@@ -238,7 +235,7 @@ function toSentence(text: string): string {
 function createStoppedError(name: string, reason: string, ended: AgentEnd, messages: readonly Message[]): ToolError {
   const sentence = `${name} was stopped before it had an answer: ${reason}`;
   const lastText = findLastText(messages);
-  return new ToolError("limit", lastText === undefined ? sentence : `${sentence} Its findings so far: ${lastText}`, {
+  return new ToolError("limit", lastText === undefined ? sentence : `${sentence} Findings so far: ${lastText}`, {
     disposition: "repair",
     userMessage: sentence,
     details: { ended },

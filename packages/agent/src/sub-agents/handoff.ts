@@ -1,20 +1,18 @@
 /** Handoffs: tools with which an agent of a team passes the conversation to another agent. */
 import {
   type ArgsOf,
-  checkOptions,
-  custom,
   type DefinedTool,
   defineTool,
+  inject,
   type JsonSchemaInput,
   jsonSchemaInput,
-  listOptionNames,
   type Message,
   StatewrightError,
   ToolError,
   type ToolInput,
   type ToolSpec,
-  toSnakeCase,
 } from "@statewright/core";
+import { checkOptions, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
 import { checkFunction } from "../agent/check-option.ts";
 
 /** Handoff between two agents, as seen by a filter. */
@@ -90,7 +88,9 @@ export function handoff<const Name extends string = string, Input extends ToolIn
     // An inbox message during the handoff does not skip the other calls of the message: the answering agent is
     // already decided.
     execution: { onSteer: "run" },
-    inject: { isTeam: custom(({ state }) => typeof state === "object" && state !== null && "activeAgent" in state) },
+    inject: {
+      isTeam: inject.custom(({ state }) => typeof state === "object" && state !== null && "activeAgent" in state),
+    },
     run: (_args, { injected }) => {
       if (!injected.isTeam)
         throw ToolError.failed(`Not handed over: the agent ${agent} does not exist here. Answer yourself.`);

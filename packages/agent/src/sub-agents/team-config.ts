@@ -1,7 +1,7 @@
 /** Configuration of a team, and the middleware for handoffs between its agents. */
 import {
+  decide,
   defineMiddleware,
-  deny,
   type GraphDefinition,
   type Message,
   type Middleware,
@@ -52,11 +52,12 @@ export function createHandoffGuard(config: TeamConfig, member: Member): Middlewa
     beforeTool: ({ call }, { state }) => {
       const to = getTarget(call.name);
       if (to === undefined) return undefined;
-      if (to === name) return deny(`Not handed over: you are ${name}.`);
+      if (to === name) return decide.deny(`Not handed over: you are ${name}.`);
       const first = listEarlierSiblings(state.messages, call.id).find((each) => getTarget(each.name) !== undefined);
-      if (first !== undefined) return deny(`Not handed over: ${getTarget(first.name)} has the conversation already.`);
+      if (first !== undefined)
+        return decide.deny(`Not handed over: ${getTarget(first.name)} has the conversation already.`);
       if (countHandoffs(config, state.messages) < maxHandoffs) return undefined;
-      return deny(
+      return decide.deny(
         `Not handed over: the conversation was already handed over ${maxHandoffs} times since the last user message. Answer yourself.`,
       );
     },

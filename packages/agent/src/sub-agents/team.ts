@@ -2,17 +2,16 @@
  * Team: agents that share one conversation and hand it over to each other; one graph with a model node and a tool
  * node per agent.
  */
+
 import {
-  checkOptions,
+  channel,
   defineGraph,
   defineState,
   END,
   type Graph,
   type GraphDefinition,
   type GraphTypes,
-  listOptionNames,
   type Middleware,
-  messages,
   route,
   type Schema,
   START,
@@ -20,6 +19,7 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkChoice, checkCount } from "../agent/check-option.ts";
 import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
 import { mergeInterrupts } from "../agent/merge-interrupts.ts";
@@ -124,7 +124,7 @@ function createTeamGraph(options: AnyTeamOptions): Graph {
     state: defineState({
       ...(mergeChannels(name, [...graphs.map(({ state }) => state), ...teamMiddleware]) as Record<never, never>),
       activeAgent: createActiveAgentSchema(config),
-      messages: messages(),
+      messages: channel.messages(),
     }),
     ...(context && { context }),
     ...(input && { input }),
@@ -133,8 +133,8 @@ function createTeamGraph(options: AnyTeamOptions): Graph {
     ...(middleware && { middleware }),
     private: [...new Set(graphs.flatMap((graph) => [...graph.private]))] as never[],
     interrupts: mergeInterrupts(`team "${name}"`, [
-      ...graphs.map((graph) => ({ who: `agent "${graph.name}"`, interrupts: graph.interrupts })),
-      ...teamMiddleware.map((each) => ({ who: `middleware "${each?.name}"`, interrupts: each?.interrupts })),
+      ...graphs.map((graph) => ({ label: `agent "${graph.name}"`, interrupts: graph.interrupts })),
+      ...teamMiddleware.map((each) => ({ label: `middleware "${each?.name}"`, interrupts: each?.interrupts })),
     ]) as Record<never, never>,
   });
   const nodes = members.flatMap((member) => createNodes(config, member));
@@ -148,7 +148,7 @@ function createTeamGraph(options: AnyTeamOptions): Graph {
 function parseTeamConfig({ name, agents, start, inputTo = "active", maxHandoffs = 10 }: AnyTeamOptions): TeamConfig {
   const owner = `team "${name}"`;
   if (!Array.isArray(agents) || agents.length === 0)
-    throw createTeamError(`${owner}: expected at least one agent in \`agents\``, "Give agents: [triage, billing, …]");
+    throw createTeamError(`${owner}: expected at least one agent in \`agents\``, "Pass agents: [triage, billing, …]");
   checkChoice(owner, { inputTo }, ["active", "start"]);
   checkCount(owner, { maxHandoffs });
   const members = new Map<string, Member>();

@@ -65,9 +65,7 @@ describe("an agent that never ends", () => {
 
   test("an agent at its step limit fails with its number of model requests and the options that end agents", async () => {
     const said = await messageOf(endless().run({ input: "Go", maxSteps: 6 }).result);
-    expect(said).toContain(
-      "took 6 supersteps without coming to an end: its model was asked 3 times since a user spoke last",
-    );
+    expect(said).toContain("did not end within 6 supersteps: its model was called 3 times since the last user message");
     for (const option of ["maxTurns", "stopWhen", "maxSteps"]) expect(said).toContain(option);
     expect(said).not.toContain("cycle");
   });
@@ -82,12 +80,12 @@ describe("an agent that never ends", () => {
     });
     await agent.run({ thread: "t", input: "Hello" }).result;
     const said = await messageOf(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
-    expect(said).toContain("asked once since");
+    expect(said).toContain("called once since");
     const inner = endless();
     const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
       .nodes({ a: subgraph(inner, { input: () => inner.toInput("Go"), output: () => ({ n: 1 }) }) })
       .edges({ [START]: "a", a: END });
-    expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("asked 2 times since");
+    expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("called 2 times since");
   });
 
   test("the step limit error of a graph without tools names a cycle and no model", async () => {
@@ -95,7 +93,7 @@ describe("an agent that never ends", () => {
       .nodes({ a: ({ n }) => ({ n: n + 1 }) })
       .edges({ [START]: "a", a: route(["a", END], () => "a") });
     const said = await messageOf(run(graph, { maxSteps: 2, input: {} }).result);
-    expect(said).toContain("Look for a cycle without a way out, or resume with a higher maxSteps");
+    expect(said).toContain("Fix a cycle without an exit, or resume with a higher maxSteps");
     expect(said).not.toContain("model");
   });
 });

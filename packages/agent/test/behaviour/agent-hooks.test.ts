@@ -1,7 +1,8 @@
 /** Hooks at the two ends of an agent's run: once each, recorded, without a checkpoint of their own. */
-import { afterModel, afterTools, createAgent, getAgentEnd, modelNode } from "@statewright/agent";
+import { agentRoutes, createAgent, getAgentEnd, modelNode } from "@statewright/agent";
 import {
   type AgentEnding,
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -11,8 +12,6 @@ import {
   type Message,
   type Middleware,
   memoryStore,
-  messages,
-  reduce,
   route,
   run,
   START,
@@ -24,7 +23,7 @@ import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-const sum = reduce(z.number().default(0), (total, more: number) => total + more);
+const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
 const work = defineTool({
   name: "work",
   description: "Works.",
@@ -287,7 +286,7 @@ test("a custom graph starts its agent at the first turn and reports an end by to
   const log: unknown[] = [];
   const middleware = [watching(log)];
   const tools = [work, finish];
-  const graph = defineGraph({ name: "own", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "own", state: defineState({ messages: channel.messages() }) })
     .nodes({
       prepare: () => ({}),
       model: modelNode({ model: scriptedModel([call("work", {}), call("finish", {})]), tools, middleware }),
@@ -295,14 +294,14 @@ test("a custom graph starts its agent at the first turn and reports an end by to
         tools,
         middleware,
         ends: (state: { readonly messages: readonly Message[] }) =>
-          afterTools()(state) === END ? getAgentEnd(state.messages) : undefined,
+          agentRoutes.afterTools()(state) === END ? getAgentEnd(state.messages) : undefined,
       }),
     })
     .edges({
       [START]: "prepare",
       prepare: "model",
-      model: route(["tools", "model", END], afterModel),
-      tools: route(["model", END], afterTools()),
+      model: route(["tools", "model", END], agentRoutes.afterModel),
+      tools: route(["model", END], agentRoutes.afterTools()),
     });
   const store = memoryStore();
   await run(graph, { store, thread: "t", input: { messages: [user("u", "go")] } }).result;

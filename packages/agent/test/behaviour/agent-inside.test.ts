@@ -1,22 +1,14 @@
 /** An agent as a node of a graph: it is an ordinary graph, and so an ordinary subgraph. */
+import { type AgentOptions, agentTool, createAgent, getAgentEnd, type NoState } from "@statewright/agent";
+import { budget, limitCalls, stopLoops } from "@statewright/agent/middleware";
 import {
-  type AgentOptions,
-  agentTool,
-  budget,
-  createAgent,
-  getAgentEnd,
-  limitCalls,
-  type NoState,
-  stopLoops,
-} from "@statewright/agent";
-import {
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
   getMessageText,
-  interruptFor,
   type Message,
   type Middleware,
   memoryStore,
@@ -32,7 +24,10 @@ import { payingInto } from "../support/pay.ts";
 
 const paid: number[] = [];
 const pay = payingInto(paid);
-const askFirst = defineMiddleware({ name: "ask first", beforeTool: ({ call: made }) => interruptFor(made, "it pays") });
+const askFirst = defineMiddleware({
+  name: "ask first",
+  beforeTool: ({ call: made }) => decide.interrupt(made, "it pays"),
+});
 
 test("an agent inside a graph interrupts through the graph, survives a crash, calls its tool once, and returns its text", async () => {
   const clerk = createAgent({
@@ -132,11 +127,11 @@ describe("an inner agent at a limit", () => {
 
   const limits = [
     ["maxTurns", { maxTurns: 2 }, "maxTurns", /limit of 2 turns is reached/],
-    ["a budget of turns", { middleware: [budget({ turns: 2 })] }, "budget", /budget of 2 turns is used up/],
+    ["a budget of turns", { middleware: [budget({ turns: 2 })] }, "budget", /budget of 2 turns is exhausted/],
     ["a budget of tool calls", { middleware: [budget({ toolCalls: 1 })] }, "budget", /budget of 1 tool calls/],
     ["a budget of tokens", { middleware: [budget({ tokens: 900_000 })] }, "budget", /budget of 900000 tokens/],
     ["a budget of cost", { middleware: [budget({ cost: 0.9, prices })] }, "budget", /budget of a cost of 0.9/],
-    ["a budget of time", { middleware: [budget({ wallMs: 700 })] }, "budget", /budget of 700 ms at work/],
+    ["a budget of time", { middleware: [budget({ wallMs: 700 })] }, "budget", /budget of 700 ms of active time/],
   ] as const;
 
   test.each(limits)(
@@ -156,7 +151,7 @@ describe("an inner agent at a limit", () => {
         expect([ended, answer?.isError]).toEqual([{ by: "answer" }, true]);
         expect(getMessageText(answer as Message)).toMatch(/^clerk was stopped before it had an answer: /);
         expect(getMessageText(answer as Message)).toMatch(why);
-        expect(getMessageText(answer as Message)).toMatch(/What it had found so far: Still looking\.$/);
+        expect(getMessageText(answer as Message)).toMatch(/Findings so far: Still looking\.$/);
       }
     },
   );

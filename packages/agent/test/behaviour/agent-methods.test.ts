@@ -3,7 +3,9 @@ import { defineTool, getMessageText, memoryStore, type RunEvent, toolRegistry } 
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { confirmTools, createAgent, piDialect, type YoagentEvent, yoagentDialect } from "../../src/index.ts";
+import { piDialect, type YoagentEvent, yoagentDialect } from "../../src/dialects.ts";
+import { createAgent } from "../../src/index.ts";
+import { confirmTools } from "../../src/middleware.ts";
 
 function made(name: string, run: () => unknown = () => `${name} done`) {
   return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
@@ -199,7 +201,9 @@ describe("setTools", () => {
     const { state } = await agent.run({ input: "Go" }).result;
     expect(state.messages.map(getMessageText)).toContain("quick done");
     const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
-    expect(() => without.setTools([made("quick")])).toThrow(/"b" was made without tools.+tools: \[\]/);
+    expect(() => without.setTools([made("quick")])).toThrow(
+      /"b": setTools needs a tool node, and the agent was created without tools.+tools: \[\]/,
+    );
   });
 
   test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {

@@ -1,18 +1,17 @@
 import {
+  decide,
   defineContext,
   defineMiddleware,
   defineState,
   defineTool,
-  deny,
   env,
   getMessageText,
-  interruptFor,
+  inject,
   type Model,
   type ModelRequest,
   memoryStore,
   type RunEvent,
   StatewrightError,
-  secret,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -29,7 +28,7 @@ function shopWith(calls: { count: number }) {
     input: z.object({ orderId: z.string(), cents: z.int().positive() }),
     inject: {
       customer: Shop.from((shop) => shop.customerId),
-      key: secret("PAY_KEY"),
+      key: inject.secret("PAY_KEY"),
       cart: Orders.from((state) => state.cart),
     },
     effect: "idempotent",
@@ -112,7 +111,7 @@ test("a tool call interrupted by middleware waits for an approval in a later res
   const calls = { count: 0 };
   const audit = defineMiddleware({
     name: "audit",
-    beforeTool: ({ call, tool }) => (tool.safety.spend ? interruptFor(call, "it spends money") : undefined),
+    beforeTool: ({ call, tool }) => (tool.safety.spend ? decide.interrupt(call, "it spends money") : undefined),
   });
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
   const store = memoryStore();
@@ -135,7 +134,7 @@ test("a tool call interrupted by middleware waits for an approval in a later res
 });
 
 test("a refused tool call is answered with the reason, and the model receives the answer", async () => {
-  const audit = defineMiddleware({ name: "audit", beforeTool: ({ call }) => interruptFor(call, "ask first") });
+  const audit = defineMiddleware({ name: "audit", beforeTool: ({ call }) => decide.interrupt(call, "ask first") });
   const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Understood")]);
   const shop = createAgent({
     name: "shop",
@@ -152,7 +151,7 @@ test("a refused tool call is answered with the reason, and the model receives th
     answers: { approve: { approved: false, reason: "not this one" } },
     ...given,
   }).result;
-  expect(getMessageText(state.messages[2]!)).toBe("A person refused this call: not this one");
+  expect(getMessageText(state.messages[2]!)).toBe("A person denied this call: not this one");
 });
 
 test("model middleware wraps the model call in order and receives usage", async () => {
@@ -277,7 +276,7 @@ test("a tool result with terminate ends the agent after its batch, answers the o
 
 test("a denial with terminate ends the agent, and later requests on the thread do not contain its reason", async () => {
   const model = scriptedModel([call("look", {}), say("Hello again.")]);
-  const stop = defineMiddleware({ name: "stop", beforeTool: () => deny("not here", { terminate: true }) });
+  const stop = defineMiddleware({ name: "stop", beforeTool: () => decide.deny("not here", { terminate: true }) });
   const agent = createAgent({ name: "worker", model, tools: [look], middleware: [stop], store: memoryStore() });
   expect((await agent.run({ thread: "t", input: "Look." }).result).status).toBe("done");
   expect(model.requests).toHaveLength(1);
@@ -299,8 +298,8 @@ test("a call of an unknown tool in an agent without tools is answered, and the c
   expect(state.messages.map(getMessageText)).toEqual([
     "Look it up",
     "",
-    'There is no tool "search". There are no tools.',
-    'There is no tool "search". There are no tools.',
+    'There is no tool "search". No tools are available.',
+    'There is no tool "search". No tools are available.',
     "I cannot look.",
     "Please",
     "Again: I cannot.",

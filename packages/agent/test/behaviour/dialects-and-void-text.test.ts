@@ -1,5 +1,7 @@
 /** A message that breaks off and is asked for again, as readers of other systems' events see it. */
-import { bitopDialect, createAgent, piDialect, yoagentDialect } from "@statewright/agent";
+
+import { createAgent } from "@statewright/agent";
+import { bitopDialect, piDialect, yoagentDialect } from "@statewright/agent/dialects";
 import { type RunEvent, StatewrightError } from "@statewright/core";
 import { failWith, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -37,16 +37,16 @@ describe("settings", () => {
     [
       "a choice of a tool that there is not",
       { toolChoice: { tool: "sell" } },
-      /no tool "sell".+"look", "order", "pay"/,
+      /unknown tool "sell".+"look", "order", "pay"/,
     ],
     [
       "a choice of a tool that the model is not shown",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /must call "pay", and allowedTools does not have it/,
+      /`toolChoice` names the tool "pay", which is missing in `allowedTools`/,
     ],
     ["a prepareStep that is no function", { prepareStep: {} }, /prepareStep/],
     ["a condition that is none", { stopWhen: 5 }, /stopWhen/],
-    ["no calls at all", { maxToolCalls: 0 }, /maxToolCalls of the agent "a" is 0/],
+    ["no calls at all", { maxToolCalls: 0 }, /agent "a": `maxToolCalls` must be an integer ≥ 1, got 0/],
     ["a state with the channel of turns", { state: defineState({ agentTurns: z.number().default(0) }) }, /agentTurns/],
   ])("createAgent settings are refused: %s", (_what, options, says) => {
     const make = () => createAgent({ name: "a", model: scriptedModel([]), tools, ...(options as object) });
@@ -185,12 +185,12 @@ describe("prepareStep", () => {
   });
 
   test.each([
-    ["a name that no tool has", { allowedTools: ["sell"] }, /no tool "sell"/],
-    ["a choice of a tool that there is not", { toolChoice: { tool: "sell" } }, /no tool "sell"/],
+    ["a name that no tool has", { allowedTools: ["sell"] }, /unknown tool "sell"/],
+    ["a choice of a tool that there is not", { toolChoice: { tool: "sell" } }, /unknown tool "sell"/],
     [
       "a choice of a tool that the model is not shown",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /must call "pay"/,
+      /`toolChoice` names the tool "pay"/,
     ],
     ["what no request has", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
     ["a model that is none", { model: "gpt-5" }, /model/],
@@ -270,9 +270,9 @@ describe("stopWhen", () => {
   });
 
   test("turnCountIs and hasToolCall refuse conditions that can never hold", () => {
-    expect(() => turnCountIs(0)).toThrow(/turnCountIs got 0/);
-    expect(() => turnCountIs(1.5)).toThrow(/whole number/);
-    expect(() => hasToolCall()).toThrow(/no name of a tool/);
+    expect(() => turnCountIs(0)).toThrow(/turnCountIs: expected an integer ≥ 1, got 0/);
+    expect(() => turnCountIs(1.5)).toThrow(/expected an integer ≥ 1, got 1\.5/);
+    expect(() => hasToolCall()).toThrow(/at least one tool name, got none/);
   });
 
   test("an async stopWhen condition fails the run", async () => {

@@ -1,28 +1,27 @@
 /** Teams: agents that pass one conversation to each other. */
 import {
   agentTool,
-  budget,
   createAgent,
   type HandoffFilter,
   handoff,
-  limitCalls,
   removeToolCalls,
   team,
   turnCountIs,
 } from "@statewright/agent";
+import { budget, limitCalls } from "@statewright/agent/middleware";
 import {
+  decide,
   defineContext,
   defineMiddleware,
   defineTool,
   getHistory,
   getMessageText,
-  interruptFor,
   type Message,
   type ModelRequest,
   memoryStore,
   type RunEvent,
-  toMermaid,
 } from "@statewright/core";
+import { toMermaid } from "@statewright/core/inspect";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -80,7 +79,7 @@ describe("hand-offs", () => {
     const { state } = await run.result;
     expect(state.activeAgent).toBe("billing");
     expect(billing.requests.map(shown)).toEqual([
-      ["user What do I owe?", "assistant transfer_to_billing", "tool The conversation is with billing now."],
+      ["user What do I owe?", "assistant transfer_to_billing", "tool The conversation is now with billing."],
     ]);
     expect(billing.requests[0]?.instructions).toBe("Bill.");
     expect(billing.requests[0]?.tools.map(({ name }) => name)).toEqual(["transfer_to_triage"]);
@@ -97,9 +96,9 @@ describe("hand-offs", () => {
     const { state } = await office.run({ input: "Hello." }).result;
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("Settled.");
     expect(answersIn(state.messages)).toEqual([
-      "The conversation is with billing now.",
-      "The conversation is with triage now.",
-      "The conversation is with billing now.",
+      "The conversation is now with billing.",
+      "The conversation is now with triage.",
+      "The conversation is now with billing.",
     ]);
   });
 
@@ -115,7 +114,7 @@ describe("hand-offs", () => {
     const { state } = await team({ name: "t", agents: [a, b, c] }).run({ input: "Go." }).result;
     expect(answersIn(state.messages)).toEqual([
       "seen",
-      "The conversation is with b now.",
+      "The conversation is now with b.",
       "error: Not handed over: b has the conversation already.",
     ]);
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("b");
@@ -150,7 +149,9 @@ describe("hand-offs", () => {
       tools: [handoff("b")],
     });
     const end = await alone.run({ input: "Go." }).result;
-    expect(answersIn(end.state.messages)).toEqual(["error: Not handed over: b is not there. Answer yourself."]);
+    expect(answersIn(end.state.messages)).toEqual([
+      "error: Not handed over: the agent b does not exist here. Answer yourself.",
+    ]);
   });
 });
 
@@ -170,7 +171,7 @@ describe("hand-off limits", () => {
     const answers = answersIn(state.messages);
     expect(answers).toHaveLength(11);
     expect(answers[10]).toBe(
-      "error: Not handed over: the conversation was passed on 10 times since a person spoke. Answer yourself.",
+      "error: Not handed over: the conversation was already handed over 10 times since the last user message. Answer yourself.",
     );
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("I answer.");
   });
@@ -186,8 +187,8 @@ describe("hand-off limits", () => {
     const store = memoryStore();
     const first = await office.run({ input: "Go.", store, thread: "t" }).result;
     expect(answersIn(first.state.messages)).toEqual([
-      "The conversation is with billing now.",
-      "error: Not handed over: the conversation was passed on 1 times since a person spoke. Answer yourself.",
+      "The conversation is now with billing.",
+      "error: Not handed over: the conversation was already handed over 1 times since the last user message. Answer yourself.",
     ]);
   });
 });
@@ -265,7 +266,7 @@ describe("settings of team members", () => {
     const pay = payingInto(paid);
     const first = defineMiddleware({
       name: "first",
-      beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),
+      beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
     });
     const told: string[] = [];
     const a = createAgent({
@@ -408,15 +409,23 @@ describe("invalid teams", () => {
   const asking = (name: string, answer: z.ZodType) => createAgent({ name, model, middleware: [who(answer)] });
   const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
   test.each([
-    ["without agents", () => team({ name: "t", agents: [] }), /has no agents/],
+    ["without agents", () => team({ name: "t", agents: [] }), /team "t": expected at least one agent in `agents`/],
     [
       "with a hand-off to nobody",
       () => team({ name: "t", agents: [a, b] }),
-      /handed over to "nobody" by "transfer_to_nobody" of "a"/,
+      /team "t": tool "transfer_to_nobody" of agent "a" hands over to "nobody", which is not an agent of the team/,
     ],
-    ["with two of one name", () => team({ name: "t", agents: [b, b] }), /two agents named "b"/],
-    ["with a start that is none", () => team({ name: "t", agents: [b], start: "c" as never }), /begins with "c"/],
-    ["with something else than agents", () => team({ name: "t", agents: [{} as never] }), /an agent that is none/],
+    ["with two of one name", () => team({ name: "t", agents: [b, b] }), /two agents are named "b"/],
+    [
+      "with a start that is none",
+      () => team({ name: "t", agents: [b], start: "c" as never }),
+      /`start` names "c", which is not an agent/,
+    ],
+    [
+      "with something else than agents",
+      () => team({ name: "t", agents: [{} as never] }),
+      /`agents` contains a value that is not an agent/,
+    ],
     [
       "with an option that there is not",
       () => team({ name: "t", agents: [b], filter: 1 } as never),
@@ -425,17 +434,17 @@ describe("invalid teams", () => {
     [
       "with two budgets of one name, of which only one would count",
       () => team({ name: "t", agents: [spending("a", 5), spending("b", 7)] }),
-      /two agents of the team "t" have a channel "budgetSpent"/,
+      /team "t": two agents declare the channel "budgetSpent" with different reducers/,
     ],
     [
       "with two questions of one key, of which only one could be answered",
       () => team({ name: "t", agents: [asking("a", z.string()), asking("b", z.number())] }),
-      /the agent "a" and the agent "b" of the team "t" ask different questions under the key "name"/,
+      /team "t": agent "a" and agent "b" declare different interrupts under the key "name"/,
     ],
     [
       "with a question of the middleware around them under the key of one of theirs",
       () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
-      /the agent "a" and the middleware "who" of the team "t" ask different questions/,
+      /team "t": agent "a" and middleware "who" declare different interrupts/,
     ],
     ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
   ])("teams %s are refused", (_what, make, message) => {
@@ -449,7 +458,9 @@ describe("invalid teams", () => {
     expect(Object.keys(interrupts)).toEqual(["approve", "name", "pick"]);
   });
   test("handoff refuses a target that is neither an agent nor a name, and a filter that is not a function", () => {
-    expect(() => handoff(undefined as never)).toThrow(/neither an agent nor the name of one/);
-    expect(() => handoff("b", { filter: "x" as never })).toThrow(/filter of the hand-off/);
+    expect(() => handoff(undefined as never)).toThrow(/handoff: expected an agent or the name of an agent/);
+    expect(() => handoff("b", { filter: "x" as never })).toThrow(
+      /handoff "transfer_to_b": `filter` must be a function/,
+    );
   });
 });

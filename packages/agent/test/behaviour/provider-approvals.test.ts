@@ -1,5 +1,7 @@
 /** Providers that ask before they run a tool of their own: a person is asked, and the answer goes back with the next request. */
-import { allowTools, budget, confirmTools, createAgent, dryRun, limitCalls } from "@statewright/agent";
+
+import { createAgent } from "@statewright/agent";
+import { allowTools, budget, confirmTools, dryRun, limitCalls } from "@statewright/agent/middleware";
 import {
   defineMiddleware,
   defineTool,
@@ -50,14 +52,14 @@ const answers = (messages: readonly Message[] = []): readonly unknown[] =>
 
 test.each([
   ["yes", true, false, "Approved."],
-  ["no", false, true, "A person refused this call."],
-  ["no, and why", { approved: false, reason: "too dear" }, true, "A person refused this call: too dear"],
+  ["no", false, true, "A person denied this call."],
+  ["no, and why", { approved: false, reason: "too dear" }, true, "A person denied this call: too dear"],
   ["words in its place", { respond: "Use the index." }, true, "Use the index."],
   [
     "yes to other arguments",
     { approved: true, args: { query: "y" } },
     true,
-    "A person wanted other arguments, and the provider runs the call as it is.",
+    "A person wants other arguments, but the provider can run the call only unchanged.",
   ],
 ])("a provider approval is answered in another process: %s", async (_, answer, isError, text) => {
   const { model, requests } = asking();
@@ -103,7 +105,7 @@ async function asksWith(middleware: readonly Middleware[], more: object = {}, be
 }
 
 test.each([
-  ["deny", true, "This call was refused: nobody answered in time"],
+  ["deny", true, "This call was denied: no answer in time"],
   ["allow", false, "Approved."],
 ] as const)(
   "a provider approval expires with the time of confirmTools and then counts as %s",
@@ -143,7 +145,7 @@ test.each([
   [
     "other arguments",
     [defineMiddleware({ name: "rewrites", beforeTool: () => ({ action: "modify", args: { query: "y" } }) })],
-    /rewrites.* wanted other arguments, and the provider runs the call as it is\./,
+    /rewrites.* wants other arguments, but the provider can run the call only unchanged\./,
   ],
 ])("hooks refuse a provider approval before an interrupt: %s is a refusal", async (_, middleware, text) => {
   const { first, told } = await asksWith(middleware);

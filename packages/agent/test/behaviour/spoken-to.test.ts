@@ -3,7 +3,8 @@ import { defineTool, getMessageText, memoryStore, type RunHandle, type Store, st
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type AgentOptions, confirmTools, createAgent } from "../../src/index.ts";
+import { type AgentOptions, createAgent } from "../../src/index.ts";
+import { confirmTools } from "../../src/middleware.ts";
 
 type Settings = Partial<
   Pick<AgentOptions<never, unknown, unknown>, "strategy" | "steering" | "inbox" | "maxToolCalls">

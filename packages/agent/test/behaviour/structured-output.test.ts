@@ -30,7 +30,8 @@ import {
 } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { createAgent, inputGuardrail, trimMessages } from "../../src/index.ts";
+import { createAgent } from "../../src/index.ts";
+import { inputGuardrail, trimMessages } from "../../src/middleware.ts";
 
 const Order = z.object({ item: z.string(), count: z.int().positive() });
 
@@ -175,7 +176,7 @@ describe("structured output", () => {
 
   test.each([
     ["a schema that is none", { type: "object" }, /output/],
-    ["a schema that JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot say/],
+    ["a schema that JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot represent/],
     ["a strategy that there is not", { schema: Order, strategy: "json" }, /strategy.+"native" or "tool"/],
     ["repairs below 0", { schema: Order, repairs: -1 }, /repairs/],
   ])("an agent output with %s is refused at creation", (_what, output, says) => {
@@ -251,7 +252,9 @@ describe("output with tools", () => {
     const { model, agent } = withTools([[call("look", { word: "nothing" }), final("lamp", 2)], final("lamp", 1)]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ output: { item: "lamp", count: 1 } });
-    expect(getMessageText(state.messages[3] as Message)).toMatch(/^Not taken: another call of the same message failed/);
+    expect(getMessageText(state.messages[3] as Message)).toMatch(
+      /^Not accepted: another call of the same message failed/,
+    );
     expect(model.requests).toHaveLength(2);
   });
 
@@ -261,7 +264,7 @@ describe("output with tools", () => {
     expect(result).toMatchObject({ output: order });
     expect(state.messages.slice(2).map(getMessageText)).toEqual([
       "Given.",
-      "Not taken: it was given in this message already. Give it again.",
+      "Not accepted: an answer was already given in this message. Call it again.",
     ]);
   });
 
@@ -310,15 +313,15 @@ describe("invalid output", () => {
       "natively",
       true,
       [say('{"item":"lamp"}'), say("no JSON"), say('{"item":"lamp","count":2}')],
-      ["Your answer does not fit its schema: count:", "Your answer does not fit its schema: it is no JSON"],
+      ["Your answer does not fit its schema: count:", "Your answer does not fit its schema: it is not valid JSON"],
     ],
     [
       "by a final call",
       false,
       [call("final_answer", { item: "lamp" }), say("Two lamps."), final("lamp", 2)],
       [
-        "Not taken: count:",
-        "Your answer does not fit its schema: it is no JSON. Give your answer by calling final_answer.",
+        "Not accepted: count:",
+        "Your answer does not fit its schema: it is not valid JSON. Give your answer by calling final_answer.",
       ],
     ],
   ] as const)(
@@ -341,7 +344,7 @@ describe("invalid output", () => {
     const error = await agent.run({ thread: "t", input: "Go" }).result.catch((thrown: unknown) => thrown);
     if (!(error instanceof StatewrightError)) throw error;
     expect(error).toMatchObject({ code: "invalid_output", details: { text: "three" } });
-    expect(error.message).toMatch(/3 tries/);
+    expect(error.message).toMatch(/got 3 invalid outputs/);
     expect(model.requests).toHaveLength(3);
     const again = await agent.resume({ thread: "t" }).result.catch((thrown: unknown) => thrown);
     expect(again).toMatchObject({ code: "invalid_output", details: { text: "four" } });
@@ -365,7 +368,7 @@ describe("invalid output", () => {
       final("lamp", 2),
     ]);
     const agent = createAgent({ name: "clerk", model, tools: [look], output: { schema: Order, repairs: 0 }, store });
-    await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow("in 1 tries");
+    await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow("got 1 invalid outputs");
     const { state, status, output } = await agent.resume({ thread: "t" }).result;
     expect({ status, output }).toEqual({ status: "done", output: order });
     expect(model.requests).toHaveLength(4);
@@ -614,7 +617,7 @@ describe("partial output", () => {
     };
     expect(read).toBeTypeOf("function");
     const plain = createAgent({ name: "plain", model: scriptedModel([say("Hi")]) });
-    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(/has none/);
+    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(/partialOutput: the agent has no output/);
   });
 });
 

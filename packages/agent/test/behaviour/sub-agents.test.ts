@@ -1,16 +1,8 @@
 /** Agents as tools of agents: what the calling model reads, what is recorded, asked, counted and refused. */
+import { agentTool, createAgent, sumUsage, turnCountIs } from "@statewright/agent";
+import { budget, confirmTools, inputGuardrail, limitCalls, outputGuardrail } from "@statewright/agent/middleware";
 import {
-  agentTool,
-  budget,
-  confirmTools,
-  createAgent,
-  inputGuardrail,
-  limitCalls,
-  outputGuardrail,
-  sumUsage,
-  turnCountIs,
-} from "@statewright/agent";
-import {
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -18,7 +10,6 @@ import {
   defineTool,
   END,
   getMessageText,
-  interruptFor,
   listToolCalls,
   type Message,
   type ModelRequest,
@@ -28,9 +19,9 @@ import {
   START,
   StatewrightError,
   subgraph,
-  toMermaid,
   toolRegistry,
 } from "@statewright/core";
+import { toMermaid } from "@statewright/core/inspect";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -228,7 +219,7 @@ describe("sub-agent interrupts", () => {
   const pay = payingInto(paid, (cents) => `paid ${cents}`);
   const first = defineMiddleware({
     name: "first",
-    beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),
+    beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
   });
 
   function desk() {
@@ -272,7 +263,7 @@ describe("sub-agent interrupts", () => {
     const end = await agent.resume({ ...at, answers: { "clerk.approve": { approved: false, reason: "too much" } } })
       .result;
     expect(end.status).toBe("done");
-    expect(answersIn(end.state.messages)).toEqual(["A person refused this call: too much", "paid 8"]);
+    expect(answersIn(end.state.messages)).toEqual(["A person denied this call: too much", "paid 8"]);
     expect(paid).toEqual([8]);
     expect(model.requests).toHaveLength(2);
   });
@@ -298,14 +289,14 @@ describe("unanswered sub-agents", () => {
   test("a sub-agent stopped by stopWhen is an error, and the model reads the reason and the last text [T55]", async () => {
     expect(await answerOf(endless({ stopWhen: turnCountIs(3) }))).toEqual([
       "done",
-      "error: researcher was stopped before it had an answer: it was ended by stopWhen. What it had found so far: Note 3.",
+      "error: researcher was stopped before it had an answer: it was ended by stopWhen. Findings so far: Note 3.",
     ]);
   });
 
   test("a sub-agent ended by its own middleware returns an error with the reason, and the calling agent continues [T55]", async () => {
     expect(await answerOf(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
       "done",
-      "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. What it had found so far: Note 3.",
+      "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. Findings so far: Note 3.",
     ]);
   });
 
@@ -319,7 +310,7 @@ describe("unanswered sub-agents", () => {
     });
     expect(await answerOf(endless({ middleware: [budget] }))).toEqual([
       "done",
-      "error: researcher was stopped before it had an answer: 2 turns are used up. What it had found so far: Note 2.",
+      "error: researcher was stopped before it had an answer: 2 turns are used up. Findings so far: Note 2.",
     ]);
   });
 
@@ -333,7 +324,7 @@ describe("unanswered sub-agents", () => {
     });
     expect(await answerOf(cut)).toEqual([
       "done",
-      "error: researcher was stopped before it had an answer: its answer was cut off at the length limit. What it had found so far: Half of",
+      "error: researcher was stopped before it had an answer: its answer was truncated at the length limit. Findings so far: Half of",
     ]);
   });
 
@@ -360,7 +351,7 @@ describe("unanswered sub-agents", () => {
     [
       "output, that asked again in vain",
       outputGuardrail({ check: () => ({ askAgain: "Name a source" }) }),
-      "a guardrail refused: Name a source. It said: I cannot give an answer to that.",
+      "a guardrail refused: Name a source. It said: I cannot answer that.",
     ],
     [
       "output, without a reason",
@@ -445,7 +436,7 @@ describe("middleware around sub-agents", () => {
     });
     const end = await agent.run({ input: "Go.", store: memoryStore(), thread: "t" }).result;
     expect(answersIn(end.state.messages)).toEqual([
-      "error: researcher was stopped before it had an answer: the budget of 3 turns is used up. What it had found so far: Note.",
+      "error: researcher was stopped before it had an answer: the budget of 3 turns is exhausted. Findings so far: Note.",
     ]);
     expect(end).toMatchObject({ status: "done", ended: { by: "budget" } });
     expect(model.requests).toHaveLength(1);
@@ -577,7 +568,7 @@ describe("recursive agents", () => {
     const { state } = await helper.run({ input: "go", store: memoryStore(), thread: "t" }).result;
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("stopped at go+++++");
     expect(deepest).toHaveLength(1);
-    expect(deepest[0]).toContain("5 deep");
+    expect(deepest[0]).toContain("limited to a depth of 5");
   });
 });
 
@@ -599,7 +590,9 @@ test("a conversation continues over several inputs, each with its own sub-agent 
 
 describe("invalid agent tools", () => {
   test("agentTool with an agent factory requires a name", () => {
-    expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(/no name/);
+    expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(
+      /agentTool: .+ needs a tool name, got undefined/,
+    );
   });
   test("agentTool refuses an unknown option", () => {
     expect(() => agentTool(researcher(), { description: "x", effect: "once" } as never)).toThrow(
@@ -608,7 +601,7 @@ describe("invalid agent tools", () => {
   });
   test("agentTool refuses an accept value that is not a list", () => {
     expect(() => agentTool(researcher(), { description: "x", accept: "answer" as never })).toThrow(
-      /accept of the sub-agent "researcher"/,
+      /agentTool "researcher": `accept` must be a list of ends/,
     );
   });
 });

@@ -1,20 +1,19 @@
 /** An agent is an ordinary graph: drawn, walked, and made by hand out of the same pieces. */
 import {
   approval,
+  channel,
   checkGraph,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
-  finalCall,
   type Graph,
   type GraphTypes,
   getMessageText,
-  interruptFor,
   type Message,
   memoryStore,
-  messages,
   outputSchema,
   resume,
   route,
@@ -22,22 +21,15 @@ import {
   START,
   type Store,
   subgraph,
-  toMermaid,
   toolNode,
   toolRegistry,
 } from "@statewright/core";
+import { finalCall } from "@statewright/core/adapter";
+import { toMermaid } from "@statewright/core/inspect";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  afterModel,
-  afterTools,
-  agentTurns,
-  agentTurnsInput,
-  createAgent,
-  modelNode,
-  turnCountIs,
-} from "../../src/index.ts";
+import { agentRoutes, createAgent, modelNode, turnCountIs } from "../../src/index.ts";
 
 const pay = defineTool({
   name: "pay",
@@ -46,7 +38,10 @@ const pay = defineTool({
   effect: "idempotent",
   run: ({ cents }) => `paid ${cents}`,
 });
-const askFirst = defineMiddleware({ name: "ask first", beforeTool: ({ call: made }) => interruptFor(made, "it pays") });
+const askFirst = defineMiddleware({
+  name: "ask first",
+  beforeTool: ({ call: made }) => decide.interrupt(made, "it pays"),
+});
 const middleware = [askFirst];
 const script = () => scriptedModel([call("pay", { cents: 7 }), say("It is paid.")]);
 const Basket = { paid: z.boolean().default(false) };
@@ -70,7 +65,7 @@ function byHand() {
   const tools = toolRegistry([pay]);
   return defineGraph({
     name: "clerk",
-    state: defineState({ ...Basket, messages: messages() }),
+    state: defineState({ ...Basket, messages: channel.messages() }),
     interrupts: { approve: approval },
   })
     .nodes({
@@ -79,8 +74,8 @@ function byHand() {
     })
     .edges({
       [START]: "model",
-      model: route(["tools", "model", END], afterModel),
-      tools: route(["model", END], afterTools()),
+      model: route(["tools", "model", END], agentRoutes.afterModel),
+      tools: route(["model", END], agentRoutes.afterTools()),
     });
 }
 
@@ -122,7 +117,7 @@ describe("the graph of an agent", () => {
 
   test("a custom node may be placed between the parts of an agent graph", async () => {
     const tools = toolRegistry([pay]);
-    const graph = defineGraph({ name: "checked", state: defineState({ ...Basket, messages: messages() }) })
+    const graph = defineGraph({ name: "checked", state: defineState({ ...Basket, messages: channel.messages() }) })
       .nodes({
         model: modelNode({ model: script(), tools }),
         tools: toolNode({ tools }),
@@ -131,10 +126,10 @@ describe("the graph of an agent", () => {
       .edges({
         [START]: "model",
         model: route(["tools", "model", "note"], (state) => {
-          const next = afterModel(state);
+          const next = agentRoutes.afterModel(state);
           return next === END ? "note" : next;
         }),
-        tools: route(["model", END], afterTools()),
+        tools: route(["model", END], agentRoutes.afterTools()),
         note: END,
       });
     const { state } = await run(graph, { input: { messages: whole.toInput("Pay.").messages } }).result;
@@ -147,8 +142,8 @@ describe("the graph of an agent", () => {
     const make = (model: ReturnType<typeof scriptedModel>) =>
       defineGraph({
         name: "counted",
-        state: defineState({ ...agentTurns, messages: messages() }),
-        input: agentTurnsInput,
+        state: defineState({ ...agentRoutes.agentTurns, messages: channel.messages() }),
+        input: agentRoutes.agentTurnsInput,
         private: ["agentTurns"],
       })
         .nodes({
@@ -157,8 +152,8 @@ describe("the graph of an agent", () => {
         })
         .edges({
           [START]: "model",
-          model: route(["tools", "model", END], afterModel),
-          tools: route(["model", END], afterTools(turnCountIs(2))),
+          model: route(["tools", "model", END], agentRoutes.afterModel),
+          tools: route(["model", END], agentRoutes.afterTools(turnCountIs(2))),
         });
     const input = { messages: whole.toInput("Pay.").messages } as never;
     const ended = make(scriptedModel([call("pay", { cents: 1 }), call("final_answer", { paid: 1 })]));
@@ -186,8 +181,8 @@ describe("the graph of an agent", () => {
   });
 
   test("modelNode refuses an invalid model, an unknown option and an unknown tool", () => {
-    expect(() => modelNode({ model: "gpt-5" as never })).toThrow(/the model of modelNode/);
+    expect(() => modelNode({ model: "gpt-5" as never })).toThrow(/modelNode: `model` must be a model.+got "gpt-5"/);
     expect(() => modelNode({ model: script(), tool: [] } as never)).toThrow(/"tool"/);
-    expect(() => modelNode({ model: script(), allowedTools: ["sell"] })).toThrow(/no tool "sell"/);
+    expect(() => modelNode({ model: script(), allowedTools: ["sell"] })).toThrow(/unknown tool "sell"/);
   });
 });

@@ -9,8 +9,8 @@ import {
   type ToolCall,
   type ToolRuntime,
   toolRegistry,
-  toolSpec,
 } from "@statewright/core";
+import { toolSpec } from "@statewright/core/adapter";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
@@ -129,7 +129,7 @@ describe("allowedTools", () => {
   test("allowedTools with an unknown name is refused at creation, or fails the turn", async () => {
     const model = scriptedModel([say("Done")]);
     expect(() => createAgent({ name: "shop", model, tools, allowedTools: ["search", "sell"] })).toThrow(
-      /there is no tool "sell".+Tools are "order", "pay", "search"/,
+      /unknown tool "sell".+Use "order", "pay", "search"/,
     );
     expect(() => createAgent({ name: "shop", model, tools, allowedTools: "search" as never })).toThrow(/allowedTools/);
     const agent = createAgent({ name: "shop", model, tools, allowedTools: () => ["sell"] });

@@ -1,13 +1,13 @@
 import { createAgent } from "@statewright/agent";
 import {
+  decide,
   defineContext,
   defineMiddleware,
   defineState,
   defineTool,
   env,
-  interruptFor,
+  inject,
   type Model,
-  secret,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
@@ -22,13 +22,13 @@ const refund = defineTool({
   name: "refund",
   description: "Return money for one order.",
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
-  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("PAY_KEY") },
+  inject: { customer: Shop.from((shop) => shop.customerId), key: inject.secret("PAY_KEY") },
   effect: "idempotent",
   run: ({ orderId, cents }, { injected }) => `Refunded ${cents} cents of order ${orderId} to ${injected.customer}`,
 });
 const askFirst = defineMiddleware({
   name: "ask first",
-  beforeTool: ({ call: made }) => interruptFor(made, "it spends money"),
+  beforeTool: ({ call: made }) => decide.interrupt(made, "it spends money"),
 });
 const shop = createAgent({
   name: "shop",

@@ -7,12 +7,13 @@ import {
   type Message,
   type Middleware,
   memoryStore,
-  systemWorld,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { agentTool, budget, createAgent, modelNode, turnCountIs } from "../../src/index.ts";
+import { agentTool, createAgent, modelNode, turnCountIs } from "../../src/index.ts";
+import { budget } from "../../src/middleware.ts";
 
 const look = defineTool({
   name: "look",
@@ -37,8 +38,11 @@ describe("default turn limit", () => {
     const end = await spinning().run({ input: "Go" }).result;
     expect(end).toMatchObject({
       status: "done",
-      text: "I stop here: the limit of 50 turns is reached. Say how to go on, and I do.",
-      ended: { by: "maxTurns", reason: "the default limit of 50 turns is reached; maxTurns of the agent says another" },
+      text: "I stop here: the limit of 50 turns is reached. Tell me how to continue.",
+      ended: {
+        by: "maxTurns",
+        reason: "the default limit of 50 turns is reached; set maxTurns of the agent to change it",
+      },
     });
     expect(turnsIn(end.state.messages)).toBe(50);
     expect(end.state.messages).toHaveLength(102);
@@ -128,9 +132,11 @@ describe("the turn limit", () => {
   });
 
   test("modelNode accepts maxTurns, and invalid values of maxTurns are refused", () => {
-    expect(() => modelNode({ model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of modelNode is 0");
+    expect(() => modelNode({ model: scriptedModel([]), maxTurns: 0 })).toThrow(
+      "modelNode: `maxTurns` must be an integer ≥ 1 or Infinity, got 0",
+    );
     expect(() => spinning({ maxTurns: 1.5 })).toThrow(
-      'maxTurns of the agent "a" is 1.5. Give a whole number from 1, or Infinity for no limit',
+      'agent "a": `maxTurns` must be an integer ≥ 1 or Infinity, got 1.5. Use an integer ≥ 1, or Infinity for no limit',
     );
   });
 });
@@ -179,7 +185,7 @@ describe("afterAgent loops", () => {
       expect(state.messages.at(-1)).toMatchObject({ role: "assistant", ended });
       expect(log.at(-1)).toBe(ended?.by);
       expect(warnings).toEqual([
-        `the hook afterAgent of the middleware "insists" wanted to go on after an end by "${ended?.by}", which is final`,
+        `afterAgent of middleware "insists" returned messages, but the end by "${ended?.by}" is final: the messages were ignored`,
       ]);
     },
   );
@@ -205,9 +211,9 @@ describe("afterAgent loops", () => {
     const behind: Middleware["afterAgent"] = (_, { write }) =>
       write({ messages: [{ role: "user", id: "x", content: [{ type: "text", text: "But" }] }] });
     expect(await at(behind)).toContain(
-      'the middleware "writes" wrote messages behind the end of an agent by "guard", which is final',
+      'the middleware "writes" wrote messages after the agent was ended by "guard", which is final',
     );
-    // What was refused is not written, whoever hears of it.
+    // The refused messages are not written, even when the hook catches the error.
     const deaf: Middleware["afterAgent"] = (at_, runtime) => {
       try {
         void behind(at_, runtime);

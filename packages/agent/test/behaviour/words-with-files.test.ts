@@ -73,25 +73,25 @@ describe("files", () => {
   });
 
   test.each([
-    ["bytes that do not say what they are", [Uint8Array.from([1, 2, 3])], /file 1 .+does not say what it is/],
-    ["base64 that does not", ["AAAA"], /does not say what it is/],
-    ["an address that does not", ["https://example.com/1"], /does not say what it is/],
-    ["a path", ["./a b.png"], /neither base64 nor an address/],
-    ["a file: address", [new URL("file:///etc/passwd")], /file: address.+bytes/],
+    ["bytes that do not say what they are", [Uint8Array.from([1, 2, 3])], /file 1 .+has an unknown MIME type/],
+    ["base64 that does not", ["AAAA"], /has an unknown MIME type/],
+    ["an address that does not", ["https://example.com/1"], /has an unknown MIME type/],
+    ["a path", ["./a b.png"], /neither base64 nor a URL/],
+    ["a file: address", [new URL("file:///etc/passwd")], /file: URL.+bytes/],
     ["nothing", [new Uint8Array()], /file 1 of the input is empty/],
     ["a data URL without data", ["data:image/png;base64"], /without data/],
     ["base64 that is broken", ["data:image/png;base64,a%"], /neither base64/],
     ["a type that is none", [{ data: png, mimeType: "png" }], /"png"/],
     ["a name that no file has", [{ data: png, mediaType: "image/png" }], /"mediaType"/],
-    ["no file", [7], /file 1 of the input is no file/],
-    ["an upload without ids", [{ uploaded: {}, mimeType: "image/png" }], /no ids by the names of providers/],
-    ["an upload without a type", [{ uploaded: { openai: "file-1" } }], /does not say what it is/],
+    ["no file", [7], /file 1 of the input is not a file/],
+    ["an upload without ids", [{ uploaded: {}, mimeType: "image/png" }], /no file ids by provider name/],
+    ["an upload without a type", [{ uploaded: { openai: "file-1" } }], /has an unknown MIME type/],
     [
       "an upload with bytes",
       [{ uploaded: { openai: "f" }, mimeType: "image/png", data: png }],
-      /"data" beside uploaded/,
+      /"data" next to "uploaded"/,
     ],
-    ["no list", png, /files that are no list/],
+    ["no list", png, /files that are not an array/],
     ["the second one", [png, 7], /file 2/],
   ])("an input file is refused: %s", (_what, files, says) => {
     expect(() => contentOf({ files } as AgentInput)).toThrow(says);
@@ -101,8 +101,10 @@ describe("files", () => {
   test("input files are bounded in size, each and in total", () => {
     const half = { data: new Uint8Array(maxFileBytes / 2 + 1), mimeType: "audio/wav" };
     expect(contentOf({ files: [half] })).toHaveLength(1);
-    expect(() => contentOf({ files: [half, half] })).toThrow(/20,971,522 bytes, and at most 20,971,520/);
-    expect(() => contentOf({ files: [new Uint8Array(maxFileBytes + 1)] })).toThrow(/at most/);
+    expect(() => contentOf({ files: [half, half] })).toThrow(/20,971,522 bytes, the maximum per message is 20,971,520/);
+    expect(() => contentOf({ files: [new Uint8Array(maxFileBytes + 1)] })).toThrow(
+      /the maximum per message is 20,971,520/,
+    );
   });
 });
 
@@ -113,7 +115,7 @@ describe("empty inputs", () => {
     [
       "a message whose content is a text",
       [{ role: "user", id: "1", content: "Hi" }],
-      /message 0 .+ a text as its content/,
+      /message 0 has a string as content/,
     ],
     [
       "a call that nothing answers",
@@ -121,11 +123,11 @@ describe("empty inputs", () => {
         { role: "assistant", id: "1", content: ["a", "b"].map((id) => ({ type: "call", id, name: "look", args: {} })) },
         { role: "tool", id: "2", callId: "a", name: "look", content: [] },
       ],
-      /ends with a call of "look", and nothing in it answers "b"/,
+      /the call "b" of tool "look" has no result/,
     ],
     ["spaces", " \n", /an empty text/],
     ["no messages", [], /an empty list/],
-    ["an empty object", {}, /neither a text nor files/],
+    ["an empty object", {}, /neither text nor files/],
     ["a stray name", { txt: "Hi" }, /"txt"/],
     ["undefined", undefined, /undefined/],
     ["null", null, /null/],

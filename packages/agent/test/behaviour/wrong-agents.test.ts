@@ -10,25 +10,23 @@ import {
   type Middleware,
   memoryStore,
   run,
-  systemWorld,
   toolRegistry,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { createAgent, type TeamMember, team } from "../../src/index.ts";
 import {
   allowTools,
   budget,
   confirmTools,
-  createAgent,
   guardUntrusted,
   limitCalls,
   logCalls,
   refuseUnclassified,
   stopLoops,
-  type TeamMember,
-  team,
-} from "../../src/index.ts";
+} from "../../src/middleware.ts";
 
 const model = { id: "m", respond: () => Promise.reject(new Error("nobody asks it")) };
 
@@ -42,18 +40,18 @@ function create(options: unknown): unknown {
 test.each<readonly [string, unknown, ...string[]]>([
   ["no options", undefined, "createAgent"],
   ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
-  ["no model", { name: "a" }, "the model of", "undefined"],
+  ["no model", { name: "a" }, 'agent "a": `model` must be a model', "undefined"],
   ["an option that there is not", { name: "a", model, tool: [] }, '"tool"', "tools"],
   [
     "names of other frameworks",
     { name: "a", model, system: "x", temperature: 0, maxSteps: 3 },
-    'Write instructions in place of "system", settings: { temperature } in place of "temperature", maxTurns in place of "maxSteps".',
+    'Write instructions instead of "system", settings: { temperature } instead of "temperature", maxTurns instead of "maxSteps".',
   ],
   ["such a name and another one", { name: "a", model, system: "x", foo: 1 }, '"system", "foo"', "Use name, version"],
   [
     "an agent among its tools",
     { name: "a", model, tools: [createAgent({ name: "b", model })] },
-    'the graph "b" stands among the tools',
+    'expected a tool, got the graph "b"',
     "agentTool",
   ],
   ["instructions that are a number", { name: "a", model, instructions: 7 }, "instructions"],
@@ -72,7 +70,7 @@ test.each<readonly [string, unknown, ...string[]]>([
         { name: "two", interrupts: { sure: z.string() } },
       ],
     },
-    'the middleware "one" and the middleware "two" of the agent "a" ask different questions under the key "sure"',
+    'agent "a": middleware "one" and middleware "two" declare different interrupts under the key "sure"',
   ],
   ["a store that is a path", { name: "a", model, store: "agent.db" }, '"agent.db"', "sqliteStore"],
 ])("%s", (_name, options, ...says) => {
@@ -113,13 +111,13 @@ describe("tools with confirm: always", () => {
     ["middleware that refuses what came from outside", [guardUntrusted({ action: "refuse" })]],
   ] as const)("a tool with confirm always is refused in an agent with %s", (_what, middleware) => {
     expect(() => agentWith(middleware, { maxTurns: 3 })).toThrow(
-      /invalid_option: the tool "pay" of the agent "desk" says confirm: "always", and no middleware.*Add confirmTools\(\)/s,
+      /invalid_option: agent "desk": the tool "pay" has confirm: "always", and no middleware.*Add confirmTools\(\)/s,
     );
   });
 
   test("a tool with confirm always is refused in an agent's registry without approving middleware", () => {
     expect(() => createAgent({ name: "desk", model, tools: toolRegistry([tool("always")]) })).toThrow(
-      /invalid_option: the tool "pay"/,
+      /invalid_option: agent "desk": the tool "pay"/,
     );
   });
 
@@ -137,7 +135,7 @@ describe("tools with confirm: always", () => {
 
   test("setTools refuses a tool with confirm always and leaves the tools unchanged", () => {
     const agent = createAgent({ name: "desk", model, tools: [tool("policy")] });
-    expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: the tool "pay" of the agent "desk"/);
+    expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: agent "desk": the tool "pay"/);
     expect(agent.nodes.get("tools")?.tools?.registry.get("pay")?.spec.safety.confirm).toBe("policy");
   });
 
@@ -160,10 +158,12 @@ describe("tools with confirm: always", () => {
       const { messages } = state as { readonly messages: readonly Message[] };
       const answer = messages.find(({ role }) => role === "tool");
       expect(answer && getMessageText(answer)).toBe(
-        'The tool "pay" runs only when a person has said yes, and nobody is asked here, so this call was not run.',
+        'The tool "pay" requires the approval of a person, and no approval is set up here, so this call was not run.',
       );
       expect(log).toEqual([]);
-      expect(logged).toEqual(['the tool "pay" says confirm: "always", and no middleware of its agent asks anybody']);
+      expect(logged).toEqual([
+        'the tool "pay" has confirm: "always", and its agent has no middleware that asks for approval',
+      ]);
     },
   );
 
@@ -186,7 +186,7 @@ describe("tools with confirm: always", () => {
 
   test("a tool with confirm always is refused when a beforeTool hook does not declare an interrupt", () => {
     const log = defineMiddleware({ name: "log", beforeTool: () => undefined });
-    expect(() => agentWith([log])).toThrow("no middleware of the agent asks anybody");
+    expect(() => agentWith([log])).toThrow("no middleware of the agent asks for approval");
   });
 
   test("a tool with confirm always is accepted with approving middleware, and a tool with confirm policy always", () => {
@@ -198,10 +198,10 @@ describe("tools with confirm: always", () => {
 });
 
 test.each([
-  [{}, /the agent "a" was run without an input\. Give run\(\{ input \}\)/],
-  [undefined, /the agent "a" was run without an input/],
-  [{ prompt: "Hello" }, /Write input in place of "prompt"/],
-  [{ messages: [] }, /Write input in place of "messages"/],
+  [{}, /agent "a": run expected an input, got undefined\. Pass run\(\{ input \}\)/],
+  [undefined, /agent "a": run expected an input, got undefined/],
+  [{ prompt: "Hello" }, /Rename "prompt" to input/],
+  [{ messages: [] }, /Rename "messages" to input/],
 ])("a run without an input is refused with the expected option: %j", (options, said) => {
   const loose: unknown = createAgent({ name: "a", model }).run;
   if (typeof loose !== "function") throw new Error("run is a function");
@@ -212,6 +212,6 @@ test("defineTool with option names of other frameworks fails with the matching n
   const loose: unknown = defineTool;
   if (typeof loose !== "function") throw new Error("defineTool is a function");
   expect(() => loose({ name: "t", description: "T.", inputSchema: z.object({}), execute: () => 1 })).toThrow(
-    'Write input in place of "inputSchema", run in place of "execute".',
+    'Write input instead of "inputSchema", run instead of "execute".',
   );
 });

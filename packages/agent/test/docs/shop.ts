@@ -1,4 +1,4 @@
-import { defineContext, defineMiddleware, defineTool, interruptFor } from "@statewright/core";
+import { decide, defineContext, defineMiddleware, defineTool } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import * as z from "zod";
 import { createAgent } from "../../src/index.ts";
@@ -14,7 +14,7 @@ const refund = defineTool({
   run: ({ orderId, cents }) => `Refunded ${cents / 100} EUR for order ${orderId}`,
 });
 
-const audit = defineMiddleware({ name: "audit", beforeTool: ({ call }) => interruptFor(call, "it spends money") });
+const audit = defineMiddleware({ name: "audit", beforeTool: ({ call }) => decide.interrupt(call, "it spends money") });
 
 /** An agent that asks a person before it refunds; tests give it a model of their own. */
 export const shop = createAgent({

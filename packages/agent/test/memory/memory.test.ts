@@ -1,12 +1,11 @@
+import { createAgent, memoryTools } from "@statewright/agent";
 import {
-  createAgent,
   inputGuardrail,
-  memoryTools,
   recallMemories,
   redactPersonal,
   type SaveMemoriesOptions,
   saveMemories,
-} from "@statewright/agent";
+} from "@statewright/agent/middleware";
 import {
   defineContext,
   getMessageText,
@@ -63,7 +62,7 @@ test("a memory saved in one conversation is recalled in another, for the same us
   const { ask } = withTools(store, script);
   expect(answers((await ask("ann")).state.messages)).toEqual(["Remembered as favourite-food."]);
   expect(answers((await ask("ann")).state.messages)).toEqual(["favourite-food: Likes soup"]);
-  expect(answers((await ask("bob")).state.messages)).toEqual(["Nothing was found."]);
+  expect(answers((await ask("bob")).state.messages)).toEqual(["No memory was found."]);
 });
 
 test("a memory topic is replaced, is forgotten by its key, and may use any letters", async () => {
@@ -81,7 +80,7 @@ test("a memory topic is replaced, is forgotten by its key, and may use any lette
   ];
   const { ask } = withTools(store, script);
   const { state } = await ask("ann");
-  expect(answers(state.messages).slice(-2)).toEqual(["Forgotten: home.", "There is nothing under nothing."]);
+  expect(answers(state.messages).slice(-2)).toEqual(["Forgotten: home.", "There is no memory under nothing."]);
   expect((await items(store)).map(([, text]) => text).toSorted()).toEqual(["Kyoto", "x", "y"]);
 });
 

@@ -1,4 +1,4 @@
-import { allowTools } from "@statewright/agent";
+import { allowTools } from "@statewright/agent/middleware";
 import { isStatewrightError, memoryStore } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,5 +1,7 @@
-import { agentTool, type BudgetOptions, budget, createAgent, handoff, team } from "@statewright/agent";
+import { agentTool, createAgent, handoff, team } from "@statewright/agent";
+import { type BudgetOptions, budget } from "@statewright/agent/middleware";
 import {
+  decide,
   defineTool,
   getMessageText,
   type Message,
@@ -7,7 +9,6 @@ import {
   type Model,
   type ModelHookRuntime,
   memoryStore,
-  modify,
   type RunEvent,
   StatewrightError,
   type Store,
@@ -92,14 +93,14 @@ function under({ budget: options, script, log, store = memoryStore(), middleware
 
 const work = call("work", {});
 
-const usedUp = (what: string) => ({ by: "budget", reason: `the budget of ${what} is used up` });
+const usedUp = (what: string) => ({ by: "budget", reason: `the budget of ${what} is exhausted` });
 
 describe("budget limits", () => {
   test("a budget of turns ends the agent before the next request, with a final text and reason", async () => {
     const agent = under({ budget: { turns: 2 }, script: [work, work, work] });
     const { state, ended } = await agent.run();
     expect(ended).toEqual(usedUp("2 turns"));
-    expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is used up.");
+    expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is exhausted.");
     expect(agent.requests).toHaveLength(2);
     expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
@@ -131,8 +132,8 @@ describe("budget limits", () => {
     expect(log).toHaveLength(3);
     expect(ended).toEqual(usedUp("3 tool calls"));
     expect(texts(state.messages).filter((text) => text.startsWith("tool Not run"))).toEqual([
-      "tool Not run: the budget of 3 tool calls is used up.",
-      "tool Not run: the budget of 3 tool calls is used up.",
+      "tool Not run: the budget of 3 tool calls is exhausted.",
+      "tool Not run: the budget of 3 tool calls is exhausted.",
     ]);
     expect(spentIn(state)).toMatchObject({ toolCalls: 3, refused: 2 });
   });
@@ -145,7 +146,7 @@ describe("budget limits", () => {
   test("a budget of tool calls counts a call with modified arguments once", async () => {
     const log: string[] = [];
     const working = noting(log, "ping");
-    const middleware = [budget({ toolCalls: 1 }), { name: "louder", beforeTool: () => modify({ text: "A" }) }];
+    const middleware = [budget({ toolCalls: 1 }), { name: "louder", beforeTool: () => decide.modify({ text: "A" }) }];
     const agent = desk({ tools: [working], middleware, script: [call("ping", { text: "a" }), say("done")] });
     const { status } = await agent.run().result;
     expect([status, log]).toEqual(["done", ["ping A"]]);
@@ -206,7 +207,7 @@ describe("budget limits", () => {
     await step(agent.run());
     await step(agent.resume({ sure: true }));
     const { state, ended } = await step(agent.resume({ sure: true }));
-    expect(ended).toEqual(usedUp("1000 ms at work"));
+    expect(ended).toEqual(usedUp("1000 ms of active time"));
     expect(spentIn(state)).toMatchObject({ wallMs: 1_200, turns: 2 });
   });
 });
@@ -265,7 +266,7 @@ describe("unknown usage", () => {
       }).result;
     expect((await run("stop")).ended).toEqual({
       by: "budget",
-      reason: "a model did not say how many tokens it used, and the budget limits them",
+      reason: "a model reported no token usage, and the budget limits tokens",
     });
     expect((await run("allow")).ended).toEqual(usedUp("3 turns"));
   });
@@ -276,14 +277,14 @@ describe("unknown usage", () => {
       script: [[say("", spends(inputTokens, 1)), work]],
     });
     const { state, ended } = await agent.run();
-    expect(ended?.reason).toBe("a model did not say how many tokens it used, and the budget limits them");
+    expect(ended?.reason).toBe("a model reported no token usage, and the budget limits tokens");
     expect(spentIn(state)).toMatchObject({ tokens: 0, cost: 0, unknownTokens: 1, unknownCost: 1 });
   });
 
   test("a budget of cost refuses a model without a price before any request", async () => {
     const agent = under({ budget: { cost: 1, prices: { other: { input: 1, output: 1 } } }, script: [say("never")] });
     await expect(agent.run()).rejects.toThrow(
-      'the middleware "budget" has a limit of cost and no price of the model "scripted"',
+      'middleware "budget": the cost limit needs a price of the model "scripted"',
     );
     expect(agent.requests).toHaveLength(0);
   });
@@ -293,7 +294,7 @@ describe("unknown usage", () => {
     const agent = under({ budget: { cost: 1, prices }, script: [[say("", { usage }), work], say("never")] });
     expect((await agent.run()).ended).toMatchObject({
       by: "budget",
-      reason: "nobody knows what an answer has cost, and the budget limits that",
+      reason: "the cost of a model call is unknown, and the budget limits cost",
     });
   });
 
@@ -317,7 +318,7 @@ describe("unknown usage", () => {
     });
     const { state, ended } = await agent.run();
     expect(spentIn(state)).toMatchObject({ tokens: 102, unknownCost: 1 });
-    expect(ended).toEqual({ by: "budget", reason: "nobody knows what an answer has cost, and the budget limits that" });
+    expect(ended).toEqual({ by: "budget", reason: "the cost of a model call is unknown, and the budget limits cost" });
   });
 
   test("a budget reports failed attempts and counts their known usage", async () => {
@@ -328,7 +329,7 @@ describe("unknown usage", () => {
     const going = agent.run();
     await agent.world.advance(60_000);
     const { state } = await going;
-    expect(spentIn(state)).toMatchObject({ tokens: 10, unknownLost: 1, turns: 1 });
+    expect(spentIn(state)).toMatchObject({ tokens: 10, unknownAttempts: 1, turns: 1 });
   });
 });
 
@@ -364,7 +365,7 @@ describe("failed requests", () => {
       const { passes, result } = await untilItEnds(agent);
       expect([passes, agent.requests.length]).toEqual([3, 6]);
       expect(result.ended).toEqual(usedUp("60 tokens"));
-      expect(spentIn(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownLost: 0 });
+      expect(spentIn(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownAttempts: 0 });
     },
   );
 
@@ -372,8 +373,8 @@ describe("failed requests", () => {
     const agent = under({ budget: { tokens: 1_000 }, script: [...failing(7), say("done", spends(5, 5))] });
     const { passes, result } = await untilItEnds(agent);
     expect([passes, agent.requests.length]).toEqual([3, 8]);
-    expect(result.state.messages.at(-1)).toMatchObject({ lost: { length: 7 } });
-    expect(spentIn(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownLost: 0, unknownTokens: 0 });
+    expect(result.state.messages.at(-1)).toMatchObject({ failedAttempts: { length: 7 } });
+    expect(spentIn(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownAttempts: 0, unknownTokens: 0 });
   });
 
   test("failed requests count their time for a budget of wallMs", async () => {
@@ -387,7 +388,7 @@ describe("failed requests", () => {
     const broken = failWith(new StatewrightError("model_failed", { what: "no", next: "Mend it" }));
     const agent = under({ budget: { wallMs: 1_000 }, script: [broken, broken, broken], middleware: [slow] });
     const { passes, result } = await untilItEnds(agent);
-    expect([passes, result.ended]).toEqual([3, usedUp("1000 ms at work")]);
+    expect([passes, result.ended]).toEqual([3, usedUp("1000 ms of active time")]);
     expect(spentIn(result.state)).toMatchObject({ wallMs: 1_200 });
   });
 });
@@ -408,7 +409,7 @@ test("auxiliary model calls of beforeAgent and afterAgent count for a budget, fa
   const agent = under({ budget: { tokens: 1_000 }, script: [say("done", spends(5, 0))], middleware: [asks] });
   const going = agent.run();
   await agent.world.advance(1_000_000);
-  expect(spentIn((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownLost: 0 });
+  expect(spentIn((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownAttempts: 0 });
 });
 
 describe("budget interrupts", () => {
@@ -426,7 +427,7 @@ describe("budget interrupts", () => {
             budget: "budget",
             per: "run",
             exceeded: "turns",
-            reason: "the budget of 1 turns is used up",
+            reason: "the budget of 1 turns is exhausted",
             limits: { turns: 1 },
             spent: { turns: 1, toolCalls: 1 },
           },
@@ -483,7 +484,9 @@ describe("budget interrupts", () => {
   test("an invalid answer to a budget interrupt is refused with the expected values", async () => {
     const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
-    await expect(agent.resume({ budget: { steps: 3 } })).rejects.toThrow("expected true, false, or how much more");
+    await expect(agent.resume({ budget: { steps: 3 } })).rejects.toThrow(
+      "expected true, false, or an object with the amounts to add: turns, toolCalls, tokens, cost, wallMs",
+    );
   });
 });
 
@@ -501,8 +504,8 @@ test("a budget warning is emitted once, added to each later request, and not sav
   expect(notes).toEqual([
     [],
     [],
-    ["user [Budget: 2 of 4 turns used. Come to an end soon.]"],
-    ["user [Budget: 3 of 4 turns used. Come to an end soon.]"],
+    ["user [Budget: 2 of 4 turns used. Finish soon.]"],
+    ["user [Budget: 3 of 4 turns used. Finish soon.]"],
   ]);
   expect(texts(state.messages).join(" ")).not.toContain("[Budget");
 });
@@ -515,7 +518,7 @@ test("two budgets of an agent count separately", async () => {
   });
   expect((await agent.run()).ended).toEqual({ by: "answer" });
   const second = await agent.run();
-  expect(second.ended).toEqual({ by: "daily", reason: "the budget of 4 turns is used up" });
+  expect(second.ended).toEqual({ by: "daily", reason: "the budget of 4 turns is exhausted" });
 });
 
 describe("budget trees", () => {
@@ -694,7 +697,9 @@ test("maxTurns ends an agent by that name, and its sub-agents have their own tur
   });
   const { ended } = await outer.run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "maxTurns", reason: "the limit of 2 turns is reached" });
-  expect(() => createAgent({ name: "a", model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of the agent");
+  expect(() => createAgent({ name: "a", model: scriptedModel([]), maxTurns: 0 })).toThrow(
+    'agent "a": `maxTurns` must be an integer ≥ 1 or Infinity, got 0',
+  );
 });
 
 test("a recursive agent has its own turn count in each call, and all calls spend from one budget", async () => {
@@ -739,7 +744,7 @@ test("a team spends from one budget, and each of its agents has its own turn cou
 test("two budgets with one name are refused at agent creation", () => {
   const twice = [budget({ turns: 1 }), budget({ tokens: 1 })];
   expect(() => createAgent({ name: "a", model: scriptedModel([]), middleware: twice })).toThrow(
-    'the middleware "budget" keeps its facts in the channel "budgetSpent", as another one does. Give one of them another name',
+    'middleware "budget" declares the channel "budgetSpent", which another middleware declares too. Rename one of the middleware',
   );
 });
 
@@ -817,17 +822,17 @@ test("the spending of a failed run counts in its thread, also without a resume",
 });
 
 test.each([
-  [{}, "budget has nothing to go by"],
-  [{ turns: 0 }, "turns of budget is 0"],
-  [{ toolCalls: -1 }, "toolCalls of budget is -1"],
-  [{ cost: 1 }, "budget has a limit of cost and no prices"],
-  [{ cost: 0, prices }, "cost of budget is 0"],
-  [{ cost: 1, prices: { x: { input: -1, output: 1 } } }, 'the price of "x" has -1 in it'],
-  [{ turns: 1, warnAt: 80 }, "warnAt of budget is 80"],
-  [{ turns: 1, onExceeded: "stop" }, 'onExceeded of budget is "stop"'],
-  [{ turns: 1, per: "day" }, 'per of budget is "day"'],
+  [{}, "budget: expected at least one of its options, got none"],
+  [{ turns: 0 }, "budget: `turns` must be an integer ≥ 1, got 0"],
+  [{ toolCalls: -1 }, "budget: `toolCalls` must be an integer ≥ 0, got -1"],
+  [{ cost: 1 }, "budget: a `cost` limit needs `prices`, got undefined"],
+  [{ cost: 0, prices }, "budget: `cost` must be a number > 0, got 0"],
+  [{ cost: 1, prices: { x: { input: -1, output: 1 } } }, 'the price of "x": expected numbers ≥ 0, got -1'],
+  [{ turns: 1, warnAt: 80 }, "budget: `warnAt` must be a share of the limits between 0 and 1, such as 0.8, got 80"],
+  [{ turns: 1, onExceeded: "stop" }, 'budget: `onExceeded` must be "end" or "ask", got "stop"'],
+  [{ turns: 1, per: "day" }, 'budget: `per` must be "run" or "thread", got "day"'],
   [{ maxTurns: 1 }, 'budget has no option "maxTurns"'],
-  [{ turns: 1, name: "a b" }, 'name of budget is "a b"'],
+  [{ turns: 1, name: "a b" }, 'budget: `name` must be a short name of letters, digits, _ and -, got "a b"'],
 ])("budget(%j) is refused: %s", (options, text) => {
   expect(() => budget(options as BudgetOptions)).toThrow(text);
 });

@@ -1,4 +1,5 @@
-import { cacheReplies, createAgent, promptCache } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { cacheReplies, promptCache } from "@statewright/agent/middleware";
 import { getMessageText, type Middleware, memoryStore } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,5 +1,6 @@
-import { cacheResults, createAgent } from "@statewright/agent";
-import { defineTool, memoryStore, readArtifact, secret, type Tool } from "@statewright/core";
+import { createAgent } from "@statewright/agent";
+import { cacheResults } from "@statewright/agent/middleware";
+import { defineTool, inject, memoryStore, readArtifact, type Tool } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -36,7 +37,7 @@ test("cacheResults never caches effectful tools, tools with hidden arguments, or
     description: "Mine.",
     input: z.object({}),
     effect: "pure",
-    inject: { key: secret("KEY") },
+    inject: { key: inject.secret("KEY") },
     run: () => void log.push("mine"),
   });
   const flaky = defineTool({

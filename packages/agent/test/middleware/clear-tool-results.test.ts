@@ -1,5 +1,5 @@
 import process from "node:process";
-import { clearToolResults, trimMessages } from "@statewright/agent";
+import { clearToolResults, trimMessages } from "@statewright/agent/middleware";
 import type { Message } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -100,7 +100,7 @@ test("a cleared result stored as an artifact still shows its handle to the model
   if (ask === undefined || call === undefined || result?.role !== "tool") throw new Error("no exchange");
   const large: Message = { ...result, content: [{ type: "artifact", ref, preview: "the first lines" }] };
   const { request } = await requestFor([ask, call, large, ...rest], [clearToolResults({ triggerTokens: 1, keep: 3 })]);
-  expect(results(request.messages)[0]).toBe("[cleared] Kept as artifact a1.");
+  expect(results(request.messages)[0]).toBe("[cleared] Stored as artifact a1.");
 });
 
 test("trimMessages counts messages after clearToolResults has cleared them", async () => {

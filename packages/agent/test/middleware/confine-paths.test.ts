@@ -1,5 +1,5 @@
-import { confinePaths } from "@statewright/agent";
-import { defineMiddleware, modify } from "@statewright/core";
+import { confinePaths } from "@statewright/agent/middleware";
+import { decide, defineMiddleware } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -28,9 +28,9 @@ test("confinePaths refuses a path outside the workspace with its name, and the t
   });
   const end = await agent.run().result;
   expect(log).toEqual(["save way-in", "save src/a"]);
-  const no = '!The path in "text" lies outside the workspace. Give a path inside it.';
+  const no = '!The path in "text" is outside the workspace. Use a path inside it.';
   expect(answers(end).slice(2, 6)).toEqual([no, no, no, no]);
-  expect(answers(end)[6]).toMatch(/nobody said which of its arguments are paths/);
+  expect(answers(end)[6]).toMatch(/its path arguments are not configured/);
 });
 
 test("confinePaths refuses a place that is not a function and an empty root", () => {
@@ -46,14 +46,14 @@ test("confinePaths disables a tool whose listed path argument does not exist", a
     script: [call("save", { text: "/etc" }), say("ok")],
   });
   const end = await agent.run().result;
-  expect(answers(end)).toEqual(['!The tool "save" has no argument "txt" that could be looked at. It is off here.']);
+  expect(answers(end)).toEqual(['!The tool "save" has no argument "txt" to check. It is disabled here.']);
   expect(log).toEqual([]);
 });
 
 test("confinePaths checks paths set by other middleware, in any order", async () => {
   const log: string[] = [];
   const confined = confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } });
-  const before = defineMiddleware({ name: "before", beforeTool: () => modify({ text: "/etc" }) });
+  const before = defineMiddleware({ name: "before", beforeTool: () => decide.modify({ text: "/etc" }) });
   const around = defineMiddleware({
     name: "around",
     aroundTool: ({ call: made }, next) => next({ ...made, args: { text: "way-out" } }),
@@ -66,7 +66,7 @@ test("confinePaths checks paths set by other middleware, in any order", async ()
   ]) {
     const agent = desk({ tools: [noting(log, "save")], middleware, script: [call("save", { text: "a" }), say("ok")] });
     expect(answers(await agent.run().result)).toEqual([
-      '!The path in "text" lies outside the workspace. Give a path inside it.',
+      '!The path in "text" is outside the workspace. Use a path inside it.',
     ]);
   }
   expect(log).toEqual([]);

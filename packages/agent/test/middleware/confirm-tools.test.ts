@@ -1,4 +1,5 @@
-import { confirmTools, createAgent, guardUntrusted } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { confirmTools, guardUntrusted } from "@statewright/agent/middleware";
 import { approval, defineGraph, defineState, END, memoryStore, resume, run, START, subgraph } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -36,7 +37,7 @@ test("a tool with confirm always pauses for approval and resumes, and one with c
   expect(answers(end)).toEqual([
     "deploy done",
     "wipe done",
-    "!A person refused this call: keep it",
+    "!A person denied this call: keep it",
     "paid in cash",
     "read done",
     "plain done",
@@ -73,12 +74,14 @@ test("an approval that expires counts as a refusal", async () => {
   await agent.run().result;
   await agent.world.advance(1_001);
   const end = await agent.resume().result;
-  expect([answers(end), log]).toEqual([["!This call was refused: nobody answered in time"], []]);
+  expect([answers(end), log]).toEqual([["!This call was denied: no answer in time"], []]);
 });
 
 test("confirmTools and guardUntrusted refuse an invalid expiresMs and an unknown onExpire", () => {
   for (const options of [{ expiresMs: -1 }, { expiresMs: Number.NaN }, { expiresMs: 1_000, onExpire: "yes" }]) {
-    expect(() => confirmTools(options as never)).toThrow(/invalid_option: the (expiresMs|onExpire) of confirmTools is/);
+    expect(() => confirmTools(options as never)).toThrow(
+      /invalid_option: confirmTools: `(expiresMs|onExpire)` must be/,
+    );
     expect(() => guardUntrusted(options as never)).toThrow(/invalid_option/);
   }
 });

@@ -1,8 +1,8 @@
 /** All middleware about context at once, over random conversations with tools: what is sent is always what providers take. */
 import process from "node:process";
+import { createAgent } from "@statewright/agent";
 import {
   clearToolResults,
-  createAgent,
   inputGuardrail,
   promptCache,
   recallMemories,
@@ -10,7 +10,7 @@ import {
   selectToolsByModel,
   summarise,
   trimMessages,
-} from "@statewright/agent";
+} from "@statewright/agent/middleware";
 import {
   longTermStore,
   type Message,

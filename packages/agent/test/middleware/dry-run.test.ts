@@ -1,4 +1,4 @@
-import { dryRun } from "@statewright/agent";
+import { dryRun } from "@statewright/agent/middleware";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";

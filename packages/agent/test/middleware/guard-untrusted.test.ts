@@ -1,4 +1,5 @@
-import { createAgent, guardUntrusted } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { guardUntrusted } from "@statewright/agent/middleware";
 import { memoryStore, updateState } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -29,8 +30,8 @@ test("after a tool returns external content, guardUntrusted interrupts tools wit
   });
   const open = questions(await agent.run().result);
   expect(open.map(({ payload }) => (payload as { tool: string; reason: string }).reason)).toEqual([
-    'Send Mail: content from outside has entered by "fetch_page"',
-    'Mystery: content from outside has entered by "fetch_page"',
+    'Send Mail: untrusted content has entered through "fetch_page"',
+    'Mystery: untrusted content has entered through "fetch_page"',
   ]);
   expect(log).toEqual(["send_mail before", "fetch_page", "read_notes"]);
   const end = await agent.resume(Object.fromEntries(open.map(({ id }) => [id, false]))).result;
@@ -53,7 +54,9 @@ test("guardUntrusted with refuse denies risky tools across restarts, new runs an
     values: { messages: first.state.messages.map(({ id }) => ({ remove: id })) } as never,
   });
   const end = await next.run({ thread: "t", input: "Mail it." }).result;
-  expect(answers(end)).toEqual(['!The tool "send_mail" is off: content from outside has entered by "fetch_page".']);
+  expect(answers(end)).toEqual([
+    '!The tool "send_mail" is disabled: untrusted content has entered through "fetch_page".',
+  ]);
   expect(log).toEqual(["fetch_page"]);
 });
 

@@ -1,4 +1,5 @@
-import { createAgent, inputGuardrail, outputGuardrail } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { inputGuardrail, outputGuardrail } from "@statewright/agent/middleware";
 import {
   getMessageText,
   type Message,
@@ -86,7 +87,7 @@ test("an answer that fails a guardrail is requested again with the reason, and o
     "assistant that is stupid",
     "user Say it politely.",
   ]);
-  expect(last).toMatchObject({ lost: [{ kind: "replaced", usage: { inputTokens: expect.any(Number) } }] });
+  expect(last).toMatchObject({ failedAttempts: [{ kind: "replaced", usage: { inputTokens: expect.any(Number) } }] });
   expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
 });
 
@@ -100,7 +101,7 @@ test("the text stream of a guarded run contains the passing answer complete and 
 test("an agent without a passing answer ends with a substitute text and the reason", async () => {
   const { ask, model } = guarded([polite], [say("stupid 1"), say("stupid 2"), say("stupid 3")]);
   const { text, last, end } = await ask("well?");
-  expect([text, model.requests.length]).toEqual(["I cannot give an answer to that.", 3]);
+  expect([text, model.requests.length]).toEqual(["I cannot answer that.", 3]);
   expect(last).toMatchObject({ ended: { by: "guardrail", reason: "Say it politely." } });
   expect(JSON.stringify(end.state)).not.toContain("stupid");
 });
@@ -185,7 +186,7 @@ test("a model call inside a guardrail check is recorded, and its cost is reporte
   const { ask } = guarded([judged], [say("fine")]);
   const { last, text } = await ask("go");
   expect([text, judge.requests.length]).toEqual(["fine", 1]);
-  expect(last).toMatchObject({ lost: [{ model: "scripted", kind: "beside" }] });
+  expect(last).toMatchObject({ failedAttempts: [{ model: "scripted", kind: "beside" }] });
 });
 
 test("a guardrail check with an invalid result fails the run, and invalid guardrail options are refused", async () => {

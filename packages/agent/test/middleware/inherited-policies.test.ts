@@ -1,19 +1,17 @@
 /** What an agent was given holds for the agents that work for it, in whatever form they do. */
+import { agentTool, createAgent, handoff, team } from "@statewright/agent";
 import {
-  agentTool,
   confinePaths,
-  createAgent,
   dryRun,
   guardUntrusted,
-  handoff,
   limitCalls,
   limitRate,
   redactSecrets,
   refuseUnclassified,
-  team,
-} from "@statewright/agent";
+} from "@statewright/agent/middleware";
 import {
   approval,
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -23,7 +21,6 @@ import {
   type Middleware,
   type ModelRequest,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -98,7 +95,7 @@ const forms: Readonly<Record<string, (parts: Parts) => Promise<{ readonly state:
     const channels = Object.assign({}, ...parts.middleware.map((each) => each.channels));
     const graph = defineGraph({
       name: "desk",
-      state: defineState({ ...channels, messages: messages() }),
+      state: defineState({ ...channels, messages: channel.messages() }),
       middleware: parts.middleware as never,
     })
       .nodes({
@@ -296,12 +293,12 @@ test("inherited limits on sub-agents add no commits", async () => {
 test("a risky call inside a graph that declares no interrupts is interrupted for approval", async () => {
   const log: string[] = [];
   const guard = guardUntrusted();
-  const sending = defineGraph({ name: "sending", state: defineState({ messages: messages() }) })
+  const sending = defineGraph({ name: "sending", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [noting(log, "send_mail", { safety: { access: "write" } }) as Tool] }) })
     .edges({ [START]: "tools", tools: END });
   const desk = defineGraph({
     name: "desk",
-    state: defineState({ ...guard.channels, messages: messages() }) as never,
+    state: defineState({ ...guard.channels, messages: channel.messages() }) as never,
     interrupts: { approve: approval },
     middleware: [guard],
   })

@@ -1,12 +1,13 @@
-import { createAgent, limitCalls } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { limitCalls } from "@statewright/agent/middleware";
 import {
+  channel,
+  decide,
   defineGraph,
   defineState,
-  deny,
   END,
   type Middleware,
   memoryStore,
-  messages,
   START,
   type Tool,
   toolNode,
@@ -43,7 +44,7 @@ describe("call limits", () => {
     const end = await agent.run("more").result;
     expect(answers(end).map(refused)).toEqual([false, false, false, true, false, true]);
     expect(answers(end)[3]).toBe(
-      '!The limit of 2 calls of "ping" in this conversation is reached. Go on without this call.',
+      '!The limit of 2 calls of "ping" in this conversation is reached. Continue without this call.',
     );
   });
 
@@ -69,7 +70,8 @@ describe("call limits", () => {
         limitCalls({ perRun: 1 }),
         {
           name: "no x",
-          beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? deny("no x") : undefined),
+          beforeTool: ({ call: made }) =>
+            (made.args as { text: string }).text === "x" ? decide.deny("no x") : undefined,
         },
       ],
       script: [ping("x"), ping("y"), ping("z"), say("ok")],
@@ -113,15 +115,19 @@ test("a custom graph without the channel of limitCalls is refused at definition"
   const limits = limitCalls({ perRun: 1 });
   const tools = toolNode({ tools: [noting([], "ping") as Tool], middleware: [limits] });
   const define = (channels: Middleware["channels"]) =>
-    defineGraph({ name: "g", state: defineState({ ...channels, messages: messages() }) })
+    defineGraph({ name: "g", state: defineState({ ...channels, messages: channel.messages() }) })
       .nodes({ tools })
       .edges({ [START]: "tools", tools: END });
-  expect(() => define({})).toThrow(/"limitCalls" of the tool node "tools" keeps its facts in the channel "callCounts"/);
+  expect(() => define({})).toThrow(
+    /"limitCalls" of the tool node "tools" stores its state in the channel "callCounts"/,
+  );
   expect(() => define(limits.channels)).not.toThrow();
 });
 
 test("limitCalls refuses invalid limits", () => {
   for (const options of [{ perRun: -1 }, { perThread: 1.5 }, { tools: { a: { perRun: Number.NaN } } }])
     expect(() => limitCalls(options)).toThrow(/invalid_option/);
-  expect(() => limitCalls({ tools: { pay: { max: 1 } } } as never)).toThrow('limitCalls for "pay" has no option "max"');
+  expect(() => limitCalls({ tools: { pay: { max: 1 } } } as never)).toThrow(
+    'limitCalls.tools["pay"] has no option "max"',
+  );
 });

@@ -1,4 +1,5 @@
-import { agentTool, createAgent, limitModelRate, modelRetry } from "@statewright/agent";
+import { agentTool, createAgent } from "@statewright/agent";
+import { limitModelRate, modelRetry } from "@statewright/agent/middleware";
 import { type Middleware, type Model, type ModelHookRuntime, StatewrightError } from "@statewright/core";
 import {
   call,

@@ -1,5 +1,5 @@
-import { limitRate } from "@statewright/agent";
-import { defineMiddleware, deny, modify } from "@statewright/core";
+import { limitRate } from "@statewright/agent/middleware";
+import { decide, defineMiddleware } from "@statewright/core";
 import { call, say, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -77,7 +77,7 @@ test("limitRate with over refuse answers calls above the rate with the retry tim
 test("a tool call with modified arguments takes one rate turn", async () => {
   for (const over of ["wait", "refuse"] as const) {
     const log: string[] = [];
-    const louder = { name: "louder", beforeTool: () => modify({ text: "A" }) };
+    const louder = { name: "louder", beforeTool: () => decide.modify({ text: "A" }) };
     const agent = desk({
       tools: [noting(log, "ping")],
       middleware: [limitRate({ calls: 1, perMs: 1_000, atLimit: over }), louder],
@@ -92,7 +92,7 @@ test("a tool call refused by an earlier hook takes no rate turn", async () => {
   const log: string[] = [];
   const noX = defineMiddleware({
     name: "no x",
-    beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? deny("no x") : undefined),
+    beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? decide.deny("no x") : undefined),
   });
   const agent = desk({
     tools: [noting(log, "ping")],

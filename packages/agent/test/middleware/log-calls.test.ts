@@ -1,4 +1,5 @@
-import { createAgent, logCalls } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { logCalls } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,7 +1,9 @@
 /** How an agent asks its model: its own options, and the middleware that says the same for any graph. */
-import { createAgent, modelFallback, modelRetry, modelTimeouts } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { modelFallback, modelRetry, modelTimeouts } from "@statewright/agent/middleware";
 import {
   type AssistantMessage,
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -9,7 +11,6 @@ import {
   getMessageText,
   type Message,
   type ModelFailure,
-  messages,
   type RunEvent,
   run,
   START,
@@ -61,7 +62,7 @@ test("an agent gives up a silent model after its timeouts and asks the fallback 
       fallback: [scriptedModel([say("Hi")], { id: "quick" })],
     }),
   );
-  expect(answer).toMatchObject({ answeredBy: "quick", lost: [{ model: "slow", kind: "timeout" }] });
+  expect(answer).toMatchObject({ answeredBy: "quick", failedAttempts: [{ model: "slow", kind: "timeout" }] });
   expect(events.filter(({ type }) => type === "message.voided")).toHaveLength(1);
 });
 
@@ -83,7 +84,7 @@ test("modelRetry, modelFallback and modelTimeouts apply to all model calls of a 
   const first = scriptedModel([busy, busy, stall()], { id: "first" });
   const graph = defineGraph({
     name: "outer",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     middleware: [
       modelRetry({ attempts: 3, initialMs: 10 }),
       modelFallback([second]),
@@ -104,7 +105,7 @@ test("modelRetry, modelFallback and modelTimeouts apply to all model calls of a 
   const answer = (await handle.result).state.messages.at(-1);
   expect(answer).toMatchObject({
     answeredBy: "second",
-    lost: [{ kind: "overloaded" }, { kind: "overloaded" }, { kind: "timeout" }],
+    failedAttempts: [{ kind: "overloaded" }, { kind: "overloaded" }, { kind: "timeout" }],
   });
   expect(first.requests).toHaveLength(3);
 });
@@ -132,6 +133,6 @@ test("createAgent refuses a model call option set both on the agent and by middl
   const model = scriptedModel([say("Hi")]);
   const making = () => createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
   expect(making).toThrow(
-    /the agent "chat" says retry of its model calls twice: by its own options and by the middleware "modelRetry"/,
+    /agent "chat" sets retry of its model calls twice: in its own options and in middleware "modelRetry"/,
   );
 });

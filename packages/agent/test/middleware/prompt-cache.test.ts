@@ -1,4 +1,5 @@
-import { createAgent, promptCache, trimMessages } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { promptCache, trimMessages } from "@statewright/agent/middleware";
 import { defineMiddleware, type Message, type ModelRequest, memoryStore, type Tool } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,4 +1,5 @@
-import { agentTool, createAgent, type RedactPersonalOptions, redactPersonal } from "@statewright/agent";
+import { agentTool, createAgent } from "@statewright/agent";
+import { type RedactPersonalOptions, redactPersonal } from "@statewright/agent/middleware";
 import {
   defineTool,
   getMessageText,
@@ -151,20 +152,20 @@ test("redactPersonal with hash stops streaming after a match and retracts nothin
 test("redactPersonal with block ends the agent for an input, drops an answer, and withholds a result", async () => {
   const input = desk({ strategy: { card: "block" } }, []);
   const refused = await input.ask(person);
-  expect(refused.text).toBe("Your message holds personal data (card). Please say it without.");
+  expect(refused.text).toBe("Your message contains personal data (card). Please rephrase it without them.");
   expect([input.model.requests.length, refused.last]).toMatchObject([
     0,
     { ended: { by: "guardrail", reason: "personal data: card" } },
   ]);
   const output = desk({ strategy: { card: "block" } }, [say(`You are ${person} indeed`)]);
   const dropped = await output.ask("go");
-  expect(dropped.text).toBe("The answer was withheld: it holds personal data (card).");
+  expect(dropped.text).toBe("The answer was withheld: it contains personal data (card).");
   expect(JSON.stringify([dropped.state, output.events])).not.toContain("4111");
   const tool = desk({ strategy: { card: "block" } }, [call("look", {}), say("ok")]);
   const { state } = await tool.ask("go");
   expect(state.messages[2]).toMatchObject({
     isError: true,
-    content: [{ text: "The result was withheld: it holds personal data (card)." }],
+    content: [{ text: "The result was withheld: it contains personal data (card)." }],
   });
   expect(JSON.stringify([state, tool.events, tool.sent()])).not.toContain("4111");
 });

@@ -1,4 +1,4 @@
-import { confirmTools, redactSecrets } from "@statewright/agent";
+import { confirmTools, redactSecrets } from "@statewright/agent/middleware";
 import { defineTool, memoryStore } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import fc from "fast-check";

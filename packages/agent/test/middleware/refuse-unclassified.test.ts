@@ -1,4 +1,4 @@
-import { refuseUnclassified } from "@statewright/agent";
+import { refuseUnclassified } from "@statewright/agent/middleware";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -13,7 +13,7 @@ test("refuseUnclassified answers a call of an unclassified tool with a repairabl
   const end = await agent.run().result;
   expect([end.status, log]).toEqual(["done", ["read"]]);
   expect(answers(end)).toEqual([
-    '!The tool "mystery" does not say what it touches, and such tools are off here. Use another tool.',
+    '!The tool "mystery" declares no safety metadata, and such tools are disabled here. Use another tool.',
     "read done",
   ]);
   const failed = agent.events.flatMap((event) => (event.type === "tool.failed" ? [event.result.error] : []));

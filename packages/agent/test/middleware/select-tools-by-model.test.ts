@@ -1,4 +1,5 @@
-import { createAgent, selectToolsByModel } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { selectToolsByModel } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import { stopLoops } from "@statewright/agent";
+import { stopLoops } from "@statewright/agent/middleware";
 import { memoryStore } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ test("stopLoops refuses a repeated equal call with a warning, then ends the run 
   });
   const end = await agent.run().result;
   expect(log).toEqual(["look there", "look there"]);
-  expect(end).toMatchObject({ status: "cancelled", reason: 'the model made the same call of "look" 4 times' });
+  expect(end).toMatchObject({ status: "cancelled", reason: 'the model repeated the same call of "look" 4 times' });
   expect(answers(end).map((text) => text.slice(0, 23))).toEqual([
     "look done",
     "look done",

@@ -1,6 +1,8 @@
 import process from "node:process";
-import { clearToolResults, conversationSummary, createAgent, summarise, trimMessages } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { clearToolResults, conversationSummary, summarise, trimMessages } from "@statewright/agent/middleware";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -9,7 +11,6 @@ import {
   type Model,
   type ModelRequest,
   memoryStore,
-  messages,
   type RunEvent,
   run,
   START,
@@ -216,7 +217,7 @@ test("a custom graph with summarise must declare its channel, and is refused wit
   const graph = (channels: typeof conversationSummary | Readonly<Record<never, never>>) =>
     defineGraph({
       name: "own",
-      state: defineState({ messages: messages(), ...channels }),
+      state: defineState({ messages: channel.messages(), ...channels }),
       middleware: [summarise({ model: summariser(), triggerMessages: 1, keepMessages: 1 })],
     })
       .nodes({

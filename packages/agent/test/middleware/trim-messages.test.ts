@@ -1,4 +1,4 @@
-import { estimateTokens, trimMessages } from "@statewright/agent";
+import { estimateTokens, trimMessages } from "@statewright/agent/middleware";
 import type { Message } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";

@@ -1,4 +1,5 @@
-import { confirmTools, createAgent, type SpanStart, type TracedSpan, traceRun } from "@statewright/agent";
+import { createAgent, type SpanStart, type TracedSpan, traceRun } from "@statewright/agent";
+import { confirmTools } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";

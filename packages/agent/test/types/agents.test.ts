@@ -12,15 +12,8 @@ import {
 } from "@statewright/core";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import {
-  type AgentResult,
-  type AgentRun,
-  createAgent,
-  hasToolCall,
-  logCalls,
-  modelNode,
-  turnCountIs,
-} from "../../src/index.ts";
+import { type AgentResult, type AgentRun, createAgent, hasToolCall, modelNode, turnCountIs } from "../../src/index.ts";
+import { logCalls } from "../../src/middleware.ts";
 
 declare const model: Model;
 const Desk = defineContext({ customer: z.string() });

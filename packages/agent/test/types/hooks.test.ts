@@ -2,7 +2,8 @@
 import { defineMiddleware, type Model, type ModelRequest } from "@statewright/core";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { budget, createAgent } from "../../src/index.ts";
+import { createAgent } from "../../src/index.ts";
+import { budget } from "../../src/middleware.ts";
 
 declare const model: Model;
 

@@ -1,12 +1,8 @@
 /** How models are asked, as the compiler sees it: what is misspelt or of another kind does not compile. */
-import { createAgent, modelFallback, modelRetry, modelTimeouts } from "@statewright/agent";
-import {
-  type FailedAttempt,
-  getModelFailureKind,
-  type ModelCall,
-  type ModelFailureKind,
-  type RunHandle,
-} from "@statewright/core";
+import { createAgent } from "@statewright/agent";
+import { modelFallback, modelRetry, modelTimeouts } from "@statewright/agent/middleware";
+import type { FailedAttempt, ModelCall, ModelFailureKind, RunHandle } from "@statewright/core";
+import { getModelFailureKind } from "@statewright/core/adapter";
 import { say, scriptedModel } from "@statewright/testing";
 import { expectTypeOf, test } from "vitest";
 

@@ -1,6 +1,7 @@
 /** The providers' own clients over streams that are cut, stall, hold garbage, repeat ids and have no end. */
 import type { ServerResponse } from "node:http";
-import { getModelFailureKind, isStatewrightError, type ModelCallPolicy, type RunEvent } from "@statewright/core";
+import { isStatewrightError, type ModelCallPolicy, type RunEvent } from "@statewright/core";
+import { getModelFailureKind } from "@statewright/core/adapter";
 import { virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { anthropicFrames, chat } from "../support/frames.ts";
@@ -82,7 +83,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
         const where = `${then} at ${length}`;
         expectWhole(ended, where);
         expect(ended.log, where).toEqual(["request", "request", "tool", "request"]);
-        expect(ended.messages[1], where).toMatchObject({ lost: [{ kind: "broken_reply" }] });
+        expect(ended.messages[1], where).toMatchObject({ failedAttempts: [{ kind: "broken_reply" }] });
         const told = ended.events.findIndex(({ type }) => type === "message.delta" || type === "message.call_delta");
         const again = ended.events.findIndex(({ type }) => type === "model.retried");
         expect(only(ended, "message.voided"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
@@ -96,7 +97,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
       const world = virtualClock();
       const ended = await timed.run(first(stream(bytesOf(calling.slice(0, frames)), "silence")), world);
       expectWhole(ended, `after ${frames} frames`);
-      expect(ended.messages[1], `after ${frames} frames`).toMatchObject({ lost: [{ kind: "timeout" }] });
+      expect(ended.messages[1], `after ${frames} frames`).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
       expect(world.timers).toBe(0);
     }
   });

@@ -182,7 +182,7 @@ describe("a turn with OpenAI chat completions", () => {
       {
         role: "user",
         content: [
-          { type: "text", text: "What look has shown:" },
+          { type: "text", text: "Files returned by look:" },
           { type: "image_url", image_url: { url: "data:image/png;base64,aW1n" } },
         ],
       },
@@ -434,7 +434,7 @@ describe("OpenAI failures", () => {
     await server[Symbol.asyncDispose]();
     const error = await rejection(model.respond(ask("Oslo?"), listening()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
-    expect((error as Error).message).toContain('the model "openai/gpt-4o" could not be asked');
+    expect((error as Error).message).toContain('the model "openai/gpt-4o" could not be called');
   });
 
   test("an abort inside an OpenAI chat stream rejects with its reason and closes the connection", async () => {

@@ -1,5 +1,6 @@
 /** A graph of a model and a tool over a client whose connection is in the hands of the test. */
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -8,7 +9,6 @@ import {
   type Message,
   type Model,
   type ModelCallPolicy,
-  messages,
   type RunEvent,
   route,
   run,
@@ -65,7 +65,7 @@ export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, 
     },
   });
   const strict = rejectInvalidTranscripts(model);
-  const graph = defineGraph({ name: "weather", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "weather", state: defineState({ messages: channel.messages() }) })
     .nodes({
       ask: async (state, runtime) => {
         const { name, description } = weather.spec;

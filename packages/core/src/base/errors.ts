@@ -337,7 +337,7 @@ export function describeThrown(thrown: unknown): string {
     return truncateMessage(readTextField(thrown, "message") || readTextField(thrown, "name") || unreadableMessage);
   if (typeof thrown === "string") return JSON.stringify(truncateMessage(thrown));
   if (typeof thrown === "function") return "a function";
-  if (typeof thrown === "object" && thrown !== null) return "an object, not an Error";
+  if (typeof thrown === "object" && thrown !== null) return "an object that is not an Error";
   return String(thrown);
 }
 

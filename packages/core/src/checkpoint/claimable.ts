@@ -7,10 +7,10 @@ import type { RunRow } from "./checkpoint.ts";
 
 /**
  * Reason why a run is claimable. `queued`: first in the queue of a thread without a live owner. `crashed`: the
- * process died. `drained`: an engine stopped the run. `unfit`: parked because an earlier version of the code was
+ * process died. `drained`: an engine stopped the run. `incompatible`: parked because an earlier version of the code was
  * incompatible.
  */
-export type ClaimableKind = "queued" | "crashed" | "drained" | "unfit";
+export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible";
 
 /** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {
@@ -26,7 +26,7 @@ export const engineStopReason = "the engine stops";
 /** Returns the claimable kind of a run row; undefined for a run that only a user can resume. */
 export function getClaimableKind({ status, error }: Pick<RunRow, "status" | "error">): ClaimableKind | undefined {
   if (status === "queued" || status === "crashed") return status;
-  if (status === "parked" && error?.code === "needs_migration") return "unfit";
+  if (status === "parked" && error?.code === "needs_migration") return "incompatible";
   const details = status === "paused" && error?.code === "drained" ? error.details : undefined;
   return isPlainObject(details) && details["reason"] === engineStopReason ? "drained" : undefined;
 }

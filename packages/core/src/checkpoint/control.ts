@@ -26,7 +26,7 @@ type Check = (value: unknown) => boolean;
 
 function isControl(data: unknown): data is Control {
   if (!isPlainObject(data)) return false;
-  const { machine, tasks, free, inputs, joins, held, steps, begun, turns, caller, pending } = data;
+  const { machine, tasks, free, inputs, joins, deferred, steps, startedAgents, turns, caller, pending } = data;
   return (
     machine !== undefined &&
     Array.isArray(inputs) &&
@@ -34,10 +34,10 @@ function isControl(data: unknown): data is Control {
     checkRecord(isTextList)(joins) &&
     checkOptional(isCount)(free) &&
     checkOptional(isCount)(steps) &&
-    checkOptional(isTextList)(begun) &&
+    checkOptional(isTextList)(startedAgents) &&
     checkOptional(checkRecord(isCount))(turns) &&
     checkOptional(checkList(checkObject({ node: isText, from: isTextList, sent: checkOptional(isPlainObject) })))(
-      held,
+      deferred,
     ) &&
     checkOptional(
       checkObject({ task: isText, checkpoint: checkOptional(isCount), nesting: isText, graph: checkOptional(isText) }),

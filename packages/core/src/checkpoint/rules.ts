@@ -198,7 +198,7 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
 const cursors: Readonly<Record<string, Readonly<Record<string, "string" | "number">>>> = {
   runs: { thread: "string", id: "string" },
   threads: { id: "string", updatedAt: "number" },
-  questions: { position: "number" },
+  openInterrupts: { position: "number" },
 };
 
 function isValidFilterValue(what: string, name: string, value: unknown): boolean {
@@ -230,7 +230,12 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
-const claimableKinds: readonly unknown[] = ["queued", "crashed", "drained", "unfit"] satisfies readonly ClaimableKind[];
+const claimableKinds: readonly unknown[] = [
+  "queued",
+  "crashed",
+  "drained",
+  "incompatible",
+] satisfies readonly ClaimableKind[];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {
@@ -240,7 +245,7 @@ export function checkClaimablePage(page: ClaimablePage): void {
   if (claimableKinds.includes(kind) && isCursor && Number.isSafeInteger(limit) && limit >= 1) return;
   throw new StatewrightError("invalid_option", {
     what: `claimable: kind ${describeValue(kind)}, after ${describeValue(after)}, limit ${describeValue(limit)}`,
-    next: 'Pass the kind "queued", "crashed", "drained" or "unfit", the last run of the previous page, and an integer limit ≥ 1',
+    next: 'Pass the kind "queued", "crashed", "drained" or "incompatible", the last run of the previous page, and an integer limit ≥ 1',
   });
 }
 

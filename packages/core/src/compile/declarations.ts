@@ -110,7 +110,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
     if (typeof declared["target"] !== "string" || !["string", "undefined"].includes(typeof declared["otherwise"]))
       return createProblems(
         `the target of the fanOut from "${source}" is not a node name`,
-        'give sends("node", select)',
+        'give fanOut("node", select)',
       );
     return typeof declared["select"] === "function"
       ? []
@@ -122,7 +122,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
   if (kind === "gotos") {
     return isNameList(declared["targets"])
       ? []
-      : createProblems(`the command targets of "${source}" are not node names`, 'give gotos("node", …)');
+      : createProblems(`the command targets of "${source}" are not node names`, 'give commandTargets("node", …)');
   }
   if (kind === "join")
     return typeof declared["target"] === "string"

@@ -119,7 +119,7 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   machine: Machine,
   options: DurableMachineOptions<NoInfer<ActorNames<Machine>>>,
 ): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
-  checkOptions("durable", options, optionKeys);
+  checkOptions("durableMachine", options, optionKeys);
   const { version, effects = {} } = options;
   checkId("machine id", machine.id);
   if (!Number.isInteger(version) || version < 1) {

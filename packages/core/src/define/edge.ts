@@ -61,7 +61,7 @@ export function fanOut<const Target extends string, State, Input, const Otherwis
   select: (state: State) => readonly Input[],
   options: { readonly otherwise?: Otherwise } = {},
 ): FanOut<State, Target, Input, Otherwise> {
-  checkOptions("sends", options, ["otherwise"]);
+  checkOptions("fanOut", options, ["otherwise"]);
   return { kind: "sends", target, select, otherwise: options.otherwise };
 }
 

@@ -91,10 +91,10 @@ export async function* getHistory<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: HistoryOptions<Types["nodes"]>,
 ): AsyncGenerator<HistoryEntry<Types>, undefined, undefined> {
-  checkGraphOption("history", graph);
-  checkOptions("history", options, optionKeys);
-  checkStoreOption("history", options.store ?? null);
-  checkCodecOption("history", options.codec);
+  checkGraphOption("getHistory", graph);
+  checkOptions("getHistory", options, optionKeys);
+  checkStoreOption("getHistory", options.store ?? null);
+  checkCodecOption("getHistory", options.codec);
   const { store, branch, nesting, before, pageSize = 50, codec: codecOption = plainCodec } = options;
   const codec = createGuardedCodec(codecOption);
   const thread = checkId("thread", options.thread);

@@ -43,9 +43,9 @@ export async function listInterrupts(
   store: Store,
   filter: ListInterruptsOptions = {},
 ): Promise<readonly WaitingInterrupt[]> {
-  checkStoreOption("waiting", store ?? null);
-  checkOptions("waiting", filter, optionKeys);
-  checkCodecOption("waiting", filter.codec);
+  checkStoreOption("listInterrupts", store ?? null);
+  checkOptions("listInterrupts", filter, optionKeys);
+  checkCodecOption("listInterrupts", filter.codec);
   const { world = systemWorld(), codec: codecOption = plainCodec, ...query } = filter;
   const codec = createGuardedCodec(codecOption);
   const rows = await store.openInterrupts({ ...query, at: world.clock.now() });

@@ -44,9 +44,9 @@ const pageSize = 500;
  * points, and resume points of unfinished runs. Safe with concurrent writers. Throws `unknown_thread`.
  */
 export async function pruneThread(store: Store, options: PruneOptions): Promise<PruneReport> {
-  checkStoreOption("prune", store ?? null);
-  checkOptions("prune", options, optionKeys);
-  checkCodecOption("prune", options.codec);
+  checkStoreOption("pruneThread", store ?? null);
+  checkOptions("pruneThread", options, optionKeys);
+  checkCodecOption("pruneThread", options.codec);
   const { thread, keepLast, olderThanMs, world = systemWorld() } = options;
   checkRetention(options);
   const codec = createGuardedCodec(options.codec ?? plainCodec);

@@ -45,9 +45,9 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
  * `handle.events()`. Throws `unknown_thread`.
  */
 export async function* streamEvents(options: StreamEventsOptions): AsyncGenerator<RunEvent, undefined, undefined> {
-  checkOptions("readEvents", options, optionKeys);
-  checkStoreOption("readEvents", options.store ?? null);
-  checkCodecOption("readEvents", options.codec);
+  checkOptions("streamEvents", options, optionKeys);
+  checkStoreOption("streamEvents", options.store ?? null);
+  checkCodecOption("streamEvents", options.codec);
   const { store, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   await requireThread(store, thread);

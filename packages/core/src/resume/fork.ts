@@ -178,14 +178,14 @@ function createInvalidEditError(plan: Plan, thread: string, update: unknown, cau
   const { name: graph, state } = plan.graph;
   const known = isStatewrightError(cause) ? cause : undefined;
   const { node: _start, ...place } = known?.place ?? { graph };
-  let problem = `the update cannot be read: ${describeThrown(cause)}`;
+  let problem = `it cannot be read: ${describeThrown(cause)}`;
   if (known?.code === "unknown_channel") problem = `the state has no channel "${place.channel}"`;
   else if (place.channel !== undefined)
     problem = `its value for the channel "${place.channel}" is refused by its schema${formatIssues(known)}`;
   else if (known !== undefined) problem = `expected a partial state, got ${describeValue(update)}`;
   const channels = Object.keys(state.channels).map((channel) => `"${channel}"`);
   return new StatewrightError(known?.code ?? "invalid_update", {
-    what: `fork of thread "${thread}": invalid update: ${problem}`,
+    what: `the update of the fork of thread "${thread}": ${problem}`,
     next: `Use channels of the state: ${channels.join(", ")}`,
     place: { ...place, thread },
     details: known?.details,
@@ -195,7 +195,7 @@ function createInvalidEditError(plan: Plan, thread: string, update: unknown, cau
 
 function createSeparatedCallsError({ graph }: Plan, thread: string, why: string): StatewrightError {
   return new StatewrightError("invalid_update", {
-    what: `fork of thread "${thread}": the update would separate tool calls from their answers: ${why}`,
+    what: `the update of the fork of thread "${thread}": it would separate tool calls from their answers: ${why}`,
     next: "Remove the message with the tool call as well, or fork from a checkpoint without pending tool calls",
     place: { graph: graph.name, thread },
   });

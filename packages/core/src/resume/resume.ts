@@ -48,7 +48,16 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   const { store } = options;
   if (store === undefined) throw createMissingStoreError(thread);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
-    const opening = { graph, options, thread, runId, events, ...stops, mustExist: true, unfit: "parks" } as const;
+    const opening = {
+      graph,
+      options,
+      thread,
+      runId,
+      events,
+      ...stops,
+      mustExist: true,
+      onIncompatible: "parks",
+    } as const;
     const unregister = announceClaim(caller, store, thread);
     let result: Promise<RunResult<State>>;
     try {

@@ -97,7 +97,7 @@ export async function findClaimableRuns(store: Store, { schedule }: World): Prom
   };
   const queued = await listAll("queued");
   const orphaned = [...(await listAll("crashed")), ...(await listAll("drained"))];
-  return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked: await listAll("unfit") };
+  return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked: await listAll("incompatible") };
 }
 
 /**
@@ -124,7 +124,7 @@ export function createScanner(store: Store, limit: number = pageSize): Claimable
       };
       const queued = await loadPage("queued");
       const orphaned = [...(await loadPage("crashed")), ...(await loadPage("drained"))];
-      const parked = await loadPage("unfit");
+      const parked = await loadPage("incompatible");
       return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, more };
     },
   };

@@ -306,13 +306,13 @@ function mergePendingTasks({ control, step }: Session, result: StepResult, pendi
     return { ...task, input: inputs.length - 1 };
   });
   const added = result.tasks.filter(({ node, input }) => input !== undefined || !plain.has(node));
-  const { held = [], ...rest } = result;
-  const remainingDeferred = held.filter(({ node, sent }) => sent !== undefined || !plain.has(node));
+  const { deferred = [], ...rest } = result;
+  const remainingDeferred = deferred.filter(({ node, sent }) => sent !== undefined || !plain.has(node));
   // Task ids identify journal rows, interrupts and calls of inner graphs: an id is never reused.
   const nextIndex = control.tasks.reduce((first, { id }) => Math.max(first, getTaskIndex(id) + 1), control.free ?? 0);
   return {
     ...rest,
-    ...(remainingDeferred.length === 0 ? {} : { held: remainingDeferred }),
+    ...(remainingDeferred.length === 0 ? {} : { deferred: remainingDeferred }),
     tasks: [...remaining, ...added.map((task, index) => ({ ...task, id: `${step}:${nextIndex + index}` }))],
     free: nextIndex + added.length,
     inputs,

@@ -278,7 +278,7 @@ async function startQueued(
   const { thread } = row;
   const opening = {
     ...{ graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
-    unfit: "parks",
+    onIncompatible: "parks",
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;
   let result: Promise<RunResult<State>> | undefined;

@@ -134,8 +134,8 @@ async function startOnThread(
   const labels = { ...(key === undefined ? {} : { key }), ...(metadata === undefined ? {} : { metadata }) };
   const existing = await findRunByKey(caller, thread);
   if (existing !== undefined) return joinExistingRun(caller, existing, events, stops);
-  const claimMode = { mustExist: missing.length > 0, begins: claimsOnCommit && input !== undefined };
-  const opening = { graph, options, thread, runId, events, ...stops, named: labels, ...claimMode };
+  const claimMode = { mustExist: missing.length > 0, claimsOnCommit: claimsOnCommit && input !== undefined };
+  const opening = { graph, options, thread, runId, events, ...stops, labels, ...claimMode };
   const { store } = options;
   if (store !== undefined && !rejectsWhenBusy(caller) && (await isBranchBusy(store, thread, options.branch))) {
     readContext(getPlan(graph), options.context);
@@ -167,7 +167,10 @@ async function startOnThread(
     }
     result = runAsActive(session, caller, () => beginRun(session, options.input, input));
   } catch (error) {
-    if (claimMode.begins && (isStatewrightError(error, "unknown_checkpoint") || isStatewrightError(error, "fenced")))
+    if (
+      claimMode.claimsOnCommit &&
+      (isStatewrightError(error, "unknown_checkpoint") || isStatewrightError(error, "fenced"))
+    )
       throw new OvertakenError();
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw addErrorPlace(createMissingInputError(getPlan(graph), missing), { thread });
@@ -185,7 +188,8 @@ async function startOnThread(
   try {
     return await result;
   } catch (error) {
-    if (claimMode.begins && isStatewrightError(error, "fenced") && !hasStarted(session)) throw new OvertakenError();
+    if (claimMode.claimsOnCommit && isStatewrightError(error, "fenced") && !hasStarted(session))
+      throw new OvertakenError();
     const first = isStatewrightError(error, "run_exists") ? await findRunByKey(caller, thread) : undefined;
     if (first === undefined) throw error;
     // Another process has started or queued the same run under this key.

@@ -84,7 +84,7 @@ export function fromPiTool<Schema extends object, Details = unknown>(
   tool: PiTool<Schema, Details>,
   options: FromPiToolOptions = {},
 ): DefinedTool<string, StaticOf<Schema>, unknown, unknown, unknown, Details> {
-  checkOptions("fromAgentTool", options, optionKeys, "invalid_tool");
+  checkOptions("fromPiTool", options, optionKeys, "invalid_tool");
   checkPiTool(tool);
   const { validator, ...rest } = options;
   const name = toSnakeCase(tool.name);

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { errorCodes } from "../../src/adapter.ts";
 import { fromErrorRecord, toErrorRecord } from "../../src/base/errors.ts";
-import { errorCodes, isStatewrightError, StatewrightError } from "../../src/index.ts";
+import { isStatewrightError, StatewrightError } from "../../src/index.ts";
 
 const page = readFileSync(new URL("../../../../docs/errors.md", import.meta.url), "utf8");
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { errorCodes } from "../../src/index.ts";
+import { errorCodes } from "../../src/adapter.ts";
 
 const packages = join(import.meta.dirname, "../../..");
 const errorsPage = readFileSync(join(packages, "../docs/errors.md"), "utf8");

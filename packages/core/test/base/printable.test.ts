@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { escapeControlChars, StatewrightError, toolRegistry } from "../../src/index.ts";
+import { escapeControlChars } from "../../src/adapter.ts";
+import { StatewrightError, toolRegistry } from "../../src/index.ts";
 
 const steers = "\u001b]0;title\u0007\u001b[2J\u009b31m\u202egnp.exe\u2066\r\u007f\u2028";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal

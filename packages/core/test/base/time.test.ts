@@ -1,7 +1,7 @@
 /** Time as a platform has it: short timers that count ticks, and a clock that people and sleep move. */
 import { describe, expect, test } from "vitest";
+import { systemWorld } from "../../src/adapter.ts";
 import { clockCheckMs, createSchedule, type Schedule } from "../../src/base/time.ts";
-import { systemWorld } from "../../src/index.ts";
 
 const longest = 2 ** 31 - 1;
 

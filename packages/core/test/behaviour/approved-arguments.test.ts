@@ -4,15 +4,13 @@ import * as z from "zod";
 import {
   approval,
   type BeforeToolDecision,
+  decide,
   defineGraph,
   defineMiddleware,
   defineTool,
-  deny,
-  interruptFor,
   isStatewrightError,
   listInterrupts,
   memoryStore,
-  modify,
   run,
   ToolError,
   toolNode,
@@ -36,7 +34,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 type BeforeTool = NonNullable<Parameters<typeof defineMiddleware>[0]["beforeTool"]>;
 const hook = (name: string, beforeTool: BeforeTool) => defineMiddleware({ name, beforeTool });
 const cents = (args: unknown): number => (args as { readonly cents: number }).cents;
-const ask = hook("ask", ({ call: made }) => interruptFor(made, "it spends"));
+const ask = hook("ask", ({ call: made }) => decide.interrupt(made, "it spends"));
 
 function shop(description = "Pay."): { readonly tools: readonly DeskTool[]; readonly ran: number[] } {
   const ran: number[] = [];
@@ -65,7 +63,7 @@ describe("edited arguments of an approval", () => {
     const seen: number[] = [];
     const limit = hook("limit", ({ call: made }) => {
       seen.push(cents(made.args));
-      return cents(made.args) > 100 ? deny("too much") : undefined;
+      return cents(made.args) > 100 ? decide.deny("too much") : undefined;
     });
     for (const middleware of [
       [limit, ask],
@@ -116,7 +114,7 @@ describe("edited arguments of an approval", () => {
   test("an approval with edited arguments does not answer a second interrupt that the same hook raises for the new arguments", async () => {
     const { tools, ran } = shop();
     const levels = hook("levels", ({ call: made }) =>
-      interruptFor(made, cents(made.args) > 100 ? "a manager has to agree" : "it spends"),
+      decide.interrupt(made, cents(made.args) > 100 ? "a manager has to agree" : "it spends"),
     );
     const loop = toolLoop({ tools, middleware: [levels], turns });
     const [small] = questions(await loop.start().result);
@@ -132,7 +130,7 @@ describe("edited arguments of an approval", () => {
 
   test("edited arguments void earlier approvals of the same tool call, which were given for other arguments", async () => {
     const { tools, ran } = shop();
-    const second = hook("second", ({ call: made }) => interruptFor(made, "a second look"));
+    const second = hook("second", ({ call: made }) => decide.interrupt(made, "a second look"));
     const loop = toolLoop({ tools, middleware: [ask, second], turns });
     await loop.start().result;
     await loop.again({ approve: true }).result;
@@ -145,7 +143,7 @@ describe("edited arguments of an approval", () => {
 
   test("edited arguments that a hook modifies are shown for approval again as modified", async () => {
     const { tools, ran } = shop();
-    const halve = hook("halve", ({ call: made }) => modify({ cents: cents(made.args) / 2 }));
+    const halve = hook("halve", ({ call: made }) => decide.modify({ cents: cents(made.args) / 2 }));
     const loop = toolLoop({ tools, middleware: [halve, ask], turns });
     expect(questions(await loop.start().result)[0]?.payload).toMatchObject({ args: { cents: 4 } });
     const again = questions(await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result);
@@ -158,7 +156,7 @@ describe("edited arguments of an approval", () => {
 describe("hook that changes arguments after an approval", () => {
   test("arguments that a hook changes after an approval need a new approval, and the tool call runs once they stop changing", async () => {
     const { tools, ran } = shop();
-    const cap = hook("cap", ({ call: made }) => modify({ cents: Math.min(cents(made.args), 5) }));
+    const cap = hook("cap", ({ call: made }) => decide.modify({ cents: Math.min(cents(made.args), 5) }));
     const loop = toolLoop({ tools, middleware: [ask, cap], turns });
     await loop.start().result;
     const [second] = questions(await loop.again({ approve: true }).result);
@@ -169,7 +167,7 @@ describe("hook that changes arguments after an approval", () => {
 
   test("a tool call whose arguments change after each approval is refused after 8 approvals and does not run", async () => {
     const { tools, ran } = shop();
-    const more = (name: string) => hook(name, ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    const more = (name: string) => hook(name, ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
     const loop = toolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
     let result = await loop.start().result;
     let asked = 0;
@@ -192,13 +190,13 @@ describe("hook that changes arguments after an approval", () => {
     await loop.start().result;
     const end = await loop.again({ approve: true }).result;
     expect([ran, resultsOf(loop)[0]?.error?.kind]).toEqual([[], "denied"]);
-    expect(answersIn(end).map(textIn)[0]).toContain('"sly" would have changed');
+    expect(answersIn(end).map(textIn)[0]).toContain('"sly" changed the arguments of this call after their approval');
   });
 });
 
 describe("hook decisions apply to the executed arguments", () => {
-  const limit = hook("limit", ({ call: made }) => (cents(made.args) > 100 ? deny("too much") : undefined));
-  const raising = (to: number) => hook("raising", () => modify({ cents: to }));
+  const limit = hook("limit", ({ call: made }) => (cents(made.args) > 100 ? decide.deny("too much") : undefined));
+  const raising = (to: number) => hook("raising", () => decide.modify({ cents: to }));
   const putting = (to: number) =>
     defineMiddleware({ name: "putting", aroundTool: ({ call: made }, next) => next({ ...made, args: { cents: to } }) });
   const ended = async (middleware: LoopOptions["middleware"] & {}) => {
@@ -212,7 +210,7 @@ describe("hook decisions apply to the executed arguments", () => {
     const seen: string[] = [];
     const seeing = (name: string) =>
       hook(name, ({ call: made }) => void seen.push(`${name} ${cents(made.args)}`) as undefined);
-    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    const more = hook("more", ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
     expect(await ended([seeing("one"), more, seeing("two")])).toMatchObject({ ran: [9] });
     expect(seen).toEqual(["one 8", "two 9", "one 9"]);
     expect(await ended([limit, raising(500)])).toMatchObject({ ran: [], answer: "too much" });
@@ -224,10 +222,12 @@ describe("hook decisions apply to the executed arguments", () => {
     expect(await ended([limit, putting(500)])).toMatchObject({ ran: [], answer: "too much" });
     expect(await ended([putting(500), limit])).toMatchObject({ ran: [], answer: "too much" });
     expect(await ended([limit, putting(50)])).toMatchObject({ ran: [50] });
-    const asking = hook("asking", ({ call: made }) => (cents(made.args) > 9 ? interruptFor(made, "why") : undefined));
+    const asking = hook("asking", ({ call: made }) =>
+      cents(made.args) > 9 ? decide.interrupt(made, "why") : undefined,
+    );
     const { ran, answer } = await ended([asking, putting(10)]);
     expect([ran, answer]).toEqual([[], expect.stringMatching(/"putting".*"asking".*a person/)]);
-    const cap = hook("cap", ({ call: made }) => modify({ cents: Math.min(cents(made.args), 9) }));
+    const cap = hook("cap", ({ call: made }) => decide.modify({ cents: Math.min(cents(made.args), 9) }));
     const capped = await ended([cap, putting(10)]);
     expect([capped.ran, capped.answer]).toEqual([[], expect.stringMatching(/"putting".*"cap"/)]);
     const failing = hook("failing", ({ call: made }) => {
@@ -250,8 +250,8 @@ describe("hook decisions apply to the executed arguments", () => {
   });
 
   test("hooks that keep changing each other's arguments are named in the answer and the tool call does not run", async () => {
-    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
-    const less = hook("less", ({ call: made }) => modify({ cents: cents(made.args) - 1 }));
+    const more = hook("more", ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
+    const less = hook("less", ({ call: made }) => decide.modify({ cents: cents(made.args) - 1 }));
     const { ran, answer } = await ended([more, less]);
     expect([ran, answer]).toEqual([[], expect.stringMatching(/"more".*"less"/)]);
   });
@@ -292,7 +292,7 @@ describe("approval record [R12]", () => {
     await dying.world.settle();
     store.crash();
 
-    const dearer = hook("dearer", ({ call: made }) => modify({ cents: cents(made.args) * 10 }));
+    const dearer = hook("dearer", ({ call: made }) => decide.modify({ cents: cents(made.args) * 10 }));
     const otherArgs = toolLoop({ tools, middleware: [dearer, ask], store: store.peer(), turns });
     expect(questions(await otherArgs.again().result)[0]?.payload).toMatchObject({ args: { cents: 80 } });
     const other = shop("Pay, and tell everybody.");
@@ -331,7 +331,7 @@ describe("approvals apply to the hook that asked", () => {
     const { tools, ran } = shop();
     const world = virtualWorld();
     const middleware = [
-      hook("ask", ({ call: made }) => interruptFor(made, "it spends", { expiresMs: 1_000, onExpire: "allow" })),
+      hook("ask", ({ call: made }) => decide.interrupt(made, "it spends", { expiresMs: 1_000, onExpire: "allow" })),
       ask,
     ];
     const loop = toolLoop({ tools, middleware, turns, world });
@@ -377,7 +377,7 @@ describe("several tool calls of one message", () => {
     expect(answersIn(end).map((message) => [message.callId, textIn(message), message.isError])).toEqual([
       ["a", "paid 1", false],
       ["b", "paid 20", false],
-      ["c", "A person refused this call: not that one", true],
+      ["c", "A person denied this call: not that one", true],
       ["d", "paid by hand", false],
     ]);
     // The model's message keeps its calls as the model made them.
@@ -399,7 +399,9 @@ describe("several tool calls of one message", () => {
     const [pay] = tools;
     const locked: DeskTool[] =
       pay === undefined ? [] : [{ ...pay, spec: { ...pay.spec, execution: { lock: () => ["till"] } } }];
-    const asksForPay = hook("ask", ({ call: made }) => (made.name === "pay" ? interruptFor(made, "why") : undefined));
+    const asksForPay = hook("ask", ({ call: made }) =>
+      made.name === "pay" ? decide.interrupt(made, "why") : undefined,
+    );
     const loop = toolLoop({
       tools: [...locked, look],
       middleware: [asksForPay],
@@ -422,7 +424,7 @@ describe("undeclared interrupt key", () => {
             defineMiddleware({
               name: "asking",
               ...(asks === undefined ? {} : { asks }),
-              beforeTool: ({ call: made }) => interruptFor(made, "why"),
+              beforeTool: ({ call: made }) => decide.interrupt(made, "why"),
             }),
           ],
         }),
@@ -430,7 +432,9 @@ describe("undeclared interrupt key", () => {
       .edges({ __start__: "tools", tools: "__end__" } as never);
 
   test("middleware that declares an interrupt key which the graph does not declare fails the definition of the graph", () => {
-    expect(() => withMiddleware(["approve"])).toThrow(/"asking" of the tool node "tools" asks "approve".*approval/s);
+    expect(() => withMiddleware(["approve"])).toThrow(
+      /"asking" of the tool node "tools" has the interrupt "approve".*approval/s,
+    );
   });
 
   test("an interrupt under an undeclared key of middleware without a declaration fails the run with an error that names the key", async () => {

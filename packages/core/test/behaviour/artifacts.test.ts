@@ -1,14 +1,12 @@
-/** Large results: kept whole, shown bounded and redacted, read page by page, and the fate of what could not be kept. */
+/** Large results: kept whole, shown bounded and redacted, read page by page, and the fate of what could not be stored. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { computeArtifactKey, getArtifactHandle } from "../../src/adapter.ts";
 import {
   type ArtifactRef,
   type ArtifactStore,
-  computeArtifactKey,
   defineMiddleware,
   defineTool,
-  exportThread,
-  getArtifactHandle,
   type Json,
   type ModelRequest,
   memoryArtifacts,
@@ -19,6 +17,7 @@ import {
   type ToolOutput,
   type ToolSafety,
 } from "../../src/index.ts";
+import { exportThread } from "../../src/inspect.ts";
 import {
   answersIn,
   type ChatResult,
@@ -109,7 +108,7 @@ test("1 MB of tool output is stored complete, the model sees a bounded redacted 
   expect(seen(answer)).toMatch(/^head \[gone\]/);
   expect(seen(answer)).toMatch(/tail \[gone\]$/);
   const [, cut, all] =
-    /… (\d+) of (\d+) bytes are cut here\. All of it is the artifact ([0-9a-f]{16})/.exec(seen(answer)) ?? [];
+    /… (\d+) of (\d+) bytes are cut here\. The full text is the artifact ([0-9a-f]{16})/.exec(seen(answer)) ?? [];
   expect(Number(all)).toBe(ref?.bytes);
   expect(Number(cut)).toBeGreaterThan(1_000_000);
   for (const wire of loop.wires)
@@ -295,7 +294,7 @@ describe("tool result as the model sees it", () => {
     const { answer, kept, store } = await one({ content: [{ type: "image", mimeType: "image/png", data }] });
     expect(kept).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
     expect(seen(answer)).toBe(
-      `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. It is the artifact ${kept[0]?.handle}.]`,
+      `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. Its data is the artifact ${kept[0]?.handle}.]`,
     );
     expect((await store.artifacts.read("t", kept[0]?.key ?? ""))?.slice(0, 4)).toEqual(
       Uint8Array.from([0, 255, 0, 255]),
@@ -332,7 +331,7 @@ describe("tool result as the model sees it", () => {
     for (const limits of [{ resultBytes: 100 }, { artifactBytes: 1.5 }, { artifactBytes: Number.NaN }, { other: 1 }])
       expect(() => gives("x", { limits })).toThrow("limits");
     expect(() => toolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
-    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction of tool output");
+    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction of the tool");
     expect(() => gives("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
     expect(() => toolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
     expect(() => readArtifact({ pageBytes: 0 })).toThrow("pageBytes");
@@ -604,7 +603,7 @@ describe("tool read_artifact", () => {
     });
     const [row] = await kept.list("t");
     expect(seen(answersIn(loop)[1])).toBe(
-      `The artifact "${getArtifactHandle(row?.key ?? "")}" ("dump.txt", 9000 bytes) is not kept any more.`,
+      `The artifact "${getArtifactHandle(row?.key ?? "")}" ("dump.txt", 9000 bytes) is no longer stored.`,
     );
   });
 
@@ -680,7 +679,7 @@ describe("artifact storage", () => {
         },
       ]);
       expect(
-        loop.world.lines.some(({ level, message }) => level === "warn" && message.includes("could not be kept")),
+        loop.world.lines.some(({ level, message }) => level === "warn" && message.includes("could not be stored")),
       ).toBe(true);
     }
   });

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { z as z3 } from "zod/v3";
 import { parseWith } from "../../src/base/schema.ts";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
@@ -11,10 +12,8 @@ import {
   END,
   inputNode,
   jsonSchemaInput,
-  list,
   memoryStore,
   outputSchema,
-  record,
   resume,
   run,
   START,
@@ -43,13 +42,13 @@ test("an async refinement or transform is refused at definition with its path", 
       defineTool({ ...tool, input: z.object({}), output: z.string().transform(isFree) }),
     "the output schema": () => outputSchema(z.object({ name: z.union([z.number(), seen]) })),
     'the channel "name"': () => defineState({ name: seen.default("x") }),
-    'the channel "names"': () => defineState({ names: list(z.string().check(async () => {})) }),
+    'the channel "names"': () => defineState({ names: channel.list(z.string().check(async () => {})) }),
     'the context value "who"': () => defineContext({ who: z.tuple([z.preprocess(isFree, z.boolean())]) }),
     'the interrupt "pick"': () => defineGraph({ ...graph, interrupts: { pick: seen } }),
     'the payload of the interrupt "pick"': () =>
       defineGraph({ ...graph, interrupts: { pick: { answer: z.string(), payload: later(seen) } } }),
     "the input of the graph": () => defineGraph({ ...graph, input: later(seen) as never }),
-    'the input of the task node "one"': () =>
+    'the input of the input node "one"': () =>
       defineGraph(graph)
         .nodes({ one: inputNode(seen, () => ({})) })
         .edges({ [START]: END, one: END }),
@@ -96,7 +95,7 @@ test("an async schema of zod 3 is reported as a definition error, and a schema t
     }),
     "Ada",
   );
-  expect(thrown).toMatchObject({ ok: false, issues: [{ message: "it cannot be read: mine" }] });
+  expect(thrown).toMatchObject({ ok: false, issues: [{ message: "the value cannot be read: mine" }] });
   expect(thrown).not.toHaveProperty("isAsync");
 });
 
@@ -111,7 +110,9 @@ test("an async schema of tool arguments fails the run and is not reported to the
     });
   const broken = toolLoop({ tools: [toolOf(unseen)], turns: [[call("add", { name: "Ada" })], ["done"]] });
   const error = await failureOf(broken.start().result, "async_schema");
-  expect(error.message).toContain('the input of the tool "add" has a schema that answers with a promise');
+  expect(error.message).toContain(
+    'the input of the tool "add" has an asynchronous schema: its validation returned a promise',
+  );
   expect(error.kind).toBe("definition");
   expect(broken.requests).toHaveLength(1);
   const store = broken.store ?? memoryStore();
@@ -138,7 +139,7 @@ test("a JSON Schema validator that returns no list of issues accepts nothing, an
     let called = 0;
     const add = defineTool({ name: "add", description: "Adds.", input, run: () => void called++ });
     const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
-    expect(answersIn(await loop.start().result).map(textIn)[0]).toContain(`the validator gave ${given}`);
+    expect(answersIn(await loop.start().result).map(textIn)[0]).toContain(`the validator returned ${given}`);
     expect(called).toBe(0);
     expect(outputSchema(input).read({})).toMatchObject({ ok: false });
   }
@@ -158,15 +159,15 @@ test("a tool result with an async output schema is recorded as an answer and fai
   });
   const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
   const error = await failureOf(loop.start().result, "tool_failed");
-  expect(error.message).toContain("the schema of its output answers with a promise");
+  expect(error.message).toContain("the validation of its output schema is asynchronous");
   await loop.again().result;
   expect(called).toBe(1);
 });
 
 test("node writes, interrupt payloads, answers and inputs with an async schema fail with an error of the schema", async () => {
   const State = defineState({
-    names: list(unseen),
-    byName: record(z.object({ name: unseen })),
+    names: channel.list(unseen),
+    byName: channel.record(z.object({ name: unseen })),
     wanted: z.string().default("names"),
   });
   const graph = defineGraph({
@@ -194,7 +195,7 @@ test("node writes, interrupt payloads, answers and inputs with an async schema f
   expect(await saying("show")).toContain('the payload of the interrupt "show"');
   expect((await run(graph, { store, thread: "t", input: { wanted: "pick" } }).result).status).toBe("waiting");
   const answered = resume(graph, { store, thread: "t", answers: { pick: "Ada" } }).result;
-  expect((await failureOf(answered, "async_schema")).message).toContain('the question "pick"');
+  expect((await failureOf(answered, "async_schema")).message).toContain('interrupt "pick"');
   const given = run(graph, { store, thread: "u", input: { names: ["Ada"] } }).result;
   expect((await failureOf(given, "async_schema")).message).toContain('the channel "names"');
 });

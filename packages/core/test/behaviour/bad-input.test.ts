@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineContext,
   defineGraph,
@@ -10,7 +11,6 @@ import {
   END,
   type ErrorCode,
   edit,
-  ephemeral,
   fanOut,
   fork,
   type Graph,
@@ -18,13 +18,9 @@ import {
   goto,
   inputNode,
   isStatewrightError,
-  list,
   type MemoryStore,
   memoryStore,
-  messages,
   type NodeRuntime,
-  record,
-  reduce,
   resume,
   route,
   run,
@@ -44,10 +40,10 @@ expectNothingUnhandled();
 const Any = defineState({
   any: z.unknown(),
   n: z.number().default(0),
-  log: list(z.unknown()),
-  byKey: record(z.unknown()),
-  folded: reduce(z.unknown(), (_current, write: unknown) => write),
-  flash: ephemeral(z.unknown()),
+  log: channel.list(z.unknown()),
+  byKey: channel.record(z.unknown()),
+  folded: channel.reduce(z.unknown(), (_current, write: unknown) => write),
+  flash: channel.ephemeral(z.unknown()),
 });
 type Body = (state: { readonly n: number }, runtime: NodeRuntime) => unknown;
 
@@ -164,7 +160,7 @@ const places: Readonly<Record<string, Place>> = {
       around(() => ({ folded: 1, n: 2 }), {
         state: defineState({
           n: z.number().default(0),
-          folded: reduce(z.unknown(), (_current: unknown, _write: number) => give()),
+          folded: channel.reduce(z.unknown(), (_current: unknown, _write: number) => give()),
         }),
       }),
     good: 1,
@@ -500,8 +496,8 @@ describe("values given by a caller", () => {
 
 test("answers given without keys are refused with the number of open interrupts, in the singular and in the plural", async () => {
   for (const [keys, said] of [
-    [["a"], "1 question is open"],
-    [["a", "b"], "2 questions are open"],
+    [["a"], "1 interrupt is open"],
+    [["a", "b"], "2 interrupts are open"],
   ] as const) {
     const graph = around((_: unknown, { interrupt }: NodeRuntime) => Promise.all(keys.map((key) => interrupt(key))), {
       interrupts: { a: z.boolean(), b: z.boolean() },
@@ -531,7 +527,7 @@ test.each([
       .nodes({ bad: (state) => fromJavaScript<undefined>(write(fromJavaScript(state))) })
       .edges({ [START]: "bad", bad: END });
     const error = await failureOf(run(graph, {}).result, "node_failed");
-    expect(error.message).toContain("State is read-only: return the change, or use update((draft) => …)");
+    expect(error.message).toContain("State is read-only: return the change, or use edit((draft) => …)");
   },
 );
 
@@ -571,7 +567,7 @@ describe("values returned by a tool", () => {
       timeoutMs: 1_000,
       run: (args, runtime) => fromJavaScript(look(args, runtime)),
     });
-    const Chat = defineState({ messages: messages() });
+    const Chat = defineState({ messages: channel.messages() });
     const graph = defineGraph({ name: "g", state: Chat })
       .nodes({ tools: toolNode({ tools: [tool] }) })
       .edges({ [START]: "tools", tools: END });

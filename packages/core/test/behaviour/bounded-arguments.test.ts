@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { argumentBounds, type Bounds, findInvalidData } from "../../src/base/bounds.ts";
-import { defineTool, type Json, modify } from "../../src/index.ts";
+import { decide, defineTool, type Json } from "../../src/index.ts";
 import { answersIn, call, type DeskTool, eventsOf, rawCall, resultsOf, talk, textIn } from "../support/tool-loop.ts";
 
 /** A value that is nested so deep. */
@@ -71,7 +71,7 @@ describe("tool arguments over the bounds", () => {
 
   test("arguments replaced by a hook obey the same bounds, and oversized malformed JSON is not stored [R15]", async () => {
     const { tool, reached } = open();
-    const swap = { name: "swap", beforeTool: () => modify(nested(65)) };
+    const swap = { name: "swap", beforeTool: () => decide.modify(nested(65)) };
     const done = await talk({
       tools: [tool],
       middleware: [swap],

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fork,
   getHistory,
   getState,
-  list,
   listRuns,
   memoryStore,
   resume,
@@ -17,7 +17,7 @@ import {
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const says = (name: string) => () => ({ log: [name] });
 const line = defineGraph({ name: "line", state: Log })
   .nodes({ a: says("a"), b: says("b"), c: says("c") })
@@ -127,7 +127,7 @@ describe("breakpoints", () => {
       run(line, { store, thread: "t", breakpoints: { before: ["z" as "a"] } }).result,
       "invalid_option",
     );
-    expect(wrong.message).toContain('"z", which is not a node of the graph "line". Nodes are "a", "b", "c"');
+    expect(wrong.message).toContain('expected nodes of the graph "line", got "z". Use one of "a", "b", "c"');
     expect(await store.threads()).toEqual([]);
     await failureOf(run(line, { breakpoints: { after: ["a"] } }).result, "missing_store");
   });

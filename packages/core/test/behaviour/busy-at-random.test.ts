@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getState,
   isStatewrightError,
-  list,
   listRuns,
   memoryStore,
   type OnBusy,
@@ -19,7 +19,7 @@ import {
 } from "../../src/index.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ word: z.string(), log: list(z.string()) });
+const Log = defineState({ word: z.string(), log: channel.list(z.string()) });
 
 test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
   "two processes with random inputs, resumes and cancels on one thread complete each input at most once in queue order, seed %i [E27]",

@@ -2,8 +2,11 @@
 import { describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
+import { systemWorld } from "../../src/adapter.ts";
 import {
   approval,
+  channel,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -16,32 +19,28 @@ import {
   getMessageText,
   getState,
   inputNode,
-  interruptFor,
-  list,
   listRuns,
   type Message,
   memoryStore,
-  messages,
   type OnBusy,
   pruneThread,
   type RunEvent,
   type RunOptions,
-  type RunRow,
   resume,
   run,
   START,
   type Store,
   steer,
-  systemWorld,
   toolNode,
   updateState,
 } from "../../src/index.ts";
+import type { RunRow } from "../../src/store.ts";
 import { dyingStore } from "../support/dying-store.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { call, checkTranscript, gate, textIn, user } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ word: z.string().default(""), log: list(z.string()) });
+const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
 /** Two steps, of which the first does what the word says: it waits for the gate, asks a person, or fails. */
 function wordy() {
@@ -230,7 +229,7 @@ describe("onBusy enqueue [E27]", () => {
       expect((await listRuns(other)).map(({ status }) => status)).toEqual(["queued", "done"]);
       if (next === "run")
         expect((await failureOf(start(other, "third").result)).message).toContain(
-          "inputs in its queue, which come first",
+          "has queued inputs, which come first",
         );
       else expect((await resume(graph, { store: other, world, thread: "t" }).result).status).toBe("done");
       await world.settle();
@@ -504,9 +503,9 @@ describe("onBusy interrupt [E27]", () => {
     const ask = defineMiddleware({
       name: "ask",
       beforeTool: ({ call: made }) =>
-        made.name === "pay" ? interruptFor(made, "large") : { action: "allow" as const },
+        made.name === "pay" ? decide.interrupt(made, "large") : { action: "allow" as const },
     });
-    const Chat = defineState({ messages: messages(), notes: list(z.string()) });
+    const Chat = defineState({ messages: channel.messages(), notes: channel.list(z.string()) });
     const calls = [call("look"), call("pay"), call("pay", {}, "again")];
     const graph = defineGraph({ name: "chat", state: Chat, interrupts: { approve: approval } })
       .nodes({
@@ -540,8 +539,8 @@ describe("onBusy interrupt [E27]", () => {
       ["user", "u1"],
       ["assistant", "a1"],
       ["tool", ["id_look", "look happened", false]],
-      ["tool", ["id_pay", "Not carried out: interrupted by a new input.", true]],
-      ["tool", ["again", "Not carried out: interrupted by a new input.", true]],
+      ["tool", ["id_pay", "Not executed: interrupted by a new input.", true]],
+      ["tool", ["again", "Not executed: interrupted by a new input.", true]],
       ["user", "u2"],
       ["assistant", "a6"],
     ]);
@@ -581,7 +580,7 @@ describe("onBusy rollback [E27]", () => {
         status: "done",
         state: { word: "new", log: ["new 1", "new 2"] },
       });
-      expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "taken back for a new input"]]);
+      expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "rolled back for a new input"]]);
       expect(await log(store), name).toEqual(["new 1", "new 2"]);
       const steps = [];
       for await (const step of getHistory(graph, { store, thread: "t" })) steps.push(step);
@@ -594,7 +593,7 @@ describe("onBusy rollback [E27]", () => {
   });
 
   test("a rollback returns consumed inbox messages to the inbox, and the next run takes each message once", async () => {
-    const State = defineState({ messages: messages(), word: z.string().default("") });
+    const State = defineState({ messages: channel.messages(), word: z.string().default("") });
     const graph = defineGraph({ name: "told", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         first: () => ({}),
@@ -635,7 +634,7 @@ describe("onBusy rollback [E27]", () => {
   });
 
   test("a rollback reverts the last run only and unsets a channel that this run was the first to set [E27]", async () => {
-    const State = defineState({ topic: z.string(), extra: z.string().optional(), log: list(z.string()) });
+    const State = defineState({ topic: z.string(), extra: z.string().optional(), log: channel.list(z.string()) });
     const graph = defineGraph({ name: "layers", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         work: async ({ topic }, { interrupt, step }) => {
@@ -716,7 +715,7 @@ describe("onBusy rollback [E27]", () => {
     await world.settle();
     expect((await start(store.peer(), "new", { onBusy: "rollback" }).result).status).toBe("queued");
     open("slow");
-    expect(await first.result).toMatchObject({ status: "cancelled", reason: "taken back for a new input" });
+    expect(await first.result).toMatchObject({ status: "cancelled", reason: "rolled back for a new input" });
     await world.settle();
     expect(await log(store)).toEqual(["a 1", "a 2", "new 1", "new 2"]);
   });
@@ -739,7 +738,7 @@ describe("busy durable machine", () => {
     for (const onBusy of ["interrupt", "rollback"] as const) {
       const refusal = await failureOf(() => run(machine, { store, world, thread: "t", onBusy }));
       expect(refusal.code).toBe("invalid_option");
-      expect(refusal.message).toContain("Send it an event with resume");
+      expect(refusal.message).toContain("Send an event with resume");
     }
     expect((await run(machine, { store, world, thread: "t", onBusy: "enqueue" }).result).status).toBe("queued");
     expect((await resume(machine, { store, world, thread: "t", answers: { GO: true } }).result).status).toBe("done");

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { defineMiddleware, defineTool, interruptFor, memoryStore } from "../../src/index.ts";
+import { decide, defineMiddleware, defineTool, memoryStore } from "../../src/index.ts";
 import { answersIn, call, textIn, toolLoop } from "../support/tool-loop.ts";
 
 const ask = defineMiddleware({
   name: "ask",
-  beforeTool: ({ call }) => (call.name === "pay" ? interruptFor(call, "sure?") : undefined),
+  beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "sure?") : undefined),
 });
 
 test("tool calls completed before the run waited are read from the journal after it: their bodies and hooks run once [T57]", async () => {

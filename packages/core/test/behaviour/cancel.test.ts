@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
-  list,
   memoryStore,
   resume,
   run,
@@ -16,7 +16,7 @@ import {
 import { deferred, eventsOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 describe("cancel", () => {
   test("a cancel fires signals, starts no further effect, keeps completed results and leaves the thread usable [E37]", async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
-  type Commit,
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -14,7 +14,6 @@ import {
   goto,
   type HistoryEntry,
   join,
-  list,
   type MemoryStore,
   memoryStore,
   resume,
@@ -22,10 +21,11 @@ import {
   START,
   type Store,
 } from "../../src/index.ts";
+import type { Commit } from "../../src/store.ts";
 import { deferred, failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()), big: z.record(z.string(), z.number()).default({}) });
+const Log = defineState({ log: channel.list(z.string()), big: z.record(z.string(), z.number()).default({}) });
 
 /** A store that keeps what it was given, and may hold a commit back. */
 function watched(hold: (commit: Commit) => Promise<void> | undefined = () => undefined) {
@@ -67,7 +67,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   expect(steps).toHaveLength(3);
   const [first, middle, final] = steps;
   expect(first).toMatchObject({ run: { status: "running" }, events: [{ seq: 1 }] });
-  expect(middle?.checkpoint?.deltas.map(({ channel }) => channel)).toEqual(["log"]);
+  expect(middle?.checkpoint?.deltas.map(({ channel: oneChannel }) => oneChannel)).toEqual(["log"]);
   expect(final).toMatchObject({ run: { status: "done" }, release: true, events: [{ seq: 5 }] });
   // What the fold took in is gone from the journal.
   expect(await inner.effects("t", "main", 0)).toEqual([]);

@@ -3,10 +3,9 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   clientAnswer,
+  decide,
   defineMiddleware,
   defineTool,
-  deny,
-  interruptFor,
   isStatewrightError,
   memoryStore,
   steer,
@@ -102,7 +101,7 @@ test("hooks run before the interrupt of a client-side tool call and see its answ
     name: "watching",
     beforeTool: ({ call: made }) => {
       const { title } = made.args as { readonly title: string };
-      return title === "Wall" ? interruptFor(made, "may it ask?") : deny("no doors");
+      return title === "Wall" ? decide.interrupt(made, "may it ask?") : decide.deny("no doors");
     },
     aroundTool: async ({ call: made }, next) => {
       seen.push("around");

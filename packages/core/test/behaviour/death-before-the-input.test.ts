@@ -14,7 +14,7 @@ test("a thread whose process died before saving the input is not reported as don
   });
   await expect(getState(graph, { store: store.peer(), thread: "t" })).rejects.toMatchObject({
     code: "unknown_checkpoint",
-    message: expect.stringContaining("run it with one"),
+    message: expect.stringContaining("Run the thread with an input first"),
   });
   const again = await run(graph, { store: store.peer(), thread: "t", input: { word: "hello" } }).result;
   expect(again).toMatchObject({ status: "done", state: { word: "hello!" } });

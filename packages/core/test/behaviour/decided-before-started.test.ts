@@ -3,8 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
-  type Commit,
-  type Control,
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -13,18 +12,16 @@ import {
   fanOut,
   type Graph,
   inputNode,
-  list,
   listToolCalls,
   type Model,
   memoryStore,
-  messages,
-  plainCodec,
   route,
   run,
   START,
   type Store,
   toolNode,
 } from "../../src/index.ts";
+import { type Commit, type Control, plainCodec } from "../../src/store.ts";
 import { call, user } from "../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
@@ -87,7 +84,7 @@ function about(commit: Commit): string {
   return `→ ${control.tasks.map(({ node }) => node).join(", ") || "end"}`;
 }
 
-const Chat = defineState({ messages: messages(), seen: list(z.string()) });
+const Chat = defineState({ messages: channel.messages(), seen: channel.list(z.string()) });
 
 /** A body, a model call, a tool call that happens once, and a fan-out: each notes its start and its id. */
 function desk(started: string[]): Graph {

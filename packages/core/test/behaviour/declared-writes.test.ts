@@ -2,27 +2,27 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   checkGraph,
   commandTargets,
   defineGraph,
   defineState,
-  describeGraph,
   END,
   edit,
   fanOut,
   type GraphProblem,
   goto,
   inputNode,
-  list,
   memoryStore,
   run,
   START,
   subgraph,
 } from "../../src/index.ts";
+import { describeGraph } from "../../src/inspect.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
 
-const State = defineState({ a: z.string().default(""), b: z.string().default(""), log: list(z.string()) });
+const State = defineState({ a: z.string().default(""), b: z.string().default(""), log: channel.list(z.string()) });
 const start = defineGraph({ name: "claims", state: State, interrupts: { ok: z.boolean() } });
 const other = { b: "written" };
 
@@ -63,11 +63,11 @@ describe("undeclared writes", () => {
         .edges({ [START]: "node", node: commandTargets("end") as never, end: END });
       const store = memoryStore();
       const error = await failureOf(run(graph, { store, thread: "t" }).result, "undeclared_write");
-      const channel = name === "an empty list of writes" ? "log" : "b";
+      const oneChannel = name === "an empty list of writes" ? "log" : "b";
       expect(error.message).toContain(
-        `the node "node" in graph "claims" wrote the channel "${channel}", which its writes`,
+        `the node "node" in graph "claims" wrote the channel "${oneChannel}", which its writes`,
       );
-      expect(error.place).toMatchObject({ graph: "claims", node: "node", channel });
+      expect(error.place).toMatchObject({ graph: "claims", node: "node", channel: oneChannel });
       expect((await store.head("t"))?.step).toBe(0);
     },
   );
@@ -115,17 +115,17 @@ describe("invalid node declarations", () => {
     [
       "a question that is not declared",
       { asks: ["no"], run: body },
-      'unknown_interrupt: the node "node" says that it asks "no"',
+      'unknown_interrupt: the node "node" declares the interrupt "no"',
     ],
     [
       "a channel that is not there",
       { writes: ["c"], run: body },
-      'unknown_channel: the node "node" says that it writes "c"',
+      'unknown_channel: the node "node" declares writes to "c"',
     ],
     [
       "a question of a node declared once",
       { asks: ["ok"], effect: "once", run: body },
-      'cannot_ask: the node "node" is declared once',
+      'cannot_ask: the node "node" is declared with effect "once"',
     ],
     ["a question of a subgraph", { asks: ["ok"], run: within }, 'cannot_ask: the node "node" is a subgraph'],
   ])("an invalid declaration of a node is refused: %s", async (_name, node, said) => {
@@ -147,7 +147,7 @@ describe("invalid node declarations", () => {
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),
         "invalid_option",
       );
-      expect(error.message).toContain(`the ${option} of the node "node" is`);
+      expect(error.message).toContain(`node "node": expected a list of names for ${option}, got `);
     }
   });
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -10,9 +11,7 @@ import {
   edit,
   goto,
   inputNode,
-  list,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -37,7 +36,7 @@ function levelsOf(value: unknown): number {
 const State = defineState({
   value: z.unknown().optional(),
   held: z.object({ inside: z.unknown().optional() }).default({}),
-  items: list(z.unknown()),
+  items: channel.list(z.unknown()),
   seen: z.number().default(0),
 });
 const ways = ["returned", "drafted", "appended", "sent", "asked", "given"] as const;
@@ -107,7 +106,7 @@ test("a tool result too deep for the conversation is answered as unsavable and t
       input: z.object({}),
       run: () => nested(levels) as readonly never[],
     });
-    const graph = defineGraph({ name: "digging", state: defineState({ messages: messages() }) })
+    const graph = defineGraph({ name: "digging", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [dig] }) })
       .edges({ [START]: "tools", tools: END });
     const asked = { role: "assistant", id: "a", finish: "calls", usage: {}, content: [callOf("dig")] } as const;

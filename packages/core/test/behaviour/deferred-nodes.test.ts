@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -8,7 +9,6 @@ import {
   fanOut,
   inputNode,
   join,
-  list,
   memoryStore,
   resume,
   route,
@@ -19,7 +19,7 @@ import {
 import { deferred, leftToDie } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()), turns: z.number().default(0) });
+const Log = defineState({ log: channel.list(z.string()), turns: z.number().default(0) });
 const says = (name: string) => () => ({ log: [name] });
 const later = <Body>(body: Body) => ({ run: body, defer: true }) as const;
 

@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
   durableMachine,
   END,
   goto,
-  list,
   memoryStore,
   resume,
   run,
@@ -18,7 +18,7 @@ import {
 import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 function gated() {
   const begun = deferred();

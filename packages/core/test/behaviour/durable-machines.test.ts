@@ -20,7 +20,6 @@ import {
   stopChild,
 } from "xstate";
 import {
-  type Commit,
   defineMigration,
   durableMachine,
   engine,
@@ -34,8 +33,9 @@ import {
   resume,
   run,
   type Store,
-  toMermaid,
 } from "../../src/index.ts";
+import { toMermaid } from "../../src/inspect.ts";
+import type { Commit } from "../../src/store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
@@ -176,7 +176,7 @@ describe("durable machine", () => {
       resume(graph, { store, thread: "t", answers: { PAY: {} }, world }).result,
       "event_refused",
     );
-    expect(refusal.message).toContain('It accepts "RETRY", "GIVE_UP"');
+    expect(refusal.message).toContain('Send one of "RETRY", "GIVE_UP"');
     expect(refusal.details).toMatchObject({ accepts: ["RETRY", "GIVE_UP"] });
     await failureOf(
       resume(graph, { store, thread: "t", answers: { RETRY: {}, GIVE_UP: {} }, world }).result,
@@ -500,12 +500,12 @@ describe("parallel promises", () => {
     const gone = other({ charging: { on: { GO: "b" } }, b: {} });
     const peer = store.peer();
     const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "needs_migration");
-    expect(failure.message).toContain('an actor "charge"');
+    expect(failure.message).toContain('a running actor "charge"');
     const renamed = durableMachine(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), {
       version: 2,
     });
     const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
-    expect(moved.message).toContain('stands in "charging"');
+    expect(moved.message).toContain('is in the state "charging"');
   });
 });
 
@@ -555,7 +555,7 @@ describe("durable machine under a newer version [E50]", () => {
         resume(v2, { store: store.peer(), thread: "t", world }).result,
         "needs_migration",
       );
-      expect(refused.message).toContain('stands in "asked"');
+      expect(refused.message).toContain('is in the state "asked"');
       if (!signs) await world.advance(5_000);
       const answers = signs ? { answers: { SIGN: {} } } : {};
       const end = await resume(v2, { store, thread: "t", world, migrations: [toV2], ...answers }).result;
@@ -592,7 +592,7 @@ describe("durable machine under a newer version [E50]", () => {
       resume(now, { store: peer, thread: "t", world, migrations }).result,
       "needs_migration",
     );
-    expect(parked.message).toContain('the actor "0.deal.charging" is under way');
+    expect(parked.message).toContain('the actor "0.deal.charging" is running');
     const asked = await resume(now, { store: peer, thread: "t", world, older: [old] }).result;
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
   });
@@ -609,7 +609,7 @@ describe("durable machine under a newer version [E50]", () => {
     await run(v1, { store, thread: "t" }).result;
     const moves = defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 }, value: "over" }) });
     const failed = await failureOf(resume(v2, { store, thread: "t", migrations: [moves] }).result, "migration_failed");
-    expect(failed.message).toContain("only the context is given");
+    expect(failed.message).toContain("a user-written machine accepts only the context");
   });
 });
 
@@ -667,7 +667,7 @@ describe("timers and child machines", () => {
       resume(graph, { store, thread: "t", world, answers: { CONFIRM: true } }).result,
       "event_refused",
     );
-    expect(refusal.message).toContain('It accepts "REOPEN"');
+    expect(refusal.message).toContain('Send one of "REOPEN"');
     const state = await getState(graph, { store, thread: "t" });
     expect(state).toMatchObject({ state: { value: "expired" }, status: "waiting" });
     const again = await resume(graph, { store, thread: "t", world, answers: { REOPEN: true } }).result;
@@ -676,8 +676,8 @@ describe("timers and child machines", () => {
 
   test("work started by a timer continues when the event after the timer is refused, and the refusal is reported at the end", async () => {
     for (const [onTime, why] of [
-      ["packing", "It accepts none until what is under way there has ended"],
-      ["over", "A finished run accepts none"],
+      ["packing", "Wait until its running promises and timers have finished: the machine accepts no event before"],
+      ["over", "a finished run accepts no events"],
     ] as const) {
       const machine = setup({ actors: { pack: fromPromise(() => Promise.resolve("a parcel")) } }).createMachine({
         id: "parcel",
@@ -1052,7 +1052,7 @@ describe("invalid durable machine", () => {
     [
       "an inline actor",
       () => createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: fromPromise(async () => 1) } } } }),
-      '"m.a" invokes an actor without a name',
+      '"m.a" invokes an unnamed actor',
     ],
     [
       "a spawned inline actor",
@@ -1069,7 +1069,7 @@ describe("invalid durable machine", () => {
             },
           },
         }),
-      '"m.a" spawns an actor without a name',
+      '"m.a" spawns an unnamed actor',
     ],
     [
       "a spawned actor without an id",
@@ -1084,7 +1084,7 @@ describe("invalid durable machine", () => {
     [
       "an actor that is not there",
       () => createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: "nobody" } } } }),
-      '"m.a" invokes "nobody", which the machine does not have',
+      '"m.a" invokes "nobody", which is not an actor of the machine',
     ],
     [
       "a callback in a child machine",
@@ -1140,7 +1140,7 @@ describe("invalid durable machine", () => {
       run(durableMachine(machine, { version: 1 }), { thread: "t", world: virtualWorld() }).result,
       "machine_failed",
     );
-    expect(String((failure.cause as Error).message)).toContain("use spawnChild");
+    expect(String((failure.cause as Error).message)).toContain("Use spawnChild");
   });
 });
 

@@ -1,6 +1,7 @@
 /** Editing what was said. */
 import { expect, test } from "vitest";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -9,7 +10,6 @@ import {
   getState,
   type Message,
   memoryStore,
-  messages,
   run,
   START,
 } from "../../src/index.ts";
@@ -18,7 +18,7 @@ import { failureOf } from "../support/failure.ts";
 const say = (id: string, text: string): Message => ({ role: "user", id, content: [{ type: "text", text }] });
 
 function echo(log: string[]) {
-  return defineGraph({ name: "echo", state: defineState({ messages: messages() }) })
+  return defineGraph({ name: "echo", state: defineState({ messages: channel.messages() }) })
     .nodes({
       answer: (state, { run: { step } }) => {
         const heard = getMessageText(state.messages.at(-1) as Message);

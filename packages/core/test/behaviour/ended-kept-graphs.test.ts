@@ -3,17 +3,16 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   approval,
+  channel,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
   getState,
-  interruptFor,
-  list,
   type Message,
   memoryStore,
-  messages,
   recover,
   run,
   START,
@@ -27,11 +26,11 @@ import { call, checkTranscript, textIn, user } from "../support/tool-loop.ts";
 
 /** A counter that is kept, inside a graph that is kept; the outermost asks a person once it has counted. */
 function counting() {
-  const Total = defineState({ by: z.number(), total: z.number().default(0), seen: list(z.number()) });
+  const Total = defineState({ by: z.number(), total: z.number().default(0), seen: channel.list(z.number()) });
   const counter = defineGraph({ name: "counter", state: Total })
     .nodes({ add: ({ total, by }) => ({ total: total + by, seen: [by] }) })
     .edges({ [START]: "add", add: END });
-  const middle = defineGraph({ name: "middle", state: defineState({ by: z.number(), sums: list(z.number()) }) })
+  const middle = defineGraph({ name: "middle", state: defineState({ by: z.number(), sums: channel.list(z.number()) }) })
     .nodes({
       count: subgraph(counter, {
         persistence: "kept",
@@ -40,7 +39,11 @@ function counting() {
       }),
     })
     .edges({ [START]: "count", count: END });
-  const Outer = defineState({ by: z.number(), ask: z.boolean().default(false), sums: list(z.array(z.number())) });
+  const Outer = defineState({
+    by: z.number(),
+    ask: z.boolean().default(false),
+    sums: channel.list(z.array(z.number())),
+  });
   return defineGraph({ name: "outer", state: Outer, interrupts: { ok: z.boolean() } })
     .nodes({
       middle: subgraph(middle, {
@@ -86,10 +89,10 @@ function assistant({ slow = false } = {}) {
   const ask = defineMiddleware({
     name: "ask",
     beforeTool: ({ call: made }) =>
-      made.name === "pay" && !slow ? interruptFor(made, "large") : { action: "allow" as const },
+      made.name === "pay" && !slow ? decide.interrupt(made, "large") : { action: "allow" as const },
   });
   const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
-  const Chat = defineState({ messages: messages(), notes: list(z.string()) });
+  const Chat = defineState({ messages: channel.messages(), notes: channel.list(z.string()) });
   const inner = defineGraph({ name: "assistant", state: Chat, interrupts: { approve: approval } })
     .nodes({
       model: ({ messages: all }) => {
@@ -104,7 +107,11 @@ function assistant({ slow = false } = {}) {
       end: () => undefined,
     })
     .edges({ [START]: "model", model: ["tools", "beside"], tools: "end", beside: END, end: END });
-  const Outer = defineState({ said: z.string(), answers: list(z.array(z.string())), notes: list(z.array(z.string())) });
+  const Outer = defineState({
+    said: z.string(),
+    answers: channel.list(z.array(z.string())),
+    notes: channel.list(z.array(z.string())),
+  });
   return defineGraph({ name: "desk", state: Outer })
     .nodes({
       talk: subgraph(inner, {
@@ -127,7 +134,7 @@ test("onBusy interrupt closes pending tool calls in a persistent subgraph and ke
   const next = run(graph, { ...given, input: { said: "never mind" }, onBusy: "interrupt" });
   const { state } = await next.result;
   expect(state.answers).toEqual([
-    ["user", "assistant", "seen", "Not carried out: interrupted by a new input.", "user", "assistant"],
+    ["user", "assistant", "seen", "Not executed: interrupted by a new input.", "user", "assistant"],
   ]);
   expect(state.notes).toEqual([["beside", "beside"]]);
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
@@ -14,23 +15,21 @@ import {
   env,
   getHistory,
   getState,
-  list,
+  inject,
   listRuns,
   memoryStore,
-  messages,
   recover,
   resume,
   run,
   START,
   type Store,
-  secret,
   toolNode,
 } from "../../src/index.ts";
 import { failureOf, leftToDie } from "../support/failure.ts";
 import { call, gate, user } from "../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ word: z.string().default(""), log: list(z.string()) });
+const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
 function wordy() {
   const gates = new Map<string, ReturnType<typeof gate>>();
@@ -181,7 +180,7 @@ describe("engine", () => {
       name: "pay",
       description: "Pay.",
       input: z.object({}),
-      inject: { key: secret("KEY") },
+      inject: { key: inject.secret("KEY") },
       effect: "pure",
       run: (_args, { injected }) => {
         seen.push(injected.key.reveal());
@@ -190,7 +189,7 @@ describe("engine", () => {
     });
     const graph = defineGraph({
       name: "pays",
-      state: defineState({ messages: messages() }),
+      state: defineState({ messages: channel.messages() }),
       context: Who,
       interrupts: { ok: z.boolean() },
     })
@@ -246,8 +245,8 @@ describe("engine", () => {
     const said = world.lines.map(({ message, fields }) => `${message}: ${String(fields?.["thread"])}`);
     expect(said.sort()).toEqual([
       "a run failed: slow-fail",
-      "a run is left alone: its graph is not served here: s",
-      "a run is left alone: its graph is not served here: t",
+      "a run is skipped: its graph is not served here: s",
+      "a run is skipped: its graph is not served here: t",
     ]);
     await run(graph, { store, world, thread: "later", input: { word: "ask" } }).result;
     expect((await host.resume(graph, { thread: "later", answers: { ok: true } }).result).status).toBe("done");
@@ -334,7 +333,7 @@ describe("engine", () => {
     const { status } = await host.run(graph, { thread: "t", input: { word: "a" } }).result;
     await host.stop();
     expect(status).toBe("done");
-    expect(world.lines.map(({ message }) => message)).toEqual(["onRun of the engine threw"]);
+    expect(world.lines.map(({ message }) => message)).toEqual(["engine: onRun threw"]);
   });
 
   test("invalid engine options are refused", async () => {
@@ -401,7 +400,7 @@ describe("engine stop", () => {
             return "ok";
           },
         });
-      const graph = defineGraph({ name: "tools", state: defineState({ messages: messages() }) })
+      const graph = defineGraph({ name: "tools", state: defineState({ messages: channel.messages() }) })
         .nodes({
           model: () => ({
             messages: [

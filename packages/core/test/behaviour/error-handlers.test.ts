@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -8,7 +9,6 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   memoryStore,
   type NodePolicy,
   type NodeRuntime,
@@ -19,7 +19,7 @@ import {
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const declined = () => Object.assign(new RangeError("declined", { cause: new Error("no funds") }), { code: "E402" });
 
 describe("error handler", () => {
@@ -334,11 +334,11 @@ describe("error handler after a resume", () => {
     const handled = defineGraph({ name: "kept", state: Log })
       .nodes({ a: { run: body, onError: (_state, { error }) => ({ log: [error.message] }) } })
       .edges({ [START]: "a", a: END });
-    expect((await run(handled, {}).result).state.log[0]).toContain("kept for error handlers");
+    expect((await run(handled, {}).result).state.log[0]).toContain("reserved for error handlers");
     const plain = defineGraph({ name: "kept", state: Log })
       .nodes({ a: body })
       .edges({ [START]: "a", a: END });
     const error = await failureOf(run(plain, {}).result, "repeated_step");
-    expect(error.message).toContain("kept for error handlers");
+    expect(error.message).toContain("reserved for error handlers");
   });
 });

@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  list,
   type MemoryStore,
   memoryStore,
   type RunEvent,
@@ -21,7 +21,7 @@ import { createEventStream } from "../../src/run/events/events.ts";
 import { deferred, eventsOf, failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()), fail: z.boolean().default(false) });
+const Log = defineState({ log: channel.list(z.string()), fail: z.boolean().default(false) });
 
 const inner = defineGraph({ name: "inner", state: Log })
   .nodes({ one: () => ({ log: ["one"] }), two: () => ({ log: ["two"] }) })

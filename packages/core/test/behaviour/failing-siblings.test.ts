@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   type CommonOptions,
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
-  list,
   memoryStore,
   resume,
   run,
@@ -16,7 +16,7 @@ import {
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 /** Four siblings of which b fails after 10 ms; what became of each is told in `ran`. */
 function four(world: ReturnType<typeof virtualWorld>, ran: string[], broken: () => boolean) {
@@ -131,5 +131,5 @@ test("a cancel during onTaskFailure abort ends the run as cancelled", async () =
 test("an unknown onTaskFailure value is refused", async () => {
   const graph = four(virtualWorld(), [], () => false);
   const error = await failureOf(run(graph, { onTaskFailure: "ignore" as never }).result, "invalid_option");
-  expect(error.message).toContain('onTaskFailure is "ignore"');
+  expect(error.message).toContain('onTaskFailure: expected "finish" or "abort", got "ignore"');
 });

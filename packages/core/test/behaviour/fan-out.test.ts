@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -9,11 +10,7 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   memoryStore,
-  messages,
-  record,
-  reduce,
   resume,
   run,
   START,
@@ -25,7 +22,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 
 const Work = defineState({
   items: z.array(z.string()).default([]),
-  found: list(z.string()),
+  found: channel.list(z.string()),
   done: z.boolean().default(false),
 });
 
@@ -58,7 +55,7 @@ describe("sends", () => {
   });
 
   test("a sent task follows the edges of its node and may send further tasks [E16]", async () => {
-    const Tree = defineState({ leaves: list(z.string()), closed: z.number().default(0) });
+    const Tree = defineState({ leaves: channel.list(z.string()), closed: z.number().default(0) });
     const graph = defineGraph({ name: "tree", state: Tree })
       .nodes({
         branch: inputNode(z.object({ name: z.string(), depth: z.number() }), (_state, { input: { name, depth } }) =>
@@ -95,7 +92,7 @@ describe("sends", () => {
   });
 
   test("the input of a sent task may have a type without a JSON Schema, and survives a resume", async () => {
-    const Days = defineState({ years: list(z.number()) });
+    const Days = defineState({ years: channel.list(z.number()) });
     const graph = defineGraph({ name: "days", state: Days, interrupts: { go: z.union([z.date(), z.bigint()]) } })
       .nodes({
         each: inputNode(z.date(), async (_state, { input, interrupt }) => {
@@ -154,10 +151,10 @@ describe("sends", () => {
 
 describe("fold order of writes", () => {
   const All = defineState({
-    log: list(z.string()),
-    text: reduce(z.string().default(""), (before, write: string) => before + write),
-    chat: messages(),
-    by: record(z.string()),
+    log: channel.list(z.string()),
+    text: channel.reduce(z.string().default(""), (before, write: string) => before + write),
+    chat: channel.messages(),
+    by: channel.record(z.string()),
   });
   const names = ["d", "b", "a", "c"];
 

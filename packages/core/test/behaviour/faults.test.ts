@@ -4,12 +4,12 @@ import process from "node:process";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   memoryStore,
-  messages,
   run,
   START,
   ToolError,
@@ -21,7 +21,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 /** How many runs are aborted; with STATEWRIGHT_WHOLE=1 all. */
 const aborts = process.env["STATEWRIGHT_WHOLE"] === "1" ? 10_000 : 300;
 
-const Chat = defineState({ messages: messages() });
+const Chat = defineState({ messages: channel.messages() });
 const input = z.object({});
 
 test("a run aborted at any point settles each tool call once and leaks no timer, listener, handle or claim [F11]", async () => {

@@ -38,9 +38,9 @@ describe("file with a URL in a tool result", () => {
     ]);
   });
 
-  test("a file with an invalid URL is reported as a broken content block", async () => {
+  test("a file with an invalid URL is reported as an invalid content block", async () => {
     const [block] = await answered([{ ...photo, url: "1.png" }]);
     expect(block).toMatchObject({ type: "text" });
-    expect(JSON.stringify(block)).toContain("broken content block");
+    expect(JSON.stringify(block)).toContain("an invalid content block (number 1)");
   });
 });

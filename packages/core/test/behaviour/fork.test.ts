@@ -1,13 +1,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  ephemeral,
   fork,
   getState,
-  list,
   memoryStore,
   resume,
   run,
@@ -17,7 +16,7 @@ import { dyingStore } from "../support/dying-store.ts";
 import { failureOf } from "../support/failure.ts";
 import { loose } from "../support/from-javascript.ts";
 
-const Flash = defineState({ log: list(z.string()), flash: ephemeral(z.string()) });
+const Flash = defineState({ log: channel.list(z.string()), flash: channel.ephemeral(z.string()) });
 const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.boolean() } })
   .nodes({
     a: () => ({ flash: "x" }),

@@ -1,16 +1,14 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
-  list,
   type Message,
   memoryStore,
-  messages,
-  reduce,
   resume,
   route,
   run,
@@ -23,9 +21,9 @@ const S = defineState({
   when: z.map(z.string(), z.object({ n: z.number() })).default(new Map([["k", { n: 1 }]])),
   at: z.date().default(new Date(5)),
   any: z.unknown(),
-  log: list(z.object({ n: z.number() })),
-  chat: messages(),
-  sum: reduce(z.object({ n: z.number() }).default({ n: 0 }), (sum, by: number) => ({ n: sum.n + by })),
+  log: channel.list(z.object({ n: z.number() })),
+  chat: channel.messages(),
+  sum: channel.reduce(z.object({ n: z.number() }).default({ n: 0 }), (sum, by: number) => ({ n: sum.n + by })),
 });
 type Loose = {
   user: { name: string; tags: string[] };
@@ -121,10 +119,10 @@ describe.each(Object.entries(writes))("write to %s [E7]", (_name, write) => {
 
 test("the input of a task and the current value of a reducer are frozen [E7]", async () => {
   const Sum = defineState({
-    sum: reduce(z.object({ n: z.number() }).default({ n: 0 }), (sum, by: number) =>
+    sum: channel.reduce(z.object({ n: z.number() }).default({ n: 0 }), (sum, by: number) =>
       Object.assign(sum as { n: number }, { n: sum.n + by }),
     ),
-    log: list(z.string()),
+    log: channel.list(z.string()),
   });
   const reducing = defineGraph({ name: "reduce", state: Sum })
     .nodes({ a: () => ({ sum: 1 }) })

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
@@ -12,30 +13,28 @@ import {
   fork,
   getHistory,
   getState,
+  inject,
   inputNode,
-  list,
   listToolCalls,
   memoryStore,
-  messages,
   resume,
   route,
   run,
   START,
-  secret,
   subgraph,
   toolNode,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
 const Shop = defineContext({ customer: z.string() });
-const Chat = defineState({ messages: messages(), log: list(z.string()) });
+const Chat = defineState({ messages: channel.messages(), log: channel.list(z.string()) });
 
 function shop(seen: unknown[]) {
   const pay = defineTool({
     name: "pay",
     description: "Pay.",
     input: z.object({ cents: z.int() }),
-    inject: { key: secret("GIVEN_EXPLICITLY"), customer: Shop.from(({ customer }) => customer) },
+    inject: { key: inject.secret("GIVEN_EXPLICITLY"), customer: Shop.from(({ customer }) => customer) },
     effect: "idempotent",
     run: ({ cents }, { injected }) => {
       seen.push([cents, injected.key.reveal(), injected.customer]);
@@ -107,10 +106,10 @@ test("context is passed to each run and each resume: no graph or thread stores i
   expect(state.log).toEqual(["bob"]);
 });
 
-const Work = defineState({ items: z.array(z.string()), log: list(z.string()) });
+const Work = defineState({ items: z.array(z.string()), log: channel.list(z.string()) });
 
 function work() {
-  const inner = defineGraph({ name: "inner", state: defineState({ item: z.string(), log: list(z.string()) }) })
+  const inner = defineGraph({ name: "inner", state: defineState({ item: z.string(), log: channel.list(z.string()) }) })
     .nodes({ one: async (state, { step }) => ({ log: [await step("s", () => `${state.item}!`)] }) })
     .edges({ [START]: "one", one: END });
   let tries = 0;

@@ -49,7 +49,7 @@ describe("input with known messages", () => {
     const loop = await talked();
     const id = loop.said[1]?.id ?? "";
     expect(await refusal(loop, [user("More", id)])).toContain(
-      `the input of graph "desk" has a message of the role user with the id "${id}", which a message of the role assistant has`,
+      `the input of graph "desk" has a message of the role user with the id "${id}", but the conversation has that id for a message of the role assistant`,
     );
     const { state } = await goOn(loop, [user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
@@ -59,7 +59,7 @@ describe("input with known messages", () => {
     const loop = await talked();
     const [, asking, answer] = loop.said as [Message, Message, Message];
     const other = { ...asking, content: [call("look", {}, "other")] } as Message;
-    expect(await refusal(loop, [other, user("More", "u2")])).toContain("would part calls from their answers");
+    expect(await refusal(loop, [other, user("More", "u2")])).toContain("would separate tool calls from their answers");
     const stray = { ...answer, callId: "other" } as Message;
     expect(await refusal(loop, [stray, user("More", "u2")])).toContain("would answer no call");
     const removal = { remove: answer.id } as never;
@@ -84,7 +84,9 @@ describe("input with known messages", () => {
     const loop = await talked();
     const { state } = await goOn(loop, [user("More", "u3"), user("More", "u3")]).result;
     expect(texts(state as ChatState).slice(4)).toEqual(["More", "Again."]);
-    expect(await refusal(loop, [user("One", "u2"), user("Two", "u2")])).toContain('has two messages with the id "u2"');
+    expect(await refusal(loop, [user("One", "u2"), user("Two", "u2")])).toContain(
+      'has two different messages with the id "u2"',
+    );
   });
 });
 

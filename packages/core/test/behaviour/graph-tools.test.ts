@@ -4,10 +4,10 @@ import * as z from "zod";
 import {
   type AssistantMessage,
   approval,
-  type Commit,
+  channel,
   checkGraph,
   commandTargets,
-  copyThread,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -22,15 +22,13 @@ import {
   goto,
   graphTool,
   type InspectedActor,
-  interruptFor,
+  inject,
   type JsonObject,
-  list,
   longTermStore,
   type MemoryStore,
   type Message,
   type Middleware,
   memoryStore,
-  messages,
   pruneThread,
   type RunEvent,
   resume,
@@ -39,15 +37,15 @@ import {
   START,
   StatewrightError,
   type Store,
-  secret,
   streamEvents,
   subgraph,
   type Tool,
   ToolError,
   type ToolMessage,
-  toMermaid,
   toolNode,
 } from "../../src/index.ts";
+import { copyThread, toMermaid } from "../../src/inspect.ts";
+import type { Commit } from "../../src/store.ts";
 import { dyingStore } from "../support/dying-store.ts";
 import { failureOf, leftToDie } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -57,7 +55,7 @@ interface Log {
   readonly done: string[];
 }
 
-const Notes = defineState({ topic: z.string(), notes: list(z.string()) });
+const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) });
 
 /** Reads and writes; the second step hangs while `stuck` has the topic. */
 function researcher(log: Log, stuck: Set<string> = new Set()) {
@@ -114,7 +112,7 @@ function desk(
 ) {
   return defineGraph({
     name: "desk",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     middleware,
     interrupts: { approve: approval },
   })
@@ -333,8 +331,8 @@ async function recordedIn(store: Store): Promise<ReadonlySet<string>> {
       for (const { kind, outcome } of await store.effects("t", line))
         if (kind === "step" && outcome !== undefined) found.add(JSON.parse(outcome) as string);
       const head = await store.head("t", line);
-      for (const { channel, deltas } of head === undefined ? [] : await store.state("t", head.id))
-        if (channel === "notes")
+      for (const { channel: oneChannel, deltas } of head === undefined ? [] : await store.state("t", head.id))
+        if (oneChannel === "notes")
           for (const { text } of deltas) for (const note of JSON.parse(text) as string[]) found.add(note);
     }
   return found;
@@ -342,7 +340,10 @@ async function recordedIn(store: Store): Promise<ReadonlySet<string>> {
 
 test("a crash at any commit of nested parallel graph tool calls ends like an uninterrupted run and repeats no recorded effect", async () => {
   const log: Log = { done: [] };
-  const middle = defineGraph({ name: "middle", state: defineState({ messages: messages(), said: list(z.string()) }) })
+  const middle = defineGraph({
+    name: "middle",
+    state: defineState({ messages: channel.messages(), said: channel.list(z.string()) }),
+  })
     .nodes({
       tools: toolNode({ tools: [research(log)] }),
       last: async (_state, { step }) => ({
@@ -403,7 +404,7 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
 });
 
 describe("interrupts inside a graph tool call", () => {
-  const Asked = defineState({ topic: z.string(), notes: list(z.string()) });
+  const Asked = defineState({ topic: z.string(), notes: channel.list(z.string()) });
   function asker(done: string[]) {
     return defineGraph({ name: "asker", state: Asked, interrupts: { scope: z.enum(["wide", "narrow"]) } })
       .nodes({
@@ -489,11 +490,11 @@ describe("interrupts inside a graph tool call", () => {
     const first = defineMiddleware({
       name: "first",
       asks: ["approve"],
-      beforeTool: ({ call }) => interruptFor(call, "it pays"),
+      beforeTool: ({ call }) => decide.interrupt(call, "it pays"),
     });
     const clerk = defineGraph({
       name: "clerk",
-      state: defineState({ messages: messages() }),
+      state: defineState({ messages: channel.messages() }),
       interrupts: { approve: approval },
     })
       .nodes({ tools: toolNode({ tools: [pay], middleware: [first] }) })
@@ -523,7 +524,7 @@ describe("interrupts inside a graph tool call", () => {
       run(desk([tool([])]), { input: asking(["research", { topic: "bees" }]) }).result,
       "missing_store",
     );
-    expect(failure.place).toMatchObject({ within: "research", node: "ask" });
+    expect(failure.place).toMatchObject({ nesting: "research", node: "ask" });
   });
 
   test("the timeout of a graph tool counts while its graph is active and not while it waits for an answer", async () => {
@@ -556,7 +557,7 @@ describe("graph tool call without an answer", () => {
     });
     const { state } = await run(desk([tool]), { input: asking(["endless", {}]), maxSteps: 4 }).result;
     expect(answersIn(state)).toEqual([
-      "error: endless was stopped before it had an answer: it took 4 steps without coming to an end. What it had found so far: 4 rounds",
+      "error: endless was stopped before it had an answer: it took 4 steps without finishing. Findings so far: 4 rounds",
     ]);
   });
 
@@ -579,7 +580,7 @@ describe("graph tool call without an answer", () => {
     const { state } = await run(desk([tool]), { world, input: asking(["broken", {}]) }).result;
     expect(answersIn(state)).toEqual(["error: broken failed before it had an answer."]);
     expect(JSON.stringify(state)).not.toContain("1234");
-    expect(world.lines.map(({ message }) => message)).toContain('the tool "broken" failed inside');
+    expect(world.lines.map(({ message }) => message)).toContain('the graph of the tool "broken" failed');
   });
 
   test("a graph tool whose output function throws a tool error answers with that error", async () => {
@@ -655,7 +656,7 @@ describe("graph tool call without an answer", () => {
     await world.advance(50);
     const { state } = await handle.result;
     expect(answersIn(state)).toEqual([
-      "error: slow was stopped before it had an answer: Timed out after 50 ms. What it had found so far: one",
+      "error: slow was stopped before it had an answer: Timed out after 50 ms. Findings so far: one",
     ]);
     expect(stopped).toBe(true);
     expect(world.timers).toBe(0);
@@ -723,7 +724,7 @@ describe("graph tool call without an answer", () => {
       resume(graph, { store: store.peer(), world, thread: "t" }).result,
       "effect_in_doubt",
     );
-    expect(failure.place).toMatchObject({ within: "risky", node: "pay" });
+    expect(failure.place).toMatchObject({ nesting: "risky", node: "pay" });
   });
 
   test("an abort by middleware inside a graph tool ends that call, and an abort by middleware of the outer graph ends the run", async () => {
@@ -734,7 +735,7 @@ describe("graph tool call without an answer", () => {
         beforeTool: ({ call }) => (call.name === "touch" ? { action: "abort", reason: "that is enough" } : undefined),
       });
     const inner = (middleware: readonly Middleware[]) =>
-      defineGraph({ name: "inner", state: defineState({ messages: messages() }), middleware })
+      defineGraph({ name: "inner", state: defineState({ messages: channel.messages() }), middleware })
         .nodes({ tools: toolNode({ tools: [touch] }), after: () => ({}) })
         .edges({ [START]: "tools", tools: "after", after: END });
     const tool = (middleware: readonly Middleware[]) =>
@@ -751,7 +752,7 @@ describe("graph tool call without an answer", () => {
     expect(answersIn(own.state)[0]).toMatch(/^error: inner was stopped before it had an answer: that is enough\./);
     const whole = defineGraph({
       name: "whole",
-      state: defineState({ messages: messages() }),
+      state: defineState({ messages: channel.messages() }),
       middleware: [stop("all")],
     })
       .nodes({ tools: toolNode({ tools: [tool([])] }), after: () => ({}) })
@@ -762,7 +763,7 @@ describe("graph tool call without an answer", () => {
 });
 
 describe("nested graph tool calls", () => {
-  const Depth = defineState({ messages: messages(), depth: z.int().default(0) });
+  const Depth = defineState({ messages: channel.messages(), depth: z.int().default(0) });
   interface DepthTypes extends GraphTypes {
     readonly input: { readonly depth?: number };
     readonly output: { readonly depth: number; readonly messages: readonly Message[] };
@@ -796,13 +797,13 @@ describe("nested graph tool calls", () => {
   test("graph tool calls nested deeper than 5 are refused with an error that shows the path", async () => {
     const { state } = await run(nested(100), { input: {} }).result;
     expect(answersIn(state)[0]).toBe(
-      "1(2(3(4(5(error: Not run: calls like this one may stand 5 deep in one another, and this one would be the next (deeper → deeper → deeper → deeper → deeper → deeper). Do it without this call.)))))",
+      "1(2(3(4(5(error: Not run: nested calls are limited to a depth of 5, and this call would exceed it (deeper → deeper → deeper → deeper → deeper → deeper). Continue without this call.)))))",
     );
   });
 
   test("a graph tool may set a lower maximum depth", async () => {
     const { state } = await run(nested(100, 1), { input: {} }).result;
-    expect(answersIn(state)[0]).toMatch(/^1\(error: Not run: calls like this one may stand 1 deep/);
+    expect(answersIn(state)[0]).toMatch(/^1\(error: Not run: nested calls are limited to a depth of 1/);
   });
 
   test("a graph tool with a lazily given recursive graph can be drawn and has a shape", () => {
@@ -834,7 +835,7 @@ test("a cancel reaches graph tool calls, answers the transcript and leaves no wo
   const store = memoryStore();
   const world = virtualWorld();
   const log: Log = { done: [] };
-  const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [research(log, new Set(["bees"]))] }), after: () => ({}) })
     .edges({ [START]: "tools", tools: "after", after: END });
   const handle = run(graph, {
@@ -862,7 +863,7 @@ test("a drain stops each graph tool call at its own boundary, and a resume conti
   });
   expect(await handle.result).toMatchObject({
     status: "paused",
-    cause: { code: "drained", place: { within: "research" } },
+    cause: { code: "drained", place: { nesting: "research" } },
   });
   expect(log.done).toEqual(["read ants"]);
   const { status, state } = await resume(graph, { store, thread: "t" }).result;
@@ -878,12 +879,12 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     name: "peek",
     description: "Peek.",
     input: z.object({}),
-    inject: { token: secret("token") },
+    inject: { token: inject.secret("token") },
     run: async (_args, { injected }) => `seen ${await injected.token.reveal()}`,
   });
   const inner = defineGraph({
     name: "inner",
-    state: defineState({ messages: messages(), who: z.string().default("") }),
+    state: defineState({ messages: channel.messages(), who: z.string().default("") }),
     context: Inner,
   })
     .nodes({
@@ -899,7 +900,7 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     given: () => asking(["peek", {}]),
     answer: (state) => `${state.who}: ${answersIn(state).join()}`,
   });
-  const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }), context: Outer })
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), context: Outer })
     .nodes({ tools: toolNode({ tools: [tool] }) })
     .edges({ [START]: "tools", tools: END });
   const { state } = await run(graph, {
@@ -921,7 +922,7 @@ test("middleware of the outer graph wraps the tools inside a graph tool call [T5
     },
   });
   const touch = defineTool({ name: "touch", description: "Touch.", input: z.object({}), run: () => "touched" });
-  const inner = defineGraph({ name: "inner", state: defineState({ messages: messages() }) })
+  const inner = defineGraph({ name: "inner", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [touch] }) })
     .edges({ [START]: "tools", tools: END });
   const tool = graphTool(inner, {
@@ -977,7 +978,7 @@ test("a once effect inside a graph tool call counts on a branch where the model 
     answer: ({ notes }) => notes.join(),
   });
   let asked = 0;
-  const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({
       think: () => {
         asked += 1;
@@ -1002,7 +1003,7 @@ test("a once effect inside a graph tool call counts on a branch where the model 
 
 test("a new input that ends a run waiting inside a graph tool call leaves a complete conversation", async () => {
   const tool = askerTool();
-  const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({
       think: ({ messages }) => {
         const last = messages.at(-1);
@@ -1036,16 +1037,16 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
 describe("invalid graph tool", () => {
   const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
   test.each([
-    ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of the tool "x" is/],
+    ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of tool "x" is/],
     [
       "a mapping that is no function",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", answer: "y" as never }),
-      /answer of the tool "x" is "y"/,
+      /answer of tool "x" is "y"/,
     ],
     [
       "a depth that is none",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", maxDepth: 0 }),
-      /maxDepth of the tool "x" is 0/,
+      /maxDepth of tool "x" is 0/,
     ],
     [
       "an option that there is not",
@@ -1058,7 +1059,7 @@ describe("invalid graph tool", () => {
 
   test("a graph tool with the name of a node is refused, since their interrupts would share keys", () => {
     const tool = graphTool(researcher({ done: [] }), { ...usual, name: "tools" });
-    expect(() => desk([tool])).toThrow(/the tool "tools" runs a graph and is called like a node/);
+    expect(() => desk([tool])).toThrow(/the tool "tools" runs a graph and has the name of a node/);
   });
 });
 
@@ -1079,10 +1080,10 @@ test("a graph tool call inside an unsaved graph is unsaved, and its long-term wr
     given: (args) => args,
     answer: ({ notes }) => notes.join(),
   });
-  const bare = defineGraph({ name: "bare", state: defineState({ messages: messages() }) })
+  const bare = defineGraph({ name: "bare", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [tool] }) })
     .edges({ [START]: "tools", tools: END });
-  const outer = defineGraph({ name: "outer", state: defineState({ said: list(z.string()) }) })
+  const outer = defineGraph({ name: "outer", state: defineState({ said: channel.list(z.string()) }) })
     .nodes({
       inner: subgraph(bare, {
         persistence: "none",
@@ -1097,8 +1098,8 @@ test("a graph tool call inside an unsaved graph is unsaved, and its long-term wr
 });
 
 describe("graph tool call under a changed graph", () => {
-  const Asked = defineState({ topic: z.string(), notes: list(z.string()) });
-  const Wider = defineState({ topic: z.string(), notes: list(z.string()), more: z.string().default("more") });
+  const Asked = defineState({ topic: z.string(), notes: channel.list(z.string()) });
+  const Wider = defineState({ topic: z.string(), notes: channel.list(z.string()), more: z.string().default("more") });
   const asks = { name: "asker", interrupts: { scope: z.enum(["wide", "narrow"]) } } as const;
   const usual = {
     name: "research",
@@ -1129,7 +1130,7 @@ describe("graph tool call under a changed graph", () => {
     gone: defineTool({ name: "research", description: "Look.", input: topic, run: () => "plain" }),
   };
   function versions(version: number, tool: keyof typeof tools) {
-    return defineGraph({ name: "desk", version, state: defineState({ messages: messages() }) })
+    return defineGraph({ name: "desk", version, state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [tools[tool]] }) })
       .edges({ [START]: "tools", tools: END });
   }
@@ -1146,8 +1147,10 @@ describe("graph tool call under a changed graph", () => {
 
   test("an active graph tool call parks the run when its inner node was removed or the tool no longer runs a graph", async () => {
     const node = await failureOf(changed("other"), "needs_migration");
-    expect(node.message).toContain('the node "research.ask" is pending, and the graph has no such node');
+    expect(node.message).toContain('the node "research.ask" is pending, but the graph has no such node');
     const tool = await failureOf(changed("gone"), "needs_migration");
-    expect(tool.message).toContain('a graph is at work in a call of the tool "research"');
+    expect(tool.message).toContain(
+      'a call of the tool "research" has a graph in progress, but the tool runs no graph now',
+    );
   });
 });

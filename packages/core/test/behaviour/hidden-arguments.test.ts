@@ -1,22 +1,20 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { toModelTool } from "../../src/adapter.ts";
 import {
   createCodec,
+  decide,
   defineMiddleware,
   defineTool,
   env,
-  interruptFor,
+  inject,
   isStatewrightError,
   memoryStore,
-  modify,
   type RunIdentity,
-  runIdentity,
   type SecretSource,
   type SecretValue,
-  secret,
   type ToolRuntime,
-  toModelTool,
 } from "../../src/index.ts";
 import {
   answersIn,
@@ -53,7 +51,7 @@ test("context, state, secrets and clients reach the tool and nothing else, and a
     inject: {
       customerHidden: Desk.from((desk) => desk.customer),
       clientHidden: Desk.from((desk) => desk.client),
-      keyHidden: secret("PAY_KEY"),
+      keyHidden: inject.secret("PAY_KEY"),
       cartHidden: Chat.from((chat) => chat.cart),
     },
     effect: "idempotent",
@@ -109,7 +107,7 @@ test("run ids, state, emitter, stream writers and the abort signal reach the too
     name: "look",
     description: "Look around.",
     input: z.object({}),
-    inject: { cart: Chat.from((chat) => chat.cart), identity: runIdentity() },
+    inject: { cart: Chat.from((chat) => chat.cart), identity: inject.run() },
     run: (_args, runtime) => {
       got = runtime;
       runtime.emit("looked", { at: "the cart" });
@@ -141,7 +139,7 @@ test("a secret passed to a tool prints, serializes and clones without its value"
     name: "look",
     description: "Look at a secret.",
     input: z.object({}),
-    inject: { key: secret("PAY_KEY") },
+    inject: { key: inject.secret("PAY_KEY") },
     run: (_args, runtime) => {
       const { key } = runtime.injected;
       shapes.push(
@@ -179,7 +177,7 @@ test("a secret object that a tool puts into its result, details or an update is 
       name: "leak",
       description: "Careless.",
       input: z.object({}),
-      inject: { key: secret("PAY_KEY") },
+      inject: { key: inject.secret("PAY_KEY") },
       run: (_args, { injected: { key }, update }) => {
         if (where === "content") return { key };
         if (where === "update") update?.({ content: "x", details: { key } });
@@ -204,7 +202,7 @@ describe("missing secret", () => {
         name: "pay",
         description: "Pay.",
         input: z.object({}),
-        inject: { key: secret("PAY_KEY") },
+        inject: { key: inject.secret("PAY_KEY") },
         run: () => void ran.push("paid"),
       });
     return { pay: tool(), ran };
@@ -253,8 +251,11 @@ test("a hidden name that a hook or a person adds to the arguments is stripped", 
     inject: { customer: Desk.from((desk) => desk.customer) },
     run: (args, { injected }) => void seen.push([args, injected.customer]),
   });
-  const meddle = defineMiddleware({ name: "meddle", beforeTool: () => modify({ cents: 2, customer: "forged" }) });
-  const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => interruptFor(call, "sure?") });
+  const meddle = defineMiddleware({
+    name: "meddle",
+    beforeTool: () => decide.modify({ cents: 2, customer: "forged" }),
+  });
+  const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => decide.interrupt(call, "sure?") });
   const first = await talk({
     tools: [tool],
     middleware: [meddle],
@@ -326,17 +327,17 @@ test("a forged hidden name is removed with an event before the arguments are par
 });
 
 test("injected values appear in no checkpoint, start event, error cause or schema issue [T20]", async () => {
-  const inject = {
+  const injections = {
     customer: Desk.from((desk) => desk.customer),
     client: Desk.from((desk) => desk.client),
-    key: secret("PAY_KEY"),
+    key: inject.secret("PAY_KEY"),
   };
   const act = defineTool({
     name: "act",
     description: "Act.",
     input: z.object({ how: z.enum(["throw", "late", "output", "fine"]) }),
     output: z.object({ n: z.number() }),
-    inject,
+    inject: injections,
     effect: "pure",
     timeoutMs: 50,
     run: ({ how }, { injected }) => {

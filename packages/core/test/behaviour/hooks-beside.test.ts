@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -11,7 +12,6 @@ import {
   type Model,
   type ModelReply,
   memoryStore,
-  messages,
   type RunEvent,
   resume,
   run,
@@ -47,7 +47,7 @@ const request = { messages: [user("u", "summarise this")], tools: [] };
 
 /** A graph of one node that asks `model` behind `middleware`. */
 function asking(model: Model, middleware: Middleware) {
-  return defineGraph({ name: "asking", state: defineState({ messages: messages() }), middleware: [middleware] })
+  return defineGraph({ name: "asking", state: defineState({ messages: channel.messages() }), middleware: [middleware] })
     .nodes({
       ask: {
         run: async (state, { model: ask }) => ({
@@ -83,7 +83,7 @@ test("the reply of an auxiliary model call goes only to its hook, and its cost i
   const { state } = await handle.result;
   expect(heard).toEqual(['large [{"type":"text","text":"in short"}]']);
   const usage = { inputTokens: 3, outputTokens: 1 };
-  expect(last(state.messages)).toMatchObject({ usage, lost: [{ model: "small", kind: "beside", usage }] });
+  expect(last(state.messages)).toMatchObject({ usage, failedAttempts: [{ model: "small", kind: "beside", usage }] });
   expect(state.messages).toHaveLength(2);
   expect(events.flatMap((event) => (event.type === "message.delta" ? event.text : "")).join("")).toBe("hello you");
   expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
@@ -110,7 +110,9 @@ test("an auxiliary model call repeated under one key makes two requests, and a r
   const end = await resume(graph, { store, thread: "t" }).result;
   expect([end.status, small.asked, large.asked]).toEqual(["done", 2, 2]);
   expect(seen.slice(0, 2)).toEqual(seen.slice(2));
-  expect(last(end.state.messages)).toMatchObject({ lost: [expect.anything(), { kind: "beside" }, { kind: "beside" }] });
+  expect(last(end.state.messages)).toMatchObject({
+    failedAttempts: [expect.anything(), { kind: "beside" }, { kind: "beside" }],
+  });
 });
 
 test("beforeRequest hooks run before each model request in reverse order, and their callbacks get its usage at the end", async () => {
@@ -133,7 +135,7 @@ test("beforeRequest hooks run before each model request in reverse order, and th
       return sent;
     },
   };
-  const state = defineState({ messages: messages() });
+  const state = defineState({ messages: channel.messages() });
   const model = talker("large", [new Error("down"), "fine"]);
   const graph = defineGraph({ name: "two", state, middleware: [noting("a", true), noting("b"), asker] })
     .nodes({
@@ -155,7 +157,7 @@ test("beforeRequest hooks run before each model request in reverse order, and th
   ];
   expect(log).toEqual([...told("small", "3"), ...told("large", "?"), ...told("large", "3")]);
   expect(world.lines.map(({ message }) => message)).toContain(
-    'the middleware "a" failed at the end of a request: too late',
+    'the middleware "a" failed at the end of a model request: too late',
   );
 });
 
@@ -244,7 +246,7 @@ test("stream filters run in reverse order, are created for each answer and see e
       return (delta) => (delta.type === "call" ? delta : { ...delta, text: `${delta.text.trim()}${name} ` });
     },
   });
-  const state = defineState({ messages: messages() });
+  const state = defineState({ messages: channel.messages() });
   const graph = defineGraph({ name: "two", state, middleware: [filtering("a"), filtering("b")] })
     .nodes({
       ask: async ({ messages: list }, { model: ask }) => ({
@@ -299,7 +301,7 @@ test("a beforeRequest hook gets the end of its request also when another hook pr
   };
   const graph = defineGraph({
     name: "kept",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     middleware: [closed, slots],
   })
     .nodes({
@@ -315,12 +317,12 @@ test("a beforeRequest hook gets the end of its request also when another hook pr
 test.each(["model:afterAgent", "model:beforeAgent", "model:beforeAgent:asker:short", "draft:maxTurns"])(
   "a body may not use a step key reserved for hooks: the step key %s is refused",
   async (key) => {
-    const graph = defineGraph({ name: "kept", state: defineState({ messages: messages() }) })
+    const graph = defineGraph({ name: "kept", state: defineState({ messages: channel.messages() }) })
       .nodes({ ask: async (_, { step }) => void (await step(key, () => "mine")) })
       .edges({ [START]: "ask", ask: END });
     const failure = run(graph, {}).result;
     await expect(failure).rejects.toThrow(
-      `repeated_step: the node "ask" used the step key "${key}", which is kept for the hooks at the ends of an agent`,
+      `repeated_step: the node "ask" used the step key "${key}", which is reserved for the hooks at the start and end of an agent`,
     );
   },
 );
@@ -335,7 +337,11 @@ test("a step and an auxiliary model call of a hook may share no key, whichever c
     },
   };
   for (const isFirst of [true, false]) {
-    const graph = defineGraph({ name: "kept", state: defineState({ messages: messages() }), middleware: [middleware] })
+    const graph = defineGraph({
+      name: "kept",
+      state: defineState({ messages: channel.messages() }),
+      middleware: [middleware],
+    })
       .nodes({
         ask: async (_, { step, model }) => {
           if (isFirst) await step("model:asker:short", () => "mine");
@@ -345,7 +351,7 @@ test("a step and an auxiliary model call of a hook may share no key, whichever c
       })
       .edges({ [START]: "ask", ask: END });
     await expect(run(graph, {}).result).rejects.toThrow(
-      '"model:asker:short", which is kept for what a hook asks of another model',
+      '"model:asker:short", which is reserved for auxiliary model calls of hooks',
     );
   }
 });
@@ -370,7 +376,11 @@ test.each(["model:afterAgent", "model:beforeAgent:asker:short", "onError/x"])(
       };
       const model = talker("small", ["fine"]);
       const graph = (key: string) =>
-        defineGraph({ name: "kept", state: defineState({ messages: messages() }), interrupts: { go: z.boolean() } })
+        defineGraph({
+          name: "kept",
+          state: defineState({ messages: channel.messages() }),
+          interrupts: { go: z.boolean() },
+        })
           .nodes({
             ask: {
               run: async (_, { step, model: ask, interrupt }) => {

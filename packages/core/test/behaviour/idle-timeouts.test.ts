@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  list,
   type Model,
   type NodePolicy,
   type NodeRuntime,
@@ -14,7 +14,7 @@ import {
 import { failureOf } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 function one(body: (runtime: NodeRuntime) => Promise<unknown>, policy: NodePolicy) {
   return defineGraph({ name: "one", state: Log })
@@ -55,7 +55,7 @@ describe("idle timeout", () => {
       ).result,
     );
     await world.advance(50);
-    expect((await failing).message).toContain("gave no sign of life for 50 ms");
+    expect((await failing).message).toContain("showed no activity for 50 ms");
     expect(world.timers).toBe(0);
   });
 
@@ -156,7 +156,7 @@ describe("graph defaults", () => {
     const world = virtualWorld();
     for (const [defaults, said] of [
       [{ timeoutMs: 30 }, "longer than 30 ms"],
-      [{ idleTimeoutMs: 20 }, "no sign of life for 20 ms"],
+      [{ idleTimeoutMs: 20 }, "showed no activity for 20 ms"],
     ] as const) {
       const graph = defineGraph({ name: "defaults", state: Log, defaults })
         .nodes({ a: () => new Promise<undefined>(() => undefined) })
@@ -172,7 +172,11 @@ describe("graph defaults", () => {
     [{ defaults: { idleTimeoutMs: 0 } }, {}, 'the idleTimeoutMs of the defaults of the graph "bad" is 0'],
     [{}, { idleTimeoutMs: -1 }, 'the idleTimeoutMs of the node "a" is -1'],
     [{}, { cache: { key: () => "k", ttlMs: Number.NaN } }, 'the cache.ttlMs of the node "a" is NaN'],
-    [{}, { effect: "once", retry: { attempts: 2 } }, 'the node "a" is declared once and has a retry'],
+    [
+      {},
+      { effect: "once", retry: { attempts: 2 } },
+      'the node "a" is declared with effect "once" and has a retry policy',
+    ],
   ] as const)(
     "invalid graph options %j with the node policy %j are refused at definition",
     async (options, policy, said) => {

@@ -2,15 +2,12 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
-  copyThread,
+  channel,
   defineGraph,
   defineState,
   END,
-  exportThread,
   fork,
   getState,
-  importThread,
-  list,
   memoryStore,
   pruneThread,
   resume,
@@ -18,8 +15,9 @@ import {
   START,
   type Store,
 } from "../../src/index.ts";
+import { copyThread, exportThread, importThread } from "../../src/inspect.ts";
 
-const Chat = defineState({ said: list(z.string()), last: z.string().default("") });
+const Chat = defineState({ said: channel.list(z.string()), last: z.string().default("") });
 const chat = defineGraph({ name: "chat", version: 3, state: Chat, interrupts: { more: z.boolean() } })
   .nodes({
     say: (state) => ({ said: [`said ${state.said.length}`] }),

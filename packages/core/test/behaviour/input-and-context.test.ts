@@ -1,22 +1,20 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
   END,
-  ephemeral,
   type GraphProblem,
-  list,
   memoryStore,
   resume,
   run,
   START,
-  untracked,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
-const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: list(z.string()) });
+const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const graph = defineGraph({ name: "input", state: S })
   .nodes({ a: (state) => ({ log: [`${state.amount}`] }) })
   .edges({ [START]: "a", a: END });
@@ -60,7 +58,7 @@ describe("run input", () => {
       );
     };
     const first = z.object({ first: z.string() });
-    const never = 'missing_input: the input schema never gives "last"';
+    const never = 'missing_input: the input schema excludes "last"';
 
     test.each<[string, z.ZodType<object>]>([
       ["leaves it out", first],
@@ -72,7 +70,7 @@ describe("run input", () => {
 
     test("an input schema with an unknown channel is a definition error [E64]", async () => {
       expect(await problemsOf(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
-        'unknown_channel: the input schema gives "lst"',
+        'unknown_channel: the input schema has "lst"',
       ]);
     });
 
@@ -93,7 +91,11 @@ describe("run input", () => {
       const hidden = defineGraph({ name: "names", state: Names, private: ["last"] }).nodes({ a: () => undefined });
       const failure = await failureOf(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
       expect(failure.details).toMatchObject([{ code: "private_input" }]);
-      const Passing = defineState({ flash: ephemeral(z.string()), client: untracked(z.string()), kept: z.string() });
+      const Passing = defineState({
+        flash: channel.ephemeral(z.string()),
+        client: channel.untracked(z.string()),
+        kept: z.string(),
+      });
       defineGraph({ name: "passing", state: Passing }).nodes({
         a: (state) => {
           expectTypeOf(state.flash).toEqualTypeOf<string | undefined>();
@@ -149,7 +151,7 @@ describe("run input", () => {
 describe("context", () => {
   test("a context that is not an object of schemas is refused at definition", async () => {
     const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
-    expect(whole.message).toContain("without z.object around it");
+    expect(whole.message).toContain("without z.object around the values");
     const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
     expect(part.message).toContain('the context value "tenant" is not a schema');
   });
@@ -161,7 +163,7 @@ describe("context", () => {
   const seen: unknown[] = [];
   const shop = defineGraph({
     name: "shop",
-    state: defineState({ log: list(z.string()) }),
+    state: defineState({ log: channel.list(z.string()) }),
     context: Shop,
     interrupts: { go: z.boolean() },
   })

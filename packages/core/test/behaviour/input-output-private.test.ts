@@ -1,13 +1,13 @@
 /** What goes into a graph, what comes out, and what stays inside. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { defineGraph, defineState, END, list, memoryStore, resume, run, START } from "../../src/index.ts";
+import { channel, defineGraph, defineState, END, memoryStore, resume, run, START } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
 const State = defineState({
   question: z.string(),
   limit: z.number().default(3),
-  scratch: list(z.string()),
+  scratch: channel.list(z.string()),
   answer: z.string().default(""),
 });
 
@@ -36,7 +36,9 @@ test("a private channel passes between nodes and is absent from the result of a 
   expectTypeOf(ended.output).toEqualTypeOf<{ answer: string }>();
   expect(ended.output).toEqual({ answer: "42" });
   // It is saved like every other: the next input finds it.
-  expect((await store.state("t", (await store.head("t"))?.id ?? 0)).map(({ channel }) => channel)).toContain("scratch");
+  expect(
+    (await store.state("t", (await store.head("t"))?.id ?? 0)).map(({ channel: oneChannel }) => oneChannel),
+  ).toContain("scratch");
 });
 
 test("the output of a graph without an output schema is the state without private channels [E9]", async () => {
@@ -96,7 +98,7 @@ test("restored state is parsed by the schemas of a changed graph: the error name
   const version = (items: z.ZodType<string | number>) =>
     defineGraph({
       name: "v",
-      state: defineState({ items: list(items), mode: z.string().default("a") }),
+      state: defineState({ items: channel.list(items), mode: z.string().default("a") }),
       interrupts: { ok: z.boolean() },
     })
       .nodes({

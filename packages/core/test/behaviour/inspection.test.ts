@@ -15,6 +15,7 @@ import {
 } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -23,7 +24,6 @@ import {
   type Graph,
   type Inspector,
   join,
-  list,
   memoryStore,
   type RunHandle,
   resume,
@@ -43,7 +43,7 @@ const line = defineGraph({ name: "line", state: defineState({ n: z.number().defa
   .nodes({ count: (state) => ({ n: state.n + 1 }), check: nothing })
   .edges({ [START]: "count", count: "check", check: route(["count", END], (state) => (state.n < 2 ? "count" : END)) });
 
-const fan = defineGraph({ name: "fan", state: defineState({ seen: list(z.string()) }) })
+const fan = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z.string()) }) })
   .nodes({ plan: nothing, check: nothing, meet: nothing })
   .edges({ [START]: ["plan", "check"], plan: join("meet"), check: join("meet"), meet: END });
 
@@ -358,6 +358,9 @@ describe("inspector compatibility", () => {
       }
     };
     await run(line, { inspect }).result;
-    expect(errors[0]).toMatchObject({ code: "event_refused", message: expect.stringContaining("only a view") });
+    expect(errors[0]).toMatchObject({
+      code: "event_refused",
+      message: expect.stringContaining("a read-only view of an actor"),
+    });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   checkGraph,
   commandTargets,
   defineGraph,
@@ -12,7 +13,6 @@ import {
   goto,
   inputNode,
   join,
-  list,
   listInterrupts,
   type MemoryStore,
   memoryStore,
@@ -26,7 +26,7 @@ import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Pay = defineState({ amount: z.number(), note: z.string().optional(), log: list(z.string()) });
+const Pay = defineState({ amount: z.number(), note: z.string().optional(), log: channel.list(z.string()) });
 const payment = defineGraph({
   name: "payment",
   state: Pay,
@@ -58,7 +58,7 @@ function itemsInTurn(order: (pass: number) => readonly string[]) {
   let pass = 0;
   return defineGraph({
     name: "items",
-    state: defineState({ log: list(z.string()) }),
+    state: defineState({ log: channel.list(z.string()) }),
     interrupts: { ok: z.string() },
   })
     .nodes({
@@ -186,7 +186,9 @@ describe("raise an interrupt", () => {
     const store = memoryStore();
     const input = { amount: 1 };
     const refused = await failureOf(run(graph(["stop"]), { store, thread: "u", input }).result, "unknown_interrupt");
-    expect(refused.message).toContain('the node "a" in graph "asks" asked "go", which its asks do not list');
+    expect(refused.message).toContain(
+      'the node "a" in graph "asks" raised the interrupt "go", which its asks do not list',
+    );
     expect(refused.place).toMatchObject({ node: "a", graph: "asks" });
     await run(graph(["go"]), { store, thread: "t", input }).result;
     const unfit = { store, thread: "t", answers: { go: "yes" as never } };
@@ -276,7 +278,7 @@ describe("raise an interrupt", () => {
     const hasty = (key: string, payload: unknown) =>
       defineGraph({
         name: "hasty",
-        state: defineState({ log: list(z.string()) }),
+        state: defineState({ log: channel.list(z.string()) }),
         interrupts: { approve: z.boolean() },
       })
         .nodes({
@@ -479,7 +481,7 @@ describe("answer an interrupt", () => {
     let pass = 0;
     const graph = defineGraph({
       name: "items",
-      state: defineState({ log: list(z.string()) }),
+      state: defineState({ log: channel.list(z.string()) }),
       interrupts: { ok: z.string() },
     })
       .nodes({
@@ -586,7 +588,7 @@ describe("interrupt next to a failing sibling", () => {
     let shown = 0;
     return defineGraph({
       name: "beside",
-      state: defineState({ log: list(z.string()) }),
+      state: defineState({ log: channel.list(z.string()) }),
       interrupts: { ok: { answer: z.string(), ...(expiresMs === undefined ? {} : { expiresMs, onExpire: "nobody" }) } },
     })
       .nodes({
@@ -642,7 +644,7 @@ describe("interrupt next to a failing sibling", () => {
 
   test("an interrupt of an inner graph stays open with a failed run", async () => {
     const inner = failsOnce();
-    const graph = defineGraph({ name: "outer", state: defineState({ log: list(z.string()) }) })
+    const graph = defineGraph({ name: "outer", state: defineState({ log: channel.list(z.string()) }) })
       .nodes({ call: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) }) })
       .edges({ [START]: "call", call: END });
     const store = memoryStore();

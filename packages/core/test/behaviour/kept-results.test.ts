@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getState,
-  list,
   memoryStore,
   resume,
   run,
@@ -38,7 +38,7 @@ function crowded() {
   return { store, inner, state };
 }
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 /** A node whose effect may happen once. */
 function graphOf(happened: string[], name: string) {
@@ -86,9 +86,7 @@ test("an unsaved outcome is unknown to another store object: the once effect is 
   const { store, inner } = crowded();
   const graph = graphOf(happened, "plain");
   expect(await run(graph, { store, thread: "t", input: {} }).result).toMatchObject({ status: "paused" });
-  await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow(
-    /effect_in_doubt.*with updateState/,
-  );
+  await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow(/effect_in_doubt.*use updateState/);
   await updateState(graph, { store: inner, thread: "t", as: "act", values: { log: ["charged, says the bank"] } });
   const { status, state } = await getState(graph, { store: inner, thread: "t" });
   expect({ status, log: state.log }).toEqual({ status: "done", log: ["charged, says the bank"] });

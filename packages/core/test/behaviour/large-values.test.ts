@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { createCodec, plainCodec } from "../../src/index.ts";
+import { createCodec } from "../../src/index.ts";
+import { plainCodec } from "../../src/store.ts";
 
 interface Refusal {
   readonly shape: string;
@@ -35,7 +36,7 @@ test("maxValueBytes sets the size limit of a value, and a value of exactly that 
   const small = createCodec([], { maxValueBytes: 100 });
   expect(small.decode(small.encode(["x".repeat(50), "y".repeat(50)], "the value"))).toHaveLength(2);
   expect(() => small.encode(["x".repeat(50), "y".repeat(51)], "the value")).toThrow(
-    /unencodable_value: the value holds more than 100 bytes at "1".*maxValueBytes/,
+    /unencodable_value: the value contains more than 100 bytes at "1".*maxValueBytes/,
   );
   expect(() => small.encode(new Uint8Array(101), "the value")).toThrow(/more than 100 bytes/);
   expect(() => createCodec([], { maxValueBytes: 0 })).toThrow(/invalid_option/);

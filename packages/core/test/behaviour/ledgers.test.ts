@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   type Channel,
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -11,9 +12,7 @@ import {
   type Middleware,
   type Model,
   memoryStore,
-  messages,
   type NodeRuntime,
-  reduce,
   resume,
   run,
   START,
@@ -24,7 +23,7 @@ import { call } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const counter = (): Channel<number, number> =>
-  reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
+  channel.reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
 
 /** A model that answers when it is told to. */
 function held(): Model & { readonly answer: () => void; readonly asked: number } {
@@ -182,7 +181,7 @@ function twoCalls(counting: Middleware, channels: { readonly [name: string]: Cha
     effect: "pure",
     run: () => "worked",
   });
-  const graph = defineGraph({ name: "calls", state: defineState({ messages: messages(), ...channels }) })
+  const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages(), ...channels }) })
     .nodes({ tools: toolNode({ tools: [work], middleware: [counting] }) })
     .edges({ [START]: "tools", tools: END });
   const content = [call("work", {}, "a"), call("work", {}, "b")];
@@ -223,7 +222,7 @@ test("the ledger of an unknown channel, or an invalid ledger write, fails with a
     state: { other: 2 },
   });
   await expect(twoCalls(opening(1), {})).rejects.toThrow(
-    'a hook at the node "tools" opened the ledger of a channel that neither graph "calls" nor one around it has',
+    'a hook of the node "tools" opened the ledger of a channel that neither graph "calls" nor a parent graph declares',
   );
   await expect(twoCalls(opening(Symbol("x")), { count })).rejects.toThrow("unencodable_value");
 });

@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   type CommonOptions,
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
-  list,
   memoryStore,
   resume,
   route,
@@ -59,7 +59,7 @@ describe("step limit", () => {
 });
 
 describe("concurrency limit", () => {
-  const Work = defineState({ found: list(z.number()) });
+  const Work = defineState({ found: channel.list(z.number()) });
 
   test.each([1, 2, 3, 6, 100])(
     "maxConcurrency %d bounds the tasks of a fan-out of six in flight and drops none [E17]",

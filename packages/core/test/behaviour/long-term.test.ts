@@ -2,38 +2,37 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { toModelTool } from "../../src/adapter.ts";
 import {
+  channel,
   createCodec,
   defineGraph,
   defineState,
   defineTool,
   END,
   fork,
+  inject,
   join,
   type LongTerm,
-  type LongTermChange,
-  list,
-  longTerm,
   longTermStore,
   type MemoryStore,
   memoryCache,
   memoryStore,
-  messages,
   type NodeRuntime,
   resume,
   run,
   START,
   type Store,
   subgraph,
-  toModelTool,
   toolNode,
 } from "../../src/index.ts";
 import { createOverlay } from "../../src/long-term/overlay.ts";
+import type { LongTermChange } from "../../src/store.ts";
 import { deferred, failureOf, leftToDie } from "../support/failure.ts";
 import { Chat, call, Desk, eventsOf, talk, textIn, toolLoop } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const State = defineState({ log: list(z.string()) });
+const State = defineState({ log: channel.list(z.string()) });
 type Body = (
   state: { readonly log: readonly string[] },
   runtime: NodeRuntime,
@@ -405,7 +404,7 @@ describe("long-term writes of an inner graph", () => {
       const store = memoryStore();
       const world = virtualWorld();
       const hooked: string[] = [];
-      const Talk = defineState({ messages: messages() });
+      const Talk = defineState({ messages: channel.messages() });
       const put = defineTool({
         name: "put",
         description: "Put.",
@@ -587,7 +586,7 @@ describe("long-term store of a tool", () => {
       name: "remember",
       description: "Remember.",
       input,
-      inject: { notesHidden: longTerm("namespaceHidden") },
+      inject: { notesHidden: inject.store("namespaceHidden") },
       effect: "idempotent",
       run: async ({ text }, { injected }) => {
         found.push(injected.notesHidden.namespace, (await injected.notesHidden.get("keyHidden"))?.value);
@@ -661,7 +660,7 @@ describe("long-term store of a tool", () => {
       name,
       description: "Put.",
       input: z.object({}),
-      inject: { notes: longTerm("notes") },
+      inject: { notes: inject.store("notes") },
       effect: "idempotent",
       run: async (_args, { injected, attempt }) => `${name} ${JSON.stringify(await work(injected.notes, attempt))}`,
       ...more,

@@ -3,16 +3,16 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   approval,
+  channel,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
   graphTool,
-  interruptFor,
   type Message,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -33,7 +33,7 @@ test("a tool call whose id looks like the path of a nested graph tool call has i
   const asks = defineMiddleware({
     name: "asks",
     asks: ["approve"],
-    beforeTool: ({ call }) => (call.name === "pay" ? interruptFor(call, "Money") : undefined),
+    beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "Money") : undefined),
   });
   const calls = (...content: readonly { readonly id: string; readonly name: string; readonly args: object }[]) => ({
     messages: [
@@ -47,7 +47,7 @@ test("a tool call whose id looks like the path of a nested graph tool call has i
   });
   const inner = defineGraph({
     name: "inner",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     interrupts: { approve: approval },
   })
     .nodes({ tools: toolNode({ tools: [pay], middleware: [asks] }) })
@@ -61,7 +61,7 @@ test("a tool call whose id looks like the path of a nested graph tool call has i
   });
   const outer = defineGraph({
     name: "outer",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     interrupts: { approve: approval },
   })
     .nodes({ tools: toolNode({ tools: [pay, sub], middleware: [asks] }) })

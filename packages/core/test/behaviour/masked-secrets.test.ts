@@ -1,21 +1,21 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { errorCodes } from "../../src/adapter.ts";
 import { createRedactor } from "../../src/base/redaction/redactor.ts";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
-  errorCodes,
+  inject,
   isStatewrightError,
   memoryStore,
-  messages,
   run,
   type SecretSource,
   START,
   StatewrightError,
-  secret,
   ToolError,
   toolNode,
 } from "../../src/index.ts";
@@ -51,7 +51,7 @@ function leaking(
     name: "leak",
     description: "Careless with what it is given.",
     input: z.object({}),
-    inject: { key: secret("KEY") },
+    inject: { key: inject.secret("KEY") },
     effect: "idempotent",
     ...more,
     run: (_args, runtime) => body(runtime.injected.key.reveal(), runtime),
@@ -147,7 +147,7 @@ describe("secrets used by a run", () => {
       expect(everyByte(loop) + inspect(error, { depth: 20 }) + JSON.stringify(error), what).not.toContain("SENTINEL");
     }
     // A node that comes later and knows the secret from elsewhere: its failure stands in the run's row and its events.
-    const Chat = defineState({ messages: messages() });
+    const Chat = defineState({ messages: channel.messages() });
     const graph = defineGraph({ name: "g", state: Chat })
       .nodes({
         tools: toolNode({
@@ -156,7 +156,7 @@ describe("secrets used by a run", () => {
               name: "leak",
               description: "Uses it.",
               input: z.object({}),
-              inject: { key: secret("KEY") },
+              inject: { key: inject.secret("KEY") },
               run: () => "x",
             }),
           ],

@@ -2,20 +2,16 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
-  abort,
   approval,
+  channel,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  deny,
   END,
-  interruptFor,
   type Message,
   memoryStore,
-  messages,
-  modify,
-  respond,
   resume,
   run,
   START,
@@ -48,7 +44,7 @@ const hangs = defineTool({
   input: z.object({}),
   effect: "pure",
   run: (_args, { signal }) =>
-    new Promise((_resolve, reject) => signal.addEventListener("abort by a hook", () => reject(signal.reason))),
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
 });
 
 const untilSteered = defineTool({
@@ -82,13 +78,13 @@ test("hooks run before in order, around with the first outermost, and after in r
     name: "deciding",
     beforeTool: ({ call: made }) =>
       made.id === "denied"
-        ? deny("no")
+        ? decide.deny("no")
         : made.id === "answered"
-          ? respond("here")
+          ? decide.respond("here")
           : made.id === "unfit"
-            ? modify({ n: "x" })
+            ? decide.modify({ n: "x" })
             : made.id === "changed"
-              ? modify({ n: 5 })
+              ? decide.modify({ n: 5 })
               : undefined,
   });
   const calls = [
@@ -156,7 +152,7 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
   const log: string[] = [];
   const ask = defineMiddleware({
     name: "ask",
-    beforeTool: ({ call: made }) => (made.id === "asked" ? interruptFor(made, "may it?") : undefined),
+    beforeTool: ({ call: made }) => (made.id === "asked" ? decide.interrupt(made, "may it?") : undefined),
   });
   const loop = toolLoop({
     tools: [hangs, work],
@@ -188,7 +184,8 @@ describe("abort", () => {
     const ran: string[] = [];
     const stop = defineMiddleware({
       name: "stop",
-      beforeTool: ({ call: made }) => (made.name === "work" ? abort("the budget is spent") : void ran.push(made.name)),
+      beforeTool: ({ call: made }) =>
+        made.name === "work" ? decide.abort("the budget is spent") : void ran.push(made.name),
     });
     const store = memoryStore();
     const loop = toolLoop({
@@ -217,7 +214,7 @@ describe("abort", () => {
 });
 
 describe("graph middleware", () => {
-  const State = defineState({ messages: messages() });
+  const State = defineState({ messages: channel.messages() });
   const asking = (name: string): Message => ({
     role: "assistant",
     id: "a1",
@@ -256,7 +253,7 @@ describe("graph middleware", () => {
     const policy = marking("host", log);
     const store = memoryStore();
     const graph = nested(
-      [policy, { name: "ask", beforeTool: ({ call: made }) => interruptFor(made, "the host asks") }],
+      [policy, { name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "the host asks") }],
       [marking("own", log)],
       "work",
     );
@@ -318,7 +315,7 @@ describe("graph middleware", () => {
         .nodes({ team: subgraph(inner, { input: () => ({ messages: [] }), output: () => ({}) }) })
         .edges({ [START]: "team", team: END });
     expect(define).toThrow(
-      /"ask" of the tool node "team.tools" asks "approve", which the graph "inner" does not declare/,
+      /"ask" of the tool node "team.tools" has the interrupt "approve", which the graph "inner" does not declare/,
     );
   });
 });

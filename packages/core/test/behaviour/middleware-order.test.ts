@@ -1,13 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  decide,
   defineMiddleware,
   defineTool,
-  deny,
-  interruptFor,
   isStatewrightError,
-  modify,
-  respond,
   StatewrightError,
   ToolError,
   type ToolResult,
@@ -89,7 +86,11 @@ test("after hooks also see denied, unknown, malformed and answered tool calls, s
   const gatekeeper = middlewareOf({
     name: "gatekeeper",
     beforeTool: ({ call: made }) =>
-      made.id === "denied" ? deny("not now SENTINEL") : made.id === "answered" ? respond("SENTINEL") : undefined,
+      made.id === "denied"
+        ? decide.deny("not now SENTINEL")
+        : made.id === "answered"
+          ? decide.respond("SENTINEL")
+          : undefined,
   });
   const done = await talk({
     tools: [adder()],
@@ -118,7 +119,7 @@ test("arguments changed by a hook are parsed again, reported by an event, and re
   const doubling = middlewareOf({
     name: "doubling",
     beforeTool: ({ call: made }) =>
-      made.id === "bad" ? modify({ a: "SENTINEL" }) : modify({ a: (made.args as { a: number }).a * 2 }),
+      made.id === "bad" ? decide.modify({ a: "SENTINEL" }) : decide.modify({ a: (made.args as { a: number }).a * 2 }),
   });
   const seenLater: unknown[] = [];
   const later = middlewareOf({
@@ -427,7 +428,7 @@ describe("safety policies", () => {
     const refusing = middlewareOf({
       name: "refusing",
       beforeTool: ({ tool }) =>
-        tool.safety.access === "unclassified" ? deny(`${tool.name} is not classified`) : undefined,
+        tool.safety.access === "unclassified" ? decide.deny(`${tool.name} is not classified`) : undefined,
     });
     const free = await talk({ tools: [adder()], middleware: [watching], turns: [[call("add", { a: 1 })], ["ok"]] });
     expect([seen, answersIn(free)[0]?.isError]).toEqual([["unclassified"], false]);
@@ -514,13 +515,14 @@ describe("safety policies", () => {
       name: "policy",
       beforeTool: ({ call: made, tool }) => {
         const { access, network, roots, confirm } = tool.safety;
-        if (access === "destructive") return deny("nothing is destroyed here");
-        if (Array.isArray(network) && !network.every((host) => host === "good.example")) return deny("host not listed");
-        if (confirm === "always") return interruptFor(made, "it spends");
+        if (access === "destructive") return decide.deny("nothing is destroyed here");
+        if (Array.isArray(network) && !network.every((host) => host === "good.example"))
+          return decide.deny("host not listed");
+        if (confirm === "always") return decide.interrupt(made, "it spends");
         const { path } = made.args as { readonly path: string };
         return roots?.[0] === undefined || path.startsWith(roots[0])
           ? undefined
-          : modify({ path: `${roots[0]}${path}` });
+          : decide.modify({ path: `${roots[0]}${path}` });
       },
     });
     const loop = toolLoop({
@@ -541,7 +543,7 @@ describe("safety policies", () => {
   });
 
   test("deny with terminate marks the result of the tool call with terminate", async () => {
-    const stop = middlewareOf({ name: "stop", beforeTool: () => deny("enough", { terminate: true }) });
+    const stop = middlewareOf({ name: "stop", beforeTool: () => decide.deny("enough", { terminate: true }) });
     const done = await talk({ tools: [adder()], middleware: [stop], turns: [[call("add", { a: 1 })], ["ok"]] });
     expect(resultsOf(done)[0]).toMatchObject({ isError: true, terminate: true });
   });

@@ -1,14 +1,8 @@
 /** Models that fail, hang and break off at random: what a reader has seen is what the conversation holds. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  getMessageText,
-  type ModelCallPolicy,
-  type ModelFailureKind,
-  modelFailureKinds,
-  type RunEvent,
-  run,
-} from "../../src/index.ts";
+import { modelFailureKinds } from "../../src/adapter.ts";
+import { getMessageText, type ModelCallPolicy, type ModelFailureKind, type RunEvent, run } from "../../src/index.ts";
 import { type Act, acting, answerIn, asking, fails, hangs, saying, says } from "../support/asked-model.ts";
 import { eventsOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";

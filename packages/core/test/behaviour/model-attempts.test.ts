@@ -1,6 +1,7 @@
 /** A model that fails, hangs or breaks off: asked again, replaced by another, and what it streamed taken back. */
 import { describe, expect, test } from "vitest";
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -11,7 +12,6 @@ import {
   type ModelFailureKind,
   type ModelRequest,
   memoryStore,
-  messages,
   type NodeRuntime,
   type RunEvent,
   resume,
@@ -170,7 +170,7 @@ describe("fallback models", () => {
     expect(second.requests).toHaveLength(stands ? 1 : 0);
     if (!stands) expect(error).toMatchObject({ code: "model_failed" });
     else {
-      expect(answer).toMatchObject({ answeredBy: "b", lost: [{ model: "a", kind }] });
+      expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind }] });
       expect(only(events, "model.retried")).toMatchObject([{ model: "a", next: "b", delayMs: 0 }]);
     }
   });
@@ -233,7 +233,7 @@ describe("fallback models", () => {
   test("an invalid model reply is a failure that uses the fallback", async () => {
     const first = acting("a", () => Promise.resolve({ content: "Hi" } as never));
     const { answer } = await told(asking(first, { fallback: [acting("b", says("Hi"))] }));
-    expect(answer).toMatchObject({ answeredBy: "b", lost: [{ model: "a", kind: "broken_reply" }] });
+    expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind: "broken_reply" }] });
   });
 });
 
@@ -251,7 +251,7 @@ describe("model timeouts", () => {
       asking(model, { retry: plain, timeouts: { firstTokenMs: 2_000, idleMs: 50 } }),
       world,
     );
-    expect(answer).toMatchObject({ lost: [{ model: "a", kind: "timeout" }] });
+    expect(answer).toMatchObject({ failedAttempts: [{ model: "a", kind: "timeout" }] });
     expect(reasons).toMatchObject([{ code: "model_failed", details: { kind: "timeout", limit: "firstTokenMs" } }]);
     const [started, retried] = [only(events, "model.started")[0], only(events, "model.retried")[0]];
     expect((retried?.at ?? 0) - (started?.at ?? 0)).toBe(2_000);
@@ -274,7 +274,7 @@ describe("model timeouts", () => {
     const graph = asking(model, { retry: plain, timeouts: { idleMs: 100 } });
     expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
     const second = await told(graph, world);
-    expect(second.answer).toMatchObject({ lost: [{ kind: "timeout" }] });
+    expect(second.answer).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
     expect(only(second.events, "message.voided")).toMatchObject([{ kind: "timeout", text: "One " }]);
   });
 
@@ -338,7 +338,7 @@ describe("retracted text", () => {
       { type: "message.voided", messageId: id, model: "a", kind: "broken_reply", text: "It is rai" },
       { type: "message.delta", messageId: id, text: "It is " },
       { type: "message.delta", messageId: id, text: "raining." },
-      { type: "message.completed", message: { id, lost: [{ model: "a", kind: "broken_reply" }] } },
+      { type: "message.completed", message: { id, failedAttempts: [{ model: "a", kind: "broken_reply" }] } },
     ]);
     expect(state.messages.map(({ content }) => content)).toEqual([
       [{ type: "text", text: "Oslo?" }],
@@ -372,7 +372,7 @@ describe("retracted text", () => {
       },
       says("Two."),
     );
-    const graph = defineGraph({ name: "twice", state: defineState({ messages: messages() }) })
+    const graph = defineGraph({ name: "twice", state: defineState({ messages: channel.messages() }) })
       .nodes({ first: asks(thinks), second: asks(thinks) })
       .edges({ [START]: "first", first: "second", second: END });
     expect(await textsOf(run(graph, { input: saying("Go") }))).toEqual(["One.", "\nTwo."]);
@@ -490,7 +490,7 @@ describe("failed attempts of a model call", () => {
       input: { messages: [{ ...saying("More").messages[0], id: "u2" } as never] },
     }).result;
     expect(sent[1]?.messages).toHaveLength(3);
-    expect(JSON.stringify(sent)).not.toContain("lost");
+    expect(JSON.stringify(sent)).not.toContain("failedAttempts");
   });
 
   test("a message from a first successful request has no list of failed attempts", async () => {
@@ -533,7 +533,7 @@ describe("modelCall of middleware", () => {
   });
 });
 
-describe("hook onLostAttempt", () => {
+describe("hook onFailedAttempt", () => {
   const noting = (told: string[]) =>
     defineMiddleware({
       name: "noting",
@@ -543,7 +543,7 @@ describe("hook onLostAttempt", () => {
     });
   const paid = { kind: "overloaded", usage: { inputTokens: 4 } } as const;
 
-  test("onLostAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
+  test("onFailedAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
     const log: string[] = [];
     const model = acting("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
@@ -552,7 +552,7 @@ describe("hook onLostAttempt", () => {
     expect(answer?.failedAttempts).toHaveLength(2);
   });
 
-  test("onLostAttempt is called by a resume for failed requests of another process under their original keys", async () => {
+  test("onFailedAttempt is called by a resume for failed requests of another process under their original keys", async () => {
     const log: string[] = [];
     const store = memoryStore();
     const failing = acting("a", fails({ ...paid, retryable: false }));
@@ -562,7 +562,7 @@ describe("hook onLostAttempt", () => {
     expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
   });
 
-  test("onLostAttempt is called for a replaced reply and for failed auxiliary model calls of a hook", async () => {
+  test("onFailedAttempt is called for a replaced reply and for failed auxiliary model calls of a hook", async () => {
     const log: string[] = [];
     const asks = defineMiddleware({
       name: "asks",
@@ -584,7 +584,7 @@ describe("hook onLostAttempt", () => {
     ]);
   });
 
-  test("onLostAttempt that throws fails the node with an error that names the middleware", async () => {
+  test("onFailedAttempt that throws fails the node with an error that names the middleware", async () => {
     const broken = defineMiddleware({
       name: "broken",
       onFailedAttempt: () => {
@@ -592,6 +592,6 @@ describe("hook onLostAttempt", () => {
       },
     });
     const { error } = await told(asking(acting("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }));
-    expect(String(error)).toContain('the hook onLostAttempt of the middleware "broken" failed: oh');
+    expect(String(error)).toContain('onFailedAttempt of the middleware "broken" failed: oh');
   });
 });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -9,9 +10,7 @@ import {
   type Middleware,
   type Model,
   memoryStore,
-  messages,
   type NodeRuntime,
-  reduce,
   resume,
   run,
   START,
@@ -20,8 +19,8 @@ import {
 } from "../../src/index.ts";
 import { user } from "../support/tool-loop.ts";
 
-const sum = reduce(z.number().default(0), (total, more: number) => total + more);
-const Counted = defineState({ messages: messages(), seen: sum, note: z.string().default("") });
+const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
+const Counted = defineState({ messages: channel.messages(), seen: sum, note: z.string().default("") });
 
 /** A model that says what it was sent, and counts how often it was asked. */
 function echo(): Model & { asked: number } {
@@ -173,9 +172,9 @@ describe("channel writes of model hooks", () => {
     [
       "a value that does not fit",
       { note: 5 },
-      'invalid_update: the middleware "bad" wrote the channel "note" with a value that its schema refuses',
+      'invalid_update: the middleware "bad" wrote a value to the channel "note" that its schema rejects',
     ],
-    ["what is no partial state", 3, 'invalid_update: the middleware "bad" returned 3'],
+    ["what is no partial state", 3, 'invalid_update: the middleware "bad": expected a partial state, got 3'],
     ["a value that cannot be saved", { note: Symbol("x") }, 'the middleware "bad"'],
   ])("a channel write of a model hook as %s fails with an error that names the middleware", async (_, update, text) => {
     const bad = defineMiddleware({
@@ -245,7 +244,7 @@ describe("interrupt of a model hook", () => {
     });
     const store = memoryStore();
     await expect(run(asking(echo(), [unknown]), { store, thread: "t", input }).result).rejects.toThrow(
-      'unknown_interrupt: the middleware "bad" of the node "ask" in graph "asking" asked "nothing", which the graph does not declare',
+      'unknown_interrupt: the middleware "bad" of the node "ask" in graph "asking" raised the interrupt "nothing", which the graph does not declare',
     );
     const late = defineMiddleware({
       name: "late",
@@ -256,7 +255,7 @@ describe("interrupt of a model hook", () => {
       },
     });
     await expect(run(asking(echo(), [late]), { store, thread: "u", input }).result).rejects.toThrow(
-      'the interrupt "extend" of the middleware "late" was asked when the model had been asked already',
+      'the interrupt "extend" of the middleware "late" was raised after the model request was sent',
     );
   });
 
@@ -335,7 +334,7 @@ describe("end by a model hook", () => {
 
 test("an invalid interrupt, channel or hook of middleware is refused at definition", () => {
   expect(() => defineMiddleware({ name: "x", interrupts: { extend: 3 } as never })).toThrow(
-    'the interrupt "extend" of the middleware "x" is declared by 3, which is not a schema',
+    'the interrupt "extend" of the middleware "x": expected a schema, got 3',
   );
   expect(() => defineMiddleware({ name: "x", beforeAgents: () => undefined } as never)).toThrow("beforeAgent");
 });

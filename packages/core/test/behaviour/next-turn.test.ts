@@ -2,19 +2,18 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  list,
   memoryStore,
   run,
   START,
   type Store,
-  untracked,
   updateState,
 } from "../../src/index.ts";
 
-const Notes = defineState({ notes: list(z.unknown()) });
+const Notes = defineState({ notes: channel.list(z.unknown()) });
 
 const noting = (version: number) =>
   defineGraph({ name: "noting", version, state: Notes })
@@ -104,7 +103,7 @@ describe("saved state overrides the cache", () => {
     const seen: unknown[] = [];
     const holding = defineGraph({
       name: "holding",
-      state: defineState({ n: z.number(), held: untracked(z.unknown()) }),
+      state: defineState({ n: z.number(), held: channel.untracked(z.unknown()) }),
     })
       .nodes({
         hold: ({ held }) => {

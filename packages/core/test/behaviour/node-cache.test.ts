@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   type CachePolicy,
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -10,22 +11,20 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   memoryCache,
   memoryStore,
   type NodeCache,
   run,
   START,
-  untracked,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({
   q: z.string().default(""),
-  log: list(z.unknown()),
+  log: channel.list(z.unknown()),
   tree: z.object({ leaf: z.string(), other: z.number() }).default({ leaf: "", other: 0 }),
-  client: untracked(z.unknown()),
+  client: channel.untracked(z.unknown()),
 });
 type LogState = { readonly q: string };
 
@@ -170,7 +169,7 @@ describe("node cache", () => {
 describe("failing node cache", () => {
   const broken = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
   test.each<[string, NodeCache, string]>([
-    ["cannot be read", broken({ get: () => Promise.reject(new Error("down")) }), "could not be read"],
+    ["cannot be read", broken({ get: () => Promise.reject(new Error("down")) }), "read failed"],
     [
       "throws",
       broken({
@@ -178,10 +177,10 @@ describe("failing node cache", () => {
           throw new Error("down");
         },
       }),
-      "could not be read",
+      "read failed",
     ],
-    ["holds garbage", broken({ get: () => ({ text: "{" }) }), "holds what cannot be read"],
-    ["takes nothing", broken({ put: () => Promise.reject(new Error("full")) }), "did not take a result"],
+    ["holds garbage", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
+    ["takes nothing", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
   ])("one that %s is a miss: the body runs, and the log says so", async (_name, store, said) => {
     const world = virtualWorld();
     const handle = run(
@@ -190,7 +189,7 @@ describe("failing node cache", () => {
     );
     expect((await handle.result).state.log).toEqual(["ran"]);
     await world.settle();
-    expect(world.lines.map(({ message }) => message)).toEqual([`the cache of the node "a" ${said}`]);
+    expect(world.lines.map(({ message }) => message)).toEqual([`cache of the node "a": ${said}`]);
   });
 
   test.each([["what lives in the process", { client: { call: () => 1 } }]])(
@@ -208,7 +207,7 @@ describe("failing node cache", () => {
       }
       expect(ran).toBe(2);
       expect(world.lines.map(({ message }) => message)).toEqual(
-        Array.from({ length: 2 }, () => 'the cache of the node "a" did not take a result'),
+        Array.from({ length: 2 }, () => 'cache of the node "a": write failed'),
       );
     },
   );
@@ -234,7 +233,7 @@ describe("failing node cache", () => {
       ).result,
       "invalid_option",
     );
-    expect(odd.message).toContain('the cache key of the node "a" is 7');
+    expect(odd.message).toContain('cache.key of the node "a": expected a string, got 7');
   });
 
   test("a cancelled run does not wait for a cache that hangs", async () => {

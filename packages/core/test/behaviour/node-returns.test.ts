@@ -1,23 +1,18 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
   END,
   edit,
-  ephemeral,
   goto,
-  list,
   memoryStore,
-  messages,
   overwrite,
-  record,
-  reduce,
   resume,
   run,
   START,
-  untracked,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -27,7 +22,7 @@ const S = defineState({
   text: z.string().default("start"),
   doc: z.object({ tags: z.array(z.string()), by: z.string().optional() }).default({ tags: [] }),
   when: z.map(z.string(), z.number()).default(new Map()),
-  log: list(z.string()),
+  log: channel.list(z.string()),
   note: z.string().nullable().default("note"),
   flag: z.boolean().default(true),
 });
@@ -95,9 +90,13 @@ describe("allowed returns of a node [E6]", () => {
 
   test("a recipe that returns a new state instead of changing its draft is refused, and a recipe that returns its draft is accepted", async () => {
     const copied = edit((draft: { count: number }) => ({ ...draft, count: 7 }));
-    expect((await failureOf(stateAfter(copied), "invalid_update")).message).toContain("changed nothing");
+    expect((await failureOf(stateAfter(copied), "invalid_update")).message).toContain(
+      "did not change its draft and returned a value",
+    );
     const partial = edit((_draft: { count: number }) => ({ count: 7 }));
-    expect((await failureOf(stateAfter(partial), "invalid_update")).message).toContain("changed nothing");
+    expect((await failureOf(stateAfter(partial), "invalid_update")).message).toContain(
+      "did not change its draft and returned a value",
+    );
     const assigned = edit((draft: { count: number }) => Object.assign(draft, { count: 7 }));
     expect(await stateAfter(assigned)).toMatchObject({ count: 7 });
     expect(await stateAfter(edit((draft: { count: number }) => draft))).toMatchObject({ count: 0 });
@@ -190,12 +189,12 @@ describe("channels", () => {
     const client = new URL("https://client.example");
     const Kinds = defineState({
       last: z.string().default(""),
-      items: list(z.number()),
-      sum: reduce(z.number().default(1), (sum, by: { readonly add: number }) => sum + by.add),
-      chat: messages(),
-      by: record(z.number()),
-      flash: ephemeral(z.string()),
-      client: untracked(z.instanceof(URL)),
+      items: channel.list(z.number()),
+      sum: channel.reduce(z.number().default(1), (sum, by: { readonly add: number }) => sum + by.add),
+      chat: channel.messages(),
+      by: channel.record(z.number()),
+      flash: channel.ephemeral(z.string()),
+      client: channel.untracked(z.instanceof(URL)),
     });
     const seen: unknown[] = [];
     const graph = defineGraph({ name: "kinds", state: Kinds, interrupts: { go: z.boolean() } })
@@ -264,7 +263,7 @@ describe("channels", () => {
   });
 
   test("the input of a channel with a reducer is its complete value and not one write", async () => {
-    const Sum = defineState({ sum: reduce(z.number(), (sum, by: { readonly add: number }) => sum + by.add) });
+    const Sum = defineState({ sum: channel.reduce(z.number(), (sum, by: { readonly add: number }) => sum + by.add) });
     const graph = defineGraph({ name: "sum", state: Sum })
       .nodes({ a: () => ({ sum: { add: 1 } }) })
       .edges({ [START]: "a", a: END });
@@ -273,7 +272,11 @@ describe("channels", () => {
 });
 
 describe("write conflicts [E2]", () => {
-  const Conflict = defineState({ x: z.number().default(0), log: list(z.string()), flash: ephemeral(z.string()) });
+  const Conflict = defineState({
+    x: z.number().default(0),
+    log: channel.list(z.string()),
+    flash: channel.ephemeral(z.string()),
+  });
   const clashing = defineGraph({ name: "clash", state: Conflict })
     .nodes({ first: () => undefined, a: () => ({ x: 1, log: ["a"] }), b: () => ({ log: ["b"], x: 2 }) })
     .edges({ [START]: "first", first: ["a", "b"], a: END, b: END });
@@ -312,7 +315,10 @@ describe("write conflicts [E2]", () => {
     const by = (returned: Readonly<Record<"a" | "b" | "c", unknown>>) =>
       defineGraph({
         name: "over",
-        state: defineState({ log: list(z.string()), sum: reduce(z.number().default(0), (sum, n: number) => sum + n) }),
+        state: defineState({
+          log: channel.list(z.string()),
+          sum: channel.reduce(z.number().default(0), (sum, n: number) => sum + n),
+        }),
       })
         .nodes({ a: () => returned.a as undefined, b: () => returned.b as undefined, c: () => returned.c as undefined })
         .edges({ [START]: ["a", "b", "c"], a: END, b: END, c: END });
@@ -331,7 +337,7 @@ describe("write conflicts [E2]", () => {
 });
 
 test("an overwrite of a record or of messages replaces the complete value", async () => {
-  const Whole = defineState({ by: record(z.number()), chat: messages() });
+  const Whole = defineState({ by: channel.record(z.number()), chat: channel.messages() });
   const graph = defineGraph({ name: "whole", state: Whole })
     .nodes({ a: () => ({ by: overwrite({ z: 1 }), chat: overwrite([]) }) })
     .edges({ [START]: "a", a: END });
@@ -341,7 +347,7 @@ test("an overwrite of a record or of messages replaces the complete value", asyn
 
 test("a reducer that throws, or returns an invalid value, fails with the name of the node whose write it folded", async () => {
   const Bad = defineState({
-    sum: reduce(z.number().max(9).default(0), (sum, by: number) => (by === 13 ? JSON.parse("{") : sum + by)),
+    sum: channel.reduce(z.number().max(9).default(0), (sum, by: number) => (by === 13 ? JSON.parse("{") : sum + by)),
   });
   const graph = (second: number) =>
     defineGraph({ name: "bad", state: Bad })

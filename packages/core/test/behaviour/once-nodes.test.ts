@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
-  list,
   type MemoryStore,
   type Model,
   memoryStore,
@@ -20,7 +20,7 @@ import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failu
 import { fromJavaScript } from "../support/from-javascript.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 /** A run that dies while `pay` is at work. */
 async function died(world: VirtualWorld, store: MemoryStore, charges: string[], sibling = false) {
@@ -222,7 +222,7 @@ describe("once node", () => {
       .nodes({ pay: { run: async (_state, { interrupt }) => void (await interrupt("go")), effect: "once" } })
       .edges({ [START]: "pay", pay: END });
     const error = await failureOf(run(graph, { store: memoryStore() }).result, "invalid_option");
-    expect(error.message).toContain('the node "pay" is declared once and asked "go"');
+    expect(error.message).toContain('the node "pay" is declared once and raised the interrupt "go"');
     const alone = defineGraph({ name: "shop", state: Log })
       .nodes({ pay: { run: () => ({ log: ["paid"] }), effect: "once" } })
       .edges({ [START]: "pay", pay: END });

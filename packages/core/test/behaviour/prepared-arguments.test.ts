@@ -49,9 +49,9 @@ describe("prepareArguments", () => {
     ];
     const done = await talk({ tools, turns });
     expect(answersIn(done).map(textIn)).toEqual([
-      'The arguments of "square" do not fit: "square" cannot read them: no number at all.',
-      'The arguments of "square" do not fit: expected an object of arguments.',
-      'The arguments of "square" do not fit: extra: unknown argument.',
+      'The arguments of "square" are invalid: "square" cannot prepare the arguments: no number at all.',
+      'The arguments of "square" are invalid: expected an object of arguments.',
+      'The arguments of "square" are invalid: extra: unknown argument.',
     ]);
     expect(eventsOf(done, "tool.args_rewritten")).toEqual([]);
   });

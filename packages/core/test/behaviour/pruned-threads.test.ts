@@ -2,14 +2,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  exportThread,
   fork,
   getHistory,
-  importThread,
-  list,
   memoryStore,
   pruneThread,
   resume,
@@ -19,9 +17,10 @@ import {
   subgraph,
   updateState,
 } from "../../src/index.ts";
+import { exportThread, importThread } from "../../src/inspect.ts";
 import { failureOf } from "../support/failure.ts";
 
-const Log = defineState({ pay: z.boolean().default(false), log: list(z.string()) });
+const Log = defineState({ pay: z.boolean().default(false), log: channel.list(z.string()) });
 
 test("a once effect on a branch is known to a later fork after the branch was pruned past it [E44]", async () => {
   let paid = 0;

@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   createCodec,
   defineGraph,
   defineState,
   END,
   getState,
-  list,
   listRuns,
   memoryStore,
   recover,
@@ -25,7 +25,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 /** A graph that notes each word; the word "slow" waits for the gate, and "asks" for a person before. */
 function notes(version: number, word: z.ZodType<string> = z.string(), name = "notes", world = virtualWorld()) {
   const slow = gate();
-  const state = defineState({ word, log: list(z.string()) });
+  const state = defineState({ word, log: channel.list(z.string()) });
   const graph = defineGraph({ name, version, state, interrupts: { ok: z.boolean() } })
     .nodes({
       note: async (state, { interrupt }) => {
@@ -56,7 +56,7 @@ test("an input for another graph is refused at once, and a queued input for anot
   for (const onBusy of ["enqueue", "interrupt", "rollback"] as const) {
     const late = run(strange.graph, { store, world, thread: "t", input: { word: "x" }, onBusy });
     const refusal = await failureOf(late.result, "graph_changed");
-    expect(refusal.message, onBusy).toContain('written by the graph "notes"');
+    expect(refusal.message, onBusy).toContain('written by graph "notes"');
   }
   expect(await shown(store)).toEqual(["running"]);
 
@@ -78,11 +78,11 @@ test("an input for another graph is refused at once, and a queued input for anot
   expect(await log(store)).toEqual(["slow 1", "b 1"]);
   expect(await shown(store)).toEqual([
     "done",
-    'cancelled: the thread is of the graph "notes", and the input was for "strange"',
+    'cancelled: the thread belongs to the graph "notes", and the input was for "strange"',
     "done",
   ]);
   expect(world.lines.map(({ message }) => message)).toContain(
-    "an input was taken out of the queue: it is for another graph",
+    "an input was removed from the queue: it is for another graph",
   );
 });
 
@@ -155,7 +155,7 @@ test("a queued input that its graph now refuses is cancelled with the reason, an
   expect(await now.log(peer)).toEqual(["slow 2", "fits 2"]);
   const [done, refused, next] = await shown(peer);
   expect([done, next]).toEqual(["done", "done"]);
-  expect(refused).toContain('cancelled: invalid_input: the input of graph "notes" does not fit');
+  expect(refused).toContain('cancelled: invalid_input: the input of graph "notes" is invalid at "word"');
   const asked = await now.start(peer, "ask", { key: "long" }).result;
   expect(asked).toMatchObject({ status: "cancelled", reason: expect.stringContaining("invalid_input") });
 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
@@ -10,7 +11,6 @@ import {
   END,
   env,
   getState,
-  list,
   listRuns,
   listThreads,
   type MemoryStore,
@@ -27,13 +27,13 @@ import { virtualWorld } from "../support/virtual-world.ts";
 
 expectNothingUnhandled();
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 /** Two steps; the second never ends in the process that begins it first, for each word. */
 function deadly(deaths: (word: string) => number) {
   const died = new Map<string, number>();
   const effects: string[] = [];
-  const Words = defineState({ word: z.string().default("a"), log: list(z.string()) });
+  const Words = defineState({ word: z.string().default("a"), log: channel.list(z.string()) });
   const graph = defineGraph({ name: "deadly", state: Words, interrupts: { ok: z.boolean() } })
     .nodes({
       first: async ({ word }, { step }) => {
@@ -246,8 +246,8 @@ test("recover passes context and secrets for each run, and skips and logs runs w
   const ends = await Promise.all(handles.map(({ result }) => result));
   expect(ends.map(({ state }) => state)).toEqual([{ log: ["ann"] }, { log: ["bob"] }]);
   expect(world.lines.map(({ message, fields }) => [message, fields?.["thread"]])).toEqual([
-    ["a run is left alone: its graph is not served here", "o"],
-    ["a run is left alone: the context for it could not be made", "eve"],
+    ["a run is skipped: its graph is not served here", "o"],
+    ["a run is skipped: the context callback threw", "eve"],
   ]);
   expect((await listRuns(next, { status: "crashed" })).map(({ thread }) => thread)).toEqual(["eve", "o"]);
 });

@@ -90,7 +90,7 @@ test("a finished run accepts no answer, changes nothing and emits only its end [
     const events = eventsOf(handle);
     const error = await failureOf(handle.result, code);
     if (code === "unknown_interrupt") {
-      expect(error.message).toContain("The run has finished and accepts none");
+      expect(error.message).toContain("the run has finished and accepts no answers");
       expect(error.details).toEqual([]);
     }
     expect(events).toEqual([]);
@@ -120,6 +120,6 @@ test("a finished durable machine accepts no event, and the accepted list is empt
       "event_refused",
     );
     expect(error.details).toEqual({ event: type, accepts: [] });
-    expect(error.message).toContain("A finished run accepts none");
+    expect(error.message).toContain("a finished run accepts no events");
   }
 });

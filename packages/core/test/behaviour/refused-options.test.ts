@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   checkGraph,
   checkRuns,
-  copyThread,
   defineGraph,
   defineMigration,
   defineState,
@@ -15,18 +15,14 @@ import {
   END,
   editMessage,
   engine,
-  exportThread,
   fork,
   getHistory,
   getState,
-  importThread,
   isStatewrightError,
-  list,
   listInterrupts,
   listRuns,
   listThreads,
   memoryStore,
-  messages,
   pruneThread,
   recover,
   resume,
@@ -38,8 +34,9 @@ import {
   toolNode,
   updateState,
 } from "../../src/index.ts";
+import { copyThread, exportThread, importThread } from "../../src/inspect.ts";
 
-const Chat = defineState({ messages: messages(), notes: list(z.string()) });
+const Chat = defineState({ messages: channel.messages(), notes: channel.list(z.string()) });
 const graph = defineGraph({ name: "chat", version: 2, state: Chat, interrupts: { ok: z.boolean() } })
   .nodes({ say: () => ({ notes: ["said"] }) })
   .edges({ [START]: "say", say: END });

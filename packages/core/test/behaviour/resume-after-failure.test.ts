@@ -1,26 +1,24 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
-  type Commit,
+  channel,
   defineGraph,
   defineState,
   END,
-  ephemeral,
   fanOut,
   inputNode,
-  list,
   memoryStore,
   resume,
   run,
   START,
   StatewrightError,
   type Store,
-  untracked,
 } from "../../src/index.ts";
+import type { Commit } from "../../src/store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()), last: z.unknown().optional() });
+const Log = defineState({ log: channel.list(z.string()), last: z.unknown().optional() });
 
 describe("resume after a failure", () => {
   test("siblings of a failed task complete and are saved, every failure is reported, and a resume reruns only tasks without a result [E24]", async () => {
@@ -45,7 +43,7 @@ describe("resume after a failure", () => {
     const error = await failing;
     expect(error.message).toContain("b is broken");
     expect(error.message).toContain("d is broken");
-    expect(error.message).toContain("2 finished tasks are kept");
+    expect(error.message).toContain("2 finished tasks are saved");
     expect(error.details).toMatchObject([{ cause: { code: "EBROKEN" } }, { cause: { code: "EBROKEN" } }]);
     expect(ran).toEqual(["a", "b", "c", "d"]);
     ran.length = 0;
@@ -371,7 +369,7 @@ describe("unsavable values", () => {
       .nodes({ a: () => ({ log: ["a"] }), b: () => ({ last: value, log: ["b"] }) })
       .edges({ [START]: "a", a: "b", b: END });
     const error = await failureOf(run(graph, { store, thread: "t" }).result, "unencodable_value");
-    expect(error.message).toContain('the channel "last" holds a function at "deep.0"');
+    expect(error.message).toContain('the channel "last" contains a function at "deep.0"');
     expect((await store.thread("t"))?.status).toBe("failed");
     expect((await store.head("t"))?.step).toBe(1);
     value = "plain";
@@ -405,7 +403,7 @@ describe("unsavable values", () => {
       await world.settle();
       hold.resolve();
       const error = await failing;
-      expect(error.message).toContain("holds a symbol at ");
+      expect(error.message).toContain("contains a symbol at ");
       expect((await store.runs())[0]).toMatchObject({ status: "failed", error: { code: "unencodable_value" } });
       value = 1;
       if (where !== "once step") {
@@ -419,9 +417,9 @@ describe("unsavable values", () => {
     const world = virtualWorld();
     const hold = deferred();
     const State = defineState({
-      client: untracked(z.custom<{ call(): number }>()),
-      flash: ephemeral(z.string()),
-      log: list(z.string()),
+      client: channel.untracked(z.custom<{ call(): number }>()),
+      flash: channel.ephemeral(z.string()),
+      log: channel.list(z.string()),
     });
     const graph = defineGraph({ name: "process", state: State })
       .nodes({

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  list,
   memoryStore,
   type NodePolicy,
   type NodeRuntime,
@@ -14,7 +14,7 @@ import {
 import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 function one(body: (runtime: NodeRuntime) => Promise<string> | string, policy: NodePolicy) {
   return defineGraph({ name: "one", state: Log })

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
   END,
   goto,
   join,
-  list,
   memoryStore,
   route,
   run,
@@ -15,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
-const Log = defineState({ log: list(z.string()), turns: z.number().default(0) });
+const Log = defineState({ log: channel.list(z.string()), turns: z.number().default(0) });
 const says = (name: string) => () => ({ log: [name] });
 
 describe("routes", () => {
@@ -32,7 +32,9 @@ describe("routes", () => {
         .nodes({ a: says("a"), b: says("b"), c: says("c") })
         .edges({ [START]: "a", a: route(["b", "c", END], () => ["c", "b"], { many }), b: END, c: END });
     expect((await run(routed(true), {}).result).state.log).toEqual(["a", "b", "c"]);
-    await expect(run(routed(false), {}).result).rejects.toThrow(/chose "c" and "b", and it may choose one.*many: true/);
+    await expect(run(routed(false), {}).result).rejects.toThrow(
+      /returned "c" and "b": expected one target.*many: true/,
+    );
   });
 
   test("an undeclared target is a type error, and a run-time error that names node and target [E12]", async () => {
@@ -185,7 +187,7 @@ describe("edges", () => {
     const graph = base.edges({ [START]: ["a", "c"], a: commandTargets("b") as never, b: END, c: END });
     expect((await run(graph, {}).result).state.log).toEqual(["c"]);
     const error = await failureOf(run(graph, { input: { turns: 1 } }).result, "dead_route");
-    expect(error.message).toContain('the node "a" in graph "commands" leads to "c"');
+    expect(error.message).toContain('the node "a" in graph "commands" routed to "c"');
   });
 
   test("a graph whose first edge leads to END is done, with and without a store", async () => {

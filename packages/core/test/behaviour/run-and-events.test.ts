@@ -1,10 +1,10 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
-  list,
   memoryStore,
   type RunEvent,
   type RunResult,
@@ -17,7 +17,7 @@ import {
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const graph = defineGraph({ name: "line", state: Log, interrupts: { go: z.boolean() } })
   .nodes({
     a: (_state, { progress, emit }) => {

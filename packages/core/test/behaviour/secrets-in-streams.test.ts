@@ -10,20 +10,20 @@ import {
 } from "../../src/base/redaction/redact-text.ts";
 import { createRedactor } from "../../src/base/redaction/redactor.ts";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   getMessageText,
+  inject,
   type Model,
   type ModelDelta,
   type ModelReply,
   memoryStore,
-  messages,
   type RunEvent,
   run,
   START,
-  secret,
   toolNode,
 } from "../../src/index.ts";
 import { answersIn, call, eventsOf, talk } from "../support/tool-loop.ts";
@@ -121,14 +121,14 @@ async function spoken(deltas: readonly ModelDelta[], reply: ModelReply) {
     name: "use",
     description: "Knows the secret.",
     input: z.object({ with: z.string().optional() }),
-    inject: { key: secret("KEY") },
+    inject: { key: inject.secret("KEY") },
     effect: "idempotent",
     run: (args, { injected }) => {
       got.push(args.with, injected.key.reveal().length);
       return "used";
     },
   });
-  const graph = defineGraph({ name: "g", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "g", state: defineState({ messages: channel.messages() }) })
     .nodes({
       first: async (state, { model: ask }) => ({
         messages: [await ask({ model, request: { messages: state.messages, tools: [] } })],
@@ -256,7 +256,7 @@ describe("secret streamed by a tool", () => {
           name: "say",
           description: "Says it.",
           input: z.object({}),
-          inject: { key: secret("KEY") },
+          inject: { key: inject.secret("KEY") },
           effect: "idempotent",
           run: (_args, { update, progress, emit }) => {
             body({ update: (content, details) => update?.({ content, details }), progress, emit });
@@ -295,7 +295,7 @@ describe("secret streamed by a tool", () => {
       name: "say",
       description: "Says it.",
       input: z.object({}),
-      inject: { key: secret("KEY") },
+      inject: { key: inject.secret("KEY") },
       run: (_args, { update }) => {
         update?.({ content: [text(`a ${key.slice(0, 5)}`), image, text(key.slice(5, -1))] });
         update?.({ content });

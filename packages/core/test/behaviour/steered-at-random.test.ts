@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { allow, defineTool, interruptFor, memoryStore, type RunEvent } from "../../src/index.ts";
+import { decide, defineTool, memoryStore, type RunEvent } from "../../src/index.ts";
 import { countHeldLocks } from "../../src/run/session/locks.ts";
 import { call, checkTranscript, type DeskTool, type LoopOptions, toolLoop } from "../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
@@ -104,7 +104,7 @@ test("random batches, strategies, locks, limits, messages, interrupts and cancel
                 ([key]) => made.id.startsWith(key.split(" ")[0] ?? "") && key.endsWith(` ${ms}`),
               );
               if (hook?.[1] === "deny") return { action: "deny", reason: "no" };
-              return hook?.[1] === "ask" ? interruptFor(made, "may it?") : allow();
+              return hook?.[1] === "ask" ? decide.interrupt(made, "may it?") : decide.allow();
             },
           },
         ],

@@ -445,7 +445,9 @@ describe("skipped tool calls", () => {
     const result = await handle.result;
     expect(told(result.state)).toEqual(["user: go", "assistant", "a: a", "b: b", "c: c", "user: stop", "assistant"]);
     expect(eventsOf(loop, "inbox.failed").map(({ error }) => error.message)).toEqual(["no disk", "no disk"]);
-    expect(world.lines.filter(({ message }) => message.includes("could not be taken in"))).toHaveLength(2);
+    expect(
+      world.lines.filter(({ message }) => message === "inbox messages could not be delivered to a run"),
+    ).toHaveLength(2);
   });
 });
 

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineContext,
   defineGraph,
@@ -14,7 +15,6 @@ import {
   goto,
   inputNode,
   join,
-  list,
   memoryStore,
   type RunEvent,
   resume,
@@ -27,7 +27,7 @@ import { dyingStore } from "../support/dying-store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Notes = defineState({ topic: z.string(), notes: list(z.string()) });
+const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) });
 
 /** Plans, asks how wide, writes. */
 function researcher(log: string[] = []) {
@@ -52,7 +52,7 @@ function researcher(log: string[] = []) {
     .edges({ [START]: "plan", plan: "ask", ask: "write", write: END });
 }
 
-const Report = defineState({ question: z.string(), notes: list(z.string()) });
+const Report = defineState({ question: z.string(), notes: channel.list(z.string()) });
 
 function report(log: string[] = []) {
   return defineGraph({ name: "report", state: Report })
@@ -138,8 +138,8 @@ test("an interrupt three subgraphs deep is answered through every machine on its
 
 test("a crash at any commit at any subgraph depth ends like an uninterrupted run and repeats no completed step [E22]", async () => {
   const steps: string[] = [];
-  const Work = defineState({ items: z.array(z.string()), done: list(z.string()) });
-  const part = defineGraph({ name: "part", state: defineState({ item: z.string(), said: list(z.string()) }) })
+  const Work = defineState({ items: z.array(z.string()), done: channel.list(z.string()) });
+  const part = defineGraph({ name: "part", state: defineState({ item: z.string(), said: channel.list(z.string()) }) })
     .nodes({
       first: async (state, { step }) => ({ said: [await step("one", () => count(`${state.item}1`))] }),
       second: async (state, { step }) => ({ said: [await step("two", () => count(`${state.item}2`))] }),
@@ -209,7 +209,7 @@ test("sends run a subgraph in parallel, and each call has its own state and inte
   const store = memoryStore();
   const graph = defineGraph({
     name: "many",
-    state: defineState({ topics: z.array(z.string()), notes: list(z.string()) }),
+    state: defineState({ topics: z.array(z.string()), notes: channel.list(z.string()) }),
   })
     .nodes({
       research: inputNode(
@@ -240,7 +240,7 @@ test("the output mapping of a subgraph may return a command that routes the oute
   })
     .nodes({ look: (state) => ({ good: state.score > 5 }) })
     .edges({ [START]: "look", look: END });
-  const graph = defineGraph({ name: "outer", state: defineState({ score: z.number(), log: list(z.string()) }) })
+  const graph = defineGraph({ name: "outer", state: defineState({ score: z.number(), log: channel.list(z.string()) }) })
     .nodes({
       judged: subgraph(judge, {
         input: ({ score }) => ({ score }),
@@ -254,13 +254,13 @@ test("the output mapping of a subgraph may return a command that routes the oute
   expect((await run(graph, { input: { score: 3 } }).result).state.log).toEqual(["fix"]);
 });
 
-const Counter = defineState({ by: z.number(), total: z.number().default(0), seen: list(z.number()) });
+const Counter = defineState({ by: z.number(), total: z.number().default(0), seen: channel.list(z.number()) });
 const counter = defineGraph({ name: "counter", state: Counter })
   .nodes({ add: (state) => ({ total: state.total + state.by, seen: [state.by] }) })
   .edges({ [START]: "add", add: END });
 
 function loop(persistence: "per-call" | "kept" | "none") {
-  return defineGraph({ name: "loop", state: defineState({ turns: list(z.number()), goal: z.number() }) })
+  return defineGraph({ name: "loop", state: defineState({ turns: channel.list(z.number()), goal: z.number() }) })
     .nodes({
       count: subgraph(counter, {
         persistence,
@@ -394,7 +394,7 @@ test("a subgraph failure names both places, the outer node retries, and complete
     run(outer(1), { store, world, thread: "t", input: { question: "q" } }).result,
     "node_failed",
   );
-  expect(failure.place).toMatchObject({ graph: "inner", within: "call", node: "two", thread: "t", attempt: 1 });
+  expect(failure.place).toMatchObject({ graph: "inner", nesting: "call", node: "two", thread: "t", attempt: 1 });
   expect(failure.cause).toMatchObject({ message: "the line is down" });
   for (const kept of [store, undefined]) {
     log.length = 0;
@@ -511,11 +511,11 @@ test("events of an inner graph carry its path, in order, and include no end of t
 });
 
 test("parallel subgraphs emit no event with the number of a durable event that was not emitted yet", async () => {
-  const inner = defineGraph({ name: "inner", state: defineState({ log: list(z.string()) }) })
+  const inner = defineGraph({ name: "inner", state: defineState({ log: channel.list(z.string()) }) })
     .nodes({ one: () => ({ log: ["one"] }), two: () => ({ log: ["two"] }) })
     .edges({ [START]: "one", one: "two", two: END });
   const call = subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) });
-  const outer = defineGraph({ name: "outer", state: defineState({ log: list(z.string()) }) })
+  const outer = defineGraph({ name: "outer", state: defineState({ log: channel.list(z.string()) }) })
     .nodes({ a: call, b: call, quick: async () => ({ log: ["quick"] }) })
     .edges({ [START]: ["a", "b", "quick"], a: END, b: END, quick: END });
   const handle = run(outer, { store: memoryStore(), thread: "t" });
@@ -624,7 +624,7 @@ test("a drain stops at the end of an inner superstep, and is refused in a run wi
   handle.drain("SIGTERM");
   goOn.resolve();
   const paused = await handle.result;
-  expect(paused).toMatchObject({ status: "paused", cause: { code: "drained", place: { within: "call" } } });
+  expect(paused).toMatchObject({ status: "paused", cause: { code: "drained", place: { nesting: "call" } } });
   expect(log).toEqual(["one"]);
   expect((await store.thread("t"))?.status).toBe("paused");
   expect((await resume(graph, { store, thread: "t" }).result).status).toBe("done");

@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineMigration,
   defineState,
   END,
   getState,
-  list,
   listRuns,
   memoryStore,
   resume,
@@ -28,7 +28,7 @@ const centBook = defineGraph({
 const cents = defineGraph({
   name: "till",
   version: 1,
-  state: defineState({ cents: z.number(), who: z.string().default("nobody"), log: list(z.string()) }),
+  state: defineState({ cents: z.number(), who: z.string().default("nobody"), log: channel.list(z.string()) }),
   interrupts: { ok: z.boolean() },
 })
   .nodes({
@@ -54,7 +54,7 @@ const euroBook = defineGraph({
 const euros = defineGraph({
   name: "till",
   version: 2,
-  state: defineState({ euros: z.number(), who: z.string().default("nobody"), log: list(z.string()) }),
+  state: defineState({ euros: z.number(), who: z.string().default("nobody"), log: channel.list(z.string()) }),
   interrupts: { ok: z.boolean(), sure: z.boolean() },
 })
   .nodes({
@@ -113,7 +113,7 @@ test("a rollback of a run migrated halfway restores its previous state, although
     run(euros, { ...without, input: { euros: 7 }, onBusy: "rollback" }).result,
     "needs_migration",
   );
-  expect(refusal.message).toContain("taken back");
+  expect(refusal.message).toContain("the rollback restores a state written by version 1");
   expect((await listRuns(at.store)).map(({ status }) => status)).toEqual(["queued", "waiting", "done"]);
   expect((await getState(euros, without)).state).toMatchObject({ euros: 9 });
   const next = await run(euros, { ...at, input: { euros: 5 }, onBusy: "rollback" }).result;

@@ -3,26 +3,25 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { fromErrorRecord, toErrorRecord } from "../../src/base/errors.ts";
 import {
+  channel,
   defineState,
   defineTool,
   END,
   edit,
   fanOut,
   type Graph,
+  inject,
   inputNode,
   isStatewrightError,
   memoryStore,
-  messages,
   type NodeRuntime,
-  plainCodec,
-  reduce,
   resume,
   route,
   run,
   START,
-  secret,
   toolNode,
 } from "../../src/index.ts";
+import { plainCodec } from "../../src/store.ts";
 import { failureOf } from "../support/failure.ts";
 import { fromJavaScript, loose, looseGraph } from "../support/from-javascript.ts";
 import { thrownThings } from "../support/thrown.ts";
@@ -49,7 +48,7 @@ function tooled(tool: object, options: object = {}): Graph {
   const call = { type: "call", id: "c1", name: "pay", args: {} } as const;
   const message = { role: "assistant", id: "a1", content: [call], finish: "calls" } as const;
   return looseGraph(
-    { name: "g", state: defineState({ n: z.number().default(0), messages: messages() }) },
+    { name: "g", state: defineState({ n: z.number().default(0), messages: channel.messages() }) },
     { first: () => ({ n: 1, messages: [message] }), bad: loose(toolNode)({ tools: [pay], ...options }) },
     { [START]: "first", first: "bad", bad: END },
   );
@@ -89,7 +88,7 @@ const failing: Readonly<Record<string, Place>> = {
         () => ({ folded: 1 }),
         END,
         {},
-        defineState({ n: z.number().default(0), folded: reduce(z.number().default(0), (): number => boom()) }),
+        defineState({ n: z.number().default(0), folded: channel.reduce(z.number().default(0), (): number => boom()) }),
       ),
     says: 'the reducer of the channel "folded"',
   },
@@ -114,7 +113,7 @@ const failing: Readonly<Record<string, Place>> = {
   },
   "the key of a cache": {
     graph: (boom) => graphOf({ run: () => ({ n: 2 }), cache: { key: boom } }),
-    says: 'the cache key of the node "bad"',
+    says: 'cache.key of the node "bad"',
   },
   "a retry's question": {
     graph: (boom) => graphOf({ run: boom, retry: { attempts: 2, on: boom } }),
@@ -125,7 +124,7 @@ const failing: Readonly<Record<string, Place>> = {
     says: 'the injection "account" of the tool "pay"',
   },
   "a source of secrets": {
-    graph: () => tooled({ inject: { key: secret("KEY") } }),
+    graph: () => tooled({ inject: { key: inject.secret("KEY") } }),
     options: (boom) => ({ secrets: { get: boom } }),
     says: 'the secret "KEY"',
   },
@@ -269,7 +268,7 @@ describe("throws that do not fail the run are logged", () => {
         cache: { key: () => "k", store: { get: boom, put: nothing, delete: nothing } },
       }),
       {},
-      'the cache of the node "bad" could not be read',
+      'cache of the node "bad": read failed',
     ],
     "a cache that is written": (boom) => [
       graphOf({
@@ -277,12 +276,12 @@ describe("throws that do not fail the run are logged", () => {
         cache: { key: () => "k", store: { get: nothing, put: boom, delete: nothing } },
       }),
       {},
-      'the cache of the node "bad" did not take a result',
+      'cache of the node "bad": write failed',
     ],
     "a hook that is not required": (boom) => [
       tooled({}, { middleware: [{ name: "audit", afterTool: boom }] }),
       {},
-      'the hook afterTool of the middleware "audit" failed',
+      'afterTool of the middleware "audit" failed',
     ],
   };
   test.each(

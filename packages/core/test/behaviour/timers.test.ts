@@ -3,19 +3,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assign, cancel, createMachine, fromPromise, raise, setup } from "xstate";
 import {
-  type Control,
   durableMachine,
   fork,
   getHistory,
   getState,
   type MemoryStore,
   memoryStore,
-  plainCodec,
   resume,
   run,
   type Store,
-  type TimerRow,
 } from "../../src/index.ts";
+import { type Control, plainCodec, type TimerRow } from "../../src/store.ts";
 import { failureOf, leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -10,7 +11,6 @@ import {
   type Model,
   type ModelRequest,
   memoryStore,
-  messages,
   route,
   run,
   START,
@@ -132,7 +132,7 @@ test("a tool that replaces a provider tool has its alias, and a hidden tool hide
     },
   };
   const hiding = defineMiddleware({ name: "hiding", selectTools: () => ["plain"] });
-  const graph = defineGraph({ name: "asking", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "asking", state: defineState({ messages: channel.messages() }) })
     .nodes({
       model: async (state, runtime) => {
         const request = { messages: state.messages, tools: registry.forModel(), providerTools: [own] };

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  decide,
   defineGraph,
   defineMiddleware,
   defineTool,
   END,
-  interruptFor,
   isStatewrightError,
   memoryStore,
   resume,
@@ -29,7 +29,7 @@ import {
 const ask = defineMiddleware({
   name: "ask",
   beforeTool: ({ call: made, tool }) =>
-    tool.safety.spend === true ? interruptFor(made, `${made.name} spends`) : undefined,
+    tool.safety.spend === true ? decide.interrupt(made, `${made.name} spends`) : undefined,
 });
 
 function shop(): { readonly tools: readonly DeskTool[]; readonly ran: string[] } {
@@ -82,9 +82,9 @@ test("a tool call that needs approval waits, its interrupt shows the call, and a
 test("a rejection with a reason is an answer that the model reads, and the tool does not run", async () => {
   const { tools, ran } = shop();
   for (const [answer, text] of [
-    [false, "A person refused this call."],
-    [{ approved: false }, "A person refused this call."],
-    [{ approved: false, reason: "too dear" }, "A person refused this call: too dear"],
+    [false, "A person denied this call."],
+    [{ approved: false }, "A person denied this call."],
+    [{ approved: false, reason: "too dear" }, "A person denied this call: too dear"],
   ] as const) {
     const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
     await loop.start().result;
@@ -194,7 +194,7 @@ describe("approval of several tool calls", () => {
     expect(end.status).toBe("done");
     expect(ran).toEqual(["look", "pay 3", "pay 4"]);
     expect(answersIn(end).map((message) => [message.callId, textIn(message)])).toEqual([
-      ["a", "A person refused this call: no"],
+      ["a", "A person denied this call: no"],
       ["b", "seen"],
       ["c", "paid 3"],
       ["d", "paid 4"],
@@ -231,7 +231,7 @@ test("two hooks that ask about one tool call need separate answers: the first ap
   const { tools, ran } = shop();
   const second = defineMiddleware({
     name: "second",
-    beforeTool: ({ call: made }) => interruptFor(made, "second look"),
+    beforeTool: ({ call: made }) => decide.interrupt(made, "second look"),
   });
   const loop = toolLoop({ tools, middleware: [ask, second], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   const [one] = waiting(await loop.start().result);

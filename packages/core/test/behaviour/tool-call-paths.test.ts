@@ -5,16 +5,11 @@ import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import {
   type ApprovalAnswer,
-  abort,
-  allow,
+  decide,
   defineMiddleware,
   defineTool,
-  deny,
   type Inspector,
-  interruptFor,
   memoryStore,
-  modify,
-  respond,
   ToolError,
 } from "../../src/index.ts";
 import { call, type Loop, type LoopOptions, rawCall, toolLoop } from "../support/tool-loop.ts";
@@ -71,7 +66,7 @@ const before = (
 ): Partial<LoopOptions> => ({
   middleware: [defineMiddleware({ name: "decides", beforeTool })],
 });
-const asks = before(({ call: made }) => interruptFor(made, "may it?"));
+const asks = before(({ call: made }) => decide.interrupt(made, "may it?"));
 const answers = (answer: ApprovalAnswer) => async (loop: Loop) => {
   const waiting = await loop.start().result;
   expect(waiting.status).toBe("waiting");
@@ -81,7 +76,7 @@ const answers = (answer: ApprovalAnswer) => async (loop: Loop) => {
 const scenarios: readonly Scenario[] = [
   { how: "runs", path: whole(...checked, "executing") },
   { how: "fails", path: whole(...checked, "executing"), options: { tools: [failing()] } },
-  { how: "is allowed by a hook", path: whole(...checked, "executing"), options: before(() => allow()) },
+  { how: "is allowed by a hook", path: whole(...checked, "executing"), options: before(() => decide.allow()) },
   { how: "is for a tool that does not exist", path: whole("rejected"), options: { turns: turnsOf(call("nothing")) } },
   { how: "was cut off", path: whole("rejected"), options: { finish: "length" } },
   {
@@ -94,12 +89,12 @@ const scenarios: readonly Scenario[] = [
     path: whole("resolved", "rejected"),
     options: { turns: turnsOf(call("runs", { n: "x" })) },
   },
-  { how: "is denied by a hook", path: whole(...checked), options: before(() => deny("no")) },
-  { how: "is answered by a hook", path: whole(...checked), options: before(() => respond("here")) },
+  { how: "is denied by a hook", path: whole(...checked), options: before(() => decide.deny("no")) },
+  { how: "is answered by a hook", path: whole(...checked), options: before(() => decide.respond("here")) },
   {
     how: "is given arguments that do not fit",
     path: whole(...checked),
-    options: before(() => modify({ n: "x" })),
+    options: before(() => decide.modify({ n: "x" })),
   },
   {
     how: "is approved by a person",
@@ -134,14 +129,14 @@ const scenarios: readonly Scenario[] = [
     how: "is cancelled while a hook decides",
     path: whole(...checked, "cancelled"),
     options: before(
-      (_at, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(allow()))),
+      (_at, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(decide.allow()))),
     ),
     live: cancelled,
   },
   {
     how: "is cancelled by a hook",
     path: whole(...checked, "cancelled"),
-    options: before(() => abort("enough")),
+    options: before(() => decide.abort("enough")),
   },
   {
     how: "waits for a person while the run is cancelled",
@@ -149,7 +144,7 @@ const scenarios: readonly Scenario[] = [
     options: {
       tools: [hangs, runs],
       turns: turnsOf(call("hangs"), call("runs")),
-      ...before(({ call: made }) => (made.name === "runs" ? interruptFor(made, "may it?") : undefined)),
+      ...before(({ call: made }) => (made.name === "runs" ? decide.interrupt(made, "may it?") : undefined)),
     },
     live: cancelled,
   },

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  decide,
   defineMiddleware,
   defineTool,
   type InvalidCallPolicy,
-  interruptFor,
   isStatewrightError,
   type Middleware,
   memoryStore,
@@ -203,7 +203,9 @@ describe("advertised tools of a message", () => {
     const registry = toolRegistry([tool("old")]);
     const loop = toolLoop({
       tools: registry,
-      middleware: [defineMiddleware({ name: "asks", beforeTool: ({ call: made }) => interruptFor(made, "may it?") })],
+      middleware: [
+        defineMiddleware({ name: "asks", beforeTool: ({ call: made }) => decide.interrupt(made, "may it?") }),
+      ],
       turns: [[call("act", {}, "a")], ["ok"]],
     });
     registry.replace(tool("new"));
@@ -329,7 +331,7 @@ describe("selectTools", () => {
       expect(loop.requests).toEqual([]);
     }
     expect(() => toolRegistry([counted("a", [])]).forModel(["a", "nothing"])).toThrow(
-      /there is no tool "nothing".+Tools are "a"/,
+      /unknown tool "nothing".+Use "a"/,
     );
   });
 });

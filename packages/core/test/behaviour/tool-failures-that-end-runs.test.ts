@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -8,7 +9,6 @@ import {
   getState,
   isStatewrightError,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -143,7 +143,7 @@ describe("tool failure that fails the run", () => {
   });
 
   test("a tool failure that fails the run in the last node leaves the run failed until a resume", async () => {
-    const Chat = defineState({ messages: messages() });
+    const Chat = defineState({ messages: channel.messages() });
     const graph = defineGraph({ name: "last", state: Chat })
       .nodes({ tools: toolNode({ tools: [toolThat(() => Promise.reject(new Error("no")), "fail")] }) })
       .edges({ [START]: "tools", tools: END });
@@ -176,7 +176,7 @@ describe("tool failure that fails the run", () => {
   });
 
   test("a tool failure in an inner graph fails the run, and the resume continues inside after the answer", async () => {
-    const Chat = defineState({ messages: messages() });
+    const Chat = defineState({ messages: channel.messages() });
     let asked = 0;
     const inner = defineGraph({ name: "inner", state: Chat })
       .nodes({

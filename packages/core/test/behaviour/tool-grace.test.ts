@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  decide,
   defineMiddleware,
   defineTool,
-  interruptFor,
+  inject,
   isStatewrightError,
-  secret,
   ToolError,
   type ToolRuntime,
 } from "../../src/index.ts";
@@ -289,7 +289,7 @@ describe("run-ending failures and tool answers", () => {
     const asking = defineTool({ name: "act", description: "Needs a secret.", input: z.object({}), run: () => "x" });
     const needy: DeskTool = {
       ...asking,
-      call: async (_state, runtime) => (await secret("NONE").resolve({ ...runtime, state: {} })).reveal(),
+      call: async (_state, runtime) => (await inject.secret("NONE").resolve({ ...runtime, state: {} })).reveal(),
     };
     const swallowing = defineMiddleware({
       name: "swallow",
@@ -306,7 +306,7 @@ describe("run-ending failures and tool answers", () => {
     const failing = toolLoop({ tools: [needy], middleware: [swallowing], turns: [[call("act")], ["ok"]] });
     const failure = await failing.start().result.catch((error: unknown) => error);
     expect([isStatewrightError(failure, "missing_secret"), failing.requests.length]).toEqual([true, 1]);
-    const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => interruptFor(call, "sure?") });
+    const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => decide.interrupt(call, "sure?") });
     const waiting = toolLoop({ tools: [asking], middleware: [swallowing, ask], turns: [[call("act")], ["ok"]] });
     expect([(await waiting.start().result).status, waiting.requests.length]).toEqual(["waiting", 1]);
     expect((await waiting.again({ approve: true }).result).status).toBe("done");

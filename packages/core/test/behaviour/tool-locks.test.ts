@@ -1,14 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  allow,
-  defineTool,
-  interruptFor,
-  isStatewrightError,
-  memoryStore,
-  ToolError,
-  toolNode,
-} from "../../src/index.ts";
+import { decide, defineTool, isStatewrightError, memoryStore, ToolError, toolNode } from "../../src/index.ts";
 import { countHeldLocks } from "../../src/run/session/locks.ts";
 import {
   answersIn,
@@ -143,7 +135,7 @@ describe("tool locks", () => {
         {
           name: "ask",
           beforeTool: ({ call: made }: { readonly call: { readonly id: string } }) =>
-            made.id === "a" ? interruptFor(made as never, "may it?") : allow(),
+            made.id === "a" ? decide.interrupt(made as never, "may it?") : decide.allow(),
         },
       ],
       turns: [edits({ a: ["x"], b: ["x"] }), ["ok"]],
@@ -209,9 +201,9 @@ describe("tool locks", () => {
         () => {
           throw new Error("no such path");
         },
-        'The tool "edit" was not run: what it would lock is not known: no such path.',
+        'The tool "edit" was not run: its lock function failed: no such path.',
       ],
-      [() => [7] as never, 'The tool "edit" was not run: its lock gave '],
+      [() => [7] as never, 'The tool "edit" was not run: its lock function must return a list of names, got a list'],
     ] as const) {
       const log: string[] = [];
       const tool = editor(world, log);
@@ -337,7 +329,7 @@ describe("maxCalls", () => {
       world,
       store,
       maxCalls: 2,
-      middleware: [{ name: "ask", beforeTool: ({ call: made }) => interruptFor(made, "may it?") }],
+      middleware: [{ name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "may it?") }],
       turns: [edits({ a: [], b: [], c: [] }), ["ok"]],
     };
     const loop = toolLoop(options);

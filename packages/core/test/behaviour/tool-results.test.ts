@@ -4,10 +4,10 @@ import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
   createCodec,
+  decide,
   defineTool,
   type Json,
   memoryStore,
-  modify,
   type RunEvent,
   ToolError,
   type ToolOutput,
@@ -110,7 +110,7 @@ test("an image in any supported notation is stored and sent in one notation [S4.
     { type: "image", data: bytes },
   ]) {
     const done = await talk({ tools: [toolThat(() => ({ content: [broken] }))], turns: [[call("act")], ["ok"]] });
-    expect(textIn(answersIn(done)[0])).toMatch(/broken content block \(number 1\)/);
+    expect(textIn(answersIn(done)[0])).toMatch(/invalid content block \(number 1\)/);
   }
   const partial = await talk({
     tools: [
@@ -143,11 +143,11 @@ test("content of an unknown kind is an error that names the kind and the known k
     }),
   ).toEqual([
     "invalid_output",
-    'The tool returned a content block of the unknown kind "video" (number 2); known are text, image, file, json, artifact.',
+    'The tool returned a content block of the unknown type "video" (number 2); known types are text, image, file, json, artifact.',
   ]);
   expect(await answerTo({ isError: true, content: ["no", "bread"] })).toEqual(["failed", '["no","bread"]']);
   expect(await answerTo({ isError: true, error: { code: 7 } })).toEqual(["failed", '{"code":7}']);
-  expect(await answerTo({ isError: true })).toEqual(["failed", "The tool failed without saying why"]);
+  expect(await answerTo({ isError: true })).toEqual(["failed", "The tool failed without a message"]);
 });
 
 test("provider data and usage in a tool result are kept for programs and not sent [S1.71]", async () => {
@@ -308,7 +308,7 @@ test("the answer to every failing tool call carries the id of the provider, in t
       name === "denied"
         ? ({ action: "deny", reason: "not today" } as const)
         : name === "strict"
-          ? modify({ n: "x" })
+          ? decide.modify({ n: "x" })
           : undefined,
   };
   const calls = [

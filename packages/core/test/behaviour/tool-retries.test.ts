@@ -1,16 +1,16 @@
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { systemWorld } from "../../src/adapter.ts";
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
   memoryStore,
-  messages,
   run,
   START,
-  systemWorld,
   ToolError,
   type ToolErrorKind,
   toolNode,
@@ -511,7 +511,7 @@ test("30,000 tool calls leave no timer and no pending row, and at most one liste
       run: () => "x",
     });
     const world = virtualWorld();
-    const graph = defineGraph({ name: "many", state: defineState({ messages: messages() }) })
+    const graph = defineGraph({ name: "many", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [tool] }) })
       .edges({ [START]: "tools", tools: END });
     const content = Array.from({ length: 1_000 }, (_, n) => call("act", {}, `c${n}`));

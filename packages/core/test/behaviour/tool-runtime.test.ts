@@ -1,15 +1,7 @@
 import { inspect } from "node:util";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import {
-  custom,
-  defineMiddleware,
-  defineTool,
-  run,
-  secret,
-  type ToolOutput,
-  type ToolRuntime,
-} from "../../src/index.ts";
+import { defineMiddleware, defineTool, inject, run, type ToolOutput, type ToolRuntime } from "../../src/index.ts";
 import {
   answersIn,
   Chat,
@@ -36,8 +28,8 @@ test("a copy of the tool context works like the original, and printing either sh
     description: "Looks.",
     input: anything,
     inject: {
-      key: secret("KEY"),
-      client: custom(() => ({ token: "SENTINEL-client" })),
+      key: inject.secret("KEY"),
+      client: inject.custom(() => ({ token: "SENTINEL-client" })),
       customer: Desk.from((desk) => desk.customer),
     },
     effect: "pure",
@@ -107,7 +99,7 @@ test("toolUpdates false emits no update or progress, and the run ends in the sam
     name: "act",
     description: "Acts.",
     input: anything,
-    inject: { say: custom(({ progress }) => progress) },
+    inject: { say: inject.custom(({ progress }) => progress) },
     run: (_args, { update, progress, injected }) => {
       progress("working");
       injected.say("working too");

@@ -1,16 +1,16 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineState,
   defineTool,
   END,
+  inject,
   isStatewrightError,
-  messages,
   type RunEvent,
   START,
-  secret,
   type Tool,
   type ToolCall,
   type ToolOutput,
@@ -21,7 +21,7 @@ import {
 import { answersIn, type ChatState, call, type DeskContext, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
 const Shop = defineContext({ customer: z.string() });
-const Orders = defineState({ cart: z.array(z.string()).default([]), messages: messages() });
+const Orders = defineState({ cart: z.array(z.string()).default([]), messages: channel.messages() });
 
 describe("model arguments and injected values", () => {
   test("arguments exclude hidden names, injected values exclude arguments, and one name cannot be both [S1.89]", () => {
@@ -32,7 +32,7 @@ describe("model arguments and injected values", () => {
       inject: {
         customer: Shop.from((shop) => shop.customer),
         cart: Orders.from((state) => state.cart),
-        key: secret("K"),
+        key: inject.secret("K"),
       },
       run: (args, { injected }) => {
         expectTypeOf<keyof typeof args>().toEqualTypeOf<"cents" | "note">();
@@ -56,7 +56,7 @@ describe("model arguments and injected values", () => {
       });
     expect(both).toThrow(/invalid_tool: the tool "both" has "customer" both as an argument and as an injection/);
     const tools = toolNode({ tools: [pay] });
-    const stateless = defineGraph({ name: "g", state: defineState({ messages: messages() }), context: Shop });
+    const stateless = defineGraph({ name: "g", state: defineState({ messages: channel.messages() }), context: Shop });
     const bare = defineGraph({ name: "g", state: Orders });
     const other = defineGraph({ name: "g", state: Orders, context: defineContext({ customer: z.number() }) });
     // @ts-expect-error the graph lacks the state that the tool injects

@@ -1,16 +1,15 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  deny,
   type EffectClass,
   END,
   memoryStore,
-  messages,
-  modify,
   resume,
   run,
   START,
@@ -187,7 +186,10 @@ describe("started tool call after a crash", () => {
   test("a tool call in doubt stays in doubt when a policy would deny it now", async () => {
     const { tool } = hanging("once");
     let allowed = true;
-    const policy = defineMiddleware({ name: "policy", beforeTool: () => (allowed ? undefined : deny("not any more")) });
+    const policy = defineMiddleware({
+      name: "policy",
+      beforeTool: () => (allowed ? undefined : decide.deny("not any more")),
+    });
     const store = memoryStore();
     const loop = toolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
     leftToDie(loop.start().result);
@@ -232,7 +234,11 @@ describe("tool call in doubt with arguments changed by hooks", () => {
     const middleware = defineMiddleware({
       name: "hooks",
       beforeTool: () =>
-        life >= deniedFrom ? deny("not any more") : hook === "beforeTool" ? modify({ by: by ?? life }) : undefined,
+        life >= deniedFrom
+          ? decide.deny("not any more")
+          : hook === "beforeTool"
+            ? decide.modify({ by: by ?? life })
+            : undefined,
       ...(hook === "aroundTool" ? { aroundTool: ({ call }, next) => next({ ...call, args: { by: by ?? life } }) } : {}),
       afterTool: ({ call }) => {
         if (tool.is(call)) log.push(`ended with ${call.args.by}`);
@@ -403,7 +409,7 @@ test("the result of a tool call without an id is not confused with the result of
   const store = memoryStore();
   const { tool, keys } = hanging("idempotent");
   const quick = defineTool({ name: "quick", description: "Quick.", input, effect: "idempotent", run: () => "quick" });
-  const graph = defineGraph({ name: "careless", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "careless", state: defineState({ messages: channel.messages() }) })
     .nodes({
       ask: () => ({
         messages: [

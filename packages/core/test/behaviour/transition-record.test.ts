@@ -3,13 +3,13 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { assign, fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   durableMachine,
   END,
   type Graph,
   getHistory,
-  list,
   memoryStore,
   type RunEvent,
   type RunHandle,
@@ -22,7 +22,7 @@ import {
 import { eventsOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Count = defineState({ n: z.number().default(0), seen: list(z.string()) });
+const Count = defineState({ n: z.number().default(0), seen: channel.list(z.string()) });
 
 /** A graph whose first node takes 7 ms of the world. */
 function line(world = virtualWorld()) {

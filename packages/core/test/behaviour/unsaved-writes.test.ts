@@ -2,15 +2,14 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   engine,
-  list,
   type MemoryStore,
   memoryStore,
-  messages,
   type RunEvent,
   resume,
   run,
@@ -51,7 +50,7 @@ function upTo(last: number): readonly number[] {
   return Array.from({ length: last }, (_, index) => index + 1);
 }
 
-const counting = defineState({ log: list(z.string()) });
+const counting = defineState({ log: channel.list(z.string()) });
 
 test("the end event of a run that could not be saved has the number before it, and its own number stays free", async () => {
   const store = memoryStore();
@@ -152,7 +151,7 @@ describe("thread after a failed write", () => {
 });
 
 describe("tool call interrupted by a pause", () => {
-  const chat = defineState({ messages: messages() });
+  const chat = defineState({ messages: channel.messages() });
   const asking = {
     role: "assistant",
     id: "m1",

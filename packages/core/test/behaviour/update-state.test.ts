@@ -3,29 +3,27 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   approval,
+  channel,
   commandTargets,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
-  ephemeral,
   fanOut,
   fork,
   type Graph,
   getHistory,
   getState,
   goto,
+  inject,
   inputNode,
-  interruptFor,
   join,
-  list,
-  longTerm,
   longTermStore,
   type Message,
   memoryStore,
-  messages,
   pruneThread,
   resume,
   route,
@@ -40,7 +38,7 @@ import { failureOf } from "../support/failure.ts";
 
 const Review = defineState({
   files: z.array(z.string()).default([]),
-  findings: list(z.string()),
+  findings: channel.list(z.string()),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 
@@ -192,7 +190,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
   let broken = true;
   const inner = defineGraph({
     name: "inner",
-    state: defineState({ said: list(z.string()) }),
+    state: defineState({ said: channel.list(z.string()) }),
     interrupts: { in: z.string() },
   })
     .nodes({
@@ -204,7 +202,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
     .edges({ [START]: "first", first: "ask", ask: END });
   const graph = defineGraph({
     name: "beside",
-    state: defineState({ log: list(z.string()) }),
+    state: defineState({ log: channel.list(z.string()) }),
     interrupts: { ok: z.string(), other: z.string(), in: z.string() },
   })
     .nodes({
@@ -262,7 +260,7 @@ test.each(["a join", "a deferred node"])(
     const meets = kind === "a join" ? join("meet") : "meet";
     const graph = defineGraph({
       name: "beside",
-      state: defineState({ log: list(z.string()), word: ephemeral(z.string()) }),
+      state: defineState({ log: channel.list(z.string()), word: channel.ephemeral(z.string()) }),
     })
       .nodes({
         begin: () => ({ word: "go" }),
@@ -281,7 +279,7 @@ test.each(["a join", "a deferred node"])(
 );
 
 test("a pending deferred node runs once, also when an update of an earlier node leads to it again", async () => {
-  const graph = defineGraph({ name: "late", state: defineState({ log: list(z.string()) }) })
+  const graph = defineGraph({ name: "late", state: defineState({ log: channel.list(z.string()) }) })
     .nodes({
       left: () => ({ log: ["left"] }),
       right: () => ({ log: ["right"] }),
@@ -298,7 +296,7 @@ test("a pending deferred node runs once, also when an update of an earlier node 
 test("a task added by an update never reuses the id of a task of that step, also after a prune removed its records", async () => {
   const done: string[] = [];
   const interrupts = { one: z.string(), two: z.string() };
-  const graph = defineGraph({ name: "beside", state: defineState({ log: list(z.string()) }), interrupts })
+  const graph = defineGraph({ name: "beside", state: defineState({ log: channel.list(z.string()) }), interrupts })
     .nodes({
       ask: async (_state, { interrupt }) => goto(END, { log: [await interrupt("one")] }),
       pay: async (_state, { step, interrupt }) => {
@@ -336,7 +334,7 @@ test("a task added by an update never reuses the id of a task of that step, also
 test("an interrupt closed by an update does not park the run under a graph that no longer declares it [E50]", async () => {
   const asks = (name: string) => {
     const interrupts = { [name]: z.string(), two: z.string() };
-    return defineGraph({ name: "asks", state: defineState({ log: list(z.string()) }), interrupts })
+    return defineGraph({ name: "asks", state: defineState({ log: channel.list(z.string()) }), interrupts })
       .nodes({
         one: async (_state, { interrupt }) => ({ log: [await interrupt(name)] }),
         two: async (_state, { interrupt }) => ({ log: [await interrupt("two")] }),
@@ -359,7 +357,7 @@ function calling() {
       description: name,
       input: z.object({}),
       effect: "idempotent",
-      inject: { notes: longTerm("notes") },
+      inject: { notes: inject.store("notes") },
       run: async (_args, { injected }) => {
         await injected.notes.put(name, 1);
         return `${name} done`;
@@ -368,13 +366,13 @@ function calling() {
   const ask = defineMiddleware({
     name: "ask",
     asks: ["approve"],
-    beforeTool: ({ call }) => (call.name === "pay" ? interruptFor(call, "it costs") : undefined),
+    beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "it costs") : undefined),
   });
   const call = (name: string) => ({ type: "call" as const, id: name, name, args: {} });
   const says = (content: readonly ReturnType<typeof call>[], id: string) => ({
     messages: [{ role: "assistant" as const, id, finish: "calls" as const, content }],
   });
-  const state = defineState({ messages: messages() });
+  const state = defineState({ messages: channel.messages() });
   return defineGraph({ name: "calling", state, interrupts: { approve: approval } })
     .nodes({
       model: ({ messages: { length } }) =>
@@ -398,16 +396,16 @@ function linesOf(conversation: readonly Message[]): readonly string[] {
   );
 }
 
-const closed = (why: string) => ["assistant", "look: look done", `pay: Not carried out: ${why}.`, "read: read done"];
+const closed = (why: string) => ["assistant", "look: look done", `pay: Not executed: ${why}.`, "read: read done"];
 
-test("a tool call left without an answer by an update is answered with its recorded result or as not carried out [I7]", async () => {
+test("a tool call left without an answer by an update is answered with its recorded result or as not executed [I7]", async () => {
   const graph = calling();
   const store = memoryStore();
   const at = { store, thread: "t" };
   expect((await run(graph, { ...at, input: { messages: [said("a")] } }).result).status).toBe("waiting");
   await updateState(graph, { ...at, as: START, values: { messages: [said("b")] } });
   const { state } = await resume(graph, at).result;
-  const why = "an update took the place of its node";
+  const why = "an update replaced the tool node";
   expect(linesOf(state.messages)).toEqual(["user", ...closed(why), "user", "assistant"]);
   expect((await longTermStore(store).under("notes").list()).map(({ key }) => key)).toEqual(["look", "read"]);
   const own = { role: "tool" as const, id: "x", callId: "look", name: "look", content: [], isError: false };
@@ -421,7 +419,7 @@ test("a persistent subgraph answers its active tool calls when an update replace
   const inner = calling();
   const outer = defineGraph({
     name: "outer",
-    state: defineState({ heard: list(z.string()), nth: z.number().default(0) }),
+    state: defineState({ heard: channel.list(z.string()), nth: z.number().default(0) }),
   })
     .nodes({
       help: subgraph(inner, {
@@ -437,7 +435,7 @@ test("a persistent subgraph answers its active tool calls when an update replace
   await run(outer, at).result;
   await updateState(outer, { ...at, as: "help", values: {} });
   const { state } = await resume(outer, at).result;
-  expect(state.heard).toEqual(["user", ...closed("a new input came before it"), "user", "assistant"]);
+  expect(state.heard).toEqual(["user", ...closed("cancelled by a new input"), "user", "assistant"]);
   expect((await longTermStore(store).under("notes").list()).length).toBe(2);
 });
 
@@ -452,7 +450,7 @@ test("a fork with pending tool calls answers them at its new input, and an edit 
   await forked("mended", { messages: [{ remove: "m1" }, said("b")] });
   const branch = await forked("other", {});
   const { state } = await run(graph, { ...at, branch, input: { messages: [said("b")] } }).result;
-  const none = ["look", "pay", "read"].map((call) => `${call}: Not carried out: a new input came before it.`);
+  const none = ["look", "pay", "read"].map((call) => `${call}: Not executed: cancelled by a new input.`);
   expect(linesOf(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
 });
 
@@ -468,7 +466,7 @@ test("a rollback of a run that started with pending tool calls leaves those call
   expect(linesOf(state.messages)).toEqual([
     "user",
     "assistant",
-    ...["look", "pay", "read"].map((call) => expect.stringContaining(`${call}: Not carried out: `)),
+    ...["look", "pay", "read"].map((call) => expect.stringContaining(`${call}: Not executed: `)),
     "user",
     "assistant",
   ]);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -15,19 +16,15 @@ import {
   type GraphProblem,
   getHistory,
   getState,
+  inject,
   inputNode,
-  list,
   memoryCache,
   memoryStore,
-  messages,
-  record,
-  reduce,
   resume,
   route,
   run,
   START,
   type StatewrightError,
-  secret,
   toolNode,
   toolRegistry,
 } from "../../src/index.ts";
@@ -130,9 +127,9 @@ describe("invalid state", () => {
     ["a channel that is a text", () => loose(defineState)({ a: "string" }), "invalid_state", '"a"', '"string"'],
     ["a channel that is undefined", () => loose(defineState)({ a: undefined }), "invalid_state", '"a"'],
     ["a channel that is a promise", () => loose(defineState)({ a: Promise.resolve(1) }), "invalid_state", "a promise"],
-    ["a list of what is no schema", () => loose(list)("string"), "invalid_state", "list", '"string"'],
-    ["a record of what is no schema", () => loose(record)(7), "invalid_state", "record", "7"],
-    ["a reducer that is no function", () => loose(reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
+    ["a list of what is no schema", () => loose(channel.list)("string"), "invalid_state", "list", '"string"'],
+    ["a record of what is no schema", () => loose(channel.record)(7), "invalid_state", "record", "7"],
+    ["a reducer that is no function", () => loose(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
     ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", '"user"'],
   ]);
 });
@@ -351,7 +348,7 @@ describe("invalid tool", () => {
     ["a time limit that is not a number", () => toolWith({ timeoutMs: Number.NaN }), "invalid_tool", '"pay"'],
     ["a retry that is a number", () => toolWith({ effect: "pure", retry: 3 }), "invalid_option", '"pay"'],
     ["a question to the other side that is a text", () => toolWith({ reconcile: "ask" }), "invalid_tool", "reconcile"],
-    ["a secret without a name", () => loose(secret)(undefined), "invalid_option", "secret"],
+    ["a secret without a name", () => loose(inject.secret)(undefined), "invalid_option", "secret"],
     ["one name where a list is due", () => loose(env)("PAY_KEY"), "invalid_option", "env"],
   ]);
 
@@ -367,7 +364,7 @@ describe("invalid tool node", () => {
     ["no options", () => node(undefined), "invalid_option", "toolNode"],
     ["an option that there is not", () => node({ tools: [pay], parallel: true }), "invalid_option", '"parallel"'],
     ["no tools", () => node({}), "invalid_tool", "undefined"],
-    ["one tool where a list is due", () => node({ tools: pay }), "invalid_tool", "not a list"],
+    ["one tool where a list is due", () => node({ tools: pay }), "invalid_tool", "expected a list, got an object"],
     ["a text among the tools", () => node({ tools: ["pay"] }), "invalid_tool", '"pay"'],
     ["a definition among the tools", () => node({ tools: [sound] }), "invalid_tool", "defineTool"],
     ["nothing among the tools", () => node({ tools: [undefined] }), "invalid_tool", "undefined"],
@@ -383,7 +380,12 @@ describe("invalid tool node", () => {
       "invalid_option",
       '"ignore"',
     ],
-    ["middleware that is no list", () => node({ tools: [pay], middleware: {} }), "invalid_option", "not a list"],
+    [
+      "middleware that is no list",
+      () => node({ tools: [pay], middleware: {} }),
+      "invalid_option",
+      "expected a list of middleware, got an object",
+    ],
     ["middleware without a name", () => node({ tools: [pay], middleware: [{}] }), "invalid_option", "without a name"],
     ["a text among the middleware", () => node({ tools: [pay], middleware: ["audit"] }), "invalid_option", '"audit"'],
     [
@@ -443,7 +445,7 @@ describe("invalid run", () => {
       "a graph without its edges",
       () => ran({}, defineGraph({ name: "g", state: State }).nodes({ a: nothing })),
       "invalid_option",
-      "a graph is due",
+      "run: expected a graph, got an object",
     ],
     ["an option that there is not", () => ran({ imput: {} }), "invalid_option", '"imput"', "input"],
     ["answers, which are for resume", () => ran({ answers: {} }), "invalid_option", '"answers"'],
@@ -534,7 +536,7 @@ describe("invalid resume and inspection calls", () => {
 });
 
 test("a tool node in a graph without a messages channel is refused", async () => {
-  const Chat = defineState({ messages: messages() });
+  const Chat = defineState({ messages: channel.messages() });
   expect(
     defineGraph({ name: "g", state: Chat })
       .nodes({ tools: toolNode({ tools: [pay] }) })

@@ -1,4 +1,5 @@
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -7,7 +8,6 @@ import {
   getState,
   listRuns,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -18,7 +18,7 @@ import {
 import { expect, test } from "vitest";
 import * as z from "zod";
 
-const State = defineState({ count: z.number().default(0), messages: messages() });
+const State = defineState({ count: z.number().default(0), messages: channel.messages() });
 const inner = defineGraph({ name: "inner", state: State })
   .nodes({ add: ({ count }) => ({ count: count + 1 }) })
   .edges({ [START]: "add", add: END });
@@ -37,14 +37,14 @@ test("a thread is read and forked with the graph that wrote it, and a nested nam
   await fork(inner, { ...at, at: inside, name: "inside" });
   expect((await resume(outer, { ...at, branch: "inside" }).result).state.count).toBe(11);
 
-  const refused = { code: "graph_changed", message: expect.stringContaining('written by the graph "outer"') };
+  const refused = { code: "graph_changed", message: expect.stringContaining('written by graph "outer"') };
   await expect(getState(inner, at)).rejects.toMatchObject(refused);
   await expect(getHistory(inner, at).next()).rejects.toMatchObject(refused);
   await expect(fork(inner, { ...at, at: 1, name: "b" })).rejects.toMatchObject(refused);
 
   const wrongInside = {
     code: "graph_changed",
-    message: expect.stringContaining('written by the graph "inner", which stands in "call"'),
+    message: expect.stringContaining('written by graph "inner" at "call"'),
   };
   for (const branch of ["main", "inside"])
     await expect(getState(outer, { ...at, branch, nesting: "call" })).rejects.toMatchObject(wrongInside);
@@ -68,7 +68,7 @@ test("another graph cannot continue a thread, write to it, or start a branch in 
   for (const [what, does] of Object.entries(tries))
     await expect(does(), what).rejects.toMatchObject({
       code: "graph_changed",
-      message: expect.stringContaining('written by the graph "outer"'),
+      message: expect.stringContaining('written by graph "outer"'),
     });
   expect(await at.store.exportThread("t")).toEqual(before);
   expect((await listRuns(at.store)).map(({ graph }) => graph)).toEqual(["outer"]);

@@ -106,7 +106,7 @@ describe("retention plan of a random thread", () => {
   test("retention keeps a subgraph call with a once effect while a fork may repeat the call", () => {
     fc.assert(
       fc.property(thread, retention, (plain, kept) => {
-        const lines = plain.map((line) => ({ ...line, once: true }));
+        const lines = plain.map((line) => ({ ...line, hasOnceEffects: true }));
         const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
         for (const { name, checkpoints } of lines.filter((line) => /\/\d+:\d+$/.test(line.name))) {
           const parentName = name.slice(0, name.lastIndexOf("/"));

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import type { GraphProblem, StateDefinition, StateTypes } from "../../src/index.ts";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -9,7 +10,6 @@ import {
   fanOut,
   inputNode,
   join,
-  messages,
   route,
   START,
   toolNode,
@@ -138,7 +138,7 @@ test("an input node may be reached by sends and commands, and by no other edge",
 });
 
 test("a tool node with an empty tool list in a graph with a messages channel is reported as empty only", async () => {
-  const Chat = defineState({ n: z.number().default(0), messages: messages() });
+  const Chat = defineState({ n: z.number().default(0), messages: channel.messages() });
   expect(
     await problemsOf(
       { tools: toolNode<{ messages: readonly never[] }>({ tools: [] }) },
@@ -150,7 +150,7 @@ test("a tool node with an empty tool list in a graph with a messages channel is 
 
 test("a tool node with an empty registry is valid, since tools may be registered later", () => {
   const tools = toolNode<{ messages: readonly never[] }>({ tools: toolRegistry() });
-  const graph = defineGraph({ name: "later", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "later", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: tools as never })
     .edges({ [START]: "tools", tools: END } as never);
   expect(graph.tools).toEqual([]);

@@ -18,8 +18,8 @@ import {
   join,
   route,
   START,
-  toMachineJson,
 } from "../../src/index.ts";
+import { toMachineJson } from "../../src/inspect.ts";
 import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
 import { failureOf } from "../support/failure.ts";
 import { schemaErrors } from "../support/xstate-schema.ts";
@@ -165,5 +165,5 @@ test("toMachineJson refuses a durable machine, which is its own source", async (
     () => toMachineJson(durableMachine(machine, { version: 1 }) as Graph),
     "invalid_option",
   );
-  expect(error.message).toContain('"hand" was drawn by hand');
+  expect(error.message).toContain('"hand" is user-written');
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   durableMachine,
@@ -9,16 +10,15 @@ import {
   fanOut,
   inputNode,
   join,
-  list,
   route,
   START,
   subgraph,
-  toMermaid,
 } from "../../src/index.ts";
+import { toMermaid } from "../../src/inspect.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
 test("a Mermaid diagram has every edge that can be taken and no other", () => {
-  const state = defineState({ items: list(z.string()) });
+  const state = defineState({ items: channel.list(z.string()) });
   const graph = defineGraph({ name: "shapes", state })
     .nodes({
       split: () => undefined,
@@ -57,7 +57,7 @@ test("a Mermaid diagram has every edge that can be taken and no other", () => {
 });
 
 test("a subgraph in a Mermaid diagram is a region with its own start and end, to any depth", () => {
-  const state = defineState({ items: list(z.string()) });
+  const state = defineState({ items: channel.list(z.string()) });
   const inside = { input: () => ({}), output: () => undefined };
   const inner = defineGraph({ name: "inner", state })
     .nodes({ look: () => undefined })

@@ -4,19 +4,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AnyStateMachine, type AnyStateNode, createMachine, initialTransition, setup, transition } from "xstate";
 import { getPlan, type Plan } from "../../src/compile/plan.ts";
-import {
-  commandTargets,
-  describeGraph,
-  durableMachine,
-  END,
-  type Graph,
-  isStatewrightError,
-  join,
-  type Outline,
-  type OutlineEdge,
-  START,
-  toMermaid,
-} from "../../src/index.ts";
+import { commandTargets, durableMachine, END, type Graph, isStatewrightError, join, START } from "../../src/index.ts";
+import { describeGraph, type Outline, type OutlineEdge, toMermaid } from "../../src/inspect.ts";
 import type { RouteIntent } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { each, either, shape, some } from "../inspect/defects.ts";

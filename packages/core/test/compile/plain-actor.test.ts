@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createActor, fromCallback, fromPromise, toPromise } from "xstate";
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -11,7 +12,6 @@ import {
   inputNode,
   type Json,
   join,
-  list,
   route,
   run,
   START,
@@ -73,7 +73,7 @@ describe("graph machine under a plain createActor", () => {
   });
 
   test("a graph machine with parallel nodes, a fan-out and a join runs under createActor, with one commit per superstep [E51]", async () => {
-    const graph = defineGraph({ name: "fan", state: defineState({ seen: list(z.string()) }) })
+    const graph = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z.string()) }) })
       .nodes({
         plan: () => undefined,
         check: () => undefined,

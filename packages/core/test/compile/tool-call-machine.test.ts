@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { getSimplePaths } from "xstate/graph";
 import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
-import { defineMiddleware, defineTool, interruptFor, memoryStore, ToolError } from "../../src/index.ts";
+import { decide, defineMiddleware, defineTool, memoryStore, ToolError } from "../../src/index.ts";
 import { createKernel } from "../../src/run/kernel/kernel.ts";
 import { leftToDie } from "../support/failure.ts";
 import { call, toolLoop } from "../support/tool-loop.ts";
@@ -69,7 +69,7 @@ test("the tool call machine ends only in answered, takes every transition, and s
   ];
   const ask = defineMiddleware({
     name: "ask",
-    beforeTool: ({ call: made }) => (made.name === "asks" ? interruptFor(made, "why") : undefined),
+    beforeTool: ({ call: made }) => (made.name === "asks" ? decide.interrupt(made, "why") : undefined),
   });
   const store = memoryStore();
   const loop = toolLoop({

@@ -2,7 +2,8 @@
 import { createActor, createMachine, fromCallback, fromPromise, toPromise } from "xstate";
 import { getShortestPaths } from "xstate/graph";
 import * as z from "zod";
-import { defineGraph, defineState, END, route, run, START, toMachineJson } from "../../src/index.ts";
+import { defineGraph, defineState, END, route, run, START } from "../../src/index.ts";
+import { toMachineJson } from "../../src/inspect.ts";
 
 const Draft = defineState({ words: z.number().default(0) });
 

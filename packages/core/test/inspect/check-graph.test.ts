@@ -66,14 +66,16 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
     ["machine_differs", "start", "a"],
     ["machine_differs", "start", "a"],
   ]);
-  expect(violations[0]?.message).toContain('after task.interrupted and run.resumed it stands in {"a":"committing"}');
+  expect(violations[0]?.message).toContain(
+    'after task.interrupted and run.resumed the machine is in {"a":"committing"}',
+  );
   expect(violations[1]?.message).toContain('{"a":"failed"} does not accept "run.resumed"');
 });
 
 test("checkGraph refuses a durable machine", async () => {
   const machine = setup({}).createMachine({ id: "drawn", initial: "a", states: { a: {} } });
   const error = await failureOf(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
-  expect(error.message).toContain('"drawn" is a machine drawn by hand');
+  expect(error.message).toContain('"drawn" is a user-written machine');
 });
 
 describe("sound graph", () => {

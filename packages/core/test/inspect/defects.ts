@@ -1,11 +1,11 @@
 /** Graphs with planted defects: what `checkGraph` must say of each, with the shortest way there. */
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineState,
   defineTool,
   END,
-  ephemeral,
   fanOut,
   type Graph,
   type GraphMachine,
@@ -14,8 +14,6 @@ import {
   type InterruptShape,
   inputNode,
   join,
-  list,
-  messages,
   route,
   type Schema,
   START,
@@ -43,10 +41,10 @@ export interface Found {
 }
 
 const State = defineState({
-  log: list(z.string()),
+  log: channel.list(z.string()),
   verdict: z.string().default(""),
-  flash: ephemeral(z.string()),
-  messages: messages(),
+  flash: channel.ephemeral(z.string()),
+  messages: channel.messages(),
 });
 
 /** A graph whose nodes do nothing: what counts is where control may go. Names with a capital letter are task nodes. */
@@ -212,12 +210,12 @@ export const defects: readonly Defect[] = [
   {
     name: "a node that starts itself again beside the way out",
     graph: shape({ [START]: "a", a: ["a", "b"], b: END }),
-    finds: [{ rule: "endless_loop", path: "start → a → a + b → a + b", says: '"a" and "b" run again' }],
+    finds: [{ rule: "endless_loop", path: "start → a → a + b → a + b", says: '"a" and "b" repeat endlessly' }],
   },
   {
     name: "a loop that one choice falls into",
     graph: shape({ [START]: "a", a: either("b", "c"), b: END, c: ["b", "d"], d: "c" }),
-    finds: [{ rule: "endless_loop", path: "start → a → c → b + d → c", says: "no choice leads out" }],
+    finds: [{ rule: "endless_loop", path: "start → a → c → b + d → c", says: "no choice leads from here to the end" }],
   },
   {
     name: "two loops behind one choice",
@@ -230,7 +228,7 @@ export const defects: readonly Defect[] = [
   {
     name: "a loop that keeps a deferred node back for ever",
     graph: shape({ [START]: "a", a: ["a", "z"], z: END }, { z: deferred() }),
-    finds: [{ rule: "endless_loop", path: "start → a → a → a", says: '"a" runs again' }],
+    finds: [{ rule: "endless_loop", path: "start → a → a → a", says: '"a" repeats endlessly' }],
   },
   {
     name: "two nodes of one superstep that write one channel",
@@ -283,7 +281,7 @@ export const defects: readonly Defect[] = [
     (approve, index): Defect => ({
       name: `a question that nobody can answer (${index + 1})`,
       graph: shape({ [START]: "t", t: "a", a: END }, { t: tools() }, { fine: z.boolean(), approve }),
-      finds: [{ rule: "unanswerable_interrupt", path: 'start → t → a → (a asks "approve")', says: "accepts nothing" }],
+      finds: [{ rule: "unanswerable_interrupt", path: 'start → t → a → (a asks "approve")', says: "accepts no value" }],
     }),
   ),
   {
@@ -357,7 +355,7 @@ export const defects: readonly Defect[] = [
   {
     name: "tool nodes that begin together",
     graph: shape({ [START]: ["t1", "t2"], t1: END, t2: END }, { t1: tools(), t2: tools() }),
-    finds: [{ rule: "answered_twice", path: "start → t1 + t2", says: "both make every call" }],
+    finds: [{ rule: "answered_twice", path: "start → t1 + t2", says: "both execute every call" }],
   },
   {
     name: "a tool node whose command skips the join that waits for it",
@@ -378,7 +376,7 @@ export const defects: readonly Defect[] = [
       { a: asking("fine"), b: asking("approve") },
       { fine: z.boolean(), approve: z.never() },
     ),
-    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts nothing" }],
+    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts no value" }],
   },
   {
     name: "a question that nobody can answer before it expires",
@@ -392,7 +390,7 @@ export const defects: readonly Defect[] = [
       { a: asking(), b: { effect: "once", run: () => undefined, onError: () => undefined } },
       { approve: z.never() },
     ),
-    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts nothing" }],
+    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts no value" }],
   },
   {
     name: "a question that every node says it does not ask",
@@ -401,7 +399,7 @@ export const defects: readonly Defect[] = [
       { a: asking("fine"), b: { effect: "once", run: () => undefined } },
       { fine: z.boolean(), approve: z.boolean() },
     ),
-    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node asks "approve"' }],
+    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node raises the interrupt "approve"' }],
   },
   {
     name: "an answer that JSON cannot say",
@@ -411,7 +409,7 @@ export const defects: readonly Defect[] = [
   {
     name: "an answer whose schema describes itself to nobody",
     graph: shape({ [START]: "a", a: END }, {}, { when: undescribed }),
-    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "gives no JSON Schema" }],
+    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "has no JSON Schema" }],
   },
   {
     name: "a graph inside with a dead end",
@@ -442,7 +440,7 @@ export const defects: readonly Defect[] = [
       {
         rule: "endless_loop",
         path: "start → one → one.x → one.two → one.two.a → one.two.a + one.two.b → one.two.a + one.two.b",
-        says: '"one.two.a" and "one.two.b" run again',
+        says: '"one.two.a" and "one.two.b" repeat endlessly',
       },
     ],
   },
@@ -456,7 +454,7 @@ export const defects: readonly Defect[] = [
       {
         rule: "unanswerable_interrupt",
         path: 'start → research → research.plan → (research.plan asks "research.scope")',
-        says: 'the interrupt "research.scope" waits for ever',
+        says: 'the interrupt "research.scope" waits forever',
       },
     ],
   },
@@ -466,7 +464,9 @@ export const defects: readonly Defect[] = [
       { [START]: "research", research: END },
       { research: call(shape({ [START]: "plan", plan: END }, { plan: asking() }, { scope: z.boolean() })) },
     ),
-    finds: [{ rule: "unasked_interrupt", path: "start → research", says: 'no node asks "research.scope"' }],
+    finds: [
+      { rule: "unasked_interrupt", path: "start → research", says: 'no node raises the interrupt "research.scope"' },
+    ],
   },
   {
     name: "a question of the outer graph whose only node is a graph",
@@ -475,7 +475,7 @@ export const defects: readonly Defect[] = [
       { research: call(shape({ [START]: "plan", plan: END })) },
       { scope: z.boolean() },
     ),
-    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node asks "scope"' }],
+    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node raises the interrupt "scope"' }],
   },
   {
     name: "sends inside that may select nothing",

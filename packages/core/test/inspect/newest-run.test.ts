@@ -1,11 +1,11 @@
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fork,
   getHistory,
   getState,
-  list,
   listRuns,
   memoryStore,
   resume,
@@ -16,7 +16,7 @@ import {
 import { expect, test } from "vitest";
 import * as z from "zod";
 
-const log = defineGraph({ name: "log", state: defineState({ said: list(z.string()) }) })
+const log = defineGraph({ name: "log", state: defineState({ said: channel.list(z.string()) }) })
   .nodes({
     note: ({ said }) => {
       if (said.at(-1) === "fail") throw new Error("as it was told");
@@ -68,7 +68,7 @@ test("the status of a branch is found behind newer runs of another branch", asyn
 test("a queued or cancelled queued input does not hide the status of the previous run", async () => {
   const asking = defineGraph({
     name: "asking",
-    state: defineState({ said: list(z.string()) }),
+    state: defineState({ said: channel.list(z.string()) }),
     interrupts: { q: z.string() },
   })
     .nodes({ ask: async (_state, { interrupt }) => ({ said: [await interrupt("q")] }) })
@@ -93,7 +93,7 @@ test("changes in history entries are frozen for every kind of delta", async () =
   const store = memoryStore();
   const both = defineGraph({
     name: "both",
-    state: defineState({ said: list(z.object({ n: z.number() })), last: z.object({ n: z.number() }) }),
+    state: defineState({ said: channel.list(z.object({ n: z.number() })), last: z.object({ n: z.number() }) }),
   })
     .nodes({ note: () => ({ said: [{ n: 1 }], last: { n: 1 } }) })
     .edges({ [START]: "note", note: END });

@@ -6,12 +6,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { getPlan } from "../../src/compile/plan.ts";
 import {
-  type Control,
   checkGraph,
   type Graph,
   isStatewrightError,
   memoryStore,
-  plainCodec,
   type RunHandle,
   resume,
   run,
@@ -19,6 +17,7 @@ import {
   type Store,
 } from "../../src/index.ts";
 import { type Exploration, exploreStates } from "../../src/inspect/check/explore-states.ts";
+import { type Control, plainCodec } from "../../src/store.ts";
 import { leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";

@@ -1,6 +1,7 @@
 /** Graphs without a defect, on which `checkGraph` must be silent: the programs that users write, and parts that look like defects. */
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -11,8 +12,6 @@ import {
   goto,
   inputNode,
   join,
-  list,
-  messages,
   route,
   START,
   send,
@@ -35,7 +34,7 @@ import {
 
 const Review = defineState({
   files: z.array(z.string()).default([]),
-  findings: list(z.object({ file: z.string(), severe: z.boolean() })),
+  findings: channel.list(z.object({ file: z.string(), severe: z.boolean() })),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 
@@ -94,7 +93,7 @@ const bill = defineGraph({
   })
   .edges({ [START]: "pay", pay: "file", file: END });
 
-const Chat = defineState({ messages: messages() });
+const Chat = defineState({ messages: channel.messages() });
 const look = defineTool({
   name: "look",
   description: "Look.",
@@ -108,7 +107,10 @@ const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z
   .nodes({ model: { asks: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
   .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
 
-const fan = defineGraph({ name: "fan", state: defineState({ urls: list(z.string()), pages: list(z.string()) }) })
+const fan = defineGraph({
+  name: "fan",
+  state: defineState({ urls: channel.list(z.string()), pages: channel.list(z.string()) }),
+})
   .nodes({
     plan: () => [send("fetch", "a"), send("fetch", "b"), goto("wait")],
     fetch: inputNode(z.string(), (_state, { input }) => ({ pages: [input] }), { writes: ["pages"] }),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { getMessageText, type Message, messages } from "../../src/index.ts";
+import { channel, getMessageText, type Message } from "../../src/index.ts";
 import { findMessageIssue } from "../../src/model/message.ts";
 
 const said = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
@@ -35,25 +35,22 @@ describe("message content", () => {
     [{ type: "image", mimeType: "image/png" }, "expected the image as data, url or uploaded"],
     [
       { type: "file", mimeType: "a/b", data: "YQ==", url: "https://a.example" },
-      "expected the file as data, url or uploaded, one of them only",
+      "expected the file as data, url or uploaded, only one",
     ],
-    [{ type: "file", mimeType: "a/b", url: "a.pdf" }, "expected a whole address as url of the file"],
+    [{ type: "file", mimeType: "a/b", url: "a.pdf" }, "expected an absolute URL as url of the file"],
     [
       { type: "file", mimeType: "a/b", uploaded: { made: 1 } },
-      'expected the ids of the uploaded file by provider, { openai: "file-1" }',
+      'expected ids of the uploaded file by provider, such as { openai: "file-1" }',
     ],
-    [
-      { type: "call", id: "c1", name: "x", approval: 1 },
-      "expected the id under which the provider asks as approval of a call",
-    ],
-    [{ type: "call", id: "c1" }, "expected a call with an id and the name of a tool"],
+    [{ type: "call", id: "c1", name: "x", approval: 1 }, "expected a string as approval id of a call"],
+    [{ type: "call", id: "c1" }, "expected a call with an id and a tool name"],
   ])("does not hold %o", (block, message) => {
     expect(findMessageIssue(said(block))).toEqual({ path: "content.0", message });
   });
 
   test("a malformed message is refused by a messages channel with its path", () => {
     const broken = { role: "user", id: "u2", content: [{ type: "image", mimeType: "image/png" }] };
-    const parsed = messages().parse([said({ type: "text", text: "Hi" }), broken]);
+    const parsed = channel.messages().parse([said({ type: "text", text: "Hi" }), broken]);
     expect(parsed).toEqual({
       ok: false,
       issues: [{ path: "1.content.0", message: "expected the image as data, url or uploaded" }],

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { memoryStore, type RunRow, type Store } from "../../src/index.ts";
+import { memoryStore, type Store } from "../../src/index.ts";
 import { createScanner, findClaimableRuns } from "../../src/resume/serving.ts";
+import type { RunRow } from "../../src/store.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const rows = Array.from({ length: 6_000 }, (_, index): RunRow & { readonly kind: string } => {

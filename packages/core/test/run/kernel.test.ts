@@ -90,7 +90,9 @@ describe("kernel refusals", () => {
     const gone = ["unlock", "open", "remove"].reduce((at, type) => kernel.step(at, { type })[0], kernel.enter()[0]);
     expect(gone.status).toBe("done");
     expect(kernel.accepts(gone)).toEqual([]);
-    expect(refusal(() => kernel.step(gone, { type: "open" })).message).toContain("It has finished and accepts none");
+    expect(refusal(() => kernel.step(gone, { type: "open" })).message).toContain(
+      "It has finished and accepts no event",
+    );
   });
 
   const boom = (): never => {

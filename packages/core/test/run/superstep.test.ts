@@ -4,30 +4,27 @@ import * as z from "zod";
 import { createInitialState } from "../../src/checkpoint/codec/saved-state.ts";
 import { getPlan } from "../../src/compile/plan.ts";
 import {
-  applyDelta,
+  channel,
   defineGraph,
   defineState,
   END,
-  ephemeral,
   fanOut,
   inputNode,
   join,
-  list,
   overwrite,
-  record,
-  reduce,
   route,
   START,
 } from "../../src/index.ts";
 import { readReturn, type State } from "../../src/run/session/returns.ts";
 import { planFirstTasks, reduceSuperstep } from "../../src/run/superstep/superstep.ts";
+import { applyDelta } from "../../src/store.ts";
 
 const S = defineState({
   last: z.number().default(0),
-  log: list(z.string()),
-  sum: reduce(z.number().default(0), (sum, by: number) => sum + by),
-  by: record(z.number()),
-  flash: ephemeral(z.string()),
+  log: channel.list(z.string()),
+  sum: channel.reduce(z.number().default(0), (sum, by: number) => sum + by),
+  by: channel.record(z.number()),
+  flash: channel.ephemeral(z.string()),
 });
 const graph = defineGraph({ name: "step", state: S })
   .nodes({
@@ -79,8 +76,8 @@ test("superstep is pure: equal input gives equal output and no input is mutated"
       const first = reduceSuperstep(plan, 2, { state: fresh, joins }, results);
       expect(reduceSuperstep(plan, 2, { state: fresh, joins }, results)).toEqual(first);
       expect({ state: fresh, joins, outcomes: results.map(({ outcome }) => outcome) }).toEqual(before);
-      for (const [channel, delta] of Object.entries(first.deltas))
-        expect(applyDelta(fresh[channel], delta)).toEqual(first.state[channel]);
+      for (const [oneChannel, delta] of Object.entries(first.deltas))
+        expect(applyDelta(fresh[oneChannel], delta)).toEqual(first.state[oneChannel]);
       expect(Object.isFrozen(first.state)).toBe(true);
     }),
   );

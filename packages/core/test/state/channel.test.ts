@@ -2,33 +2,28 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
-  applyDelta,
   type Channel,
+  channel,
   defineState,
-  ephemeral,
   isStatewrightError,
-  list,
   type Message,
   type MessageWrite,
-  messages,
   overwrite,
-  record,
-  reduce,
-  untracked,
 } from "../../src/index.ts";
+import { applyDelta } from "../../src/store.ts";
 import { failureOf } from "../support/failure.ts";
 
 const { channels }: { readonly channels: Readonly<Record<string, Channel>> } = defineState({
   last: z.number().default(0),
-  list: list(z.object({ n: z.number() })),
-  total: reduce(z.number().default(10), (sum, by: { readonly add: number }) => sum + by.add),
-  messages: messages(),
-  record: record(z.number()),
-  ephemeral: ephemeral(z.string()),
-  untracked: untracked(z.instanceof(URL)),
+  list: channel.list(z.object({ n: z.number() })),
+  total: channel.reduce(z.number().default(10), (sum, by: { readonly add: number }) => sum + by.add),
+  messages: channel.messages(),
+  record: channel.record(z.number()),
+  ephemeral: channel.ephemeral(z.string()),
+  untracked: channel.untracked(z.instanceof(URL)),
 });
 
-function channel(name: string): Channel {
+function oneChannel(name: string): Channel {
   const found = channels[name];
   if (found === undefined) throw new Error(`no channel ${name}`);
   return found;
@@ -36,7 +31,7 @@ function channel(name: string): Channel {
 
 /** The value after writes, each parsed as a node's return is. */
 function after(name: string, ...writes: readonly unknown[]): unknown {
-  const { initial, parse, reduce } = channel(name);
+  const { initial, parse, reduce } = oneChannel(name);
   const parsed = writes.map((write) => {
     const result = parse(write);
     if (!result.ok) throw new Error(JSON.stringify(result.issues));
@@ -67,20 +62,20 @@ describe("fold of each channel kind", () => {
     expect(after("record", { a: 1, b: 2 }, { b: undefined, c: 0 })).toEqual({ a: 1, c: 0 });
   });
   test("ephemeral and untracked channels keep the last value and start undefined", () => {
-    expect(channel("ephemeral").initial()).toEqual({ value: undefined });
-    expect(channel("untracked").initial()).toEqual({ value: undefined });
+    expect(oneChannel("ephemeral").initial()).toEqual({ value: undefined });
+    expect(oneChannel("untracked").initial()).toEqual({ value: undefined });
     expect(after("ephemeral", "a", "b")).toBe("b");
   });
 });
 
 test("parseValue reads a complete channel value and not a write", () => {
-  expect(channel("record").parseValue({ a: 1, b: undefined })).toEqual({ ok: true, value: { a: 1 } });
-  expect(channel("messages").parseValue([user("a", "1"), user("a", "2"), { remove: "x" }])).toEqual({
+  expect(oneChannel("record").parseValue({ a: 1, b: undefined })).toEqual({ ok: true, value: { a: 1 } });
+  expect(oneChannel("messages").parseValue([user("a", "1"), user("a", "2"), { remove: "x" }])).toEqual({
     ok: true,
     value: [user("a", "2")],
   });
-  expect(channel("total").parseValue("ten").ok).toBe(false);
-  expect(channel("list").parseValue([{ n: "x" }])).toMatchObject({ ok: false, issues: [{ path: "0.n" }] });
+  expect(oneChannel("total").parseValue("ten").ok).toBe(false);
+  expect(oneChannel("list").parseValue([{ n: "x" }])).toMatchObject({ ok: false, issues: [{ path: "0.n" }] });
 });
 
 test.each([
@@ -95,7 +90,7 @@ test.each([
   ["messages", [{ role: "user", id: "a", content: [{}] }], "0.content.0"],
   ["messages", "hello", "0"],
 ])("the channel %s refuses %j with the path", (name, write, path) => {
-  expect(channel(name).parse(write)).toMatchObject({ ok: false, issues: [{ path }] });
+  expect(oneChannel(name).parse(write)).toMatchObject({ ok: false, issues: [{ path }] });
 });
 
 test("a written value is frozen, and the list of the caller stays mutable", () => {
@@ -109,7 +104,9 @@ test("a written value is frozen, and the list of the caller stays mutable", () =
 
 test("the result of a reducer is parsed and frozen like any value", () => {
   const { totals } = defineState({
-    totals: reduce(z.object({ n: z.number().max(9) }).default({ n: 0 }), (sum, by: number) => ({ n: sum.n + by })),
+    totals: channel.reduce(z.object({ n: z.number().max(9) }).default({ n: 0 }), (sum, by: number) => ({
+      n: sum.n + by,
+    })),
   }).channels;
   const { value } = totals!.reduce({ n: 1 }, [2]);
   expect(value).toEqual({ n: 3 });
@@ -119,7 +116,7 @@ test("the result of a reducer is parsed and frozen like any value", () => {
 
 test("an untracked value is not frozen, so that a client object stays usable", () => {
   const client = new URL("https://a.example");
-  expect(channel("untracked").parse(client)).toEqual({ ok: true, value: client });
+  expect(oneChannel("untracked").parse(client)).toEqual({ ok: true, value: client });
   expect(Object.isFrozen(client)).toBe(false);
 });
 
@@ -163,7 +160,7 @@ describe("saved deltas equal the fold", () => {
   test.each(Object.keys(writesOf))(
     "saved deltas replay to the folded value for any writes to a channel of kind %s over any number of supersteps",
     (name) => {
-      const { initial, parse, reduce } = channel(name);
+      const { initial, parse, reduce } = oneChannel(name);
       fc.assert(
         fc.property(fc.array(fc.array(writesOf[name]!, { minLength: 1, maxLength: 3 }), { maxLength: 6 }), (steps) => {
           let folded: unknown = initial()?.value;

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ClassCodec, createCodec, plainCodec } from "../../src/index.ts";
+import { type ClassCodec, createCodec } from "../../src/index.ts";
+import { plainCodec } from "../../src/store.ts";
 import { failureOf } from "../support/failure.ts";
 
 const again = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));
@@ -250,7 +251,7 @@ test("decoding constructs nothing that the text names: unknown tags and malforme
 test("decoding a class without its codec fails with the tag and the fix", async () => {
   const failure = await failureOf(() => plainCodec.decode('{"$":"money","v":5}'), "store_corrupt");
   expect(failure.message).toContain('unknown tag "money"');
-  expect(failure.message).toContain("give the codec that knows it");
+  expect(failure.message).toContain("pass its codec here too");
 });
 
 test("a class codec with a tag of the format, or with a duplicate tag, is refused", async () => {
@@ -278,7 +279,7 @@ test("data of an earlier class codec version is upgraded, and data of a later ve
   expect(now.decode(saved)).toEqual(new Money(900));
   const newer = await failureOf(() => createCodec([money]).decode(saved), "store_newer");
   expect(newer.message).toContain(
-    'a saved value of "money" was written by version 3 of its codec, and this is version 1',
+    'a saved value of "money" was written by version 3 of its codec, but the current version is 1',
   );
   const broken = createCodec([
     {

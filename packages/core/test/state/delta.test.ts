@@ -8,21 +8,10 @@ import {
   restoreState,
 } from "../../src/checkpoint/codec/saved-state.ts";
 import { getPlan } from "../../src/compile/plan.ts";
-import {
-  applyDelta,
-  type Delta,
-  defineGraph,
-  defineState,
-  END,
-  edit,
-  list,
-  type Patch,
-  plainCodec,
-  record,
-  START,
-} from "../../src/index.ts";
+import { channel, defineGraph, defineState, END, edit, START } from "../../src/index.ts";
 import { readReturn, type State } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
+import { applyDelta, type Delta, type Patch, plainCodec } from "../../src/store.ts";
 import { failureOf } from "../support/failure.ts";
 
 test("a clear delta leaves no value, and an append delta to no value gives a list", () => {
@@ -140,8 +129,8 @@ test("saved deltas of any recipe replay to the folded state", () => {
         const result = reduceSuperstep(plan, index, { state, joins: {} }, [
           { task: { id: `${index}:0`, node: "a" }, outcome },
         ]);
-        for (const { channel, kind, text } of writer.rows(result.deltas, result.state))
-          if (channel === "doc") saved.push({ kind, text });
+        for (const { channel: oneChannel, kind, text } of writer.rows(result.deltas, result.state))
+          if (oneChannel === "doc") saved.push({ kind, text });
         state = result.state;
         const restored = restoreState(Free.channels, plainCodec, [{ channel: "doc", deltas: saved }]);
         expect(restored["doc"]).toEqual(state["doc"]);
@@ -231,8 +220,8 @@ test("a recipe may change a map, which is saved complete", () => {
 
 test("state is rebuilt from any mix of rows, with initial values for channels without writes", () => {
   const { channels } = defineState({
-    log: list(z.number()),
-    by: record(z.number()),
+    log: channel.list(z.number()),
+    by: channel.record(z.number()),
     n: z.number().default(7),
     gone: z.string().default(""),
   });
@@ -261,7 +250,7 @@ test("state is rebuilt from any mix of rows, with initial values for channels wi
 });
 
 test("patches larger than their value are replaced by a new base", () => {
-  const { channels } = defineState({ by: record(z.string()) });
+  const { channels } = defineState({ by: channel.record(z.string()) });
   const writer = createStateWriter(channels, plainCodec, []);
   let state: Record<string, unknown> = createInitialState(channels);
   const kinds: string[] = [];

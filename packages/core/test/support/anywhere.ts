@@ -1,6 +1,7 @@
 /** A program for any engine of JavaScript: a tool is called, a person is asked, the run goes on, its history is read. */
 import * as z from "zod";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -8,7 +9,6 @@ import {
   getHistory,
   getMessageText,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -24,7 +24,7 @@ const add = defineTool({
 });
 const graph = defineGraph({
   name: "anywhere",
-  state: defineState({ messages: messages(), sure: z.boolean().default(false) }),
+  state: defineState({ messages: channel.messages(), sure: z.boolean().default(false) }),
   interrupts: { sure: z.boolean() },
 })
   .nodes({

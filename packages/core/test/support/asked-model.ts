@@ -1,6 +1,7 @@
 /** A model that does what its acts say, one act a request, and a graph that asks it. */
 import {
   type AssistantMessage,
+  channel,
   defineGraph,
   defineState,
   END,
@@ -12,7 +13,6 @@ import {
   type ModelFailure,
   type ModelReply,
   type ModelRequest,
-  messages,
   type NodePolicy,
   START,
   StatewrightError,
@@ -87,7 +87,7 @@ export function asking(
 ) {
   return defineGraph({
     name: "asking",
-    state: defineState({ messages: messages() }),
+    state: defineState({ messages: channel.messages() }),
     ...(more.policies === undefined ? {} : { middleware: more.policies }),
   })
     .nodes({

@@ -1,19 +1,16 @@
 /** Random descriptions of graphs for the reference model, and the graphs that they describe. */
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineState,
   END,
-  ephemeral,
   fanOut,
   type Graph,
   goto,
   inputNode,
   join,
-  list,
   overwrite,
-  record,
-  reduce,
   route,
   START,
   send,
@@ -170,11 +167,11 @@ function targetsOf(edge: ModelEdge): readonly string[] {
 }
 
 const state = defineState({
-  log: list(z.string()),
-  sum: reduce(z.number().default(0), (sum: number, more: number) => sum + more),
-  marks: record(z.number()),
+  log: channel.list(z.string()),
+  sum: channel.reduce(z.number().default(0), (sum: number, more: number) => sum + more),
+  marks: channel.record(z.number()),
   last: z.number().default(0),
-  flash: ephemeral(z.number()),
+  flash: channel.ephemeral(z.number()),
 });
 
 const answer = z.object({ to: z.string(), value: z.number() });

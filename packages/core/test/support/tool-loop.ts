@@ -7,6 +7,7 @@ import {
   type AssistantMessage,
   approval,
   type ConversationTypes,
+  channel,
   defineContext,
   defineGraph,
   defineState,
@@ -16,7 +17,6 @@ import {
   type Inspector,
   type InterruptShape,
   type Json,
-  list,
   listToolCalls,
   type MemoryStore,
   type Message,
@@ -24,7 +24,6 @@ import {
   type Model,
   type ModelRequest,
   memoryStore,
-  messages,
   type RunEvent,
   type RunHandle,
   type RunResult,
@@ -48,9 +47,9 @@ import { type VirtualWorld, virtualWorld } from "./virtual-world.ts";
 
 /** What the loops of these tests hold and are given. */
 export const Chat = defineState({
-  messages: messages(),
+  messages: channel.messages(),
   cart: z.array(z.string()).default([]),
-  notes: list(z.string()),
+  notes: channel.list(z.string()),
 });
 export const Desk = defineContext({
   customer: z.string().default("nobody"),

@@ -1,6 +1,6 @@
 /** Errors that reached the process: a test that expects none says so. */
 import { afterEach, beforeEach, expect } from "vitest";
-import { systemWorld } from "../../src/index.ts";
+import { systemWorld } from "../../src/adapter.ts";
 
 /** Fail each test of this file after which an error has reached the process, by a promise or otherwise. */
 export function expectNothingUnhandled(): void {

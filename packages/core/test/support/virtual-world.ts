@@ -1,5 +1,7 @@
 /** A world for the tests of core: time moves when it is told to, chance repeats itself, the log is kept. */
-import { type LogLevel, type Schedule, systemWorld, type World } from "../../src/index.ts";
+
+import { systemWorld } from "../../src/adapter.ts";
+import type { LogLevel, Schedule, World } from "../../src/index.ts";
 
 export interface VirtualWorld extends World {
   /** Let promises and stores come to rest; time stands still. */

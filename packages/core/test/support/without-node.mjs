@@ -24,7 +24,7 @@ const {
   defineTool,
   END,
   fork,
-  history,
+  getHistory,
   list,
   memoryStore,
   messages,
@@ -61,7 +61,7 @@ const store = memoryStore();
 const first = await run(graph, { store, thread: "t" }).result;
 const last = await resume(graph, { store, thread: "t", answers: { ok: true } }).result;
 const steps = [];
-for await (const { checkpointId, node } of history(graph, { store, thread: "t" })) steps.push([checkpointId, node]);
+for await (const { checkpointId, node } of getHistory(graph, { store, thread: "t" })) steps.push([checkpointId, node]);
 const branch = await fork(graph, { store, thread: "t", at: steps.at(-1)[0], name: "again" });
 const again = await resume(graph, { store, thread: "t", branch }).result;
 tell({

@@ -1,13 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import {
-  type BarePiTool,
-  fromPiTool,
-  isStatewrightError,
-  type ModelTool,
-  type PiTool,
-  type PiToolResult,
-  toolRegistry,
-} from "../../src/index.ts";
+import { type BarePiTool, fromPiTool, type PiTool, type PiToolResult } from "../../src/adapter.ts";
+import { isStatewrightError, type ModelTool, toolRegistry } from "../../src/index.ts";
 import { answersIn, call, eventsOf, resultsOf, talk, textIn } from "../support/tool-loop.ts";
 
 /** A schema with its type beside it, as TypeBox makes them: marks under symbols, which are not JSON. */
@@ -118,8 +111,8 @@ test("arguments of a pi tool are checked before execute, and typed from the sche
   const done = await talk({ tools: [tool], turns });
   expect(ran).toBe(0);
   expect(answersIn(done).map(textIn)).toEqual([
-    'The arguments of "search_files" do not fit: pattern: is missing, expected string.',
-    'The arguments of "search_files" do not fit: pattern: expected string.',
+    'The arguments of "search_files" are invalid: pattern: is missing, expected string.',
+    'The arguments of "search_files" are invalid: pattern: expected string.',
   ]);
   const made = { id: "a", name: "search_files", args: { pattern: "x" } as unknown };
   if (tool.is(made)) expectTypeOf(made.args).toEqualTypeOf<{ pattern: string; limit?: number }>();
@@ -180,7 +173,7 @@ describe("pi tool edge cases", () => {
   test("a pi tool schema with an unsupported keyword is refused with a hint, and accepted with a validator", async () => {
     const parameters = { type: "object", properties: { a: { type: "string" } }, dependentRequired: { a: ["b"] } };
     expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toContain(
-      'says "dependentRequired", which is not known here',
+      'has the unknown keyword "dependentRequired"',
     );
     const seen: unknown[] = [];
     const tool = fromPiTool(

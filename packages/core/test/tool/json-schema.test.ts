@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { defineTool, isStatewrightError, jsonSchemaInput, toModelTool } from "../../src/index.ts";
+import { toModelTool } from "../../src/adapter.ts";
+import { defineTool, isStatewrightError, jsonSchemaInput } from "../../src/index.ts";
 import { answersIn, call, talk, textIn } from "../support/tool-loop.ts";
 
 function issuesOf(schema: object, value: unknown): readonly string[] {
@@ -74,21 +75,21 @@ test("a JSON Schema enum is enforced for values of any type [S3.6]", () => {
 
 test("a JSON Schema that cannot be enforced is refused at definition with path and keyword [S3.7]", () => {
   const wrong: readonly (readonly [unknown, string])[] = [
-    [{ type: "object", properties: { a: { type: "text" } } }, '"text", which is no type'],
-    [{ type: "object", properties: { a: { typ: "string" } } }, 'says "typ", which is not known here'],
+    [{ type: "object", properties: { a: { type: "text" } } }, 'is "text", not a type'],
+    [{ type: "object", properties: { a: { typ: "string" } } }, 'has the unknown keyword "typ"'],
     [{ type: "object", properties: { a: 7 } }, 'at "/properties/a", is 7, not a schema'],
     [{ type: "object", required: "city" }, 'is "city", not a list'],
-    [{ type: "object", required: [1] }, "something else than names"],
+    [{ type: "object", required: [1] }, "must contain only strings"],
     [{ type: "object", properties: { a: { enum: [] } } }, "allows nothing"],
     [{ type: "object", properties: { a: { enum: "x" } } }, "not a list"],
-    [{ type: "object", properties: { a: { pattern: "(" } } }, "which is no pattern"],
+    [{ type: "object", properties: { a: { pattern: "(" } } }, "not a valid pattern"],
     [{ type: "object", properties: { a: { minimum: "1" } } }, "not a number"],
-    [{ type: "object", properties: { a: { $ref: "#/$defs/none" } } }, "which is not in the schema"],
-    [{ type: "object", properties: { a: { $ref: "https://example.org/a" } } }, "which is not in the schema"],
-    [{ type: "object", if: {} }, 'says "if"'],
-    [{ type: "object", properties: { a: { type: "string", nullable: true } } }, 'says "nullable"'],
-    [{ type: "object", unevaluatedProperties: false }, 'says "unevaluatedProperties"'],
-    [{ type: "object", dependentRequired: {} }, 'says "dependentRequired"'],
+    [{ type: "object", properties: { a: { $ref: "#/$defs/none" } } }, "which does not exist in the schema"],
+    [{ type: "object", properties: { a: { $ref: "https://example.org/a" } } }, "which does not exist in the schema"],
+    [{ type: "object", if: {} }, 'has the unknown keyword "if"'],
+    [{ type: "object", properties: { a: { type: "string", nullable: true } } }, 'has the unknown keyword "nullable"'],
+    [{ type: "object", unevaluatedProperties: false }, 'has the unknown keyword "unevaluatedProperties"'],
+    [{ type: "object", dependentRequired: {} }, 'has the unknown keyword "dependentRequired"'],
     ["object", 'is "object", not an object'],
     [[], "not an object"],
   ];

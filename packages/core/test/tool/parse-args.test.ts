@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineTool, isStatewrightError, toModelTool } from "../../src/index.ts";
+import { toModelTool } from "../../src/adapter.ts";
+import { defineTool, isStatewrightError } from "../../src/index.ts";
 import { parseArgs } from "../../src/tool/arguments/parse-args.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
@@ -151,7 +152,7 @@ describe("unknown argument keys at every depth", () => {
     const done = await talk({ tools: [tool], turns: [[call("find", { filter: { from: "x", until: "y" } })], ["ok"]] });
     expect([ran, textIn(answersIn(done)[0])]).toEqual([
       0,
-      'The arguments of "find" do not fit: filter.until: unknown argument.',
+      'The arguments of "find" are invalid: filter.until: unknown argument.',
     ]);
     expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
   });

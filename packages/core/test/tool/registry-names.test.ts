@@ -1,15 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  defineTool,
-  fromPiTool,
-  isStatewrightError,
-  type Tool,
-  type ToolSpec,
-  toolNode,
-  toolRegistry,
-  toolSpec,
-} from "../../src/index.ts";
+import { fromPiTool, toolSpec } from "../../src/adapter.ts";
+import { defineTool, isStatewrightError, type Tool, type ToolSpec, toolNode, toolRegistry } from "../../src/index.ts";
 import { toSnakeCase } from "../../src/tool/definition/tool-name.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
@@ -115,17 +107,17 @@ test("two foreign tool names with one snake_case form are refused at registratio
     expect(said).toContain('"a/b" and "a-b"');
   }
   expect(refusal(() => toolRegistry([named("a_b"), foreign("a/b")]))).toContain(
-    'two tools are named "a_b", "a/b" where',
+    'two tools are named "a_b", originally "a/b"',
   );
 });
 
 describe("tool aliases", () => {
   test("an alias for an unknown tool, of two tools, or refused by providers is refused", () => {
     const registry = toolRegistry([named("get_weather"), named("search")]);
-    expect(refusal(() => registry.alias("one", "nothing", "X"))).toContain('Tools are "get_weather", "search"');
+    expect(refusal(() => registry.alias("one", "nothing", "X"))).toContain('Use "get_weather", "search"');
     for (const alias of ["", "a b", "a.b", "a".repeat(65)])
       expect(refusal(() => registry.alias("one", "search", alias))).toContain("cannot be an alias");
-    expect(refusal(() => registry.alias("one", "search", "get_weather"))).toContain("another tool has it");
+    expect(refusal(() => registry.alias("one", "search", "get_weather"))).toContain("another tool has this name");
     registry.alias("one", "get_weather", "GetWeather");
     expect(refusal(() => registry.alias("one", "search", "GetWeather"))).toContain("already");
     registry.alias("two", "search", "GetWeather").alias("one", "get_weather", "Weather");
@@ -147,7 +139,7 @@ describe("tool aliases", () => {
       () => registry.replace(named("weather")),
       () => registry.replaceAll([named("weather"), named("get_weather")]),
     ])
-      expect(refusal(take)).toContain('"weather" is the name of the tool "get_weather" for models of "one" already');
+      expect(refusal(take)).toContain('"weather" is already the alias of the tool "get_weather" for models of "one"');
     registry.replaceAll([named("get_weather", "newer")]);
     expect(registry.toCanonical("one", "weather")).toBe("get_weather");
     registry.unregister("get_weather");
@@ -332,6 +324,6 @@ describe("tool defaults", () => {
   });
 
   test("toolNode given a list in place of options fails with an error that says so", () => {
-    expect(refusal(() => toolNode([] as never))).toContain("got a list where its options are due");
+    expect(refusal(() => toolNode([] as never))).toContain("toolNode: expected options, got a list");
   });
 });

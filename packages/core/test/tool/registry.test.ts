@@ -1,14 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  defineTool,
-  isStatewrightError,
-  type Tool,
-  type ToolSpec,
-  toModelTool,
-  toolNode,
-  toolRegistry,
-} from "../../src/index.ts";
+import { toModelTool } from "../../src/adapter.ts";
+import { defineTool, isStatewrightError, type Tool, type ToolSpec, toolNode, toolRegistry } from "../../src/index.ts";
 import { call, talk } from "../support/tool-loop.ts";
 
 function named(name: string, description = "Does it."): Tool {
@@ -64,7 +57,7 @@ test("empty names, spaces, names over 64 characters and characters unsafe for pr
       expect([name, error?.code]).toEqual([name, "invalid_tool"]);
       expect(error?.message).toContain(JSON.stringify(name));
       expect(error?.message).toContain(
-        "snake_case: a small letter, then up to 63 small letters, digits and underscores",
+        "snake_case: a lowercase letter, then up to 63 lowercase letters, digits and underscores",
       );
     }
   }

@@ -33,7 +33,7 @@ describe("tool outputs", () => {
       [new Map([["a", 1]]), "Map"],
       [{ rows: [{ tags: new Set(["a"]) }] }, "Set"],
     ] as const)
-      expect(() => toOutput(data)).toThrow(`The tool returned a ${name}, of which JSON says nothing`);
+      expect(() => toOutput(data)).toThrow(`The tool returned a ${name}, which JSON cannot represent`);
     // As JSON it is a list, or it is deeper than any bounds let through.
     const asList = { toJSON: () => ({ tags: ["a"] }), tags: new Set(["a"]) };
     expect(toOutput(asList).content).toEqual([{ type: "json", value: { tags: ["a"] } }]);
@@ -102,7 +102,7 @@ describe("conversion to tool errors", () => {
     expect(toToolError(new RangeError())).toMatchObject({ modelMessage: "RangeError" });
     expect(toToolError("text")).toMatchObject({ modelMessage: "text" });
     for (const thrown of [null, undefined, 0, {}, Symbol("s")])
-      expect(toToolError(thrown).modelMessage).toBe("The tool failed without saying why");
+      expect(toToolError(thrown).modelMessage).toBe("The tool failed without a message");
     const mine = ToolError.notFound("x");
     expect(toToolError(mine)).toBe(mine);
   });

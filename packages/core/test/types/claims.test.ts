@@ -2,6 +2,7 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -10,7 +11,6 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   START,
   send,
   subgraph,
@@ -19,7 +19,7 @@ import {
 const State = defineState({
   files: z.array(z.string()).default([]),
   verdict: z.string().default(""),
-  log: list(z.string()),
+  log: channel.list(z.string()),
 });
 const start = defineGraph({ name: "claims", state: State, interrupts: { approve: z.boolean(), note: z.string() } });
 const inner = defineGraph({ name: "inner", state: State })

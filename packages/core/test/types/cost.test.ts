@@ -40,11 +40,11 @@ describe("type-check cost of a large graph", () => {
   });
 });
 
-const graphImports = `import { defineGraph, defineState, END, goto, gotos, list, route, sends, START, task, update } from "@statewright/core";
+const graphImports = `import { commandTargets, defineGraph, defineState, edit, END, fanOut, goto, inputNode, list, route, START } from "@statewright/core";
 import * as z from "zod";
 `;
 
-/** A graph of every kind of node and edge: ten nodes with two task nodes, a policy, a recipe, a route and commands, again and again. */
+/** A graph with every kind of node and edge, in groups of ten: an input node, a policy, an edit, a route and commands. */
 function graphOf(size: number): string {
   const indices = Array.from({ length: size }, (_, index) => index);
   const isTask = (index: number): boolean => index % 10 === 3;
@@ -55,7 +55,7 @@ function graphOf(size: number): string {
   const nodeOf = (index: number): string => {
     switch (index % 10) {
       case 3:
-        return `task(z.object({ file: z.string(), size: z.number() }), async (_state, { input }) => ({
+        return `inputNode(z.object({ file: z.string(), size: z.number() }), async (_state, { input }) => ({
       findings: [{ file: input.file, severe: input.size > ${index} }],
     }))`;
       case 5:
@@ -65,7 +65,7 @@ function graphOf(size: number): string {
       timeoutMs: ${1_000 + index},
     }`;
       case 7:
-        return `(state) => update((draft) => { draft.verdict = state.findings.length > ${index} ? "fix" : "ship"; })`;
+        return `(state) => edit((draft) => { draft.verdict = state.findings.length > ${index} ? "fix" : "ship"; })`;
       case 8:
         return `(state) => (state.count > ${index} ? goto(${after(index)}, { count: 1 }) : goto("n0"))`;
       default:
@@ -75,11 +75,11 @@ function graphOf(size: number): string {
   const edgeOf = (index: number): string => {
     switch (index % 10) {
       case 2:
-        return `sends("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${after(index)} })`;
+        return `fanOut("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${after(index)} })`;
       case 6:
         return `route([${after(index)}, END], (state) => (state.verdict === "fix" ? ${after(index)} : END))`;
       case 8:
-        return `gotos(${after(index)}, "n0")`;
+        return `commandTargets(${after(index)}, "n0")`;
       default:
         return after(index);
     }

@@ -1,6 +1,7 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineContext,
   defineGraph,
@@ -10,7 +11,6 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   memoryCache,
   memoryStore,
   type NodeRuntime,
@@ -21,7 +21,7 @@ import {
   send,
 } from "../../src/index.ts";
 
-const Orders = defineState({ files: z.array(z.string()).default([]), log: list(z.string()) });
+const Orders = defineState({ files: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const Shop = defineContext({ customer: z.string() });
 const start = defineGraph({
   name: "policies",

@@ -1,6 +1,7 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  channel,
   commandTargets,
   defineContext,
   defineGraph,
@@ -11,12 +12,10 @@ import {
   env,
   fanOut,
   goto,
+  inject,
   inputNode,
-  list,
-  messages,
   route,
   START,
-  secret,
   toolNode,
 } from "../../src/index.ts";
 
@@ -26,7 +25,7 @@ declare function inspectFile(file: string): Promise<z.infer<typeof Finding>[]>;
 
 const Review = defineState({
   files: z.array(z.string()).default([]),
-  findings: list(Finding),
+  findings: channel.list(Finding),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 
@@ -72,7 +71,7 @@ function programFour() {
 }
 
 const Shop = defineContext({ customerId: z.string() });
-const Orders = defineState({ cart: z.array(z.string()).default([]), messages: messages() });
+const Orders = defineState({ cart: z.array(z.string()).default([]), messages: channel.messages() });
 const refund = defineTool({
   name: "refund",
   label: "Refund an order",
@@ -80,7 +79,7 @@ const refund = defineTool({
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
   inject: {
     customer: Shop.from((shop) => shop.customerId),
-    key: secret("PAY_KEY"),
+    key: inject.secret("PAY_KEY"),
     cart: Orders.from((state) => state.cart),
   },
   effect: "idempotent",

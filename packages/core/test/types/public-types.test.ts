@@ -11,18 +11,18 @@ beforeAll(async () => {
 });
 afterAll(() => project.remove());
 
-const graphModule = `import { defineGraph, defineState, END, list, sends, START, task } from "@statewright/core";
+const graphModule = `import { defineGraph, defineState, END, fanOut, inputNode, list, START } from "@statewright/core";
 import * as z from "zod";
 const Review = defineState({ files: z.array(z.string()).default([]), findings: list(z.string()) });
 export const review = defineGraph({ name: "review", state: Review, interrupts: { ok: z.boolean() } })
   .nodes({
     collect: () => ({ files: ["a"] }),
-    inspect: task(z.string(), (_state, { input }) => ({ findings: [input] })),
+    inspect: inputNode(z.string(), (_state, { input }) => ({ findings: [input] })),
     judge: () => undefined,
   })
   .edges({
     [START]: "collect",
-    collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+    collect: fanOut("inspect", (state) => state.files, { otherwise: "judge" }),
     inspect: "judge",
     judge: END,
   });
@@ -47,16 +47,16 @@ test("an exported graph has a nameable declaration type that lists its nodes and
   const declaration = (await project.declarationOf("review")).replace(/\s+/g, " ");
   expect(errors).toEqual([]);
   expect(declaration).toContain('"collect" | "inspect" | "judge"');
-  expect(declaration).not.toMatch(/xstate|TaskNode|any\b/);
+  expect(declaration).not.toMatch(/xstate|InputNode|any\b/);
   expect(declaration.replaceAll('import("@statewright/core").', "").length).toBeLessThan(450);
 });
 
 test("the type of a durable machine names its context and output, not the machine", async () => {
-  const program = `import { durable } from "@statewright/core";
+  const program = `import { durableMachine } from "@statewright/core";
 import { fromPromise, setup } from "xstate";
 const machine = setup({ types: { input: { order: "" }, context: { paid: false } }, actors: { pay: fromPromise(async () => 1) } })
   .createMachine({ id: "order", context: { paid: false }, output: () => "done", initial: "pay", states: { pay: { type: "final" } } });
-export const order = durable(machine, { version: 1 });
+export const order = durableMachine(machine, { version: 1 });
 `;
   const { errors } = await project.compile("order", program, emitted);
   const declaration = (await project.declarationOf("order")).replace(/\s+/g, " ");

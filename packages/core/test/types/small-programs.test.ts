@@ -4,18 +4,17 @@ import { expect, expectTypeOf, test } from "vitest";
 import { assign, fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
-  allow,
+  channel,
   commandTargets,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  deny,
   durableMachine,
   END,
   edit,
-  ephemeral,
   fanOut,
   fork,
   type Graph,
@@ -25,15 +24,11 @@ import {
   goto,
   inputNode,
   join,
-  list,
   listToolCalls,
   type Model,
   memoryStore,
-  messages,
   overwrite,
   type RunOptions,
-  record,
-  reduce,
   resume,
   route,
   run,
@@ -43,7 +38,7 @@ import {
 } from "../../src/index.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 test("a hand-written chat loop runs with a model node and a tool node", async () => {
   const weather = defineTool({
@@ -60,7 +55,7 @@ test("a hand-written chat loop runs with a model node and a tool node", async ()
         ? { content: [{ type: "text", text: "Take an umbrella" }], finish: "stop" }
         : { content: [{ type: "call", id: "c1", name: "weather", args: { city: "Oslo" } }], finish: "calls" },
   };
-  const chat = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
+  const chat = defineGraph({ name: "chat", state: defineState({ messages: channel.messages() }) })
     .nodes({
       think: async (state, runtime) => ({
         messages: await runtime.model({
@@ -88,7 +83,7 @@ test("a map-reduce graph runs a task for each item and a node that sums up", asy
     name: "words",
     state: defineState({
       files: z.array(z.string()),
-      counts: list(z.object({ file: z.string(), words: z.number() })),
+      counts: channel.list(z.object({ file: z.string(), words: z.number() })),
       total: z.number().default(0),
     }),
   })
@@ -113,7 +108,7 @@ test("a map-reduce graph runs a task for each item and a node that sums up", asy
 });
 
 test("a supervisor graph hands work to other nodes", async () => {
-  const team = defineGraph({ name: "team", state: defineState({ task: z.string(), log: list(z.string()) }) })
+  const team = defineGraph({ name: "team", state: defineState({ task: z.string(), log: channel.list(z.string()) }) })
     .nodes({
       boss: (state) => {
         if (state.log.length === 0) return goto("research", { log: [`find out: ${state.task}`] });
@@ -135,7 +130,10 @@ test("a supervisor graph hands work to other nodes", async () => {
 
 test("a node with retry, timeout and cache policies runs", async () => {
   let asked = 0;
-  const lookup = defineGraph({ name: "lookup", state: defineState({ city: z.string(), log: list(z.string()) }) })
+  const lookup = defineGraph({
+    name: "lookup",
+    state: defineState({ city: z.string(), log: channel.list(z.string()) }),
+  })
     .nodes({
       fetch: {
         run: async (state, { attempt, signal }) => {
@@ -189,7 +187,7 @@ test("parallel branches are joined", async () => {
 test("a deferred node runs after a route to several targets", async () => {
   const digest = defineGraph({
     name: "digest",
-    state: defineState({ topics: z.array(z.string()), log: list(z.string()) }),
+    state: defineState({ topics: z.array(z.string()), log: channel.list(z.string()) }),
   })
     .nodes({
       plan: () => undefined,
@@ -217,7 +215,7 @@ test("a deferred node runs after a route to several targets", async () => {
 test("an interrupt with a payload is answered in another process", async () => {
   const pay = defineGraph({
     name: "pay",
-    state: defineState({ cents: z.number(), log: list(z.string()) }),
+    state: defineState({ cents: z.number(), log: channel.list(z.string()) }),
     interrupts: {
       approve: {
         payload: z.object({ cents: z.number() }),
@@ -281,7 +279,7 @@ test("a context has defaults", async () => {
 
 test("a channel has a custom reducer", async () => {
   const Best = defineState({
-    best: reduce(
+    best: channel.reduce(
       z.object({ name: z.string(), score: z.number() }).nullable().default(null),
       (best, entry: { readonly name: string; readonly score: number }) =>
         best === null || entry.score > best.score ? entry : best,
@@ -299,7 +297,10 @@ test("a channel has a custom reducer", async () => {
 });
 
 test("a record channel is merged by key", async () => {
-  const stock = defineGraph({ name: "stock", state: defineState({ stock: record(z.object({ left: z.number() })) }) })
+  const stock = defineGraph({
+    name: "stock",
+    state: defineState({ stock: channel.record(z.object({ left: z.number() })) }),
+  })
     .nodes({
       fill: () => ({ stock: { apple: { left: 3 }, pear: { left: 1 } } }),
       sell: (state) => ({ stock: { apple: { left: (state.stock["apple"]?.left ?? 0) - 1 }, pear: undefined } }),
@@ -311,7 +312,7 @@ test("a record channel is merged by key", async () => {
 test("an ephemeral channel is visible in the next step and not later", async () => {
   const hints = defineGraph({
     name: "hints",
-    state: defineState({ hint: ephemeral(z.string()), log: list(z.string()) }),
+    state: defineState({ hint: channel.ephemeral(z.string()), log: channel.list(z.string()) }),
   })
     .nodes({
       give: () => ({ hint: "left" }),
@@ -323,7 +324,7 @@ test("an ephemeral channel is visible in the next step and not later", async () 
 });
 
 const Customer = defineContext({ customer: z.string() });
-const Shop = defineState({ messages: messages(), cart: z.array(z.string()).default([]) });
+const Shop = defineState({ messages: channel.messages(), cart: z.array(z.string()).default([]) });
 const refund = defineTool({
   name: "refund",
   description: "Return money for one order.",
@@ -339,9 +340,9 @@ test("a tool has hidden arguments, and middleware narrows a call to its tool", a
   const limit = defineMiddleware({
     name: "limit",
     beforeTool: ({ call }) => {
-      if (!refund.is(call)) return allow();
+      if (!refund.is(call)) return decide.allow();
       expectTypeOf(call.args).toEqualTypeOf<{ order: string; cents: number }>();
-      return call.args.cents > 100 ? deny(`${call.args.cents} is too much`) : allow();
+      return call.args.cents > 100 ? decide.deny(`${call.args.cents} is too much`) : decide.allow();
     },
   });
   const shop = defineGraph({ name: "shop", state: Shop, context: Customer })
@@ -392,7 +393,7 @@ test("an XState machine runs as a durable machine", async () => {
 
 test("history has typed nodes and changes, and a fork has an edit", async () => {
   const store = memoryStore();
-  const price = defineGraph({ name: "price", state: defineState({ cents: z.number(), log: list(z.string()) }) })
+  const price = defineGraph({ name: "price", state: defineState({ cents: z.number(), log: channel.list(z.string()) }) })
     .nodes({
       check: (state) => ({ log: [`checked ${state.cents}`] }),
       pay: (state) => ({ log: [`paid ${state.cents}`] }),

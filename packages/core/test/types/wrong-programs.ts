@@ -5,8 +5,9 @@
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
-  allow,
+  channel,
   commandTargets,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -15,25 +16,20 @@ import {
   durableMachine,
   END,
   edit,
-  ephemeral,
   fanOut,
   fork,
   getHistory,
   getState,
   goto,
+  inject,
   inputNode,
   join,
-  list,
   memoryStore,
-  messages,
   overwrite,
-  record,
-  reduce,
   resume,
   route,
   run,
   START,
-  secret,
   send,
   toolNode,
 } from "../../src/index.ts";
@@ -48,12 +44,12 @@ function wrong(what: string, _program: () => unknown): void {
 const Shop = defineState({
   files: z.array(z.string()).default([]),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
-  notes: list(z.string()),
-  total: reduce(z.number().default(0), (sum, add: number) => sum + add),
-  stock: record(z.number()),
-  hint: ephemeral(z.string()),
+  notes: channel.list(z.string()),
+  total: channel.reduce(z.number().default(0), (sum, add: number) => sum + add),
+  stock: channel.record(z.number()),
+  hint: channel.ephemeral(z.string()),
   tree: z.object({ leaf: z.object({ size: z.number() }) }).default({ leaf: { size: 0 } }),
-  messages: messages(),
+  messages: channel.messages(),
 });
 const Visit = defineContext({ user: z.string() });
 const File = z.object({ file: z.string() });
@@ -89,7 +85,7 @@ const refund = defineTool({
 
 wrong("an edge to a node that is not there", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | Join<
+  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "c", ...rest });
 });
 wrong("one of several edges to a node that is not there", () => {
@@ -114,7 +110,7 @@ wrong("a node without an edge", () => {
 });
 wrong("an edge to a task node, which takes an input", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b" | Join<
+  // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "each", ...rest });
 });
 wrong("a graph that begins with a task node", () => {
@@ -184,7 +180,7 @@ wrong("a join to a node that is not there", () => {
 });
 wrong("gotos of a node that returns none", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type 'Gotos<"b">' is not assignable to type '"__end__" | "a" | "b" | Join<
+  // @ts-expect-error Type 'CommandTargets<"b">' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: commandTargets("b"), ...rest });
 });
 
@@ -192,12 +188,12 @@ wrong("gotos of a node that returns none", () => {
 
 wrong("a goto without gotos", () => {
   commands.edges({ [START]: "a", a: commandTargets("b"), ...rest });
-  // @ts-expect-error is not assignable to type 'GotosOf<"__end__" | "a" | "b" | "each", "b">'
+  // @ts-expect-error is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
   commands.edges({ [START]: "a", a: "b", ...rest });
 });
 wrong("a goto that the edge does not list", () => {
   commands.edges({ [START]: "a", a: commandTargets("a", "b"), ...rest });
-  // @ts-expect-error Type 'Gotos<"a">' is not assignable to type 'GotosOf<"__end__" | "a" | "b" | "each", "b">'
+  // @ts-expect-error Type 'CommandTargets<"a">' is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
   commands.edges({ [START]: "a", a: commandTargets("a"), ...rest });
 });
 wrong("gotos to a node that is not there", () => {
@@ -412,7 +408,7 @@ wrong("an interrupt that is no schema", () => {
 wrong("an answer for the end of a question's time that its schema does not take", () => {
   const name = { answer: z.enum(["ann", "bob"]), expiresMs: 5 };
   defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "ann" }, other: z.string() } });
-  // @ts-expect-error is not assignable to type '"has an onExpire that is no answer to it"'
+  // @ts-expect-error is not assignable to type '"has an onExpire that does not match its answer schema"'
   defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "eve" }, other: z.string() } });
 });
 wrong("a question in asks that the graph does not declare", () => {
@@ -584,9 +580,9 @@ wrong("a channel that is no schema", () => {
   defineState({ files: "text" });
 });
 wrong("a reducer that gives a wrong type", () => {
-  defineState({ total: reduce(z.number().default(0), (sum, add: number) => sum + add) });
+  defineState({ total: channel.reduce(z.number().default(0), (sum, add: number) => sum + add) });
   // @ts-expect-error Type 'string' is not assignable to type 'number'
-  defineState({ total: reduce(z.number().default(0), (sum, add: number) => `${sum + add}`) });
+  defineState({ total: channel.reduce(z.number().default(0), (sum, add: number) => `${sum + add}`) });
 });
 wrong("a node that reads a context that is not there", () => {
   pay.nodes({ a: (_state, { context }) => ({ note: context.user }) });
@@ -675,7 +671,7 @@ wrong("a graph whose context is not the one that a tool injects", () => {
   defineGraph({ name: "shop", state: Shop, context: Other }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
 wrong("a graph without the state that a tool injects", () => {
-  const Chat = defineState({ messages: messages() });
+  const Chat = defineState({ messages: channel.messages() });
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
   // @ts-expect-error is missing the following properties from type '{ readonly files: readonly string[]
   defineGraph({ name: "shop", state: Chat, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
@@ -691,10 +687,22 @@ wrong("a tool that misreads its arguments", () => {
   defineTool({ name: "t", description: "d", input: File, run: ({ path }) => path });
 });
 wrong("a tool that reads what it does not inject", () => {
-  const inject = { user: Visit.from((visit) => visit.user) };
-  defineTool({ name: "t", description: "d", input: File, inject, run: (_args, { injected }) => injected.user });
-  // @ts-expect-error Property 'usr' does not exist on type
-  defineTool({ name: "t", description: "d", input: File, inject, run: (_args, { injected }) => injected.usr });
+  const injections = { user: Visit.from((visit) => visit.user) };
+  defineTool({
+    name: "t",
+    description: "d",
+    input: File,
+    inject: injections,
+    run: (_args, { injected }) => injected.user,
+  });
+  defineTool({
+    name: "t",
+    description: "d",
+    input: File,
+    inject: injections,
+    // @ts-expect-error Property 'usr' does not exist on type
+    run: (_args, { injected }) => injected.usr,
+  });
 });
 wrong("an injection of what the context does not have", () => {
   Visit.from((visit) => visit.user);
@@ -702,25 +710,46 @@ wrong("an injection of what the context does not have", () => {
   Visit.from((visit) => visit.usr);
 });
 wrong("a name that is both an argument and an injection", () => {
-  defineTool({ name: "t", description: "d", input: File, inject: { key: secret("KEY") }, run: () => "x" });
+  defineTool({ name: "t", description: "d", input: File, inject: { key: inject.secret("KEY") }, run: () => "x" });
   // @ts-expect-error Type 'Injection<SecretValue, unknown, unknown>' is not assignable to type 'never'
-  defineTool({ name: "t", description: "d", input: File, inject: { file: secret("KEY") }, run: () => "x" });
+  defineTool({ name: "t", description: "d", input: File, inject: { file: inject.secret("KEY") }, run: () => "x" });
 });
 wrong("a secret that is used as a text", () => {
-  const inject = { key: secret("KEY") };
-  defineTool({ name: "t", description: "d", input: File, inject, run: (_a, { injected }) => injected.key.reveal() });
-  // @ts-expect-error Property 'trim' does not exist on type 'SecretValue'
-  defineTool({ name: "t", description: "d", input: File, inject, run: (_a, { injected }) => injected.key.trim() });
+  const injections = { key: inject.secret("KEY") };
+  defineTool({
+    name: "t",
+    description: "d",
+    input: File,
+    inject: injections,
+    run: (_a, { injected }) => injected.key.reveal(),
+  });
+  defineTool({
+    name: "t",
+    description: "d",
+    input: File,
+    inject: injections,
+    // @ts-expect-error Property 'trim' does not exist on type 'SecretValue'
+    run: (_a, { injected }) => injected.key.trim(),
+  });
 });
 wrong("middleware that reads the arguments of any call", () => {
-  defineMiddleware({ name: "m", beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? allow() : allow()) });
+  defineMiddleware({
+    name: "m",
+    beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? decide.allow() : decide.allow()),
+  });
   // @ts-expect-error 'call.args' is of type 'unknown'
-  defineMiddleware({ name: "m", beforeTool: ({ call }) => (call.args.cents ? allow() : allow()) });
+  defineMiddleware({ name: "m", beforeTool: ({ call }) => (call.args.cents ? decide.allow() : decide.allow()) });
 });
 wrong("middleware that misreads the arguments of its tool", () => {
-  defineMiddleware({ name: "m", beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? allow() : allow()) });
-  // @ts-expect-error Did you mean 'cents'?
-  defineMiddleware({ name: "m", beforeTool: ({ call }) => (refund.is(call) && call.args.cent ? allow() : allow()) });
+  defineMiddleware({
+    name: "m",
+    beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? decide.allow() : decide.allow()),
+  });
+  defineMiddleware({
+    name: "m",
+    // @ts-expect-error Did you mean 'cents'?
+    beforeTool: ({ call }) => (refund.is(call) && call.args.cent ? decide.allow() : decide.allow()),
+  });
 });
 wrong("middleware that forgets the reply", () => {
   defineMiddleware({ name: "m", aroundModel: async (request, next) => next(request) });

@@ -1,8 +1,8 @@
-import { defineGraph, defineState, END, fanOut, inputNode, list, route, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, fanOut, inputNode, route, START } from "@statewright/core";
 import { toSvg } from "@statewright/pictures";
 import * as z from "zod";
 
-const Review = defineState({ files: list(z.string()), findings: list(z.string()) });
+const Review = defineState({ files: channel.list(z.string()), findings: channel.list(z.string()) });
 
 const review = defineGraph({ name: "review", state: Review })
   .nodes({

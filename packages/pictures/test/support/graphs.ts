@@ -1,5 +1,6 @@
 /** Graphs for pictures: of every kind of node and edge, in each other, by chance or drawn out. */
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -11,7 +12,6 @@ import {
   type GraphDefinition,
   inputNode,
   join,
-  messages,
   route,
   START,
   subgraph,
@@ -21,7 +21,7 @@ import fc from "fast-check";
 import { createMachine } from "xstate";
 import * as z from "zod";
 
-const State = defineState({ messages: messages() });
+const State = defineState({ messages: channel.messages() });
 const ping = defineTool({
   name: "ping",
   description: "Answer.",

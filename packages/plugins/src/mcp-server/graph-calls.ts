@@ -15,13 +15,13 @@ import {
   type OpenInterrupt,
   type RunHandle,
   type RunResult,
-  type RunRow,
   resume,
   run,
   type SecretSource,
   type Store,
   type World,
 } from "@statewright/core";
+import type { RunRow } from "@statewright/core/store";
 import { toAnnotations } from "./annotations.ts";
 import { type CallRequest, forwardProgress, isDisconnected } from "./call-request.ts";
 import { createThreadId, isThreadName, resolveForCaller, threadNameRule } from "./caller.ts";

@@ -1,17 +1,16 @@
 /** MCP server for tools, graphs and agents. */
+
 import {
-  checkOptions,
-  listOptionNames,
   type Middleware,
   memoryStore,
   type SecretSource,
   StatewrightError,
   type Store,
-  systemWorld,
   type Tool,
   type ToolRegistry,
   type World,
 } from "@statewright/core";
+import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { type PerCaller, resolveForCaller } from "./caller.ts";
 import type { ServerConfig } from "./connection.ts";
 import { createGraphCalls } from "./graph-calls.ts";

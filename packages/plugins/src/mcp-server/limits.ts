@@ -1,5 +1,7 @@
 /** Limits of a server for its clients: bytes, depth, time and counts. */
-import { checkOptions, listOptionNames, StatewrightError } from "@statewright/core";
+
+import { StatewrightError } from "@statewright/core";
+import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
 /** Limits of a server. */
 export interface McpLimits {

@@ -1,21 +1,17 @@
 /** Graphs and agents as MCP tools: arguments, description, and the interrupts that a host may answer. */
 import {
   type ArgsOf,
-  checkOptions,
   type Graph,
   type GraphTypes,
   type JsonObject,
-  listOptionNames,
   type Message,
   StatewrightError,
   type ToolInput,
   type ToolSafety,
   type ToolSpec,
   toJsonSchema,
-  toModelTool,
-  toolSpec,
-  toSnakeCase,
 } from "@statewright/core";
+import { checkOptions, listOptionNames, toModelTool, toolSpec, toSnakeCase } from "@statewright/core/adapter";
 import type { PerCaller } from "./caller.ts";
 
 /** Interrupts that the host's model may answer by a tool call, not by a form for a person. */
@@ -121,7 +117,7 @@ interface MessageGraph {
 }
 
 function isMessageGraph(graph: object): graph is MessageGraph {
-  return "inputOf" in graph && typeof graph.inputOf === "function";
+  return "toInput" in graph && typeof graph.toInput === "function";
 }
 
 function createMessageInput(agent: MessageGraph): (args: { readonly message: string }) => unknown {

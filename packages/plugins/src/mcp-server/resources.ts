@@ -1,6 +1,8 @@
 /** Resources of an MCP server: resources of the application, and artifacts of tool calls. */
 import { type ReadResourceResult, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
-import { type ArtifactRow, StatewrightError, type Store, toBase64 } from "@statewright/core";
+import { StatewrightError, type Store } from "@statewright/core";
+import { toBase64 } from "@statewright/core/adapter";
+import type { ArtifactRow } from "@statewright/core/store";
 import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
 import { artifactScheme } from "./content.ts";
 import type { McpLimits } from "./limits.ts";

@@ -7,23 +7,21 @@ import type { CallToolResult, InputRequiredResult, Tool as McpTool } from "@mode
 import {
   approval,
   type ContentBlock,
+  channel,
   clientAnswer,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   deleteThread,
-  describeTool,
   END,
   type Graph,
   getState,
   type InterruptShape,
-  interruptFor,
-  isRegistry,
   isStatewrightError,
   type JsonObject,
   type Message,
   type Middleware,
-  messages,
   type OpenInterrupt,
   type RunHandle,
   type RunResult,
@@ -40,6 +38,8 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
+import { isRegistry } from "@statewright/core/adapter";
+import { describeTool } from "@statewright/core/inspect";
 import { toAnnotations } from "./annotations.ts";
 import { type CallRequest, forwardProgress } from "./call-request.ts";
 import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
@@ -277,7 +277,7 @@ function createToolGraph(registry: ToolRegistry<CallState>, userMiddleware: read
   const clientTools = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
   return defineGraph({
     name: "mcp-tool-call",
-    state: defineState({ ...channels, messages: messages() }),
+    state: defineState({ ...channels, messages: channel.messages() }),
     interrupts: {
       ...interrupts,
       ...Object.fromEntries(clientTools.map(({ spec }) => [spec.name, clientAnswer(spec)])),
@@ -302,7 +302,7 @@ const confirmMiddleware: Middleware = defineMiddleware({
   required: true,
   asks: ["approve"],
   beforeTool: ({ call, tool }) =>
-    tool.safety.confirm === "always" ? interruptFor(call, `${tool.label} needs a yes`) : undefined,
+    tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs a yes`) : undefined,
 });
 
 function describeMissingForm(name: string, canAsk: boolean): string {

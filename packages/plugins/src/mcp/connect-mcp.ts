@@ -3,21 +3,23 @@ import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import {
-  checkOptions,
-  escapeControlChars,
-  isModel,
   isStatewrightError,
-  listOptionNames,
   StatewrightError,
-  systemWorld,
   type Tool,
   type ToolCall,
   ToolError,
   type ToolRegistry,
   type ToolRuntime,
-  toolSpec,
   type World,
 } from "@statewright/core";
+import {
+  checkOptions,
+  escapeControlChars,
+  isModel,
+  listOptionNames,
+  systemWorld,
+  toolSpec,
+} from "@statewright/core/adapter";
 import { expand } from "../expand.ts";
 import { createSupervisor, type StartCheck, type Supervisor } from "../supervisor.ts";
 import { isSessionExpired, toCallError } from "./call-error.ts";
@@ -319,7 +321,7 @@ export async function connectCheckedMcp(mcpOptions: McpOptions, canStart: StartC
   function createTools({ definitions }: McpSession): typeof accepted {
     const { tools, refused } = createMcpTools(definitions, toolSettings);
     for (const { name: tool, reason } of refused)
-      world.log("warn", `unusable tool of MCP server "${name}"`, { tool, why: reason });
+      world.log("warn", `unusable tool of MCP server "${name}"`, { tool, reason });
     return { tools: tools.map((tool) => (canElicit ? toElicitingTool(tool) : toPlainTool(tool))), refused };
   }
 

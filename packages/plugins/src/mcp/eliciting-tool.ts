@@ -16,8 +16,8 @@ import {
   type Tool,
   ToolError,
   type ToolOutput,
-  toolSpec,
 } from "@statewright/core";
+import { toolSpec } from "@statewright/core/adapter";
 import {
   type AnsweredElicitation,
   findAnswerProblem,

@@ -12,7 +12,8 @@ import {
   type Tool as McpToolDefinition,
   type Progress,
 } from "@modelcontextprotocol/client";
-import { escapeControlChars, StatewrightError, type Usage, type World } from "@statewright/core";
+import { StatewrightError, type Usage, type World } from "@statewright/core";
+import { escapeControlChars } from "@statewright/core/adapter";
 import { isHostError } from "@statewright/host";
 import { truncateText } from "./call-error.ts";
 import { type AnsweredElicitation, type McpElicitation, toElicitation, toElicitResult } from "./elicitation.ts";

@@ -1,13 +1,7 @@
 /** Conversion of MCP tool definitions to tools: names in snake_case, and safety from the options and the hints. */
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
-import {
-  isStatewrightError,
-  type JsonSchemaInput,
-  StatewrightError,
-  type ToolSafety,
-  type ToolSpecParts,
-  toSnakeCase,
-} from "@statewright/core";
+import { isStatewrightError, type JsonSchemaInput, StatewrightError, type ToolSafety } from "@statewright/core";
+import { type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
 import { ajvValidator, jsonSchema } from "../json-schema.ts";
 import { isObject } from "../protocol.ts";
 import { createPin } from "./pins.ts";

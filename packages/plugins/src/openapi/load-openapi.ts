@@ -1,17 +1,14 @@
 /** Tools from an OpenAPI document: each selected operation becomes a tool that sends an HTTP request. */
+
 import {
-  checkOptions,
   isStatewrightError,
-  listOptionNames,
   StatewrightError,
   type Tool,
   type ToolCall,
   type ToolRuntime,
-  type ToolSpecParts,
-  toolSpec,
-  toSnakeCase,
   type World,
 } from "@statewright/core";
+import { checkOptions, listOptionNames, type ToolSpecParts, toolSpec, toSnakeCase } from "@statewright/core/adapter";
 import { type FetchOptions, fetchUrl } from "@statewright/host";
 import { jsonSchema } from "../json-schema.ts";
 import { type Document, readDocument } from "./document.ts";
@@ -141,9 +138,9 @@ export async function loadOpenApi(source: string | URL | object, options: OpenAp
     try {
       created.push({ tool: createTool(document, found, options), found });
     } catch (error) {
-      const why = addOperationName(error, found);
-      if (onUnsupported !== "skip" || !isStatewrightError(why) || why.code !== "invalid_tool") throw why;
-      skipped.push({ operation: found.operation, reason: why.message });
+      const failure = addOperationName(error, found);
+      if (onUnsupported !== "skip" || !isStatewrightError(failure) || failure.code !== "invalid_tool") throw failure;
+      skipped.push({ operation: found.operation, reason: failure.message });
     }
   }
   const byName = new Map<string, OpenApiOperation>();

@@ -2,9 +2,9 @@
 import {
   type InjectionKind,
   type InjectionSource,
+  inject,
   type SecretValue,
   StatewrightError,
-  secret,
 } from "@statewright/core";
 import { isObject } from "../protocol.ts";
 import { type Document, getText, resolveRefs, toList, toMap } from "./document.ts";
@@ -96,7 +96,7 @@ export async function resolveSecrets(
   const resolved: [string, readonly SecretValue[]][] = [];
   for (const { scheme, secrets } of credentials) {
     const values: SecretValue[] = [];
-    for (const name of secrets) values.push(await secret(name).resolve(source));
+    for (const name of secrets) values.push(await inject.secret(name).resolve(source));
     resolved.push([injectionPrefix + scheme, values]);
   }
   return Object.fromEntries(resolved);

@@ -40,7 +40,7 @@ test("an HTTP MCP server binds to loopback, checks Host and Origin, requires a t
     if (family === "IPv4" && !internal) await expect(reach(address, port)).rejects.toThrow(/ECONNREFUSED/);
   await expect(mcp.listen({ port: 0, token, host: "0.0.0.0" })).rejects.toMatchObject({ code: "invalid_option" });
   await expect(mcp.listen({ port: 0, token: "short" })).rejects.toMatchObject({ code: "invalid_option" });
-  expect(() => mcp.http({})).toThrow(/is given no token/);
+  expect(() => mcp.http({})).toThrow(/expected exactly one of token, tokens and authorize/);
 
   const meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -195,7 +195,7 @@ test("a stalled body, excess sessions and excess calls are refused, and an older
   const other = await overHttp(at);
   expect(await other.callTool({ name: "wait", arguments: {} })).toMatchObject({
     isError: true,
-    content: [{ text: "1 calls are at work already. Call again when one has ended." }],
+    content: [{ text: "1 tool calls are already running. Retry after one of them has ended." }],
   });
   open[0]?.();
   expect(await waits).toMatchObject({ content: [{ text: "Over" }] });

@@ -66,7 +66,7 @@ test("of two concurrent calls that start one thread, the second can continue the
     );
   const both = [call("slow", { n: 1, thread: "t" }), call("slow", { n: 1, thread: "t" })];
   const { text } = await Promise.race(both);
-  expect(text).toContain("is at work already. Call slow_continue with the thread");
+  expect(text).toContain("is already running. Call slow_continue with the thread");
   const joined = call("slow_continue", { thread: "t" });
   letGo();
   for (const answer of await Promise.all([...both, joined]))

@@ -1,13 +1,13 @@
 /** Tools of ours as an official client of each generation of the protocol sees and calls them, over real HTTP. */
 import type { Client } from "@modelcontextprotocol/client";
 import {
+  decide,
   defineContext,
   defineMiddleware,
   defineTool,
-  deny,
+  inject,
   listThreads,
   memoryStore,
-  secret,
   ToolError,
   toolRegistry,
 } from "@statewright/core";
@@ -29,7 +29,7 @@ const refund = defineTool({
   description: "Return money for one order.",
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
   output: z.object({ order: z.string(), cents: z.number() }),
-  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("PAY_KEY") },
+  inject: { customer: Shop.from((shop) => shop.customerId), key: inject.secret("PAY_KEY") },
   effect: "idempotent",
   safety: { access: "write", network: ["pay.example"] },
   run: ({ orderId, cents }, { injected, progress }) => {
@@ -96,7 +96,8 @@ const broken = defineTool({
 const nightShift = defineMiddleware({
   name: "nightShift",
   asks: [],
-  beforeTool: ({ call }) => (refund.is(call) && call.args.cents > 10_000 ? deny("Too much for one night") : undefined),
+  beforeTool: ({ call }) =>
+    refund.is(call) && call.args.cents > 10_000 ? decide.deny("Too much for one night") : undefined,
 });
 
 describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => {
@@ -177,7 +178,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     expect(await text("refund", { orderId: "o7", cents: 20_000 })).toBe("Too much for one night");
     expect(await text("broken", {})).toBe("There is no such order.");
     expect(await text("wipe", { folder: "/" })).toMatch(
-      /was not run: a person must be asked first, and this client cannot/,
+      /was not run: it needs the answer of a person, and this client does not support elicitation/,
     );
     expect(paid).toEqual([]);
     await expect(call("nothing", {})).rejects.toThrow(/Unknown tool/);
@@ -201,8 +202,8 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     expect(paid).toEqual(["wiped a"]);
     expect(results.map(({ content }) => (content[0] as { text: string }).text)).toEqual([
       "Wiped a",
-      "A person refused this call: it is full",
-      "A person refused this call.",
+      "A person denied this call: it is full",
+      "A person denied this call.",
     ]);
     await host.close();
   });

@@ -1,14 +1,14 @@
-/** Questions of MCP servers to people: saved, answered by whoever and whenever, also after the server and its call are gone. */
+/** Elicitations of MCP servers as saved interrupts, answered in the same process or after the server and its call have ended. */
 import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getMessageText,
   type Message,
   memoryStore,
-  messages,
   type OpenInterrupt,
   type RunResult,
   resume,
@@ -23,7 +23,7 @@ import { answers, begin } from "../support/calls.ts";
 import { connect, endServers, recording, sentTo, serve } from "../support/mcp.ts";
 
 function desk(tools: readonly Tool[]) {
-  return defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+  return defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
 }
@@ -72,10 +72,10 @@ test("an elicitation waits as an interrupt, and another process repeats the call
     },
   });
   await before.close();
-  // Nothing was decided in the person's place: the call was cancelled, and the question answered with an error.
+  // No default answer: the call is cancelled, and the elicitation is answered with an error.
   const said = sentTo(first);
   expect(said.find(({ id }) => id === "ask_1")).toMatchObject({
-    error: { message: expect.stringContaining("Nobody") },
+    error: { message: expect.stringContaining("No answer yet") },
   });
   expect(said.map(({ method }) => method)).toContain("notifications/cancelled");
 
@@ -108,7 +108,7 @@ test("a declined elicitation and a failure inside the call are errors that the m
   expect(answerIn(done.state)).toBe('booked by {"action":"decline"}');
   const broken: Message = { ...asks, content: [{ type: "call", id: "c2", name: "broken", args: { how: "error" } }] };
   const failed = await run(graph, { input: { messages: [broken] } }).result;
-  expect(answerIn(failed.state)).toContain("refuses the arguments: a must be b");
+  expect(answerIn(failed.state)).toContain("rejected the arguments: a must be b");
 });
 
 test("an MCP server without elicitation permission gets no answer", async () => {
@@ -137,8 +137,8 @@ test("declared or hinted options of an eliciting MCP tool apply to its calls: ef
   expect(getMessageText(again ?? asks)).toBe("lives again");
   expect(getMessageText(wrong ?? asks)).toContain("celsius: must be number");
   expect(live.events.flatMap((event) => (event.type === "tool.retried" ? [event.error] : []))).toEqual([
-    expect.stringContaining("ended with exit code 3"),
-    expect.stringContaining("does not fit its output schema"),
+    expect.stringContaining("exited with code 3"),
+    expect.stringContaining("does not match its output schema"),
   ]);
   const results = live.events.flatMap((event) =>
     event.type === "tool.completed" || event.type === "tool.failed" ? [event.result] : [],
@@ -155,7 +155,7 @@ test("a lost once call of an MCP tool is not repeated, whatever its retry option
   const retry = { attempts: 3, initialMs: 1, on: ["unavailable"] } as const;
   const { tools } = await serve("usual", { elicitation: "ask", file, retry });
   const [lost] = await answers(tools, [{ name: "die", args: {} }]);
-  expect(getMessageText(lost ?? asks)).toContain("Whether the call did something is not known.");
+  expect(getMessageText(lost ?? asks)).toContain("The outcome of the call is unknown.");
   expect(sentTo(file).filter(({ method }) => method === "tools/call")).toHaveLength(1);
 });
 
@@ -200,7 +200,7 @@ test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent
   expect(openIn(doubt)).toMatchObject([{ key: "hold.in_doubt" }]);
   const told = { [idOf(doubt)]: { happened: true } };
   const done = await resume(graph, { store: third, thread: "t", answers: told }).result;
-  expect(answerIn(done.state)).toContain("A person has confirmed that this happened.");
+  expect(answerIn(done.state)).toContain("A person confirmed that the call happened.");
   expect(calls()).toBe(1);
 });
 

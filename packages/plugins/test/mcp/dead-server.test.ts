@@ -1,6 +1,7 @@
-/** MCP servers that die while calls wait: each call ends at once with what happened, and nothing of it stays. */
+/** MCP servers that exit during active calls: each call ends at once with the cause, and leaves no table entry. */
 import { join } from "node:path";
-import { getMessageText, systemWorld } from "@statewright/core";
+import { getMessageText } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { expect, test } from "vitest";
 import { openSession } from "../../src/mcp/mcp-session.ts";
 import { begin, say } from "../support/calls.ts";
@@ -10,7 +11,7 @@ endServers();
 
 const fixture = join(import.meta.dirname, "../fixtures/mcp.mjs");
 
-/** How much stands in each table of an object. */
+/** Counts the entries of each Map and Set of an object. */
 function tablesOf(owner: object): Readonly<Record<string, number>> {
   const tables = Object.entries(owner).filter(([, value]) => value instanceof Map || value instanceof Set);
   return Object.fromEntries(tables.map(([name, table]) => [name, (table as Map<unknown, unknown>).size]));
@@ -55,7 +56,7 @@ test("a killed MCP server process ends all its active calls at once and leaves n
   expect(tablesOf(session.client)).not.toEqual(before);
   process.kill(session.pid ?? 0, "SIGKILL");
   expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-  expect(session.getEndReason()).toBe("it ended with exit code 137");
+  expect(session.getEndReason()).toBe("the server exited with code 137");
   expect(tablesOf(session.client)).toEqual(before);
   await session.close();
 });
@@ -71,7 +72,7 @@ test("active calls report the exit of their MCP server, and a waiting unsent cal
   process.kill(server.pid ?? 0, "SIGKILL");
   const [lost, next] = await live.answers();
   expect(lost === undefined ? "" : getMessageText(lost)).toBe(
-    'The MCP server "hand" was lost during the call: it ended with exit code 137. Whether the call did something is not known.',
+    'MCP server "hand" was lost during the call: the server exited with code 137. The outcome of the call is unknown.',
   );
   expect(next === undefined ? "" : getMessageText(next)).toMatch(/^mine /);
   expect(callsIn(file)).toEqual(["hold", "echo"]);
@@ -80,7 +81,7 @@ test("active calls report the exit of their MCP server, and a waiting unsent cal
 test("a request to an MCP server killed a moment ago reports its exit, whether or not the pipe accepted the request", async () => {
   const server = await serve();
   const kill = (): boolean => process.kill(server.pid ?? 0, "SIGKILL");
-  const how = "it ended with exit code 137";
+  const how = "the server exited with code 137";
   kill();
   expect(await say(server.tools, {})).toContain(`was lost during the call: ${how}.`);
   expect(await say(server.tools, { say: "again" })).toMatch(/^again /);

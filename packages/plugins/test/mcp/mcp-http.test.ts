@@ -2,7 +2,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { OAuthClientProvider } from "@modelcontextprotocol/client";
-import { getMessageText, systemWorld } from "@statewright/core";
+import { getMessageText } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { afterEach, expect, test } from "vitest";
 import { createGuardedFetch } from "../../src/mcp/guarded-fetch.ts";
 import { answers, begin, say } from "../support/calls.ts";
@@ -146,32 +147,37 @@ test("an MCP call fails without hanging after a broken stream, an error status o
   ]);
   const texts = [broken, failed, denied, large].map((answer) => (answer === undefined ? "" : getMessageText(answer)));
   expect(texts).toEqual([
-    expect.stringMatching(/lost during the call.*Whether the call did something is not known/),
-    expect.stringMatching(/the status 500.*not known/),
-    expect.stringContaining("wants another authorization"),
-    expect.stringContaining("larger than 4000 bytes"),
+    expect.stringMatching(/lost during the call.*The outcome of the call is unknown/),
+    expect.stringMatching(/status 500.*outcome of the call is unknown/),
+    expect.stringContaining("requires other credentials"),
+    expect.stringContaining("exceeds 4000 bytes"),
   ]);
 });
 
 const token = { token: async () => "expired" };
 test.each([
-  [401, "no", {}, "wants credentials (401). Give authProvider: { token: async () => … }, or the header"],
-  [401, "no", { headers: { "X-Api-Key": "k" } }, "does not accept the credentials in headers (401). See whether they"],
-  [401, "no", { authProvider: token }, "does not accept the credentials of authProvider (401). See whether they"],
-  [403, "no", {}, "does not allow it without credentials (403). Give credentials that are allowed to: authProvider"],
-  [403, "no", { authProvider: token }, "does not allow it with these credentials (403). Give credentials"],
-  [404, "<html>Nothing here</html>", {}, "(404). Look at its url: the path counts, and is often /mcp"],
-  [404, "", { protocol: "auto" }, "(404). Look at its url: the path counts"],
-  [405, "", {}, "does not take requests of Streamable HTTP (405). Look at its url"],
-  [429, "slow down", {}, "has too many requests (429). Try later"],
-  [500, "out of\n\u001b[2Jmemory.", {}, "failed (500): out of \\u001b[2Jmemory. Try later, or look at its log"],
+  [401, "no", {}, "requires credentials (401). Give authProvider: { token: async () => … }, or a header in headers"],
+  [401, "no", { headers: { "X-Api-Key": "k" } }, "rejected the credentials in headers (401). Check the expiry"],
+  [401, "no", { authProvider: token }, "rejected the credentials of authProvider (401). Check the expiry"],
+  [403, "no", {}, "denied the request without credentials (403). Use credentials with access: authProvider"],
+  [403, "no", { authProvider: token }, "denied the request with these credentials (403). Use credentials"],
+  [404, "<html>Nothing here</html>", {}, "(404). Fix the url: its path matters, and is often /mcp"],
+  [404, "", { protocol: "auto" }, "(404). Fix the url: its path matters"],
+  [405, "", {}, "does not support Streamable HTTP (405). Fix the url"],
+  [429, "slow down", {}, "received too many requests (429). Try later"],
+  [
+    500,
+    "out of\n\u001b[2Jmemory.",
+    {},
+    "failed (500): out of \\u001b[2Jmemory. Retry later, or check the log of the server",
+  ],
   [
     400,
     '{"error":{"message":"no such revision"}}',
     {},
-    "refuses it (400): no such revision. Look at its url; a server of",
+    "rejected the request (400): no such revision. Fix the url; a server of",
   ],
-  [200, "<html>Welcome</html>", {}, "what answers there speaks another language"],
+  [200, "<html>Welcome</html>", {}, "the response is not MCP"],
 ] as const)(
   "an MCP server that answers %i %j fails with the location, the cause and the fix: %j",
   async (status, body, given, said) => {
@@ -192,7 +198,7 @@ test("an unreachable MCP address fails with the address and the place to check",
   await expect(connect({ name: "web", url: "http://127.0.0.1:1/mcp" })).rejects.toMatchObject({
     code: "mcp_failed",
     message: expect.stringMatching(
-      /at http:\/\/127\.0\.0\.1:1\/mcp could not be reached: .*ECONNREFUSED.* look at its url\./,
+      /at http:\/\/127\.0\.0\.1:1\/mcp is not reachable: .*ECONNREFUSED.* check its url\./,
     ),
   });
 });
@@ -207,19 +213,19 @@ test("an MCP call with expired credentials is refused to the model, and the tool
   const live = begin(server.tools, [{ args: {} }]);
   const [answer] = await live.answers();
   expect(answer === undefined ? "" : getMessageText(answer)).toBe(
-    'The MCP server "web" refuses the call: it wants another authorization.',
+    'MCP server "web" denied the call: it requires other credentials.',
   );
   expect(live.events.find((event) => event.type === "tool.failed")).toMatchObject({
     result: {
       error: {
         kind: "denied",
-        message: `The MCP server "web" at ${url} does not accept the credentials in headers (401). See whether they have expired, and are for this address.`,
+        message: `The MCP server "web" at ${url} rejected the credentials in headers (401). Check the expiry and the audience of the credentials.`,
       },
     },
   });
   await expect(server.resources.read("file:///a")).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringMatching(/could not read .*\(401\)\. See whether they have expired/),
+    message: expect.stringMatching(/could not read .*\(401\)\. Check the expiry/),
   });
 });
 
@@ -274,7 +280,7 @@ test("a token is sent with every request, and an OAuth login completes the conne
   });
   await expect(connect({ name: "web", url })).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringContaining(`"web" at ${url} wants credentials (401). Give authProvider: { token: `),
+    message: expect.stringContaining(`"web" at ${url} requires credentials (401). Give authProvider: { token: `),
   });
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await say(plain.tools, {})).toBe("echo");
@@ -306,7 +312,7 @@ test("a token is sent with every request, and an OAuth login completes the conne
   };
   await expect(connect({ name: "web", url, authProvider })).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringContaining(`"web" at ${url} wants a person to log in (401). Give authorizationCode`),
+    message: expect.stringContaining(`"web" at ${url} requires a login by a person (401). Pass authorizationCode`),
   });
   const person = await connect({
     name: "web",
@@ -325,6 +331,6 @@ test("a token is sent with every request, and an OAuth login completes the conne
   const unknown = { ...authProvider, clientInformation: () => undefined, discoveryState: () => undefined };
   await expect(connect({ name: "web", url: closed.url, authProvider: unknown })).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringContaining("Register one, and give it as clientInformation"),
+    message: expect.stringContaining("Register a client, and pass it as clientInformation"),
   });
 });

@@ -2,7 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { getMessageText, memoryStore, toModelTool, toolRegistry } from "@statewright/core";
+import { getMessageText, memoryStore, toolRegistry } from "@statewright/core";
+import { toModelTool } from "@statewright/core/adapter";
 import { runProcess } from "@statewright/host";
 import { say as says, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
@@ -34,8 +35,8 @@ test("MCP tool names are converted to snake_case and back, schemas reach the mod
     { name: "Files/Read", arguments: { Path: "/a" }, _meta: { progressToken: expect.any(Number) } },
   ]);
   expect(refused).toEqual([
-    { name: "looks", why: expect.stringContaining("look-around") },
-    { name: "as_task", why: expect.stringContaining("task") },
+    { name: "looks", reason: expect.stringContaining("look-around") },
+    { name: "as_task", reason: expect.stringContaining("task") },
   ]);
 });
 
@@ -96,7 +97,7 @@ test("MCP progress becomes updates, and an abandoned call is cancelled at the se
   await held.handle.result;
   expect(await say(tools, { say: "mine" })).toMatch(/^mine /);
   const cancelled = sentTo(file).filter(({ method }) => method === "notifications/cancelled");
-  expect(cancelled).toMatchObject([{ params: { reason: "The call was given up." } }]);
+  expect(cancelled).toMatchObject([{ params: { reason: "The call was aborted." } }]);
   expect(world.lines.filter(({ text }) => text.includes("unknown message ID"))).toHaveLength(1);
 });
 
@@ -108,9 +109,7 @@ test("after an MCP server dies in a call a repeatable call is retried in a new p
   const [lost] = await answers(once.tools, [{ name: "die", args: {} }]);
   expect(lost).toMatchObject({
     isError: true,
-    content: [
-      { text: expect.stringMatching(/ended with exit code 3.*Whether the call did something is not known\.$/s) },
-    ],
+    content: [{ text: expect.stringMatching(/exited with code 3.*The outcome of the call is unknown\.$/s) }],
   });
   expect(stderr).toEqual(["about to die"]);
   expect(sentTo(one).filter(({ method }) => method === "tools/call")).toHaveLength(1);
@@ -126,11 +125,9 @@ describe("misbehaving servers", () => {
   test("noise, invalid answers and invalid results of an MCP server are each an error of their call alone", async () => {
     const { tools } = await serve("noise");
     const shape = await say(tools, { how: "shape" }, "broken");
-    expect(shape).toContain("gave a result that is none");
-    expect(await say(tools, { how: "message" }, "broken")).toContain("an answer that is none");
-    expect(await say(tools, { how: "error" }, "broken")).toBe(
-      'The MCP server "hand" refuses the arguments: a must be b',
-    );
+    expect(shape).toContain("returned an invalid result");
+    expect(await say(tools, { how: "message" }, "broken")).toContain("returned an invalid response");
+    expect(await say(tools, { how: "error" }, "broken")).toBe('MCP server "hand" rejected the arguments: a must be b');
     expect(await say(tools, { say: "still here" })).toMatch(/^still here /);
   });
 
@@ -142,11 +139,11 @@ describe("misbehaving servers", () => {
     expect(isAlive(pid)).toBe(false);
     await expect(serve("endless")).rejects.toMatchObject({
       code: "mcp_failed",
-      message: expect.stringContaining("more than 64 pages"),
+      message: expect.stringContaining("exceeds 64 pages"),
     });
     await expect(serve("silent", { startTimeoutMs: 150 })).rejects.toMatchObject({
       code: "mcp_failed",
-      message: expect.stringContaining("did not greet within 150 ms"),
+      message: expect.stringContaining("the handshake timed out after 150 ms"),
     });
   });
 
@@ -228,7 +225,7 @@ test("approving MCP definitions does not approve definitions that replace them d
     { added: ["blocks"], removed: [], changed: [] },
     { added: [], removed: [], changed: ["blocks"] },
   ]);
-  expect(await say(tools, {}, "blocks")).toContain("is not what it was");
+  expect(await say(tools, {}, "blocks")).toContain("changed since its acceptance");
 });
 
 test("MCP tools changed at run time enter the registry after approval and leave it", async () => {
@@ -257,7 +254,7 @@ test("MCP tools changed at run time enter the registry after approval and leave 
   expect(registry.names()).toContain("fresh");
   expect(registry.names()).not.toContain("count");
   // A call that was offered before goes by what it was then.
-  expect(await say([...shown.values()], {}, "count")).toContain("is not what it was");
+  expect(await say([...shown.values()], {}, "count")).toContain("changed since its acceptance");
   expect(await say([...registry.tools().values()], {}, "fresh")).toBe("fresh");
   leave();
   expect(registry.names()).toEqual([]);

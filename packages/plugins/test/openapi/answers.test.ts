@@ -1,4 +1,5 @@
-import { systemWorld, type ToolError, type ToolRuntime } from "@statewright/core";
+import type { ToolError, ToolRuntime } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../../src/openapi/load-openapi.ts";
 import { call, type EchoServer, echoServer } from "../support/openapi.ts";
@@ -42,16 +43,16 @@ test("an OpenAPI answer is data, text, an artifact or a location", async () => {
   server.answers.set("/it", { headers: { "content-type": "image/png" }, body: Buffer.from([1, 0, 2]) });
   expect((await look()).result).toMatchObject({ artifacts: [{ name: "answer", mimeType: "image/png", bytes: 3 }] });
   server.answers.set("/it", { status: 201, headers: { location: "/it/7" } });
-  expect((await look()).text).toBe("[201, without content: /it/7]");
+  expect((await look()).text).toBe("[201, no content: /it/7]");
   server.answers.set("/it", { headers: { "content-type": "application/json" }, body: '{"a":' });
   expect((await look()).text).toBe('{"a":');
 });
 
 test("an OpenAPI answer is read up to its byte limit", async () => {
   server.answers.set("/it", { headers: { "content-type": "application/json" }, body: `"${"x".repeat(1_000)}"` });
-  expect((await look({ maxBytes: 10 })).text).toBe('"xxxxxxxxx\n[There is more: only 10 bytes were read.]');
+  expect((await look({ maxBytes: 10 })).text).toBe('"xxxxxxxxx\n[truncated after 10 bytes]');
   server.answers.set("/it", { headers: { "content-type": "image/png" }, body: Buffer.alloc(1_000) });
-  expect((await look({ maxBytes: 10 })).result.error?.message).toContain("more than 10 bytes of image/png");
+  expect((await look({ maxBytes: 10 })).result.error?.message).toContain("exceeds 10 bytes of image/png");
 });
 
 test("an OpenAPI error status is an error of its kind with a bounded text", async () => {
@@ -66,7 +67,7 @@ test("an OpenAPI error status is an error of its kind with a bounded text", asyn
     server.answers.set("/it", { status, headers: { "content-type": "text/plain" }, body: `no: ${"x".repeat(10_000)}` });
     const { result, text } = await act();
     expect([status, result.error?.kind, result.details]).toEqual([status, kind, { status }]);
-    expect(text).toMatch(/^POST \/it \(act\) was answered with \d+: no: x{3996} \[cut\]$/);
+    expect(text).toMatch(/^POST \/it \(act\) failed with status \d+: no: x{3996} \[truncated\]$/);
   }
 });
 

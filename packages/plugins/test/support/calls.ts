@@ -1,5 +1,6 @@
 /** Calls of tools through a tool node, without a model: every call gets its answer from the whole machine of a call. */
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -7,19 +8,18 @@ import {
   type JsonObject,
   listToolCalls,
   type Message,
-  messages,
   type RunEvent,
   type RunHandle,
   run,
   START,
   type Store,
-  systemWorld,
   type Tool,
   type ToolMessage,
   type ToolNodeOptions,
   toolNode,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 
 /** One call that a model might make. */
 export interface Asked {
@@ -46,7 +46,7 @@ export function begin(
     readonly store?: Store;
   } = {},
 ): LiveCalls {
-  const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools, ...(options.strategy === undefined ? {} : { strategy: options.strategy }) }) })
     .edges({ [START]: "tools", tools: END });
   const asks: Message = {

@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -9,17 +10,16 @@ import {
   type JsonObject,
   type Message,
   memoryStore,
-  messages,
   type RunEvent,
   run,
   START,
   type Store,
-  systemWorld,
   type Tool,
   type ToolResult,
   toolNode,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 
 /** What the server was asked. */
 export interface Told {
@@ -98,7 +98,7 @@ export async function call(
 ): Promise<Came> {
   const { secrets = {}, world = systemWorld(), signal, onEvent } = options;
   const store = memoryStore();
-  const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
   const asks: Message = {

@@ -1,6 +1,7 @@
 /** Plugins of a test: started from the fixtures, ended after it, with no process left. */
 import { join } from "node:path";
-import { type LogLevel, systemWorld, type World } from "@statewright/core";
+import type { LogLevel, World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { afterEach, expect } from "vitest";
 import { loadPlugin, type Plugin, type PluginOptions } from "../../src/index.ts";
 

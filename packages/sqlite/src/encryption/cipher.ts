@@ -11,7 +11,9 @@
  */
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
-import { checkId, type ErrorPlace, longTermRules, StatewrightError } from "@statewright/core";
+import { type ErrorPlace, StatewrightError } from "@statewright/core";
+import { checkId } from "@statewright/core/adapter";
+import { longTermRules } from "@statewright/core/store";
 import { createCorruptError } from "../file/store-errors.ts";
 
 /** Key of 32 bytes, and the id stored in encrypted values. */
@@ -110,8 +112,10 @@ export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
     reencryptSecret: (thread, secret) => {
       if (secret === null) throw createPlainThreadError(thread);
       const owner = toThreadOwner(thread);
-      const seals = createValueCipher(owner, loadKeyRing(owner));
-      return seals.isOutdated(secret) ? seals.encrypt(seals.decrypt(secret, secretContext), secretContext) : undefined;
+      const cipher = createValueCipher(owner, loadKeyRing(owner));
+      return cipher.isOutdated(secret)
+        ? cipher.encrypt(cipher.decrypt(secret, secretContext), secretContext)
+        : undefined;
     },
     getItemCipher: (namespace) => {
       const whose = toNamespaceOwner(namespace);
@@ -236,12 +240,12 @@ function createValueCipher(
 
 /** Returns the text of a value. Throws `store_corrupt` for an encrypted value in a store without encryption. */
 export function decryptPayload(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   thread: string,
   value: Payload,
   createContext: () => ValueContext,
 ): string {
-  if (seals !== undefined) return seals.decrypt(value, createContext());
+  if (cipher !== undefined) return cipher.decrypt(value, createContext());
   if (typeof value === "string") return value;
   throw createCorruptError("a value is encrypted, but the store has no encryption", { thread });
 }

@@ -22,23 +22,25 @@ export function encryptStore(path: string, encryption: Encryption): void {
   const { db } = openDatabase(path);
   try {
     lockExclusively(db, path);
-    if (getEncryptionState(db) === "whole") return;
-    const vault = createStoreCipher(encryption);
+    if (getEncryptionState(db) === "complete") return;
+    const storeCipher = createStoreCipher(encryption);
     const namespaces = db.prepare<[], string>("SELECT DISTINCT namespace FROM long_term").pluck().all();
     // A missing key throws before anything is changed.
-    for (const namespace of namespaces) vault.getItemCipher(namespace);
-    setEncryptionState(db, "begun");
+    for (const namespace of namespaces) storeCipher.getItemCipher(namespace);
+    setEncryptionState(db, "started");
     const plain = createReader(db);
     const artifacts = createArtifacts(db, () => undefined);
-    const sweeper = createReencryption(db, { reader: plain, artifacts });
+    const reencryption = createReencryption(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
-    const encryptOne = db.transaction((thread: string) => encryptThread(db, { plain, sweeper, vault }, thread));
+    const encryptOne = db.transaction((thread: string) =>
+      encryptThread(db, { plain, reencryption, storeCipher }, thread),
+    );
     for (const thread of threads) encryptOne.immediate(thread);
-    db.transaction(() => createLongTerm(db, undefined).encryptAll(vault)).immediate();
+    db.transaction(() => createLongTerm(db, undefined).encryptAll(storeCipher)).immediate();
     db.exec("DELETE FROM owners");
     // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");
-    setEncryptionState(db, "whole");
+    setEncryptionState(db, "complete");
   } catch (thrown) {
     throw toStoreError(thrown, { path });
   } finally {
@@ -72,48 +74,52 @@ function createInUseError(path: string, cause?: unknown): StatewrightError {
 
 function encryptThread(
   db: Database,
-  { plain, sweeper, vault }: { readonly plain: Reader; readonly sweeper: Reencryption; readonly vault: StoreCipher },
+  {
+    plain,
+    reencryption,
+    storeCipher,
+  }: { readonly plain: Reader; readonly reencryption: Reencryption; readonly storeCipher: StoreCipher },
   thread: string,
 ): void {
-  const secret = vault.createSecret(thread);
-  const seals = vault.getThreadCipher(thread, secret);
-  rehash(db, plain, thread, seals);
-  for (const source of sweeper.listRowSources(thread)) {
+  const secret = storeCipher.createSecret(thread);
+  const cipher = storeCipher.getThreadCipher(thread, secret);
+  rehash(db, plain, thread, cipher);
+  for (const source of reencryption.listRowSources(thread)) {
     for (let after: number | undefined = -1; after !== undefined; ) {
       const { rows, last } = source.readPage(after, 500);
-      for (const row of rows) row.read(undefined)(seals);
+      for (const row of rows) row.read(undefined)(cipher);
       after = last;
     }
   }
-  sweeper.putSecret(thread, secret);
+  reencryption.putSecret(thread, secret);
 }
 
 /**
  * Recomputes the hashes of checkpoints and anchors with the secret of the thread; verifies the plain rows on the way.
  */
-function rehash(db: Database, plain: Reader, thread: string, seals: ThreadCipher): void {
-  const cuts = createPrunedRanges(db);
+function rehash(db: Database, plain: Reader, thread: string, cipher: ThreadCipher): void {
+  const prunedRanges = createPrunedRanges(db);
   const putHash = db.prepare<[string, number]>("UPDATE checkpoints SET hash = ? WHERE key = ?");
   const putAnchor = db.prepare<[string, string, number]>("UPDATE anchors SET hash = ?, kept = ? WHERE key = ?");
   const hashes = new Map<number, string>();
   const namespaces = plain.listNamespaces(thread);
   const anchors = namespaces.flatMap((namespace) =>
-    cuts.list({ thread, namespace, seals: undefined }).map(({ id, deltas }) => ({
+    prunedRanges.list({ thread, namespace, cipher: undefined }).map(({ id, deltas }) => ({
       key: toRowKey(namespace.key, id),
       id,
-      kept: hashRemainingDeltas(seals, namespace.name, deltas),
+      kept: hashRemainingDeltas(cipher, namespace.name, deltas),
     })),
   );
   for (const { id, kept } of anchors) hashes.set(id, kept);
   const checkpoints = namespaces.flatMap((namespace) =>
-    plain.listCheckpointIds(namespace).map((id) => ({ id, line: namespace })),
+    plain.listCheckpointIds(namespace).map((id) => ({ id, namespace })),
   );
-  for (const { id, line } of checkpoints.sort((left, right) => left.id - right.id)) {
-    for (const { row, deltas, writtenBy } of plain.listCheckpoints(thread, line, id - 1, 1)) {
+  for (const { id, namespace } of checkpoints.sort((left, right) => left.id - right.id)) {
+    for (const { row, deltas, writtenBy } of plain.listCheckpoints(thread, namespace, id - 1, 1)) {
       const parent = row.parent === undefined ? undefined : hashes.get(row.parent);
-      hashes.set(id, hashCheckpoint(row, writtenBy, deltas, parent, seals));
+      hashes.set(id, hashCheckpoint(row, writtenBy, deltas, parent, cipher));
     }
   }
   for (const { key, kept } of anchors) putAnchor.run(kept, kept, key);
-  for (const { id, line } of checkpoints) putHash.run(hashes.get(id) ?? "", toRowKey(line.key, id));
+  for (const { id, namespace } of checkpoints) putHash.run(hashes.get(id) ?? "", toRowKey(namespace.key, id));
 }

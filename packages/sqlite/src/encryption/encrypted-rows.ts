@@ -2,7 +2,7 @@
  * Rows with plain or encrypted columns. The checksum of an encrypted row covers its plain columns only: encrypted
  * values are authenticated, and a checksum would leak information about them.
  */
-import type { DeltaRow, EffectRow, EventRow, InboxMessage, InterruptRow, RunRow } from "@statewright/core";
+import type { DeltaRow, EffectRow, EventRow, InboxMessage, InterruptRow, RunRow } from "@statewright/core/store";
 import { createCorruptError } from "../file/store-errors.ts";
 import {
   computeDeltaSum,
@@ -34,25 +34,25 @@ export interface DeltaLocation {
 
 /** Returns the columns of a delta that depend on encryption. */
 export function toDeltaColumns(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   location: DeltaLocation,
   row: DeltaRow,
 ): { readonly sum: number; readonly text: Payload } {
-  if (seals === undefined)
+  if (cipher === undefined)
     return { sum: computeDeltaSum(location.namespace, location.checkpoint, row), text: row.text };
   return {
     sum: computeDeltaSum(location.namespace, location.checkpoint, { ...row, text: "" }),
-    text: seals.encrypt(row.text, toDeltaContext(location, row)),
+    text: cipher.encrypt(row.text, toDeltaContext(location, row)),
   };
 }
 
 /** Reads and verifies a delta. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
-export function readDelta(seals: ThreadCipher | undefined, location: DeltaLocation, columns: DeltaColumns): DeltaRow {
+export function readDelta(cipher: ThreadCipher | undefined, location: DeltaLocation, columns: DeltaColumns): DeltaRow {
   const stored = toDeltaRow(columns);
   const { thread, namespace, checkpoint } = location;
-  const text = decryptPayload(seals, thread, columns.text, () => toDeltaContext(location, stored));
+  const text = decryptPayload(cipher, thread, columns.text, () => toDeltaContext(location, stored));
   const [row, plain] =
-    seals === undefined
+    cipher === undefined
       ? [stored, stored]
       : [
           { ...stored, text },
@@ -78,35 +78,35 @@ export interface EffectPayload {
   readonly outcome: Payload | null;
 }
 
-export function toEffectPayload(seals: ThreadCipher | undefined, namespace: string, row: EffectRow): EffectPayload {
+export function toEffectPayload(cipher: ThreadCipher | undefined, namespace: string, row: EffectRow): EffectPayload {
   const { args, outcome } = row;
-  if (seals === undefined) return { sum: computeEffectSum(row), args: args ?? null, outcome: outcome ?? null };
+  if (cipher === undefined) return { sum: computeEffectSum(row), args: args ?? null, outcome: outcome ?? null };
   return {
     sum: computeEffectSum({ ...row, args: undefined, outcome: undefined }),
-    args: args === undefined ? null : seals.encrypt(args, toEffectContext("args", namespace, row)),
-    outcome: outcome === undefined ? null : seals.encrypt(outcome, toEffectContext("outcome", namespace, row)),
+    args: args === undefined ? null : cipher.encrypt(args, toEffectContext("args", namespace, row)),
+    outcome: outcome === undefined ? null : cipher.encrypt(outcome, toEffectContext("outcome", namespace, row)),
   };
 }
 
 /** Reads and verifies an effect. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
 export function readEffect(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   { thread, namespace }: Omit<DeltaLocation, "checkpoint">,
   columns: EffectColumns,
 ): EffectRow {
   const stored = toEffectRow(columns);
   const { args, outcome, ...plain } = stored;
   const row =
-    seals === undefined
+    cipher === undefined
       ? stored
       : {
           ...stored,
-          ...(args === undefined ? {} : { args: seals.decrypt(args, toEffectContext("args", namespace, plain)) }),
+          ...(args === undefined ? {} : { args: cipher.decrypt(args, toEffectContext("args", namespace, plain)) }),
           ...(outcome === undefined
             ? {}
-            : { outcome: seals.decrypt(outcome, toEffectContext("outcome", namespace, plain)) }),
+            : { outcome: cipher.decrypt(outcome, toEffectContext("outcome", namespace, plain)) }),
         };
-  if (computeEffectSum(seals === undefined ? row : plain) === columns.sum) return row;
+  if (computeEffectSum(cipher === undefined ? row : plain) === columns.sum) return row;
   const { step, task, key } = row;
   throw createCorruptError(`the effect "${key}" of step ${step} does not match its checksum`, {
     thread,
@@ -129,40 +129,40 @@ export interface InterruptPayload {
 }
 
 export function toInterruptPayload(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   namespace: string,
   row: InterruptRow,
 ): InterruptPayload {
   const { payload, answer } = row;
   const more = toInterruptExtrasText(row);
-  if (seals === undefined) return { sum: computeInterruptSum(row), payload, answer: answer ?? null, more };
+  if (cipher === undefined) return { sum: computeInterruptSum(row), payload, answer: answer ?? null, more };
   return {
     sum: computeInterruptSum(omitEncrypted(row)),
-    payload: seals.encrypt(payload, toInterruptContext("payload", namespace, row)),
-    answer: answer === undefined ? null : seals.encrypt(answer, toInterruptContext("answer", namespace, row)),
-    more: more === null ? null : seals.encrypt(more, toInterruptContext("more", namespace, row)),
+    payload: cipher.encrypt(payload, toInterruptContext("payload", namespace, row)),
+    answer: answer === undefined ? null : cipher.encrypt(answer, toInterruptContext("answer", namespace, row)),
+    more: more === null ? null : cipher.encrypt(more, toInterruptContext("more", namespace, row)),
   };
 }
 
 /** Returns the verified columns of an interrupt, decrypted. Throws `store_corrupt`, `missing_key`. */
 export function readInterrupt<Columns extends InterruptColumns>(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   thread: string,
   columns: Columns,
 ): Columns {
   const { branch, id, step, task, node, name: key, payload, answer, more } = columns;
   const identity = { id, step, task, node, key };
   const decrypted =
-    seals === undefined
+    cipher === undefined
       ? columns
       : {
           ...columns,
-          payload: seals.decrypt(payload, toInterruptContext("payload", branch, identity)),
-          answer: answer === null ? null : seals.decrypt(answer, toInterruptContext("answer", branch, identity)),
-          more: more === null ? null : seals.decrypt(more, toInterruptContext("more", branch, identity)),
+          payload: cipher.decrypt(payload, toInterruptContext("payload", branch, identity)),
+          answer: answer === null ? null : cipher.decrypt(answer, toInterruptContext("answer", branch, identity)),
+          more: more === null ? null : cipher.decrypt(more, toInterruptContext("more", branch, identity)),
         };
   const row = toInterruptRow(decrypted);
-  if (computeInterruptSum(seals === undefined ? row : omitEncrypted(row)) === columns.sum) return decrypted;
+  if (computeInterruptSum(cipher === undefined ? row : omitEncrypted(row)) === columns.sum) return decrypted;
   throw createCorruptError(`the interrupt "${id}" does not match its checksum`, { thread, branch, task });
 }
 
@@ -193,79 +193,79 @@ export interface RunPayload {
   readonly more: Payload | null;
 }
 
-export function toRunPayload(seals: ThreadCipher | undefined, row: RunRow): RunPayload {
+export function toRunPayload(cipher: ThreadCipher | undefined, row: RunRow): RunPayload {
   const { id, error, input } = row;
   const plain = {
     error: error === undefined ? null : JSON.stringify(error),
     input: input ?? null,
     more: toRunExtrasText(row),
   };
-  if (seals === undefined) return plain;
+  if (cipher === undefined) return plain;
   const encrypt = (column: keyof RunPayload): Payload | null => {
     const text = plain[column];
-    return text === null ? null : seals.encrypt(text, [`runs.${column}`, id]);
+    return text === null ? null : cipher.encrypt(text, [`runs.${column}`, id]);
   };
   return { error: encrypt("error"), input: encrypt("input"), more: encrypt("more") };
 }
 
 /** Reads and verifies a run. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
-export function readRun(seals: ThreadCipher | undefined, columns: RunColumns): RunRow {
+export function readRun(cipher: ThreadCipher | undefined, columns: RunColumns): RunRow {
   if (columns.intact !== 1)
     throw createCorruptError(`the run "${columns.id}" does not match its checksum`, {
       thread: columns.thread,
       branch: columns.branch,
     });
-  if (seals === undefined) return toRunRow(columns);
+  if (cipher === undefined) return toRunRow(columns);
   const decrypt = (column: keyof RunPayload): string | null => {
     const value = columns[column];
-    return value === null ? null : seals.decrypt(value, [`runs.${column}`, columns.id]);
+    return value === null ? null : cipher.decrypt(value, [`runs.${column}`, columns.id]);
   };
   return toRunRow({ ...columns, error: decrypt("error"), input: decrypt("input"), more: decrypt("more") });
 }
 
 /** Returns the columns of a durable event that depend on encryption. */
 export function toEventColumns(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   row: EventRow,
 ): { readonly sum: number; readonly text: Payload } {
-  if (seals === undefined) return { sum: computeEventSum(row), text: row.text };
+  if (cipher === undefined) return { sum: computeEventSum(row), text: row.text };
   return {
     sum: computeEventSum({ ...row, text: "" }),
-    text: seals.encrypt(row.text, ["facts.text", row.seq, row.branch, row.at]),
+    text: cipher.encrypt(row.text, ["events.text", row.seq, row.branch, row.at]),
   };
 }
 
 /** Reads and verifies a durable event. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
-export function readEvent(seals: ThreadCipher | undefined, thread: string, columns: EventColumns): EventRow {
+export function readEvent(cipher: ThreadCipher | undefined, thread: string, columns: EventColumns): EventRow {
   const { seq, branch, at, sum } = columns;
-  const text = decryptPayload(seals, thread, columns.text, () => ["facts.text", seq, branch, at]);
+  const text = decryptPayload(cipher, thread, columns.text, () => ["events.text", seq, branch, at]);
   const row = { seq, branch, at, text };
-  if (computeEventSum(seals === undefined ? row : { ...row, text: "" }) === sum) return row;
+  if (computeEventSum(cipher === undefined ? row : { ...row, text: "" }) === sum) return row;
   throw createCorruptError(`the event ${seq} does not match its checksum`, { thread, branch });
 }
 
 /** Returns the columns of an inbox message that depend on encryption. */
 export function toInboxMessageColumns(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   row: InboxMessage,
 ): { readonly sum: number; readonly messages: Payload } {
-  if (seals === undefined) return { sum: computeInboxMessageSum(row), messages: row.messages };
+  if (cipher === undefined) return { sum: computeInboxMessageSum(row), messages: row.messages };
   return {
     sum: computeInboxMessageSum({ ...row, messages: "" }),
-    messages: seals.encrypt(row.messages, toInboxMessageContext(row)),
+    messages: cipher.encrypt(row.messages, toInboxMessageContext(row)),
   };
 }
 
 /** Reads and verifies an inbox message. Throws `store_corrupt` on a checksum mismatch, `missing_key`. */
 export function readInboxMessage(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   thread: string,
   columns: InboxMessageColumns,
 ): InboxMessage {
-  const { id, branch, kind, at, taken, sum } = columns;
-  const messages = decryptPayload(seals, thread, columns.messages, () => toInboxMessageContext(columns));
-  const row = { id, branch, kind, messages, at, ...(taken === "" ? {} : { taken }) };
-  if (computeInboxMessageSum(seals === undefined ? row : { ...row, messages: "" }) === sum) return row;
+  const { id, branch, kind, at, run, sum } = columns;
+  const messages = decryptPayload(cipher, thread, columns.messages, () => toInboxMessageContext(columns));
+  const row = { id, branch, kind, messages, at, ...(run === "" ? {} : { taken: run }) };
+  if (computeInboxMessageSum(cipher === undefined ? row : { ...row, messages: "" }) === sum) return row;
   throw createCorruptError(`the inbox message "${id}" does not match its checksum`, { thread, branch });
 }
 
@@ -275,7 +275,7 @@ function toInboxMessageContext({
   kind,
   at,
 }: Pick<InboxMessage, "branch" | "id" | "kind" | "at">): ValueContext {
-  return ["letters.messages", branch, id, kind, at];
+  return ["inbox_messages.messages", branch, id, kind, at];
 }
 
 /** Returns the context of the control state of a checkpoint. */

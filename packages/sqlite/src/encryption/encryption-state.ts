@@ -2,8 +2,8 @@
 import { StatewrightError } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 
-/** `begun`: encryption in progress; no store can open the file. */
-export type EncryptionState = "none" | "begun" | "whole";
+/** `started`: encryption in progress; no store can open the file. */
+export type EncryptionState = "none" | "started" | "complete";
 
 /** Returns the encryption state recorded in the file. */
 export function getEncryptionState(db: Database): EncryptionState {
@@ -23,13 +23,13 @@ export function setEncryptionState(db: Database, state: EncryptionState): void {
  */
 export function checkEncryptionState(db: Database, path: string, withKeys: boolean): void {
   const state = getEncryptionState(db);
-  if (state === "begun") {
+  if (state === "started") {
     throw new StatewrightError("missing_key", {
       what: `"${path}" is partly encrypted: encryptStore was interrupted`,
       next: "Call encryptStore again to continue",
     });
   }
-  if (state === "whole" && !withKeys) {
+  if (state === "complete" && !withKeys) {
     throw new StatewrightError("missing_key", {
       what: `"${path}" is encrypted, and no keys were passed`,
       next: "Pass encryption: { keys }",
@@ -48,5 +48,5 @@ function markEmptyEncrypted(db: Database, path: string): void {
       next: "Encrypt the file once with encryptStore(path, { keys })",
     });
   }
-  setEncryptionState(db, "whole");
+  setEncryptionState(db, "complete");
 }

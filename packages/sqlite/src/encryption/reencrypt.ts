@@ -39,7 +39,7 @@ export interface EncryptableRow {
    * Verifies and decrypts the row; returns a function that writes the row with another cipher. Throws
    * `store_corrupt`, `missing_key`.
    */
-  read(seals: ThreadCipher | undefined): (newest: ThreadCipher) => void;
+  read(cipher: ThreadCipher | undefined): (newest: ThreadCipher) => void;
 }
 
 /** Rows of one kind of a thread, page by page. */
@@ -90,10 +90,10 @@ export function createReencryption(
     "UPDATE interrupts SET sum = ?, payload = ?, answer = ?, more = ? WHERE key = ?",
   );
   const inboxMessages = db.prepare<[number, number, number], Keyed<Omit<InboxMessageColumns, "branch">>>(
-    "SELECT key, id, kind, at, taken, sum, messages FROM letters WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
+    "SELECT key, id, kind, at, run, sum, messages FROM inbox_messages WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
   );
   const putInboxMessage = db.prepare<[number, Payload, number]>(
-    "UPDATE letters SET sum = ?, messages = ? WHERE key = ?",
+    "UPDATE inbox_messages SET sum = ?, messages = ? WHERE key = ?",
   );
   const runs = db.prepare<[string, number, number], Keyed<RunColumns>>(
     "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error," +
@@ -107,24 +107,24 @@ export function createReencryption(
   );
   const sumRun = db.prepare<[number]>(putRunSum);
   const events = db.prepare<[string, number, number], Keyed<EventColumns> & { owner: number }>(
-    "SELECT f.thread AS owner, f.seq AS key, f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key" +
-      " JOIN branches b ON b.key = f.branch WHERE t.id = ? AND f.seq > ? ORDER BY f.seq LIMIT ?",
+    "SELECT e.thread AS owner, e.seq AS key, e.seq, b.name AS branch, e.at, e.sum, e.text FROM threads t JOIN events e ON e.thread = t.key" +
+      " JOIN branches b ON b.key = e.branch WHERE t.id = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
   );
   const putEvent = db.prepare<[number, Payload, number, number]>(
-    "UPDATE facts SET sum = ?, text = ? WHERE thread = ? AND seq = ?",
+    "UPDATE events SET sum = ?, text = ? WHERE thread = ? AND seq = ?",
   );
   const putSecret = db.prepare<[Uint8Array, string]>("UPDATE threads SET secret = ? WHERE id = ?");
 
   function createRowSource<Row extends { readonly key: number }>(
     rows: (after: number, limit: number) => readonly Row[],
     payload: (row: Row) => readonly (Payload | null)[],
-    read: (row: Row, seals: ThreadCipher | undefined) => (newest: ThreadCipher) => void,
+    read: (row: Row, cipher: ThreadCipher | undefined) => (newest: ThreadCipher) => void,
   ): RowSource {
     return {
       readPage: (after, limit) => {
         const found = rows(after, limit);
         return {
-          rows: found.map((row) => ({ payload: payload(row), read: (seals) => read(row, seals) })),
+          rows: found.map((row) => ({ payload: payload(row), read: (cipher) => read(row, cipher) })),
           last: found.length < limit ? undefined : found.at(-1)?.key,
         };
       },
@@ -140,18 +140,18 @@ export function createReencryption(
       createRowSource(
         (after, limit) => controls.all(Math.max(after, toRowKey(key, 0)), toRowKey(key, maxCheckpointId), limit),
         ({ control }) => [control],
-        (row, seals) => {
+        (row, cipher) => {
           const context = toControlContext(name, row.id);
           readFoldedEffects({ thread, namespace: name, checkpoint: row.id }, row);
-          const control = decryptPayload(seals, thread, row.control, () => context);
+          const control = decryptPayload(cipher, thread, row.control, () => context);
           return (newest) => putControl.run(newest.encrypt(control, context), row.key);
         },
       ),
       createRowSource(
         (after, limit) => effects.all(key, after, limit),
         ({ args, outcome }) => [args, outcome],
-        (row, seals) => {
-          const effect = readEffect(seals, { thread, namespace: name }, row);
+        (row, cipher) => {
+          const effect = readEffect(cipher, { thread, namespace: name }, row);
           return (newest) => {
             const { sum, args, outcome } = toEffectPayload(newest, name, effect);
             putEffect.run(row.sum === null ? null : sum, args, outcome, row.key);
@@ -161,8 +161,8 @@ export function createReencryption(
       createRowSource(
         (after, limit) => interrupts.all(key, after, limit),
         ({ payload, answer, more }) => [payload, answer, more],
-        (row, seals) => {
-          const interrupt = toInterruptRow(readInterrupt(seals, thread, { ...row, branch: name }));
+        (row, cipher) => {
+          const interrupt = toInterruptRow(readInterrupt(cipher, thread, { ...row, branch: name }));
           return (newest) => {
             const { sum, payload, answer, more } = toInterruptPayload(newest, name, interrupt);
             putInterrupt.run(sum, payload, answer, more, row.key);
@@ -172,8 +172,8 @@ export function createReencryption(
       createRowSource(
         (after, limit) => inboxMessages.all(key, after, limit),
         ({ messages }) => [messages],
-        (row, seals) => {
-          const message = readInboxMessage(seals, thread, { ...row, branch: name });
+        (row, cipher) => {
+          const message = readInboxMessage(cipher, thread, { ...row, branch: name });
           return (newest) => {
             const { sum, messages } = toInboxMessageColumns(newest, message);
             putInboxMessage.run(sum, messages, row.key);
@@ -192,9 +192,9 @@ export function createReencryption(
     return createRowSource(
       (after, limit) => deltas.all(Math.max(after, toRowKey(key, 0)), toRowKey(key, maxCheckpointId), limit),
       ({ text }) => [text],
-      (row, seals) => {
+      (row, cipher) => {
         const at = { thread, namespace, checkpoint: row.id };
-        const delta = readDelta(seals, at, { ...row, channel });
+        const delta = readDelta(cipher, at, { ...row, channel });
         return (newest) => {
           const { sum, text } = toDeltaColumns(newest, at, delta);
           putDelta.run(sum, text, row.key);
@@ -208,8 +208,8 @@ export function createReencryption(
       createRowSource(
         (after, limit) => runs.all(thread, after, limit),
         ({ error, input, more }) => [error, input, more],
-        (row, seals) => {
-          const run = readRun(seals, row);
+        (row, cipher) => {
+          const run = readRun(cipher, row);
           return (newest) => {
             const { error, input, more } = toRunPayload(newest, run);
             putRun.run(error, input, more, row.key);
@@ -220,8 +220,8 @@ export function createReencryption(
       createRowSource(
         (after, limit) => events.all(thread, after, limit),
         ({ text }) => [text],
-        (row, seals) => {
-          const event = readEvent(seals, thread, row);
+        (row, cipher) => {
+          const event = readEvent(cipher, thread, row);
           return (newest) => {
             const { sum, text } = toEventColumns(newest, event);
             putEvent.run(sum, text, row.owner, row.seq);

@@ -2,7 +2,8 @@
  * Key rotation: values not encrypted with the newest key are re-encrypted, a few rows per write. Each value contains
  * its key id, so that an interrupted rotation continues, concurrently with other writers.
  */
-import { isStatewrightError, storeRules } from "@statewright/core";
+import { isStatewrightError } from "@statewright/core";
+import { storeRules } from "@statewright/core/store";
 import type { Reader } from "../read/reader.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { StoreCipher, ThreadCipher } from "./cipher.ts";
@@ -17,8 +18,8 @@ export type Write = <Value>(thread: string, operation: () => Value) => Promise<V
 /** Dependencies of a key rotation. */
 export interface Rotation {
   readonly reader: Reader;
-  readonly vault: StoreCipher;
-  readonly sweeper: Reencryption;
+  readonly storeCipher: StoreCipher;
+  readonly reencryption: Reencryption;
 }
 
 /**
@@ -26,27 +27,27 @@ export interface Rotation {
  * `missing_key`.
  */
 export async function rotateThread(
-  { reader, vault, sweeper }: Rotation,
+  { reader, storeCipher, reencryption }: Rotation,
   write: Write,
   thread: string,
 ): Promise<number> {
   let reencrypted = 0;
   const sources = await write(thread, () => {
-    const secret = reader.secret(thread);
+    const secret = reader.getSecret(thread);
     if (secret === undefined) throw storeRules.createUnknownThreadError(thread);
-    const newSecret = vault.reencryptSecret(thread, secret);
-    if (newSecret !== undefined) sweeper.putSecret(thread, newSecret);
-    return sweeper.listRowSources(thread);
+    const newSecret = storeCipher.reencryptSecret(thread, secret);
+    if (newSecret !== undefined) reencryption.putSecret(thread, newSecret);
+    return reencryption.listRowSources(thread);
   });
   for (const source of sources) {
     for (let after: number | undefined = -1; after !== undefined; ) {
       const from = after;
       const page = await write(thread, () => {
-        const seals = reader.seals(thread);
+        const cipher = reader.getCipher(thread);
         const { rows, last } = source.readPage(from, rowsPerWrite);
-        return { last, sealed: seals === undefined ? 0 : reencryptRows(seals, rows) };
+        return { last, reencrypted: cipher === undefined ? 0 : reencryptRows(cipher, rows) };
       });
-      reencrypted += page.sealed;
+      reencrypted += page.reencrypted;
       after = page.last;
     }
   }
@@ -96,8 +97,8 @@ export async function rotateItems(
   return reencrypted;
 }
 
-function reencryptRows(seals: ThreadCipher, rows: readonly EncryptableRow[]): number {
-  const outdated = rows.filter(({ payload }) => payload.some((value) => value !== null && seals.isOutdated(value)));
-  for (const row of outdated) row.read(seals)(seals);
+function reencryptRows(cipher: ThreadCipher, rows: readonly EncryptableRow[]): number {
+  const outdated = rows.filter(({ payload }) => payload.some((value) => value !== null && cipher.isOutdated(value)));
+  for (const row of outdated) row.read(cipher)(cipher);
   return outdated.length;
 }

@@ -32,7 +32,7 @@ function findLastGood(
   branch: string | undefined,
 ): { readonly branch: string; readonly lastGood: number | undefined } | undefined {
   try {
-    const namespace = reader.line(thread, branch);
+    const namespace = reader.findNamespace(thread, branch);
     if (namespace === undefined) return undefined;
     return {
       branch: namespace.name,

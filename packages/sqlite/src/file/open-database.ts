@@ -146,12 +146,13 @@ function checkFile(db: Database.Database, path: string, steps: Migrations): void
   db.pragma("trusted_schema = OFF");
   refuseOldSqlite(db.prepare("SELECT sqlite_version()").pluck().get() as string);
   // One transaction: another process may be creating the file.
-  const [id, version, found] = db.transaction(
+  const [id, version, found, isUnreleased] = db.transaction(
     () =>
       [
         db.pragma("application_id", { simple: true }) as number,
         db.pragma("user_version", { simple: true }) as number,
         fingerprintSchema(db),
+        hasUnreleasedTables(db),
       ] as const,
   )();
   if (id === 0 && version === 0 && found === "") return;
@@ -162,8 +163,24 @@ function checkFile(db: Database.Database, path: string, steps: Migrations): void
       next: "Update Statewright, or open the file with the version that wrote it",
     });
   }
-  if (found !== getExpectedFingerprint(steps.slice(0, version)))
-    throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
+  if (found === getExpectedFingerprint(steps.slice(0, version))) return;
+  if (isUnreleased) throw createUnreleasedError(path);
+  throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
+}
+
+/** Returns true for a file with tables that only development versions before the first release created. */
+function hasUnreleasedTables(db: Database.Database): boolean {
+  return (
+    db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('letters', 'facts')").get() !== undefined
+  );
+}
+
+function createUnreleasedError(path: string): StatewrightError {
+  return new StatewrightError("store_failed", {
+    what: `"${path}" was made by a development version`,
+    next: "Start a new file, or export it with that version",
+    details: { path },
+  });
 }
 
 function prepareConnection(db: Database.Database, durability: Durability): void {

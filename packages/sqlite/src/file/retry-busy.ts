@@ -1,5 +1,7 @@
 /** Retries operations on the whole file while other connections hold locks, without blocking the event loop. */
-import { storeRules, type World } from "@statewright/core";
+
+import type { World } from "@statewright/core";
+import { storeRules } from "@statewright/core/store";
 import { isBusy, toStoreError } from "./store-errors.ts";
 
 /** Delay between attempts in milliseconds, and number of attempts: half a minute in total. */

@@ -185,8 +185,8 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   UNIQUE (branch, id)
 ) STRICT`,
-    `CREATE INDEX questions ON interrupts (key) WHERE awaited = 1`,
-    `CREATE INDEX questions_of_branch ON interrupts (branch) WHERE awaited = 1`,
+    `CREATE INDEX awaited_interrupts ON interrupts (key) WHERE awaited = 1`,
+    `CREATE INDEX awaited_interrupts_of_branch ON interrupts (branch) WHERE awaited = 1`,
     `CREATE TABLE timers (
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
   id TEXT NOT NULL,
@@ -198,18 +198,18 @@ export const migrations: readonly (readonly string[])[] = [
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
     `CREATE INDEX timers_by_due ON timers (due, id)`,
-    `CREATE TABLE letters (
+    `CREATE TABLE inbox_messages (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
   id TEXT NOT NULL,
   kind TEXT NOT NULL,
   at INTEGER NOT NULL,
-  taken TEXT NOT NULL,
+  run TEXT NOT NULL,
   sum INTEGER NOT NULL,
   messages ANY NOT NULL,
-  UNIQUE (branch, taken, id)
+  UNIQUE (branch, run, id)
 ) STRICT`,
-    `CREATE TABLE facts (
+    `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,
   branch INTEGER NOT NULL,

@@ -2,15 +2,9 @@
  * Lists of runs and threads, newest first. The cost of a page depends on its size only, not on the number of runs and
  * threads: queries read in the order of an index, and rare values are found by their own index.
  */
-import type {
-  ClaimablePage,
-  RunFilter,
-  RunRow,
-  RunStatus,
-  StatewrightError,
-  ThreadFilter,
-  ThreadRow,
-} from "@statewright/core";
+
+import type { RunStatus, StatewrightError } from "@statewright/core";
+import type { ClaimablePage, RunFilter, RunRow, ThreadFilter, ThreadRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 import { readRun } from "../encryption/encrypted-rows.ts";
@@ -26,7 +20,7 @@ export interface Lists {
   /** Lists the owners of threads with queued runs. */
   listQueueOwners(): readonly number[];
   // `dead`: ids of dead owners, whose running runs count as crashed.
-  thread(id: string, dead: readonly number[]): ThreadRow | undefined;
+  getThread(id: string, dead: readonly number[]): ThreadRow | undefined;
   listThreads(
     filter: ThreadFilter,
     wanted: readonly RunStatus[] | undefined,
@@ -95,7 +89,7 @@ const isActive =
 const activeThreads =
   " FROM (SELECT DISTINCT r.thread AS key FROM runs r INDEXED BY runs_by_status WHERE r.status = 'running'" +
   isNotDone +
-  ") at_work CROSS JOIN threads t ON t.key = at_work.key AND t.owner IS NOT NULL" +
+  ") active CROSS JOIN threads t ON t.key = active.key AND t.owner IS NOT NULL" +
   joinGraphAndRun +
   " WHERE";
 
@@ -365,7 +359,7 @@ export function createLists(
     },
     listQueueOwners: () => ownersOfQueues.all(),
     listActiveOwners: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
-    thread: (id, dead) => {
+    getThread: (id, dead) => {
       const found = threadById.get({ id, dead: JSON.stringify(dead) });
       return found === undefined ? undefined : toThreadRow(found);
     },

@@ -1,5 +1,6 @@
 /** Reads of the store: every row is verified by its checksum, and only the rows needed for the answer are read. */
 
+import type { StatewrightError } from "@statewright/core";
 import {
   type ChannelRows,
   type CheckpointExport,
@@ -12,11 +13,10 @@ import {
   type InterruptRow,
   type OpenInterruptFilter,
   type OpenInterruptRow,
-  type StatewrightError,
   type StoredEvent,
   storeRules,
   type TimerRow,
-} from "@statewright/core";
+} from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { decryptPayload, type Payload, type StoreCipher, type ThreadCipher } from "../encryption/cipher.ts";
 import {
@@ -62,9 +62,9 @@ export interface NamespaceRow {
 
 export interface Reader extends Lists {
   /** Returns the cipher of a thread; undefined in a store without encryption and for an unknown thread. */
-  seals(thread: string): ThreadCipher | undefined;
+  getCipher(thread: string): ThreadCipher | undefined;
   /** Returns the encrypted secret of a thread; null in a plain thread, undefined for an unknown thread. */
-  secret(thread: string): Payload | null | undefined;
+  getSecret(thread: string): Payload | null | undefined;
   /** Discards the cached cipher: keys may have changed. */
   forgetCipher(): void;
   listBranches(
@@ -72,12 +72,12 @@ export interface Reader extends Lists {
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[];
   getCheckpoint(thread: string, id: number): CheckpointRow | undefined;
   getGraphVersion(thread: string, id: number): GraphVersion | undefined;
-  head(thread: string, branch?: string): CheckpointRow | undefined;
+  getHead(thread: string, branch?: string): CheckpointRow | undefined;
   /** Returns the newest checkpoint of a namespace as columns, verified. */
   getNamespaceHead(thread: string, namespaceKey: number): CheckpointColumns | undefined;
   /** Returns a checkpoint of any namespace of a thread as columns, verified. */
   findCheckpoint(thread: string, id: number): CheckpointColumns | undefined;
-  line(thread: string, branch?: string): NamespaceRow | undefined;
+  findNamespace(thread: string, branch?: string): NamespaceRow | undefined;
   /** Lists all namespaces of a thread, including child namespaces, in order of creation. */
   listNamespaces(thread: string): readonly NamespaceRow[];
   /** Lists the checkpoints of a namespace itself, oldest first, after a checkpoint id; verified. */
@@ -117,7 +117,7 @@ export interface Reader extends Lists {
 
 /** `run` is the key of a run with a row, or the id of a run without a row, as text. */
 const checkpointColumns =
-  "SELECT c.key >> 24 AS line, c.key & 0xffffff AS id, b.name AS branch, c.step, c.parent, c.source, c.nodes, c.control," +
+  "SELECT c.key >> 24 AS namespace, c.key & 0xffffff AS id, b.name AS branch, c.step, c.parent, c.source, c.nodes, c.control," +
   " CASE typeof(c.run) WHEN 'integer' THEN (SELECT r.id FROM runs r WHERE r.key = c.run) ELSE c.run END AS run," +
   " c.at, c.duration, c.seq, c.bytes, c.hash, g.name AS graph, g.version, g.shape," +
   " coalesce((SELECT p.hash FROM checkpoints p WHERE p.key = (CASE WHEN c.parent = b.origin THEN b.parent ELSE b.key END << 24) + c.parent)," +
@@ -128,7 +128,7 @@ const effectColumns =
   "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome FROM effects";
 
 const openInterruptColumns =
-  "SELECT i.key AS place, t.id AS thread, b.name AS branch, r.id AS run, r.graph, i.id, i.step, i.task, i.node, i.name, i.payload," +
+  "SELECT i.key AS position, t.id AS thread, b.name AS branch, r.id AS run, r.graph, i.id, i.step, i.task, i.node, i.name, i.payload," +
   " i.schema, i.raised, i.expires, i.answer, i.answered, i.more, i.sum FROM ";
 
 const openInterruptFilter =
@@ -138,20 +138,20 @@ const openInterruptFilter =
 /** Reads in the order of the index of awaited interrupts, up to the limit. */
 const openInterruptList =
   openInterruptColumns +
-  "interrupts i INDEXED BY questions CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
+  "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
   " CROSS JOIN runs r ON r.key = b.run WHERE r.status = 'waiting'" +
   openInterruptFilter;
 
 const openInterruptListOfThread =
   openInterruptColumns +
   "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
-  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY questions_of_branch ON i.branch = b.key" +
+  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY awaited_interrupts_of_branch ON i.branch = b.key" +
   " WHERE t.id = @thread AND r.status = 'waiting'" +
   openInterruptFilter;
 
 const inboxMessageList =
-  "SELECT l.id, l.kind, l.at, l.taken, l.sum, l.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
-  " CROSS JOIN letters l ON l.branch = b.key WHERE t.id = ?";
+  "SELECT m.id, m.kind, m.at, m.run, m.sum, m.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
+  " CROSS JOIN inbox_messages m ON m.branch = b.key WHERE t.id = ?";
 
 interface OpenInterruptParameters {
   readonly graph: string | null;
@@ -177,11 +177,11 @@ const timerListOfThread =
 /** Creates a reader. `onFault` is called for damaged rows that are skipped by lists over many threads. */
 export function createReader(
   db: Database,
-  vault?: StoreCipher,
+  storeCipher?: StoreCipher,
   onFault: (fault: StatewrightError) => void = () => undefined,
 ): Reader {
   const secretOfThread = db.prepare<[string], Payload | null>("SELECT secret FROM threads WHERE id = ?").pluck();
-  let current: { readonly thread: string; readonly seals: ThreadCipher | undefined } | undefined;
+  let current: { readonly thread: string; readonly cipher: ThreadCipher | undefined } | undefined;
 
   const namespaceByName = db.prepare<[string, string | null], NamespaceRow>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
@@ -262,15 +262,15 @@ export function createReader(
     .prepare<[string], number>("SELECT " + threadHeadCheckpoint + " FROM threads t WHERE t.id = ?")
     .pluck();
   const eventsBetween = db.prepare<[string, number, number, number], EventColumns>(
-    "SELECT f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key JOIN branches b ON b.key = f.branch" +
-      " WHERE t.id = ? AND f.seq > ? AND f.seq < ? ORDER BY f.seq LIMIT ?",
+    "SELECT e.seq, b.name AS branch, e.at, e.sum, e.text FROM threads t JOIN events e ON e.thread = t.key JOIN branches b ON b.key = e.branch" +
+      " WHERE t.id = ? AND e.seq > ? AND e.seq < ? ORDER BY e.seq LIMIT ?",
   );
-  const anyMessage = db.prepare<[], number>("SELECT 1 FROM letters LIMIT 1").pluck();
+  const anyMessage = db.prepare<[], number>("SELECT 1 FROM inbox_messages LIMIT 1").pluck();
   const allMessages = db.prepare<[string, string], Omit<InboxMessageColumns, "branch">>(
-    inboxMessageList + " ORDER BY l.key",
+    inboxMessageList + " ORDER BY m.key",
   );
   const waitingMessages = db.prepare<[string, string], Omit<InboxMessageColumns, "branch">>(
-    inboxMessageList + " AND l.taken = '' ORDER BY l.key",
+    inboxMessageList + " AND m.run = '' ORDER BY m.key",
   );
   const readMessages = (
     rows: readonly Omit<InboxMessageColumns, "branch">[],
@@ -278,8 +278,8 @@ export function createReader(
     branch: string,
   ): readonly InboxMessage[] => {
     if (rows.length === 0) return [];
-    const seals = getCipher(thread);
-    return rows.map((row) => readInboxMessage(seals, thread, { ...row, branch }));
+    const cipher = getCipher(thread);
+    return rows.map((row) => readInboxMessage(cipher, thread, { ...row, branch }));
   };
   const openInterrupts = db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptList);
   const openInterruptsOfThread = db.prepare<[OpenInterruptParameters & { thread: string }], OpenInterruptColumns>(
@@ -290,28 +290,32 @@ export function createReader(
 
   /** Returns the cipher of a thread; cached until `forgetCipher`, so that a page of rows loads the keys once. */
   function getCipher(thread: string): ThreadCipher | undefined {
-    if (vault === undefined) return undefined;
+    if (storeCipher === undefined) return undefined;
     const secret = secretOfThread.get(thread);
     if (secret === undefined) return undefined;
-    if (current?.thread !== thread) current = { thread, seals: vault.getThreadCipher(thread, secret) };
-    return current.seals;
+    if (current?.thread !== thread) current = { thread, cipher: storeCipher.getThreadCipher(thread, secret) };
+    return current.cipher;
   }
 
   /** Returns a verified checkpoint with its deltas. */
   function verifyCheckpoint(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
-    const seals = getCipher(thread);
-    const row = parseCheckpoint(thread, columns, seals);
+    const cipher = getCipher(thread);
+    const row = parseCheckpoint(thread, columns, cipher);
     const deltas = deltasOfCheckpoint
-      .all(columns.id, columns.line)
-      .map((delta) => readDelta(seals, { thread, namespace: columns.branch, checkpoint: columns.id }, delta));
-    if (hashCheckpoint(row, columns, deltas, columns.parentHash ?? undefined, seals) === columns.hash)
+      .all(columns.id, columns.namespace)
+      .map((delta) => readDelta(cipher, { thread, namespace: columns.branch, checkpoint: columns.id }, delta));
+    if (hashCheckpoint(row, columns, deltas, columns.parentHash ?? undefined, cipher) === columns.hash)
       return { ...row, deltas };
     throw createHashError(thread, columns.id);
   }
 
-  function parseCheckpoint(thread: string, columns: CheckpointColumns, seals: ThreadCipher | undefined): CheckpointRow {
+  function parseCheckpoint(
+    thread: string,
+    columns: CheckpointColumns,
+    cipher: ThreadCipher | undefined,
+  ): CheckpointRow {
     const { branch, id } = columns;
-    const control = decryptPayload(seals, thread, columns.control, () => toControlContext(branch, id));
+    const control = decryptPayload(cipher, thread, columns.control, () => toControlContext(branch, id));
     try {
       return toCheckpointRow({ ...columns, control });
     } catch (cause) {
@@ -327,11 +331,11 @@ export function createReader(
   function listAncestors(
     namespace: NamespaceRow,
     until: number,
-  ): readonly { readonly line: NamespaceRow; readonly until: number }[] {
+  ): readonly { readonly namespace: NamespaceRow; readonly until: number }[] {
     const parent = namespace.parent === null ? undefined : namespaceByKey.get(namespace.parent);
     return parent === undefined
-      ? [{ line: namespace, until }]
-      : [{ line: namespace, until }, ...listAncestors(parent, Math.min(until, namespace.origin ?? 0))];
+      ? [{ namespace, until }]
+      : [{ namespace, until }, ...listAncestors(parent, Math.min(until, namespace.origin ?? 0))];
   }
 
   /**
@@ -344,7 +348,7 @@ export function createReader(
     until: number,
     based: ReadonlySet<string>,
   ): readonly (readonly [string, readonly DeltaRow[]])[] {
-    const seals = getCipher(thread);
+    const cipher = getCipher(thread);
     return channelsOfNamespace
       .all(namespace.key)
       .filter(({ name }) => !based.has(name))
@@ -354,7 +358,7 @@ export function createReader(
           name,
           rows.map(({ checkpoint, kind, base, sum, text }) =>
             readDelta(
-              seals,
+              cipher,
               { thread, namespace: namespace.name, checkpoint },
               { channel: name, kind, base, sum, text },
             ),
@@ -363,7 +367,7 @@ export function createReader(
       });
   }
 
-  function find(thread: string, id: number): CheckpointColumns | undefined {
+  function findCheckpoint(thread: string, id: number): CheckpointColumns | undefined {
     return verifyColumns(thread, checkpointOfThread.get({ thread, id }));
   }
 
@@ -420,7 +424,7 @@ export function createReader(
     return low;
   }
 
-  function headOf(thread: string, namespaceKey: number): CheckpointColumns | undefined {
+  function getNamespaceHead(thread: string, namespaceKey: number): CheckpointColumns | undefined {
     return verifyColumns(
       thread,
       newestBetween.get(toRowKey(namespaceKey, 0), toRowKey(namespaceKey, maxCheckpointId), 1),
@@ -429,14 +433,14 @@ export function createReader(
 
   return {
     ...createLists(db, getCipher, onFault),
-    seals: getCipher,
-    secret: (thread) => secretOfThread.get(thread),
+    getCipher,
+    getSecret: (thread) => secretOfThread.get(thread),
     forgetCipher: () => {
       current = undefined;
     },
-    line: (thread, branch) => namespaceByName.get(thread, branch ?? null),
-    findCheckpoint: find,
-    getNamespaceHead: headOf,
+    findNamespace: (thread, branch) => namespaceByName.get(thread, branch ?? null),
+    findCheckpoint,
+    getNamespaceHead,
     listNamespaces: (thread) => namespacesOfThread.all(thread),
     listCheckpoints: (thread, namespace, after, limit) =>
       oldestBetween
@@ -449,7 +453,7 @@ export function createReader(
     listCheckpointIds: (namespace) =>
       idsOfNamespace.all(toRowKey(namespace.key, 0), toRowKey(namespace.key, maxCheckpointId)),
     iterateAncestorIds: function* (namespace) {
-      for (const { line: each, until } of listAncestors(namespace, maxCheckpointId))
+      for (const { namespace: each, until } of listAncestors(namespace, maxCheckpointId))
         for (let id = until; ; id--) {
           const found = newestBetween.get(toRowKey(each.key, 0), toRowKey(each.key, id), 1);
           if (found === undefined) break;
@@ -467,25 +471,25 @@ export function createReader(
         .all(thread)
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
     getCheckpoint: (thread, id) => {
-      const found = find(thread, id);
+      const found = findCheckpoint(thread, id);
       return found === undefined ? undefined : toCheckpointRow(found);
     },
     getGraphVersion: (thread, id) => {
-      const found = find(thread, id);
+      const found = findCheckpoint(thread, id);
       if (found === undefined) return undefined;
       const { graph, version, shape } = found;
       return { graph, version, shape };
     },
-    head: (thread, branch) => {
-      const line = namespaceByName.get(thread, branch ?? null);
-      const found = line === undefined ? undefined : headOf(thread, line.key);
+    getHead: (thread, branch) => {
+      const namespace = namespaceByName.get(thread, branch ?? null);
+      const found = namespace === undefined ? undefined : getNamespaceHead(thread, namespace.key);
       return found === undefined ? undefined : toCheckpointRow(found);
     },
     getHistory: (thread, { branch, before, limit }) => {
       const start = namespaceByName.get(thread, branch ?? null);
       const found: CheckpointWithDeltas[] = [];
       const newest = before === undefined ? maxCheckpointId : before - 1;
-      for (const { line: namespace, until } of start === undefined ? [] : listAncestors(start, newest)) {
+      for (const { namespace, until } of start === undefined ? [] : listAncestors(start, newest)) {
         const rows = newestBetween.all(
           toRowKey(namespace.key, 0),
           toRowKey(namespace.key, until),
@@ -497,12 +501,12 @@ export function createReader(
       return found;
     },
     getState: (thread, checkpoint) => {
-      const at = find(thread, checkpoint);
-      const start = at === undefined ? undefined : namespaceByKey.get(at.line);
+      const at = findCheckpoint(thread, checkpoint);
+      const start = at === undefined ? undefined : namespaceByKey.get(at.namespace);
       if (start === undefined) throw storeRules.createUnknownCheckpointError(thread, checkpoint);
       const channels = new Map<string, readonly DeltaRow[]>();
       const based = new Set<string>();
-      for (const { line: namespace, until } of listAncestors(start, checkpoint)) {
+      for (const { namespace, until } of listAncestors(start, checkpoint)) {
         for (const [name, rows] of listSegmentDeltas(thread, namespace, until, based)) {
           channels.set(name, [...rows, ...(channels.get(name) ?? [])]);
           if (rows[0]?.base === true) based.add(name);
@@ -516,18 +520,18 @@ export function createReader(
       const namespace = namespaceByName.get(thread, branch);
       if (namespace === undefined) return [];
       const rows = step === undefined ? effectsOfNamespace.all(namespace.key) : effectsOfStep.all(namespace.key, step);
-      const seals = getCipher(thread);
-      const rowEffects = rows.map((columns) => readEffect(seals, { thread, namespace: namespace.name }, columns));
+      const cipher = getCipher(thread);
+      const rowEffects = rows.map((columns) => readEffect(cipher, { thread, namespace: namespace.name }, columns));
       const foldedEffects = listFoldedEffects(thread, namespace, step);
       return foldedEffects.length === 0 ? rowEffects : mergeEffects(foldedEffects, rowEffects);
     },
     listInterrupts: (thread, branch) => {
       const namespace = namespaceByName.get(thread, branch);
       if (namespace === undefined) return [];
-      const seals = getCipher(thread);
+      const cipher = getCipher(thread);
       return interruptList
         .all(namespace.key)
-        .map((row) => toInterruptRow(readInterrupt(seals, thread, { ...row, branch })));
+        .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
     },
     hasInboxMessages: () => anyMessage.get() !== undefined,
     listWaitingMessages: (thread, branch) => readMessages(waitingMessages.all(branch, thread), thread, branch),

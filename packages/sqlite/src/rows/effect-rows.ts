@@ -1,5 +1,5 @@
 /** Journal rows: one row per effect, identified within its namespace by step, task and key. */
-import type { EffectRow } from "@statewright/core";
+import type { EffectRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 import { toEffectPayload } from "../encryption/encrypted-rows.ts";
@@ -9,7 +9,7 @@ import { checkWellFormed } from "./well-formed.ts";
 /** Namespace of a journal with the cipher of its values. */
 export interface JournalNamespace {
   readonly namespace: Pick<NamespaceRow, "key" | "name">;
-  readonly seals: ThreadCipher | undefined;
+  readonly cipher: ThreadCipher | undefined;
 }
 
 export interface EffectRows {
@@ -37,9 +37,9 @@ export function createEffectRows(db: Database): EffectRows {
   };
 }
 
-function toColumns({ namespace, seals }: JournalNamespace, row: EffectRow): readonly unknown[] {
+function toColumns({ namespace, cipher }: JournalNamespace, row: EffectRow): readonly unknown[] {
   const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
-  const { sum, args, outcome } = toEffectPayload(seals, namespace.name, row);
+  const { sum, args, outcome } = toEffectPayload(cipher, namespace.name, row);
   const about = [kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt ?? null, stage ?? null];
   return [namespace.key, step, checkWellFormed(task), checkWellFormed(key), ...about, args, sum, outcome];
 }

@@ -4,7 +4,7 @@
  * only listed later.
  */
 import { crc32 } from "node:zlib";
-import type { EffectRow } from "@statewright/core";
+import type { EffectRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { toRowKey } from "../file/schema.ts";
 import { createCorruptError } from "../file/store-errors.ts";
@@ -111,19 +111,19 @@ export function readFoldedEffects(
 export function createUnfolder(
   db: Database,
   effects: EffectRows,
-): (place: NamespaceContext, after: number, at: number, firstStep: number) => void {
+): (context: NamespaceContext, after: number, at: number, firstStep: number) => void {
   const foldedBetween = db.prepare<[number, number, number], FoldedColumns & { checkpoint: number }>(
     "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ?" +
       " AND step > ? AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
   );
-  return (place, after, at, firstStep) => {
-    const { thread, namespace } = place;
+  return (context, after, at, firstStep) => {
+    const { thread, namespace } = context;
     for (const columns of foldedBetween.all(toRowKey(namespace.key, after), toRowKey(namespace.key, at), firstStep))
       for (const row of readFoldedEffects(
         { thread, namespace: namespace.name, checkpoint: columns.checkpoint },
         columns,
       ))
-        if (row.step >= firstStep) effects.add(place, row);
+        if (row.step >= firstStep) effects.add(context, row);
   };
 }
 

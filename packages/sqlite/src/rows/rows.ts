@@ -12,7 +12,7 @@ import type {
   RunRow,
   ThreadRow,
   TimerRow,
-} from "@statewright/core";
+} from "@statewright/core/store";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 
 /** SQL value; null when absent. */
@@ -26,7 +26,7 @@ export interface GraphVersion {
 }
 
 export interface CheckpointColumns extends GraphVersion {
-  readonly line: number;
+  readonly namespace: number;
   readonly id: number;
   readonly branch: string;
   readonly step: number;
@@ -91,7 +91,7 @@ export interface OpenInterruptColumns extends InterruptColumns {
   readonly thread: string;
   readonly run: string;
   readonly graph: string;
-  readonly place: number;
+  readonly position: number;
 }
 
 export interface TimerColumns {
@@ -119,7 +119,7 @@ export interface InboxMessageColumns {
   readonly kind: InboxMessage["kind"];
   readonly at: number;
   /** Id of the run that took the message; empty for a waiting message. */
-  readonly taken: string;
+  readonly run: string;
   readonly sum: number;
   readonly messages: string;
 }
@@ -236,8 +236,8 @@ export function toInterruptExtrasText({
 
 /** Returns an open interrupt with its waiting run. */
 export function toOpenInterruptRow(columns: OpenInterruptColumns): OpenInterruptRow {
-  const { thread, run, graph, place } = columns;
-  return { ...toInterruptRow(columns), thread, run, graph, position: place };
+  const { thread, run, graph, position } = columns;
+  return { ...toInterruptRow(columns), thread, run, graph, position };
 }
 
 export function toTimerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
@@ -293,7 +293,7 @@ export function hashCheckpoint(
   { graph, version, shape }: GraphVersion,
   deltas: readonly DeltaRow[],
   parentHash: string | undefined,
-  seals?: Pick<ThreadCipher, "hash">,
+  cipher?: Pick<ThreadCipher, "hash">,
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));
@@ -319,7 +319,7 @@ export function hashCheckpoint(
   ];
   let text = `${JSON.stringify(head)}\n${control}`;
   for (const delta of sorted) text += delta.text;
-  return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
+  return cipher === undefined ? hash("sha256", text, "base64") : cipher.hash(text);
 }
 
 /** Computes the checksum of one delta and its location, to verify a state without loading whole checkpoints. */

@@ -2,15 +2,17 @@
  * Stored status of a run. For paused and parked runs, the stored status distinguishes runs that an engine resumes
  * automatically, so that the status index finds them.
  */
-import { getClaimableKind, type RunRow, type RunStatus } from "@statewright/core";
+
+import type { RunStatus } from "@statewright/core";
+import { getClaimableKind, type RunRow } from "@statewright/core/store";
 
 /** Value of the status column. */
-export type StoredStatus = RunStatus | "drained" | "unfit";
+export type StoredStatus = RunStatus | "drained" | "incompatible";
 
 /** Returns the stored status of a run. */
 export function toStoredStatus(run: RunRow): StoredStatus {
   const kind = getClaimableKind(run);
-  return kind === "drained" || kind === "unfit" ? kind : run.status;
+  return kind === "drained" || kind === "incompatible" ? kind : run.status;
 }
 
 /** Returns the stored statuses of runs with any of these statuses, without duplicates. */
@@ -18,10 +20,11 @@ export function toStoredStatuses(wanted: readonly RunStatus[]): readonly StoredS
   const stored = wanted.flatMap((status): readonly StoredStatus[] => {
     if (status === "crashed") return ["running"];
     if (status === "paused") return ["paused", "drained"];
-    return status === "parked" ? ["parked", "unfit"] : [status];
+    return status === "parked" ? ["parked", "incompatible"] : [status];
   });
   return [...new Set(stored)];
 }
 
 /** SQL of the status of a row `runs r`, regardless of dead owners. */
-export const statusFromRow = "CASE r.status WHEN 'drained' THEN 'paused' WHEN 'unfit' THEN 'parked' ELSE r.status END";
+export const statusFromRow =
+  "CASE r.status WHEN 'drained' THEN 'paused' WHEN 'incompatible' THEN 'parked' ELSE r.status END";

@@ -1,5 +1,5 @@
 /** Export of a thread: all rows of the thread, each verified. */
-import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core";
+import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { maxCheckpointId } from "../file/schema.ts";
 import type { NamespaceRow, Reader } from "../read/reader.ts";
@@ -22,7 +22,11 @@ interface ThreadColumns {
 /** Creates the reader of thread exports; call the reader inside one transaction. */
 export function createThreadExporter(
   db: Database,
-  { reader, cuts, artifacts }: { readonly reader: Reader; readonly cuts: PrunedRanges; readonly artifacts: Artifacts },
+  {
+    reader,
+    prunedRanges,
+    artifacts,
+  }: { readonly reader: Reader; readonly prunedRanges: PrunedRanges; readonly artifacts: Artifacts },
 ): (thread: string) => ThreadExport {
   const head = db.prepare<[string], ThreadColumns>(
     "SELECT t.created AS createdAt, t.head AS headBranch, " +
@@ -43,7 +47,7 @@ export function createThreadExporter(
       from: namespace.origin ?? undefined,
       run: namespace.run === null ? undefined : reader.getRun(namespace.run)?.id,
       checkpoints: reader.listCheckpoints(thread, namespace, 0, maxCheckpointId),
-      prunedRanges: cuts.list({ thread, namespace, seals: reader.seals(thread) }),
+      prunedRanges: prunedRanges.list({ thread, namespace, cipher: reader.getCipher(thread) }),
       effects: reader.listEffects(thread, name),
       interrupts: reader.listInterrupts(thread, name),
       awaited: reader.listAwaited(namespace),

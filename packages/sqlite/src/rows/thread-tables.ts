@@ -7,7 +7,7 @@ import { threadHeadAssignments } from "../read/thread-head.ts";
 
 /** Owner of the rows of a table, and the condition for its rows by the owner's key. */
 interface TableOwnership {
-  readonly owner: "thread" | "line" | "channel";
+  readonly owner: "thread" | "namespace" | "channel";
   readonly where: string;
 }
 
@@ -16,15 +16,15 @@ const inRange = "key >= (@key << 24) AND key < (@key + 1) << 24";
 /** Ordered for deletion: rows referenced by other conditions come last. */
 export const threadTables: Readonly<Record<string, TableOwnership>> = {
   deltas: { owner: "channel", where: inRange },
-  channels: { owner: "line", where: "branch = @key" },
-  checkpoints: { owner: "line", where: inRange },
-  anchors: { owner: "line", where: inRange },
-  effects: { owner: "line", where: "branch = @key" },
-  interrupts: { owner: "line", where: "branch = @key" },
-  timers: { owner: "line", where: "branch = @key" },
-  letters: { owner: "line", where: "branch = @key" },
+  channels: { owner: "namespace", where: "branch = @key" },
+  checkpoints: { owner: "namespace", where: inRange },
+  anchors: { owner: "namespace", where: inRange },
+  effects: { owner: "namespace", where: "branch = @key" },
+  interrupts: { owner: "namespace", where: "branch = @key" },
+  timers: { owner: "namespace", where: "branch = @key" },
+  inbox_messages: { owner: "namespace", where: "branch = @key" },
   child_checkpoints: { owner: "thread", where: inRange },
-  facts: { owner: "thread", where: "thread = @key" },
+  events: { owner: "thread", where: "thread = @key" },
   artifact_pieces: {
     owner: "thread",
     where:
@@ -43,7 +43,7 @@ export const sharedTables: readonly string[] = ["graphs", "long_term", "owners",
 export interface Eraser {
   /** Deletes all rows of a namespace except runs, which belong to the thread. */
   eraseNamespace(thread: number, namespaceKey: number): void;
-  thread(thread: number): void;
+  eraseThread(thread: number): void;
 }
 
 /** Creates the deletion of rows; call inside a transaction. */
@@ -54,7 +54,7 @@ export function createEraser(db: Database): Eraser {
       .map(([table, { where }]) => db.prepare<[{ key: number }]>("DELETE FROM " + table + " WHERE " + where));
   const [deletesOfThread, deletesOfNamespace, deletesOfChannel] = [
     prepareDeletes("thread"),
-    prepareDeletes("line"),
+    prepareDeletes("namespace"),
     prepareDeletes("channel"),
   ];
   const channels = db.prepare<[number], number>("SELECT key FROM channels WHERE branch = ?").pluck();
@@ -66,8 +66,8 @@ export function createEraser(db: Database): Eraser {
   const idsOfNamespace = db.prepare<[{ key: number }], { first: number | null; last: number | null }>(
     "SELECT min(key) & 0xffffff AS first, max(key) & 0xffffff AS last FROM checkpoints WHERE " + inRange,
   );
-  const removeIds = db.prepare<[{ key: number; first: number; last: number; line: number }]>(
-    "DELETE FROM child_checkpoints WHERE key BETWEEN (@key << 24) + @first AND (@key << 24) + @last AND branch = @line",
+  const removeIds = db.prepare<[{ key: number; first: number; last: number; namespace: number }]>(
+    "DELETE FROM child_checkpoints WHERE key BETWEEN (@key << 24) + @first AND (@key << 24) + @last AND branch = @namespace",
   );
 
   function eraseContents(namespaceKey: number): void {
@@ -76,16 +76,16 @@ export function createEraser(db: Database): Eraser {
   }
 
   return {
-    eraseNamespace: (thread, line) => {
+    eraseNamespace: (thread, namespace) => {
       // The namespace may contain the newest checkpoint of an active thread, whose ids are never reused.
       updateThreadHead.run(thread);
-      const { first, last } = idsOfNamespace.get({ key: line }) ?? {};
-      if (first != null && last != null) removeIds.run({ key: thread, first, last, line });
-      eraseContents(line);
-      removeNamespace.run(line);
+      const { first, last } = idsOfNamespace.get({ key: namespace }) ?? {};
+      if (first != null && last != null) removeIds.run({ key: thread, first, last, namespace });
+      eraseContents(namespace);
+      removeNamespace.run(namespace);
     },
-    thread: (key) => {
-      for (const line of namespaces.all(key)) eraseContents(line);
+    eraseThread: (key) => {
+      for (const namespace of namespaces.all(key)) eraseContents(namespace);
       for (const statement of deletesOfThread) statement.run({ key });
     },
   };

@@ -1,5 +1,6 @@
 /** Verification of the file: each checkpoint chain from its anchor on, and each checksum. */
-import { isStatewrightError, storeRules } from "@statewright/core";
+import { isStatewrightError } from "@statewright/core";
+import { storeRules } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
@@ -39,14 +40,14 @@ export function createVerifier(
   db: Database,
   {
     reader,
-    cuts,
-    sweeper,
+    prunedRanges,
+    reencryption,
     artifacts,
     longTerm,
   }: {
     readonly reader: Reader;
-    readonly cuts: PrunedRanges;
-    readonly sweeper: Reencryption;
+    readonly prunedRanges: PrunedRanges;
+    readonly reencryption: Reencryption;
     readonly artifacts: Artifacts;
     readonly longTerm: Pick<LongTermTable, "verify">;
   },
@@ -68,17 +69,17 @@ export function createVerifier(
 
   // One statement: the owner of the thread may write concurrently.
   const hasStrayDeltas = db
-    .prepare<{ line: number }, number>(
+    .prepare<{ namespace: number }, number>(
       "SELECT EXISTS (SELECT 1 FROM channels c JOIN deltas d ON d.key > (c.key << 24) + max(" +
-        "coalesce((SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= @line << 24 AND key < (@line + 1) << 24), 0)," +
-        " coalesce((SELECT max(key) & 0xffffff FROM anchors WHERE key >= @line << 24 AND key < (@line + 1) << 24), 0))" +
-        " AND d.key < (c.key + 1) << 24 WHERE c.branch = @line)",
+        "coalesce((SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= @namespace << 24 AND key < (@namespace + 1) << 24), 0)," +
+        " coalesce((SELECT max(key) & 0xffffff FROM anchors WHERE key >= @namespace << 24 AND key < (@namespace + 1) << 24), 0))" +
+        " AND d.key < (c.key + 1) << 24 WHERE c.branch = @namespace)",
     )
     .pluck();
 
   const hasInvalidHead = db
     .prepare<[string], number>(
-      "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(f.seq) FROM facts f WHERE f.thread = t.key), 0)" +
+      "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(e.seq) FROM events e WHERE e.thread = t.key), 0)" +
         " FROM threads t WHERE t.id = ?",
     )
     .pluck();
@@ -92,7 +93,7 @@ export function createVerifier(
   );
 
   /** Reports runs whose metadata rows differ from their metadata. */
-  async function metadata(id: string, read: Read, onFault: (fault: Fault) => void): Promise<void> {
+  async function verifyMetadata(id: string, read: Read, onFault: (fault: Fault) => void): Promise<void> {
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
       after = await read(() => {
@@ -139,9 +140,9 @@ export function createVerifier(
           fault({ thread: id, what: thrown.message });
         }
       };
-      const { lines: namespaces, sweeps: sources } = await read(() => ({
-        lines: reader.listNamespaces(id),
-        sweeps: sweeper.listRowSources(id),
+      const { namespaces, sources } = await read(() => ({
+        namespaces: reader.listNamespaces(id),
+        sources: reencryption.listRowSources(id),
       }));
       if (namespaces.length === 0) throw storeRules.createUnknownThreadError(id);
       for (const source of sources) {
@@ -149,20 +150,20 @@ export function createVerifier(
           const from = after;
           after = await read(() => {
             const { rows, last } = source.readPage(from, rowsPerRead);
-            for (const row of rows) runCheck(() => row.read(reader.seals(id)));
+            for (const row of rows) runCheck(() => row.read(reader.getCipher(id)));
             return last;
           });
         }
       }
       let [checkpoints, bodies] = [0, 0];
-      for (const line of namespaces) {
-        checkpoints += await verifyChain(id, line, read, runCheck);
-        if ((await read(() => hasStrayDeltas.get({ line: line.key }))) === 1)
+      for (const namespace of namespaces) {
+        checkpoints += await verifyChain(id, namespace, read, runCheck);
+        if ((await read(() => hasStrayDeltas.get({ namespace: namespace.key }))) === 1)
           fault({
             thread: id,
-            what: `the newest checkpoint of the branch "${line.name}" is missing, but its changes exist`,
+            what: `the newest checkpoint of the branch "${namespace.name}" is missing, but its changes exist`,
           });
-        await read(() => runCheck(() => cuts.list({ thread: id, namespace: line, seals: reader.seals(id) })));
+        await read(() => runCheck(() => prunedRanges.list({ thread: id, namespace, cipher: reader.getCipher(id) })));
       }
       await read(() => runCheck(() => reader.listTimers({ thread: id })));
       const getNextArtifact = artifacts.createCursor(id);
@@ -176,7 +177,7 @@ export function createVerifier(
           return next.key;
         });
       }
-      await metadata(id, read, fault);
+      await verifyMetadata(id, read, fault);
       // The row of a claimed thread lags behind its checkpoints.
       const { ahead = 0, held = 0 } = (await read(() => newest.get(id))) ?? {};
       if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });

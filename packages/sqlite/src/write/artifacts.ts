@@ -4,14 +4,8 @@
  */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import {
-  type ArtifactExport,
-  type ArtifactFilter,
-  type ArtifactRow,
-  type ArtifactWrite,
-  type ByteRange,
-  getArtifactHandle,
-} from "@statewright/core";
+import { getArtifactHandle } from "@statewright/core/adapter";
+import type { ArtifactExport, ArtifactFilter, ArtifactRow, ArtifactWrite, ByteRange } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "../encryption/cipher.ts";
 import type { RowSource } from "../encryption/reencrypt.ts";
@@ -25,7 +19,7 @@ export const pieceBytes: number = 64 * 1024;
 export interface Artifacts {
   /** A thread export contains the body only for the first row with that body. */
   put(
-    thread: { readonly id: string; readonly key: number; readonly seals: ThreadCipher | undefined },
+    thread: { readonly id: string; readonly key: number; readonly cipher: ThreadCipher | undefined },
     artifact: Pick<ArtifactWrite, "row"> & { readonly body?: Uint8Array | undefined },
   ): void;
   list(thread: string, filter: ArtifactFilter): readonly ArtifactRow[];
@@ -36,7 +30,7 @@ export interface Artifacts {
   /** Returns a cursor over all rows of a thread: the row after a given key. */
   createCursor(thread: string): (after: number) => ArtifactLocation | undefined;
   /** Throws `store_corrupt` for a body that does not match the hash of its row, or has no row. */
-  verify(thread: string, place: ArtifactLocation): void;
+  verify(thread: string, location: ArtifactLocation): void;
 }
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
@@ -102,21 +96,21 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
 
   /** Columns of a row that depend on encryption. */
   function toEncryptedColumns(
-    seals: ThreadCipher | undefined,
+    cipher: ThreadCipher | undefined,
     key: number,
     body: number,
     row: ArtifactRow,
   ): Pick<Columns, "handle" | "sum" | "about"> {
-    const handle = toLookupHandle(seals, getArtifactHandle(row.key));
+    const handle = toLookupHandle(cipher, getArtifactHandle(row.key));
     const { bytes } = row;
     const text = JSON.stringify(row);
-    const about = seals === undefined ? text : seals.encrypt(text, toRowContext(key, body));
+    const about = cipher === undefined ? text : cipher.encrypt(text, toRowContext(key, body));
     return { handle, sum: computeRowSum({ key, handle, body, bytes, about }), about };
   }
 
-  function readRow(thread: string, seals: ThreadCipher | undefined, found: Columns): ArtifactRow {
+  function readRow(thread: string, cipher: ThreadCipher | undefined, found: Columns): ArtifactRow {
     const { key, body, bytes, about } = found;
-    const text = decryptPayload(seals, thread, about, () => toRowContext(key, body));
+    const text = decryptPayload(cipher, thread, about, () => toRowContext(key, body));
     const row = JSON.parse(text) as ArtifactRow;
     if (computeRowSum(found) === found.sum && row.bytes === bytes) return row;
     throw createCorruptError(`the artifact "${row.key}" does not match its checksum`, { thread, branch: row.branch });
@@ -126,21 +120,21 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
     thread: string,
     key: string | undefined,
   ): readonly { readonly at: Columns; readonly row: ArtifactRow }[] {
-    const seals = getCipher(thread);
+    const cipher = getCipher(thread);
     const found =
-      key === undefined ? all.all(thread) : byHandle.all(thread, toLookupHandle(seals, getArtifactHandle(key)));
-    const rows = found.map((at) => ({ at, row: readRow(thread, seals, at) }));
+      key === undefined ? all.all(thread) : byHandle.all(thread, toLookupHandle(cipher, getArtifactHandle(key)));
+    const rows = found.map((at) => ({ at, row: readRow(thread, cipher, at) }));
     return rows.filter(({ row }) => key === undefined || row.key === key || getArtifactHandle(row.key) === key);
   }
 
-  function readPiece(thread: string, seals: ThreadCipher | undefined, { key, sum, data }: Piece): Uint8Array {
-    if (typeof data === "string" || computePieceSum(seals, key, data) !== sum)
+  function readPiece(thread: string, cipher: ThreadCipher | undefined, { key, sum, data }: Piece): Uint8Array {
+    if (typeof data === "string" || computePieceSum(cipher, key, data) !== sum)
       throw createCorruptError("a piece of an artifact does not match its checksum", { thread });
-    return seals === undefined ? data : seals.decryptBytes(data, toPieceContext(key));
+    return cipher === undefined ? data : cipher.decryptBytes(data, toPieceContext(key));
   }
 
   function readBody(thread: string, { body, bytes }: Columns, range: ByteRange): Uint8Array {
-    const seals = getCipher(thread);
+    const cipher = getCipher(thread);
     const end = Math.min(range.offset + range.limit, bytes);
     if (range.offset >= end) return new Uint8Array(0);
     const first = Math.floor(range.offset / pieceBytes);
@@ -148,7 +142,7 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
     const result = new Uint8Array(end - range.offset);
     let next = first;
     for (const piece of pieces.iterate(toRowKey(body, first), toRowKey(body, last))) {
-      const data = readPiece(thread, seals, piece);
+      const data = readPiece(thread, cipher, piece);
       const start = next * pieceBytes;
       if (piece.key !== toRowKey(body, next) || data.length !== Math.min(pieceBytes, bytes - start)) break;
       const part = data.subarray(Math.max(range.offset - start, 0), Math.max(end - start, 0));
@@ -163,9 +157,9 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
    * Finds the row key of an existing body. The first matching row suffices: all rows with the same hash share one
    * body.
    */
-  function findBody(thread: string, seals: ThreadCipher | undefined, key: string): number | undefined {
-    for (const found of byHandle.iterate(thread, toLookupHandle(seals, getArtifactHandle(key))))
-      if (readRow(thread, seals, found).key === key) return found.body;
+  function findBody(thread: string, cipher: ThreadCipher | undefined, key: string): number | undefined {
+    for (const found of byHandle.iterate(thread, toLookupHandle(cipher, getArtifactHandle(key))))
+      if (readRow(thread, cipher, found).key === key) return found.body;
     return undefined;
   }
 
@@ -211,8 +205,8 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
               .flatMap((key) => byKey.all(thread, key))
               .map((at) => ({
                 payload: [at.about],
-                read: (seals) => {
-                  const row = readRow(thread, seals, at);
+                read: (cipher) => {
+                  const row = readRow(thread, cipher, at);
                   return (newest) => {
                     const { handle, sum, about } = toEncryptedColumns(newest, at.key, at.body, row);
                     updateRow.run(handle, sum, about, at.key);
@@ -231,8 +225,8 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
           return {
             rows: found.map((piece) => ({
               payload: [piece.data],
-              read: (seals) => {
-                const data = readPiece(thread, seals, piece);
+              read: (cipher) => {
+                const data = readPiece(thread, cipher, piece);
                 return (newest) => {
                   const sealed = newest.encryptBytes(data, toPieceContext(piece.key));
                   updatePiece.run(computePieceSum(newest, piece.key, sealed), sealed, piece.key);
@@ -246,23 +240,23 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
     ];
   }
 
-  function writePieces(seals: ThreadCipher | undefined, body: number, bytes: Uint8Array): void {
+  function writePieces(cipher: ThreadCipher | undefined, body: number, bytes: Uint8Array): void {
     for (let nth = 0; nth * pieceBytes < bytes.length; nth++) {
       const key = toRowKey(body, nth);
       const part = bytes.subarray(nth * pieceBytes, (nth + 1) * pieceBytes);
-      const data = seals === undefined ? part : seals.encryptBytes(part, toPieceContext(key));
-      addPiece.run(key, computePieceSum(seals, key, data), data);
+      const data = cipher === undefined ? part : cipher.encryptBytes(part, toPieceContext(key));
+      addPiece.run(key, computePieceSum(cipher, key, data), data);
     }
   }
 
   return {
-    put: ({ id, key: thread, seals }, { row, body }) => {
+    put: ({ id, key: thread, cipher }, { row, body }) => {
       const key = (lastKey.get() ?? 0) + 1;
-      const same = findBody(id, seals, row.key);
-      const place = same ?? key;
-      const { handle, sum, about } = toEncryptedColumns(seals, key, place, row);
-      add.run(key, thread, handle, place, row.bytes, sum, about);
-      if (same === undefined && body !== undefined) writePieces(seals, key, body);
+      const same = findBody(id, cipher, row.key);
+      const bodyKey = same ?? key;
+      const { handle, sum, about } = toEncryptedColumns(cipher, key, bodyKey, row);
+      add.run(key, thread, handle, bodyKey, row.bytes, sum, about);
+      if (same === undefined && body !== undefined) writePieces(cipher, key, body);
     },
     list: (thread, { run, key, limit }) =>
       listRows(thread, key)
@@ -298,11 +292,11 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
       };
     },
     verify: (thread, { key: row, body }) => {
-      const seals = getCipher(thread);
+      const cipher = getCipher(thread);
       const found = byKey.get(thread, body);
       if (found === undefined) throw createCorruptError("the row of an artifact body is missing", { thread });
       if (row !== body) return;
-      const { key } = readRow(thread, seals, found);
+      const { key } = readRow(thread, cipher, found);
       if (hash("sha256", readBody(thread, found, { offset: 0, limit: found.bytes })) === key) return;
       throw createCorruptError(`the artifact "${key}" does not match its hash`, { thread });
     },
@@ -313,8 +307,8 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
  * Returns the lookup handle of a row: hashed with the secret of the thread in an encrypted store, so that an artifact
  * hash in the file does not reveal its content.
  */
-function toLookupHandle(seals: ThreadCipher | undefined, handle: string): string {
-  return seals === undefined ? handle : seals.hash(`artifact ${handle}`);
+function toLookupHandle(cipher: ThreadCipher | undefined, handle: string): string {
+  return cipher === undefined ? handle : cipher.hash(`artifact ${handle}`);
 }
 
 /** Returns the index of the first of these ascending keys above `after`. */
@@ -347,6 +341,6 @@ function computeRowSum({ key, handle, body, bytes, about }: Omit<Columns, "sum">
   return crc32(JSON.stringify([key, handle, body, bytes, typeof about === "string" ? about : ""]));
 }
 
-function computePieceSum(seals: ThreadCipher | undefined, key: number, data: Uint8Array): number {
-  return seals === undefined ? crc32(data, crc32(String(key))) : crc32(String(key));
+function computePieceSum(cipher: ThreadCipher | undefined, key: number, data: Uint8Array): number {
+  return cipher === undefined ? crc32(data, crc32(String(key))) : crc32(String(key));
 }

@@ -2,7 +2,7 @@
  * Rows of inboxes. A message waits until a run receives it; its row then contains the id of the run until the run has
  * finished: a run that is rolled back restores its messages.
  */
-import type { InboxMessage } from "@statewright/core";
+import type { InboxMessage } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { Payload, ThreadCipher } from "../encryption/cipher.ts";
 import { readInboxMessage, toInboxMessageColumns } from "../encryption/encrypted-rows.ts";
@@ -13,7 +13,7 @@ export interface InboxNamespace {
   readonly thread: string;
   readonly key: number;
   readonly name: string;
-  readonly seals: ThreadCipher | undefined;
+  readonly cipher: ThreadCipher | undefined;
 }
 
 export interface InboxMessages {
@@ -32,30 +32,30 @@ interface KeyedColumns extends Omit<InboxMessageColumns, "branch"> {
 
 export function createInboxMessages(db: Database): InboxMessages {
   const add = db.prepare<[number, string, string, number, string, number, Payload]>(
-    "INSERT INTO letters (branch, id, kind, at, taken, sum, messages) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO inbox_messages (branch, id, kind, at, run, sum, messages) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
   const waiting = db.prepare<[number, string], KeyedColumns>(
-    "SELECT key, id, kind, at, taken, sum, messages FROM letters WHERE branch = ? AND taken = '' AND id = ?",
+    "SELECT key, id, kind, at, run, sum, messages FROM inbox_messages WHERE branch = ? AND run = '' AND id = ?",
   );
   const takenBy = db.prepare<[number, string], KeyedColumns>(
-    "SELECT key, id, kind, at, taken, sum, messages FROM letters WHERE branch = ? AND taken = ? ORDER BY key",
+    "SELECT key, id, kind, at, run, sum, messages FROM inbox_messages WHERE branch = ? AND run = ? ORDER BY key",
   );
   // A message posted again under its id and taken again replaces the first one.
   const updateTaken = db.prepare<[string, number, number]>(
-    "UPDATE OR REPLACE letters SET taken = ?, sum = ? WHERE key = ?",
+    "UPDATE OR REPLACE inbox_messages SET run = ?, sum = ? WHERE key = ?",
   );
-  const dropOne = db.prepare<[number]>("DELETE FROM letters WHERE key = ?");
-  const dropAll = db.prepare<[number, string]>("DELETE FROM letters WHERE branch = ? AND taken = ?");
+  const dropOne = db.prepare<[number]>("DELETE FROM inbox_messages WHERE key = ?");
+  const dropAll = db.prepare<[number, string]>("DELETE FROM inbox_messages WHERE branch = ? AND run = ?");
 
-  function setTaken({ thread, name, seals }: InboxNamespace, row: KeyedColumns, run: string | undefined): void {
-    const { taken: _, ...message } = readInboxMessage(seals, thread, { ...row, branch: name });
-    const { sum } = toInboxMessageColumns(seals, run === undefined ? message : { ...message, taken: run });
+  function setTaken({ thread, name, cipher }: InboxNamespace, row: KeyedColumns, run: string | undefined): void {
+    const { taken: _, ...message } = readInboxMessage(cipher, thread, { ...row, branch: name });
+    const { sum } = toInboxMessageColumns(cipher, run === undefined ? message : { ...message, taken: run });
     updateTaken.run(run ?? "", sum, row.key);
   }
 
   return {
-    write: ({ key, seals }, row) => {
-      const { sum, messages } = toInboxMessageColumns(seals, row);
+    write: ({ key, cipher }, row) => {
+      const { sum, messages } = toInboxMessageColumns(cipher, row);
       add.run(key, row.id, row.kind, row.at, row.taken ?? "", sum, messages);
     },
     markTaken: (namespace, ids, run) => {

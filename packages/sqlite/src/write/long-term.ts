@@ -6,8 +6,9 @@
  * its own namespace only. Statements are prepared on first use.
  */
 import { crc32 } from "node:zlib";
+import { StatewrightError } from "@statewright/core";
+import { fingerprint } from "@statewright/core/adapter";
 import {
-  fingerprint,
   type LongTermChange,
   type LongTermLocation,
   type LongTermQuery,
@@ -16,15 +17,14 @@ import {
   type LongTermWord,
   longTermRules,
   type RefreshResult,
-  StatewrightError,
-} from "@statewright/core";
+} from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ItemCipher, Payload, StoreCipher } from "../encryption/cipher.ts";
 import { createCorruptError } from "../file/store-errors.ts";
 
 /** Long-term rows of the file; call inside a transaction. */
 export interface LongTermTable {
-  get(place: LongTermLocation, at: number): LongTermRow | undefined;
+  get(location: LongTermLocation, at: number): LongTermRow | undefined;
   listPage(query: LongTermQuery): readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
   sweep(at: number, limit: number): number;
@@ -34,7 +34,7 @@ export interface LongTermTable {
   /** Re-encrypts up to `limit` rows that do not use the newest key; returns their number and the last visited key. */
   reencrypt(after: number, limit: number): { readonly reencrypted: number; readonly last: number | undefined };
   /** Encrypts all rows of a plain file, and removes their words from the index. */
-  encryptAll(vault: StoreCipher): void;
+  encryptAll(storeCipher: StoreCipher): void;
 }
 
 interface Columns {
@@ -84,7 +84,7 @@ interface Range {
   readonly limit: number;
 }
 
-export function createLongTerm(db: Database, vault: StoreCipher | undefined): LongTermTable {
+export function createLongTerm(db: Database, storeCipher: StoreCipher | undefined): LongTermTable {
   const getStatements = memoize(() => prepareStatements(db));
 
   /** Creates a cache of ciphers per namespace, for one operation. */
@@ -92,17 +92,17 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
     const known = new Map<string, ItemCipher>();
     return (namespace) => {
       if (from === undefined) return undefined;
-      const seals = known.get(namespace) ?? from.getItemCipher(namespace);
-      known.set(namespace, seals);
-      return seals;
+      const cipher = known.get(namespace) ?? from.getItemCipher(namespace);
+      known.set(namespace, cipher);
+      return cipher;
     };
   }
 
   /** Converts and verifies a row. Throws `store_corrupt`, `missing_key`. */
-  function readRow(found: Columns, seals: ItemCipher | undefined): LongTermRow {
+  function readRow(found: Columns, cipher: ItemCipher | undefined): LongTermRow {
     const { namespace, id: key, words, expires, refresh, created: createdAt, updated: updatedAt } = found;
-    const value = readValue(found, seals);
-    const vector = found.vector === null ? undefined : decodeVector(found, found.vector, seals);
+    const value = readValue(found, cipher);
+    const vector = found.vector === null ? undefined : decodeVector(found, found.vector, cipher);
     const row: LongTermRow = {
       ...{ namespace, key, value, createdAt, updatedAt },
       ...(words === null ? {} : { words }),
@@ -110,30 +110,30 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
       ...(expires === null ? {} : { expiresAt: expires }),
       ...(refresh === null ? {} : { refreshMs: refresh }),
     };
-    if (computeSum(row, seals) === found.sum) return row;
+    if (computeSum(row, cipher) === found.sum) return row;
     throw createMismatchError(found);
   }
 
   function readRows(found: readonly Columns[]): readonly LongTermRow[] {
-    const seals = createCipherCache(vault);
-    return found.map((each) => readRow(each, seals(each.namespace)));
+    const getCipher = createCipherCache(storeCipher);
+    return found.map((each) => readRow(each, getCipher(each.namespace)));
   }
 
   /** Writes a row, replacing an existing one. Words are stored only in a plain file. */
-  function write(newRow: LongTermRow, existing: Columns | undefined, seals: ItemCipher | undefined): void {
+  function write(newRow: LongTermRow, existing: Columns | undefined, cipher: ItemCipher | undefined): void {
     const { insert, update, forget, index } = getStatements();
     const { words: _, ...rowWithoutWords } = newRow;
-    const row: LongTermRow = seals === undefined ? newRow : rowWithoutWords;
+    const row: LongTermRow = cipher === undefined ? newRow : rowWithoutWords;
     const { namespace, key, value, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
-    const payload = seals === undefined ? value : seals.encrypt(value, toValueContext(row));
-    const vector = row.vector === undefined ? null : encodeVector(row.vector, toValueContext(row), seals);
+    const payload = cipher === undefined ? value : cipher.encrypt(value, toValueContext(row));
+    const vector = row.vector === undefined ? null : encodeVector(row.vector, toValueContext(row), cipher);
     const values = [
       createdAt,
       updatedAt,
       expiresAt,
       refreshMs,
       words,
-      computeSum(row, seals),
+      computeSum(row, cipher),
       payload,
       vector,
     ] as const;
@@ -151,17 +151,17 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
     drop.run(key);
   }
 
-  function put(row: Omit<LongTermRow, "createdAt">, seals: ItemCipher | undefined): void {
+  function put(row: Omit<LongTermRow, "createdAt">, cipher: ItemCipher | undefined): void {
     const existing = getStatements().find.get(row.namespace, row.key);
     const stays = existing !== undefined && (existing.expires === null || existing.expires > row.updatedAt);
-    write({ ...row, createdAt: stays ? existing.created : row.updatedAt }, existing, seals);
+    write({ ...row, createdAt: stays ? existing.created : row.updatedAt }, existing, cipher);
   }
 
-  function touch({ at, expiresAt, namespace, key }: LongTermTouch, seals: ItemCipher | undefined): RefreshResult {
+  function touch({ at, expiresAt, namespace, key }: LongTermTouch, cipher: ItemCipher | undefined): RefreshResult {
     const found = getStatements().find.get(namespace, key);
     if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
     if (found.expires !== null && found.expires < expiresAt)
-      write({ ...readRow(found, seals), expiresAt }, found, seals);
+      write({ ...readRow(found, cipher), expiresAt }, found, cipher);
     return "kept";
   }
 
@@ -184,14 +184,14 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
       };
       const { page, wholePage, search, wholeSearch } = getStatements();
       if (words === undefined) return readRows((vectors ? wholePage : page).all(range));
-      if (vault !== undefined) throw createWordSearchError();
+      if (storeCipher !== undefined) throw createWordSearchError();
       return readRows((vectors ? wholeSearch : search).all({ ...range, words: toMatchExpression(namespace, words) }));
     },
     apply: (changes, at) => {
-      const seals = createCipherCache(vault);
+      const getCipher = createCipherCache(storeCipher);
       for (const change of changes) {
-        if ("put" in change) put(change.put, seals(change.put.namespace));
-        else if ("touch" in change) touch(change.touch, seals(change.touch.namespace));
+        if ("put" in change) put(change.put, getCipher(change.put.namespace));
+        else if ("touch" in change) touch(change.touch, getCipher(change.touch.namespace));
         else {
           const found = getStatements().find.get(change.drop.namespace, change.drop.key);
           if (found !== undefined) remove(found);
@@ -201,15 +201,15 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
     },
     sweep,
     refresh: (touches) => {
-      const seals = createCipherCache(vault);
-      return touches.map((each) => touch(each, seals(each.namespace)));
+      const getCipher = createCipherCache(storeCipher);
+      return touches.map((each) => touch(each, getCipher(each.namespace)));
     },
     verify: (after, limit, onFault) => {
-      const seals = createCipherCache(vault);
+      const getCipher = createCipherCache(storeCipher);
       const rows = getStatements().all.all(after, limit);
       for (const row of rows) {
         try {
-          readRow(row, seals(row.namespace));
+          readRow(row, getCipher(row.namespace));
         } catch (error) {
           onFault(error);
         }
@@ -217,11 +217,11 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
       return rows.at(-1)?.key;
     },
     reencrypt: (after, limit) => {
-      const seals = createCipherCache(vault);
+      const getCipher = createCipherCache(storeCipher);
       const rows = getStatements().all.all(after, limit);
       let sealed = 0;
       for (const row of rows) {
-        const cipher = seals(row.namespace);
+        const cipher = getCipher(row.namespace);
         if (cipher?.isOutdated(row.value) !== true) continue;
         write(readRow(row, cipher), row, cipher);
         sealed += 1;
@@ -229,11 +229,11 @@ export function createLongTerm(db: Database, vault: StoreCipher | undefined): Lo
       return { reencrypted: sealed, last: rows.at(-1)?.key };
     },
     encryptAll: (to) => {
-      const seals = createCipherCache(to);
+      const getCipher = createCipherCache(to);
       for (let after: number | undefined = 0; after !== undefined; ) {
         const rows: readonly Columns[] = getStatements().all.all(after, 500);
         for (const row of rows)
-          if (typeof row.value === "string") write(readRow(row, undefined), row, seals(row.namespace));
+          if (typeof row.value === "string") write(readRow(row, undefined), row, getCipher(row.namespace));
         after = rows.at(-1)?.key;
       }
     },
@@ -299,8 +299,8 @@ function toValueContext({ namespace, key }: LongTermLocation): readonly [string,
   return ["long_term.value", namespace, key];
 }
 
-function readValue({ namespace, id: key, value }: Columns, seals: ItemCipher | undefined): string {
-  if (seals !== undefined) return seals.decrypt(value, toValueContext({ namespace, key }));
+function readValue({ namespace, id: key, value }: Columns, cipher: ItemCipher | undefined): string {
+  if (cipher !== undefined) return cipher.decrypt(value, toValueContext({ namespace, key }));
   if (typeof value === "string") return value;
   throw createCorruptError(`the item "${key}" in "${namespace}" is encrypted, but the store has no encryption`);
 }
@@ -311,20 +311,22 @@ function readValue({ namespace, id: key, value }: Columns, seals: ItemCipher | u
  */
 function encodeVector(
   vector: Float32Array,
-  [, ...place]: readonly [string, string, string],
-  seals: ItemCipher | undefined,
+  [, ...location]: readonly [string, string, string],
+  cipher: ItemCipher | undefined,
 ): Payload {
   const bytes = Buffer.alloc(4 + 4 * vector.length);
   bytes.set(toLittleEndian(new Uint8Array(Float32Array.from(vector).buffer)), 4);
   bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
-  return seals === undefined ? bytes : seals.encrypt(bytes.toString("base64"), ["long_term.vector", ...place]);
+  return cipher === undefined ? bytes : cipher.encrypt(bytes.toString("base64"), ["long_term.vector", ...location]);
 }
 
 /** Decodes a vector. Throws `store_corrupt` for an invalid or modified one. */
-function decodeVector(found: Columns, payload: Payload, seals: ItemCipher | undefined): Float32Array {
+function decodeVector(found: Columns, payload: Payload, cipher: ItemCipher | undefined): Float32Array {
   const rowContext = [found.namespace, found.id] as const;
   const plain =
-    seals === undefined ? payload : Buffer.from(seals.decrypt(payload, ["long_term.vector", ...rowContext]), "base64");
+    cipher === undefined
+      ? payload
+      : Buffer.from(cipher.decrypt(payload, ["long_term.vector", ...rowContext]), "base64");
   if (!(plain instanceof Uint8Array) || plain.length < 8 || plain.length % 4 !== 0) throw createMismatchError(found);
   const bytes = Buffer.from(plain.buffer, plain.byteOffset, plain.length);
   if (crc32(bytes.subarray(4)) !== bytes.readUInt32LE(0)) throw createMismatchError(found);
@@ -340,10 +342,10 @@ function toLittleEndian(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>
 }
 
 /** Computes the checksum of a row; encrypted columns are authenticated and excluded. */
-function computeSum(row: LongTermRow, seals: ItemCipher | undefined): number {
+function computeSum(row: LongTermRow, cipher: ItemCipher | undefined): number {
   const { namespace, key, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
   const head = JSON.stringify([namespace, key, createdAt, updatedAt, expiresAt, refreshMs, words]);
-  return crc32(seals === undefined ? row.value : "", crc32(head));
+  return crc32(cipher === undefined ? row.value : "", crc32(head));
 }
 
 function createMismatchError({ namespace, id }: Columns): StatewrightError {

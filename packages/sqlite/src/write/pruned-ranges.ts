@@ -1,6 +1,6 @@
 /** Pruned ranges of namespaces: the anchors left by retention, and the deltas still needed by later checkpoints. */
 import { hash } from "node:crypto";
-import type { PrunedDelta, PrunedRange } from "@statewright/core";
+import type { PrunedDelta, PrunedRange } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 import { readDelta, toDeltaColumns } from "../encryption/encrypted-rows.ts";
@@ -13,7 +13,7 @@ import { computeDeltaSum, type DeltaColumns } from "../rows/rows.ts";
 export interface NamespaceContext {
   readonly thread: string;
   readonly namespace: Pick<NamespaceRow, "key" | "name">;
-  readonly seals: ThreadCipher | undefined;
+  readonly cipher: ThreadCipher | undefined;
 }
 
 export interface PrunedRanges {
@@ -58,11 +58,11 @@ export function createPrunedRanges(db: Database): PrunedRanges {
     )
     .pluck();
   const deltasBetween = db.prepare<
-    [{ line: number; after: number; until: number }],
+    [{ namespace: number; after: number; until: number }],
     DeltaColumns & { checkpoint: number }
   >(
     "SELECT n.name AS channel, d.kind, d.base, d.sum, d.text, d.key & 0xffffff AS checkpoint FROM channels n" +
-      " JOIN deltas d ON d.key > (n.key << 24) + @after AND d.key <= (n.key << 24) + @until WHERE n.branch = @line ORDER BY d.key",
+      " JOIN deltas d ON d.key > (n.key << 24) + @after AND d.key <= (n.key << 24) + @until WHERE n.branch = @namespace ORDER BY d.key",
   );
   const channelsOfNamespace = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ?",
@@ -76,13 +76,13 @@ export function createPrunedRanges(db: Database): PrunedRanges {
   );
 
   function listDeltas(
-    { thread, namespace, seals }: NamespaceContext,
+    { thread, namespace, cipher }: NamespaceContext,
     after: number,
     until: number,
   ): readonly PrunedDelta[] {
-    return deltasBetween.all({ line: namespace.key, after, until }).map((columns) => {
+    return deltasBetween.all({ namespace: namespace.key, after, until }).map((columns) => {
       const { checkpoint } = columns;
-      return { ...readDelta(seals, { thread, namespace: namespace.name, checkpoint }, columns), checkpoint };
+      return { ...readDelta(cipher, { thread, namespace: namespace.name, checkpoint }, columns), checkpoint };
     });
   }
 
@@ -95,7 +95,7 @@ export function createPrunedRanges(db: Database): PrunedRanges {
           const after =
             newestBefore.get({ from: toRowKey(at.namespace.key, 0), until: toRowKey(at.namespace.key, id) }) ?? 0;
           const remaining = listDeltas(at, after, id);
-          if (hashRemainingDeltas(at.seals, at.namespace.name, remaining) === remainingHash)
+          if (hashRemainingDeltas(at.cipher, at.namespace.name, remaining) === remainingHash)
             return { id, seq, deltas: remaining };
           throw createCorruptError(
             `the deltas left before the pruned range at checkpoint ${id} do not match their hash`,
@@ -105,7 +105,7 @@ export function createPrunedRanges(db: Database): PrunedRanges {
             },
           );
         }),
-    put: ({ thread, namespace, seals }, after, { id, seq, deltas: remaining }, anchor) => {
+    put: ({ thread, namespace, cipher }, after, { id, seq, deltas: remaining }, anchor) => {
       const channels = new Map(channelsOfNamespace.all(namespace.key).map(({ key, name }) => [name, key]));
       const [remainingSet, storedSet] = [new Set(remaining), new Set(anchor.before)];
       for (const row of anchor.before) {
@@ -117,7 +117,7 @@ export function createPrunedRanges(db: Database): PrunedRanges {
         const key = channels.get(row.channel) ?? Number(addChannel.run(namespace.key, row.channel).lastInsertRowid);
         channels.set(row.channel, key);
         const { sum, text } = toDeltaColumns(
-          seals,
+          cipher,
           { thread, namespace: namespace.name, checkpoint: row.checkpoint },
           row,
         );
@@ -128,7 +128,7 @@ export function createPrunedRanges(db: Database): PrunedRanges {
         toRowKey(namespace.key, id),
         seq,
         anchor.hash,
-        hashRemainingDeltas(seals, namespace.name, remaining),
+        hashRemainingDeltas(cipher, namespace.name, remaining),
       );
     },
   };
@@ -139,7 +139,7 @@ export function createPrunedRanges(db: Database): PrunedRanges {
  * authenticated.
  */
 export function hashRemainingDeltas(
-  seals: ThreadCipher | undefined,
+  cipher: ThreadCipher | undefined,
   namespace: string,
   remaining: readonly PrunedDelta[],
 ): string {
@@ -149,9 +149,9 @@ export function hashRemainingDeltas(
       row.checkpoint,
       row.kind,
       row.base,
-      seals === undefined ? computeDeltaSum(namespace, row.checkpoint, row) : undefined,
+      cipher === undefined ? computeDeltaSum(namespace, row.checkpoint, row) : undefined,
     ]),
   );
   const text = rows.toSorted().join("\n");
-  return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
+  return cipher === undefined ? hash("sha256", text, "base64") : cipher.hash(text);
 }

@@ -3,7 +3,7 @@
  * other writers run in between. A deleting step first checks that its plan is still valid; otherwise the thread is
  * planned again. So a crash between two steps leaves a consistent thread.
  */
-import { type PrunedDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core";
+import { type PrunedDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { Reader } from "../read/reader.ts";
@@ -59,10 +59,15 @@ export function createRetention(
   db: Database,
   {
     reader,
-    cuts: prunedRanges,
+    prunedRanges,
     eraser,
     effects,
-  }: { readonly reader: Reader; readonly cuts: PrunedRanges; readonly eraser: Eraser; readonly effects: EffectRows },
+  }: {
+    readonly reader: Reader;
+    readonly prunedRanges: PrunedRanges;
+    readonly eraser: Eraser;
+    readonly effects: EffectRows;
+  },
 ): (write: PruneWrite) => Generator<PruneStep, number> {
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
   const newestOfThread = db
@@ -106,10 +111,10 @@ export function createRetention(
   const dropInterrupts = db.prepare<[number, number]>("DELETE FROM interrupts WHERE branch = ? AND step < ?");
   const lastOfPage = db
     .prepare<[number, number, number], number | null>(
-      "SELECT max(seq) FROM (SELECT seq FROM facts WHERE thread = ? AND seq < ? ORDER BY seq LIMIT ?)",
+      "SELECT max(seq) FROM (SELECT seq FROM events WHERE thread = ? AND seq < ? ORDER BY seq LIMIT ?)",
     )
     .pluck();
-  const dropFacts = db.prepare<[number, number]>("DELETE FROM facts WHERE thread = ? AND seq <= ?");
+  const dropEvents = db.prepare<[number, number]>("DELETE FROM events WHERE thread = ? AND seq <= ?");
 
   /**
    * Loads the namespaces of a thread and their checkpoints page by page, up to the newest checkpoint at the first
@@ -117,8 +122,8 @@ export function createRetention(
    */
   function* loadNamespaces(
     thread: string,
-  ): Generator<PruneStep, { readonly key: number; readonly lines: readonly LoadedNamespace[] }> {
-    const lines: LoadedNamespace[] = [];
+  ): Generator<PruneStep, { readonly key: number; readonly namespaces: readonly LoadedNamespace[] }> {
+    const namespaces: LoadedNamespace[] = [];
     let [key, newest] = [0, 0];
     for (let [after, isLast] = ["", false]; !isLast; ) {
       yield {
@@ -131,18 +136,22 @@ export function createRetention(
           const page = namespacesOfThread.all(key, after, rowsPerStep);
           isLast = page.length < rowsPerStep;
           after = page.at(-1)?.name ?? after;
-          for (const namespace of page) lines.push(toLoadedNamespace(namespace));
+          for (const namespace of page) namespaces.push(toLoadedNamespace(namespace));
         },
       };
     }
-    for (let [next, after] = [0, 0]; next < lines.length; ) {
+    for (let [next, after] = [0, 0]; next < namespaces.length; ) {
       yield {
         kind: "reads",
         run: () => {
-          for (let room = rowsPerStep; room > 0 && next < lines.length; ) {
-            const line = lines[next] as LoadedNamespace;
-            const page = checkpointsOfNamespace.all(toRowKey(line.key, after + 1), toRowKey(line.key, newest), room);
-            for (const row of page) line.checkpoints.push({ ...row, run: String(row.run) });
+          for (let room = rowsPerStep; room > 0 && next < namespaces.length; ) {
+            const namespace = namespaces[next] as LoadedNamespace;
+            const page = checkpointsOfNamespace.all(
+              toRowKey(namespace.key, after + 1),
+              toRowKey(namespace.key, newest),
+              room,
+            );
+            for (const row of page) namespace.checkpoints.push({ ...row, run: String(row.run) });
             const isRead = page.length < room;
             // A namespace without checkpoints counts too: there may be very many.
             room -= page.length + 1;
@@ -152,7 +161,7 @@ export function createRetention(
         },
       };
     }
-    return { key, lines };
+    return { key, namespaces };
   }
 
   function toLoadedNamespace({ key, name, origin, run, status, once }: NamespaceColumns): LoadedNamespace {
@@ -210,16 +219,16 @@ export function createRetention(
   ): void {
     const last = atKey.get(toRowKey(namespace.key, at));
     if (last === undefined) return;
-    const place = { thread: write.thread, namespace, seals: reader.seals(write.thread) };
-    const before = prunedRanges.listDeltas(place, after, at);
+    const context = { thread: write.thread, namespace, cipher: reader.getCipher(write.thread) };
+    const before = prunedRanges.listDeltas(context, after, at);
     const deltas = [...groupByChannel(before).values()].flatMap((rows) => write.merge(rows));
-    prunedRanges.put(place, after, { id: at, seq: last.seq, deltas }, { hash: last.hash, before });
+    prunedRanges.put(context, after, { id: at, seq: last.seq, deltas }, { hash: last.hash, before });
     // The oldest remaining checkpoint can be before or after the pruned range.
     const { step = Number.POSITIVE_INFINITY } =
       oldestOf.get(toRowKey(namespace.key, 0), toRowKey(namespace.key, after)) ??
       oldestOf.get(toRowKey(namespace.key, at + 1), toRowKey(namespace.key, maxCheckpointId)) ??
       {};
-    unfold(place, after, at, step);
+    unfold(context, after, at, step);
     dropCheckpoints.run(toRowKey(namespace.key, after), toRowKey(namespace.key, at));
     if (storeRules.isChildNamespace(namespace.name))
       dropIds.run(toRowKey(thread, after), toRowKey(thread, at), namespace.key);
@@ -233,7 +242,7 @@ export function createRetention(
         run: () => {
           const last = lastOfPage.get(thread, firstSeq, eventsPerStep) ?? undefined;
           if (last === undefined) isFinished = true;
-          else dropFacts.run(thread, last);
+          else dropEvents.run(thread, last);
         },
       };
     }
@@ -244,8 +253,8 @@ export function createRetention(
     let removed = 0;
     for (let [round, isInvalid] = [0, true]; isInvalid && round < maxRounds; round++) {
       isInvalid = false;
-      const { key, lines } = yield* loadNamespaces(write.thread);
-      const steps = retentionRules.planRetentionInSteps(lines, write, limit - removed);
+      const { key, namespaces } = yield* loadNamespaces(write.thread);
+      const steps = retentionRules.planRetentionInSteps(namespaces, write, limit - removed);
       let plan = steps.next();
       for (; plan.done !== true; plan = steps.next()) yield { kind: "thinks", run: () => undefined };
       for (const slice of retentionRules.splitPlan(plan.value, checkpointsPerStep)) {

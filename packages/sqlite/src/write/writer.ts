@@ -1,5 +1,7 @@
 /** Writes of the store: claims, commits and forks, each inside a transaction of the committer. */
 
+import { StatewrightError } from "@statewright/core";
+import { checkId } from "@statewright/core/adapter";
 import {
   type BranchWrite,
   type CheckpointRow,
@@ -7,7 +9,6 @@ import {
   type Claim,
   type ClaimRequest,
   type Commit,
-  checkId,
   type EffectRow,
   type EventRow,
   type InboxMessage,
@@ -17,11 +18,10 @@ import {
   type PruneWrite,
   type QueueWrite,
   type RunRow,
-  StatewrightError,
   storeRules,
   type ThreadExport,
   type TimerChange,
-} from "@statewright/core";
+} from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { Payload, StoreCipher, ThreadCipher } from "../encryption/cipher.ts";
 import {
@@ -78,7 +78,7 @@ export interface ClaimedThread {
   /** True when interrupts may be awaiting an answer. */
   mayAwaitAnswers: boolean;
   /** Cipher of the values of the thread. */
-  seals: ThreadCipher | undefined;
+  cipher: ThreadCipher | undefined;
 }
 
 /** Last event number, last checkpoint id and last change of a thread. */
@@ -162,8 +162,8 @@ interface ThreadState extends ThreadHead {
 /** Stored state of a branch at the time of a claim. */
 interface StoredBranch {
   readonly branch: string;
-  readonly lineKey: number;
-  readonly line: NamespaceRow | undefined;
+  readonly namespaceKey: number;
+  readonly namespace: NamespaceRow | undefined;
   readonly head: CheckpointColumns | undefined;
   readonly run: RunRow | undefined;
   readonly recovered: boolean;
@@ -174,13 +174,13 @@ export function createWriter(
   {
     owner,
     reader,
-    vault,
+    storeCipher,
     artifacts,
     longTerm,
   }: {
     readonly owner: Owner;
     readonly reader: Reader;
-    readonly vault: StoreCipher | undefined;
+    readonly storeCipher: StoreCipher | undefined;
     readonly artifacts: Artifacts;
     readonly longTerm: Pick<LongTermTable, "apply">;
   },
@@ -189,7 +189,7 @@ export function createWriter(
   const prunedRanges = createPrunedRanges(db);
   const eraser = createEraser(db);
   const effectRows = createEffectRows(db);
-  const pruneThread = createRetention(db, { reader, cuts: prunedRanges, eraser, effects: effectRows });
+  const pruneThread = createRetention(db, { reader, prunedRanges, eraser, effects: effectRows });
   const threadState = db.prepare<[string], ThreadState>(
     "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
   );
@@ -290,7 +290,7 @@ export function createWriter(
       " answer = excluded.answer, answered = excluded.answered, more = excluded.more, awaited = excluded.awaited, sum = excluded.sum",
   );
   const clearAwaited = db.prepare<[number]>(
-    "UPDATE interrupts INDEXED BY questions_of_branch SET awaited = 0 WHERE branch = ? AND awaited = 1",
+    "UPDATE interrupts INDEXED BY awaited_interrupts_of_branch SET awaited = 0 WHERE branch = ? AND awaited = 1",
   );
 
   const setAwaited = db.prepare<[number, string]>("UPDATE interrupts SET awaited = 1 WHERE branch = ? AND id = ?");
@@ -301,7 +301,7 @@ export function createWriter(
   );
   const moveHead = db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?");
   const addEvent = db.prepare<[number, number, number, number, number, Payload]>(
-    "INSERT INTO facts (thread, seq, branch, at, sum, text) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO events (thread, seq, branch, at, sum, text) VALUES (?, ?, ?, ?, ?, ?)",
   );
   const dropTimer = db.prepare<[number, string, number]>(
     "DELETE FROM timers WHERE branch = ? AND id = ? AND generation <= ?",
@@ -319,7 +319,7 @@ export function createWriter(
     const writer = { key: getGraphKey(graph, version, shape), graph, version, shape };
     const state = known ?? createThread(thread, request.branch ?? "main", writer.key, at);
     const branch = request.branch ?? state.head;
-    const namespace = reader.line(thread, branch);
+    const namespace = reader.findNamespace(thread, branch);
     if (namespace === undefined && known !== undefined && request.mustExist === true)
       throw storeRules.createUnknownBranchError(thread, branch);
     // A thread is created with its head branch: without this check, a damaged thread would restart over its existing
@@ -330,7 +330,7 @@ export function createWriter(
     const epoch = claimRow.get(owner.getId() ?? owner.register(at), state.key) as number;
     const head = reader.getNamespaceHead(thread, namespaceKey);
     const run = namespace === undefined || namespace.run === null ? undefined : reader.getRun(namespace.run);
-    const stored = { branch, lineKey: namespaceKey, line: namespace, head, run, recovered };
+    const stored = { branch, namespaceKey: namespaceKey, namespace, head, run, recovered };
     return {
       claimed: createClaimedThread(thread, state, epoch, writer, stored),
       claim: createClaim(state, epoch, writer, stored),
@@ -342,14 +342,14 @@ export function createWriter(
     state: ThreadState,
     epoch: number,
     writer: ClaimedThread["writer"],
-    { branch, lineKey, line: namespace, head, run }: StoredBranch,
+    { branch, namespaceKey, namespace, head, run }: StoredBranch,
   ): ClaimedThread {
     return {
       id: thread,
       key: state.key,
       epoch,
       writer,
-      namespaces: new Map([[branch, createNamespaceState(branch, lineKey, head)]]),
+      namespaces: new Map([[branch, createNamespaceState(branch, namespaceKey, head)]]),
       head: state,
       hasGraph: false,
       run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
@@ -357,7 +357,7 @@ export function createWriter(
       isReleased: false,
       mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
-      seals: reader.seals(thread),
+      cipher: reader.getCipher(thread),
     };
   }
 
@@ -392,13 +392,13 @@ export function createWriter(
     // An imported thread has epoch 0, like every imported thread: a replaced thread would not be detected.
     if (state.owner !== null || state.epoch === 0) return undefined;
     const branch = request.branch ?? state.head;
-    const namespace = reader.line(thread, branch);
+    const namespace = reader.findNamespace(thread, branch);
     const key = graphKey.get(graph, version, shape);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
     const head = reader.getNamespaceHead(thread, namespace.key);
     const run = namespace.run === null ? undefined : reader.getRun(namespace.run);
-    const stored = { branch, lineKey: namespace.key, line: namespace, head, run, recovered: false };
+    const stored = { branch, namespaceKey: namespace.key, namespace, head, run, recovered: false };
     const epoch = state.epoch + 1;
     return {
       claim: createClaim(state, epoch, writer, stored),
@@ -430,9 +430,9 @@ export function createWriter(
     if (isRowUnchanged(commit, claimed, oldHead, newHead)) checkFence(commit, claimed, self);
     else checkFenceAndWriteHead(commit, claimed, self, newHead);
     if (commit.after !== undefined && commit.after > oldHead.seq) throw storeRules.createGapError(commit);
-    if (claimed.seals?.hasNewestKey() === false) {
+    if (claimed.cipher?.hasNewestKey() === false) {
       reader.forgetCipher();
-      claimed.seals = reader.seals(claimed.id);
+      claimed.cipher = reader.getCipher(claimed.id);
     }
     let state = claimed.namespaces.get(commit.branch) ?? readNamespaceState(claimed, commit);
     for (const parentJournal of commit.parentJournals ?? []) writeParentJournal(claimed, parentJournal);
@@ -450,7 +450,7 @@ export function createWriter(
     let journal = state.journal;
     for (const effect of effects ?? []) {
       if (effect.step === foldedStep && (foldedEffects !== undefined || isFoldedTask(effect, journal))) continue;
-      writeEffect(claimed.seals, state, effect, effect.step === foldedStep);
+      writeEffect(claimed.cipher, state, effect, effect.step === foldedStep);
       if (effect.step !== foldedStep && effect.step > journal) journal = effect.step;
     }
     if (journal > state.journal) state = { ...state, journal };
@@ -463,7 +463,7 @@ export function createWriter(
       state = writeCheckpoint(claimed, state, checkpoint, foldedEffects);
     }
     if (interrupts !== undefined && interrupts.length > 0) claimed.mayAwaitAnswers = true;
-    for (const interrupt of interrupts ?? []) writeInterrupt(claimed.seals, state, interrupt);
+    for (const interrupt of interrupts ?? []) writeInterrupt(claimed.cipher, state, interrupt);
     for (const change of timers ?? []) changeTimer(state.key, change);
     if (claimed.mayHaveTakenMessages || deliveredMessages !== undefined || commit.rolledBackRun !== undefined)
       moveInboxMessages(claimed, state, commit);
@@ -493,14 +493,14 @@ export function createWriter(
   /** Writes journal rows of an enclosing namespace of the commit. */
   function writeParentJournal(claimed: ClaimedThread, { namespace: name, effects }: NamespaceJournal): void {
     const known = claimed.namespaces.get(name);
-    const namespace = known === undefined ? reader.line(claimed.id, name) : undefined;
+    const namespace = known === undefined ? reader.findNamespace(claimed.id, name) : undefined;
     const state =
       known ??
       (namespace && createNamespaceState(name, namespace.key, reader.getNamespaceHead(claimed.id, namespace.key)));
     if (state === undefined) throw storeRules.createUnknownBranchError(claimed.id, name);
     let { journal } = state;
     for (const effect of effects) {
-      writeEffect(claimed.seals, state, effect, false);
+      writeEffect(claimed.cipher, state, effect, false);
       journal = Math.max(journal, effect.step);
     }
     cacheNamespace(claimed, { ...state, journal });
@@ -551,19 +551,19 @@ export function createWriter(
     return threadState.get(thread) ?? state;
   }
 
-  function branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow {
+  function createBranch(write: BranchWrite, releasedEpoch: number | undefined): CheckpointRow {
     const { thread } = write;
     const found = threadState.get(thread);
     if (found === undefined) throw storeRules.createUnknownThreadError(thread);
-    refuseLiveOwner(thread, found, letGoAt);
+    refuseLiveOwner(thread, found, releasedEpoch);
     const state = updateStoredHead(thread, found);
     const [outer, ...inner] = storeRules.resolveForkedNamespaces(write, {
       origin: (from) => reader.findCheckpoint(thread, from),
-      has: (namespace) => reader.line(thread, namespace) !== undefined,
+      has: (namespace) => reader.findNamespace(thread, namespace) !== undefined,
     });
     const row = createNamespaceWithCheckpoint(thread, state, 1, outer, write.interrupts);
-    inner.forEach((line, index) => {
-      createNamespaceWithCheckpoint(thread, state, index + 2, line, []);
+    inner.forEach((namespace, index) => {
+      createNamespaceWithCheckpoint(thread, state, index + 2, namespace, []);
     });
     if (write.head === true) moveHead.run(write.branch, state.key);
     return row;
@@ -581,22 +581,22 @@ export function createWriter(
     const writer = { graph, version, shape, key: getGraphKey(graph, version, shape) };
     const row = { ...checkpoint.row, id: last + nth, branch: name, parent: from, seq: seq + nth };
     const state = createNamespace(key, name, origin);
-    const seals = reader.seals(thread);
-    writeCheckpoint({ id: thread, key, writer, run: undefined, seals }, state, { row, deltas: checkpoint.deltas });
-    for (const interrupt of interrupts) writeInterrupt(seals, state, interrupt);
+    const cipher = reader.getCipher(thread);
+    writeCheckpoint({ id: thread, key, writer, run: undefined, cipher }, state, { row, deltas: checkpoint.deltas });
+    for (const interrupt of interrupts) writeInterrupt(cipher, state, interrupt);
     advance.run(row.seq, row.id, row.at, key);
     return row;
   }
 
   function createThread(id: string, head: string, graph: number, at: number): ThreadState {
-    const secret = vault?.createSecret(id) ?? null;
+    const secret = storeCipher?.createSecret(id) ?? null;
     const key = Number(addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
     return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
   }
 
   /** Returns the stored state of a namespace, or of the child namespace created by this commit. */
   function readNamespaceState(claimed: ClaimedThread, commit: Commit): NamespaceState {
-    const namespace = reader.line(claimed.id, commit.branch);
+    const namespace = reader.findNamespace(claimed.id, commit.branch);
     if (namespace === undefined) return createChildNamespace(claimed, commit);
     return createNamespaceState(commit.branch, namespace.key, reader.getNamespaceHead(claimed.id, namespace.key));
   }
@@ -618,7 +618,7 @@ export function createWriter(
 
   function createChildNamespace(claimed: ClaimedThread, commit: Commit): NamespaceState {
     const parent = storeRules.getNewNamespaceParent(commit);
-    if (!claimed.namespaces.has(parent) && reader.line(claimed.id, parent) === undefined)
+    if (!claimed.namespaces.has(parent) && reader.findNamespace(claimed.id, parent) === undefined)
       throw storeRules.createUnknownBranchError(claimed.id, parent);
     const from = commit.checkpoint?.row.parent;
     return createNamespace(
@@ -631,7 +631,7 @@ export function createWriter(
   /** Creates an empty namespace; `origin` is the parent of its first checkpoint. */
   function createNamespace(thread: number, name: string, origin: CheckpointColumns | undefined): NamespaceState {
     const namespaceKey = Number(
-      addNamespace.run(thread, name, origin?.line ?? null, origin?.id ?? null).lastInsertRowid,
+      addNamespace.run(thread, name, origin?.namespace ?? null, origin?.id ?? null).lastInsertRowid,
     );
     const head = origin === undefined ? undefined : { id: origin.id, hash: origin.hash };
     return { name, key: namespaceKey, head, step: undefined, journal: -1, channels: new Map() };
@@ -656,17 +656,17 @@ export function createWriter(
       setNewestRun(claimed, namespaceKey, key);
       return { key, starts: false };
     }
-    const begins = known.status === "queued";
+    const starts = known.status === "queued";
     const wasQueued = known.newest === 0 && reader.getRun(known.key)?.queuedAt !== undefined;
-    if (!begins && wasQueued) throw storeRules.createRunExistsError(run);
+    if (!starts && wasQueued) throw storeRules.createRunExistsError(run);
     updateRun(claimed, known.key, run);
-    if (begins) {
+    if (starts) {
       startRun.run(run.startedAt, known.key);
       sumRun.run(known.key);
       countQueued.run(-1, claimed.key);
       setNewestRun(claimed, namespaceKey, known.key);
     }
-    return { key: known.key, starts: begins };
+    return { key: known.key, starts };
   }
 
   function setNewestRun(claimed: ClaimedThread, namespaceKey: number, key: number): void {
@@ -675,13 +675,13 @@ export function createWriter(
   }
 
   function insertRun(
-    claimed: Pick<ClaimedThread, "key" | "seals">,
+    claimed: Pick<ClaimedThread, "key" | "cipher">,
     namespaceKey: number,
     run: RunRow,
     epoch: number,
   ): number {
     const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
-    const { error, input, more } = toRunPayload(claimed.seals, run);
+    const { error, input, more } = toRunPayload(claimed.cipher, run);
     const columns = [
       ...[
         claimed.key,
@@ -703,17 +703,17 @@ export function createWriter(
     return row;
   }
 
-  function updateRun({ epoch, seals }: ClaimedThread, key: number, run: RunRow): void {
+  function updateRun({ epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
     const { version, attempt, endedAt } = run;
     const statusColumns = { status: toStoredStatus(run), ended: endedAt ?? null };
-    changeRun.run({ key, version, attempt, epoch, ...statusColumns, ...toRunPayload(seals, run) });
+    changeRun.run({ key, version, attempt, epoch, ...statusColumns, ...toRunPayload(cipher, run) });
   }
 
   function enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
     checkId("run", run.id);
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.createUnknownThreadError(thread);
-    const namespace = reader.line(thread, branch);
+    const namespace = reader.findNamespace(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
     const known = run.key === undefined ? undefined : reader.findRunByKey(state.key, run.key);
@@ -726,7 +726,7 @@ export function createWriter(
       ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),
     };
     if (knownRun.get(state.key, run.id) !== undefined) throw storeRules.createRunExistsError(row);
-    insertRun({ key: state.key, seals: reader.seals(thread) }, namespace.key, row, 0);
+    insertRun({ key: state.key, cipher: reader.getCipher(thread) }, namespace.key, row, 0);
     countQueued.run(1, state.key);
     return row;
   }
@@ -740,23 +740,23 @@ export function createWriter(
     const known = state === undefined ? undefined : knownRun.get(state.key, id);
     const row = known?.status === "queued" ? reader.getRun(known.key) : undefined;
     if (state === undefined || known === undefined || row === undefined) return false;
-    cancelQueued.run(at, toRunPayload(reader.seals(thread), { ...row, reason }).more, known.key);
+    cancelQueued.run(at, toRunPayload(reader.getCipher(thread), { ...row, reason }).more, known.key);
     sumRun.run(known.key);
     countQueued.run(-1, state.key);
     return true;
   }
 
   function post({ thread, branch, ...message }: InboxMessageWrite): InboxMessage {
-    checkId("letter", message.id);
+    checkId("inbox message", message.id);
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.createUnknownThreadError(thread);
-    const namespace = reader.line(thread, branch);
+    const namespace = reader.findNamespace(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
     const known = reader.listWaitingMessages(thread, namespace.name).find(({ id }) => id === message.id);
     if (known !== undefined) return known;
     const row: InboxMessage = { ...message, branch: namespace.name };
-    inboxMessages.write({ thread, key: namespace.key, name: namespace.name, seals: reader.seals(thread) }, row);
+    inboxMessages.write({ thread, key: namespace.key, name: namespace.name, cipher: reader.getCipher(thread) }, row);
     return row;
   }
 
@@ -766,7 +766,7 @@ export function createWriter(
     { name, key: namespaceKey }: NamespaceState,
     { deliveredMessages, rolledBackRun, checkpoint, run }: Commit,
   ): void {
-    const inbox = { thread: claimed.id, key: namespaceKey, name, seals: claimed.seals };
+    const inbox = { thread: claimed.id, key: namespaceKey, name, cipher: claimed.cipher };
     if (deliveredMessages !== undefined && checkpoint !== undefined) {
       inboxMessages.markTaken(inbox, deliveredMessages, checkpoint.row.run);
       claimed.mayHaveTakenMessages = true;
@@ -780,26 +780,26 @@ export function createWriter(
    * once.
    */
   function writeEffect(
-    seals: ThreadCipher | undefined,
+    cipher: ThreadCipher | undefined,
     { key, name }: NamespaceState,
     effect: EffectRow,
     isFolded: boolean,
   ): void {
     const storedEffect = isFolded && effect.effect !== "once" ? { ...effect, outcome: undefined } : effect;
-    effectRows.put({ namespace: { key, name }, seals }, storedEffect);
+    effectRows.put({ namespace: { key, name }, cipher }, storedEffect);
   }
 
   function writeCheckpoint(
-    claimed: Pick<ClaimedThread, "id" | "key" | "writer" | "run" | "seals">,
+    claimed: Pick<ClaimedThread, "id" | "key" | "writer" | "run" | "cipher">,
     state: NamespaceState,
     { row, deltas: newDeltas }: CheckpointWrite,
     effects: readonly EffectRow[] = [],
   ): NamespaceState {
     if (row.id > maxCheckpointId) throw createThreadFullError(claimed.id);
     const deltas = newDeltas.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
-    const { seals } = claimed;
+    const { cipher } = claimed;
     const checkpoint = row.branch === state.name ? row : { ...row, branch: state.name };
-    const hash = hashCheckpoint(checkpoint, claimed.writer, deltas, state.head?.hash, seals);
+    const hash = hashCheckpoint(checkpoint, claimed.writer, deltas, state.head?.hash, cipher);
     const run = claimed.run?.id === row.run ? claimed.run.key : (runKey.get(claimed.key, row.run) ?? row.run);
     const location = { thread: claimed.id, namespace: state.name, checkpoint: row.id };
     const folded: FoldedColumns =
@@ -819,19 +819,19 @@ export function createWriter(
       hash,
       folded.effects,
       folded.effects_sum,
-      seals === undefined ? row.control : seals.encrypt(row.control, toControlContext(state.name, row.id)),
+      cipher === undefined ? row.control : cipher.encrypt(row.control, toControlContext(state.name, row.id)),
     );
     if (storeRules.isChildNamespace(state.name)) addChildCheckpoint.run(toRowKey(claimed.key, row.id), state.key);
     for (const delta of deltas) {
-      const { sum, text } = toDeltaColumns(seals, location, delta);
+      const { sum, text } = toDeltaColumns(cipher, location, delta);
       addDelta.run(toRowKey(getChannelKey(state, delta.channel), row.id), delta.kind, delta.base ? 1 : 0, sum, text);
     }
     return { ...state, head: { id: row.id, hash }, step: row.step };
   }
 
-  function writeInterrupt(seals: ThreadCipher | undefined, state: NamespaceState, interrupt: InterruptRow): void {
+  function writeInterrupt(cipher: ThreadCipher | undefined, state: NamespaceState, interrupt: InterruptRow): void {
     const { id, step, task, node, key, schema, raisedAt, expiresAt, answeredAt, expiredAt } = interrupt;
-    const { sum, payload, answer, more } = toInterruptPayload(seals, state.name, interrupt);
+    const { sum, payload, answer, more } = toInterruptPayload(cipher, state.name, interrupt);
     putInterrupt.run(
       state.key,
       checkWellFormed(id),
@@ -852,11 +852,11 @@ export function createWriter(
   }
 
   function writeEvent(
-    { key, seals }: Pick<ClaimedThread, "key" | "seals">,
+    { key, cipher }: Pick<ClaimedThread, "key" | "cipher">,
     namespaceKey: number,
     event: EventRow,
   ): void {
-    const { sum, text } = toEventColumns(seals, event);
+    const { sum, text } = toEventColumns(cipher, event);
     addEvent.run(key, event.seq, namespaceKey, event.at, sum, text);
   }
 
@@ -865,7 +865,7 @@ export function createWriter(
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.createUnknownThreadError(thread);
     refuseLiveOwner(thread, state, releasedEpoch);
-    eraser.thread(state.key);
+    eraser.eraseThread(state.key);
   }
 
   /** Inserts a thread from its export. */
@@ -878,33 +878,33 @@ export function createWriter(
       getGraphKey(graph, version, shape),
       threadExport.createdAt,
     );
-    const seals = reader.seals(threadExport.id);
+    const cipher = reader.getCipher(threadExport.id);
     const states = insertNamespaces(key, threadExport);
     const runs = new Map<string, number>();
     for (const run of threadExport.runs) {
       const state = states.get(run.branch);
       if (state !== undefined)
-        runs.set(run.id, insertRun({ key, seals }, state.key, { ...run, thread: threadExport.id }, 0));
+        runs.set(run.id, insertRun({ key, cipher }, state.key, { ...run, thread: threadExport.id }, 0));
     }
-    const written = { id: threadExport.id, key, run: undefined, seals };
-    for (const line of threadExport.namespaces) {
-      const state = states.get(line.name);
+    const written = { id: threadExport.id, key, run: undefined, cipher };
+    for (const namespace of threadExport.namespaces) {
+      const state = states.get(namespace.name);
       if (state === undefined) continue;
-      for (const effect of line.effects) writeEffect(seals, state, effect, false);
-      for (const interrupt of line.interrupts) writeInterrupt(seals, state, interrupt);
+      for (const effect of namespace.effects) writeEffect(cipher, state, effect, false);
+      for (const interrupt of namespace.interrupts) writeInterrupt(cipher, state, interrupt);
       clearAwaited.run(state.key);
-      for (const id of line.awaited) setAwaited.run(state.key, id);
-      for (const timer of line.timers) changeTimer(state.key, { arm: timer });
-      for (const message of line.inbox)
-        inboxMessages.write({ thread: threadExport.id, key: state.key, name: line.name, seals }, message);
-      const run = line.run === undefined ? undefined : runs.get(line.run);
+      for (const id of namespace.awaited) setAwaited.run(state.key, id);
+      for (const timer of namespace.timers) changeTimer(state.key, { arm: timer });
+      for (const message of namespace.inbox)
+        inboxMessages.write({ thread: threadExport.id, key: state.key, name: namespace.name, cipher }, message);
+      const run = namespace.run === undefined ? undefined : runs.get(namespace.run);
       if (run !== undefined) newestRunOfNamespace.run(run, state.key);
     }
     insertCheckpoints(written, threadExport, states);
     for (const { row, body } of threadExport.artifacts) artifacts.put(written, { row, body });
     for (const event of threadExport.events) {
-      const line = states.get(event.branch);
-      if (line !== undefined) writeEvent(written, line.key, event);
+      const state = states.get(event.branch);
+      if (state !== undefined) writeEvent(written, state.key, event);
     }
     const run = threadExport.run === undefined ? undefined : runs.get(threadExport.run);
     if (run !== undefined) newestRunOfThread.run(run, key);
@@ -927,7 +927,7 @@ export function createWriter(
 
   /** Inserts the checkpoints of all namespaces in id order: each parent is an earlier checkpoint or a pruned range. */
   function insertCheckpoints(
-    thread: Pick<ClaimedThread, "id" | "key" | "run" | "seals">,
+    thread: Pick<ClaimedThread, "id" | "key" | "run" | "cipher">,
     threadExport: ThreadExport,
     states: ReadonlyMap<string, NamespaceState>,
   ): void {
@@ -935,11 +935,11 @@ export function createWriter(
     for (const { name, prunedRanges: rangesOfNamespace } of threadExport.namespaces) {
       const state = states.get(name);
       if (state === undefined) continue;
-      const at = { thread: thread.id, namespace: { key: state.key, name }, seals: thread.seals };
+      const at = { thread: thread.id, namespace: { key: state.key, name }, cipher: thread.cipher };
       let after = 0;
       for (const range of rangesOfNamespace) {
         // The original hash is unknown: the chain starts at the hash of the remaining deltas.
-        const hash = hashRemainingDeltas(thread.seals, name, range.deltas);
+        const hash = hashRemainingDeltas(thread.cipher, name, range.deltas);
         prunedRanges.put(at, after, range, { hash, before: [] });
         hashes.set(range.id, hash);
         after = range.id;
@@ -995,7 +995,7 @@ export function createWriter(
     claim,
     defer,
     commit,
-    createBranch: branch,
+    createBranch,
     enqueue,
     dequeue,
     post,

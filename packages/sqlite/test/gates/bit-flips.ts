@@ -6,7 +6,9 @@
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isStatewrightError, type RunRow, systemWorld } from "@statewright/core";
+import { isStatewrightError } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
+import type { RunRow } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { append, checkpoint, effect, graph, question, running, superstep, tell } from "../support/rows.ts";
 import { cases, type Found, type Seeded } from "./seeded.ts";

@@ -94,7 +94,7 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
     known: ["thread", "status", "graph", "key", "metadata", "since", "until", "before", "limit"],
     ask: (store, given) => store.runs(given),
   },
-  questions: {
+  openInterrupts: {
     known: ["thread", "graph", "key", "at", "before", "limit"],
     ask: (store, given) => store.openInterrupts(given),
   },

@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { EffectRow, Store } from "@statewright/core";
+import type { Store } from "@statewright/core";
+import type { EffectRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import { append, checkpoint, effect, graph, itemsOf, superstep, tell } from "../support/rows.ts";
 import { cases, type Found, type Seeded } from "./seeded.ts";

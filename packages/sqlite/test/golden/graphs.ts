@@ -1,13 +1,12 @@
 /** The graphs of the golden files: what wrote them, and what must go on with them for as long as their format is read. */
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   type Graph,
   jsonSchemaInput,
-  list,
-  messages,
   type Schema,
   START,
   subgraph,
@@ -29,7 +28,7 @@ function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Valu
 }
 
 const text: Schema<string, string> = schemaOf((value) => typeof value === "string");
-const Log = defineState({ log: list(text) });
+const Log = defineState({ log: channel.list(text) });
 
 /** What a test decides beside the graph. */
 export interface Weather {
@@ -118,7 +117,7 @@ const anything: Schema<unknown, unknown> = schemaOf((value): value is unknown =>
 /** Has saved one of each kind of value, and waits. */
 export const keeps: Graph = defineGraph({
   name: "keeps",
-  state: defineState({ kept: list(anything) }),
+  state: defineState({ kept: channel.list(anything) }),
   interrupts: { more: text },
 })
   .nodes({
@@ -143,7 +142,7 @@ const choose = defineTool({ name: "choose", description: "Answered outside", inp
 /** Of two tool calls one has happened, and the other waits for its answer. */
 export const calls: Graph = defineGraph({
   name: "calls",
-  state: defineState({ messages: messages() }),
+  state: defineState({ messages: channel.messages() }),
   interrupts: { choose: text },
 })
   .nodes({

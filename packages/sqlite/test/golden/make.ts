@@ -5,7 +5,8 @@
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { exportThread, fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
+import { fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
+import { exportThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { migrations } from "../../src/file/schema.ts";

@@ -1,7 +1,7 @@
 /** Real processes with stores, to be stopped and killed. */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Claim } from "@statewright/core";
+import type { Claim } from "@statewright/core/store";
 
 export type Ask = { readonly no: number } & (
   | { readonly do: "claim"; readonly thread: string }

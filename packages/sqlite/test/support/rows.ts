@@ -1,16 +1,17 @@
 /** Small rows to write, and promises for commits. */
-import {
-  type ArtifactWrite,
-  type CheckpointWrite,
-  type Claim,
-  type Commit,
-  computeArtifactKey,
-  type DeltaRow,
-  type EffectRow,
-  type InterruptRow,
-  type RunRow,
-  type Store,
-} from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import { computeArtifactKey } from "@statewright/core/adapter";
+import type {
+  ArtifactWrite,
+  CheckpointWrite,
+  Claim,
+  Commit,
+  DeltaRow,
+  EffectRow,
+  InterruptRow,
+  RunRow,
+} from "@statewright/core/store";
 
 export const graph = { graph: "g", version: 1, shape: "s1", at: 1_000 };
 

@@ -1,16 +1,7 @@
 /** A budget of an agent and its sub-agents, whose process dies at each of its commits: what was spent is neither lost nor counted twice. */
 import { call, rejectInvalidTranscripts, type ScriptedCall, say, scriptedModel } from "@statewright/testing";
-import {
-  agentTool,
-  type BudgetOptions,
-  budget,
-  createAgent,
-  defineMiddleware,
-  defineTool,
-  type Model,
-  memoryStore,
-  type Store,
-} from "statewright";
+import { agentTool, createAgent, defineMiddleware, defineTool, type Model, memoryStore, type Store } from "statewright";
+import { type BudgetOptions, budget } from "statewright/middleware";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { diesAtNth, leftToDie, places } from "../support/both-stores.ts";
@@ -199,9 +190,9 @@ function asking(store: Store, life: Life, isInside: boolean) {
 }
 
 const spentOn = (state: unknown): number => {
-  const { tokens, unknownLost } = (state as { readonly budgetSpent: { tokens: number; unknownLost: number } })
+  const { tokens, unknownAttempts } = (state as { readonly budgetSpent: { tokens: number; unknownAttempts: number } })
     .budgetSpent;
-  return tokens / 10 + unknownLost;
+  return tokens / 10 + unknownAttempts;
 };
 
 test.each([

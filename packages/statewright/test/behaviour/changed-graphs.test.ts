@@ -1,7 +1,9 @@
 /** A graph that has changed while runs of it are open: what goes on, and what is parked, in memory and in a file. */
 import {
   approval,
+  channel,
   checkRuns,
+  decide,
   defineGraph,
   defineMiddleware,
   defineMigration,
@@ -13,14 +15,9 @@ import {
   getHistory,
   getState,
   inputNode,
-  interruptFor,
   join,
-  list,
   listInterrupts,
   listRuns,
-  messages,
-  record,
-  reduce,
   resume,
   run,
   START,
@@ -33,7 +30,7 @@ import { createMachine, fromPromise } from "xstate";
 import * as z from "zod";
 import { failureOf, leftToDie, type Place, places } from "../support/both-stores.ts";
 
-const Pay = defineState({ amount: z.number().default(100), log: list(z.string()) });
+const Pay = defineState({ amount: z.number().default(100), log: channel.list(z.string()) });
 
 const questions = { approve: z.object({ ok: z.boolean() }) };
 
@@ -96,7 +93,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(first, { store, thread: "t" }).result;
     const before = await store.exportThread("t");
     const failure = await failureOf(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
-    expect(failure.message).toContain('the node "approve" is pending, and the graph has no such node');
+    expect(failure.message).toContain('the node "approve" is pending, but the graph has no such node');
     expect(failure.details).toMatchObject([
       { kind: "node", node: "approve" },
       { kind: "question", node: "approve" },
@@ -173,11 +170,11 @@ describe.each(places)("%s", (_name, open) => {
       void (await interrupt("ok"));
     const interrupts = { ok: z.boolean() };
     const edges = { [START]: "write", write: "ask", ask: END } as const;
-    const Was = defineState({ notes: list(z.string()), by: record(z.number()) });
+    const Was = defineState({ notes: channel.list(z.string()), by: channel.record(z.number()) });
     const was = defineGraph({ name: "kinds", version: 1, state: Was, interrupts })
       .nodes({ write: () => ({ notes: ["a"], by: { ann: 1 } }), ask })
       .edges(edges);
-    const sum = reduce(z.number().default(5), (all, each: number) => all + each);
+    const sum = channel.reduce(z.number().default(5), (all, each: number) => all + each);
     const Is = defineState({ notes: sum, by: z.string().default("nobody") });
     const is = defineGraph({ name: "kinds", version: 2, state: Is, interrupts })
       .nodes({ write: () => ({ notes: 1, by: "ann" }), ask })
@@ -280,7 +277,7 @@ describe.each(places)("%s", (_name, open) => {
       defineGraph({
         name: "g",
         version,
-        state: defineState({ log: list(item) }),
+        state: defineState({ log: channel.list(item) }),
         interrupts: { ok: { answer: z.string(), payload } },
       })
         .nodes({
@@ -293,14 +290,14 @@ describe.each(places)("%s", (_name, open) => {
       await run(asking(1), { store, thread: "t" }).result;
       expect(await verdict(asking(2))).toBe("goes on");
       expect(await verdict(asking(2, { item: z.string().max(2) }))).toMatch(
-        /^the channel "log" holds what its schema refuses: 0: /,
+        /^the value of channel "log" does not match its schema: 0: /,
       );
       expect(await verdict(asking(2, { payload: z.number().max(4) }))).toMatch(
-        /^the question "ok" of the node "wait" shows what its schema refuses/,
+        /^the interrupt "ok" of the node "wait" has a payload that does not match its schema/,
       );
-      const unasked = 'the question "ok" of the node "wait" is open, and the node does not ask it any more';
+      const unasked = 'the interrupt "ok" of the node "wait" is open, but the node does not declare it now';
       expect(await verdict(asking(2, { asks: [] }))).toBe(unasked);
-      const silent = defineGraph({ name: "g", version: 2, state: defineState({ log: list(z.string()) }) })
+      const silent = defineGraph({ name: "g", version: 2, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({ note: () => ({}), wait: () => ({}) })
         .edges({ [START]: "note", note: "wait", wait: END });
       expect(await verdict(silent)).toBe(unasked);
@@ -325,12 +322,12 @@ describe.each(places)("%s", (_name, open) => {
         "node_failed",
       );
       expect(await verdict(two(2, { answer: z.string().max(2) }))).toMatch(
-        /^the question "a" of the node "two" has an answer that its schema refuses/,
+        /^the interrupt "a" of the node "two" has an answer that does not match its schema/,
       );
       const without = defineGraph({
         name: "g",
         version: 2,
-        state: defineState({ notes: list(z.string()) }),
+        state: defineState({ notes: channel.list(z.string()) }),
         interrupts: { a: z.string() },
       })
         .nodes({
@@ -383,12 +380,12 @@ describe.each(places)("%s", (_name, open) => {
           .edges({ [START]: fanOut("each", () => [7, 8]), each: END });
       await run(spread(1, z.number()), { store, thread: "sent" }).result;
       expect(await verdict(spread(2, z.number().max(7)))).toMatch(
-        /^the input that was sent to the node "each" does not fit any more/,
+        /^the input sent to the node "each" does not match its schema/,
       );
       const plain = defineGraph({ name: "sent", version: 2, state: Pay, interrupts: { ok: z.string() } })
         .nodes({ each: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }) })
         .edges({ [START]: "each", each: END });
-      expect(await verdict(plain)).toContain('the node "each" was sent an input, and it takes none any more');
+      expect(await verdict(plain)).toContain('the node "each" was sent an input, but takes no input now');
       expect(await verdict(plain)).toContain("2 tasks are pending");
       await store.delete("sent");
 
@@ -409,7 +406,7 @@ describe.each(places)("%s", (_name, open) => {
           });
       await run(joined(1, true), { store, thread: "joined" }).result;
       expect(await verdict(joined(2, false))).toBe(
-        '"quick" arrived at the join before "end", which does not wait for that any more',
+        '"quick" arrived at the join before "end", which no longer waits for that node',
       );
       const done = await resume(joined(2, true), { store, thread: "joined", answers: { ok: "yes" } }).result;
       expect(done.state).toMatchObject({ log: ["quick", "slow", "yes", "end"] });
@@ -430,14 +427,12 @@ describe.each(places)("%s", (_name, open) => {
           .edges({ [START]: "research", research: END });
       await run(outer(1, inner("scope")), { store, thread: "t" }).result;
       expect(await verdict(outer(2, inner("ask")))).toContain(
-        'the node "research.scope" is pending, and the graph has no such node',
+        'the node "research.scope" is pending, but the graph has no such node',
       );
       const plain = defineGraph({ name: "outer", version: 2, state: Pay })
         .nodes({ research: () => ({}) })
         .edges({ [START]: "research", research: END });
-      expect(await verdict(plain)).toContain(
-        'a graph is at work in the node "research", and the node is no such graph any more',
-      );
+      expect(await verdict(plain)).toContain('the node "research" has a graph in progress, but runs no such graph now');
       const same = await resume(outer(2, inner("scope")), {
         store,
         thread: "t",
@@ -449,12 +444,12 @@ describe.each(places)("%s", (_name, open) => {
     test("a removed tool of a pending call and incompatible arguments shown for approval are reported [F14]", async () => {
       const send = (name: string, input: z.ZodObject) =>
         defineTool({ name, description: "Sends.", input, effect: "idempotent", run: () => "sent" });
-      const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => interruptFor(call, "a letter") });
+      const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => decide.interrupt(call, "a letter") });
       const agent = (version: number, name: string, input: z.ZodObject) =>
         defineGraph({
           name: "agent",
           version,
-          state: defineState({ messages: messages() }),
+          state: defineState({ messages: channel.messages() }),
           interrupts: { approve: approval },
         })
           .nodes({
@@ -471,10 +466,10 @@ describe.each(places)("%s", (_name, open) => {
       const input = z.object({ to: z.string() });
       await run(agent(1, "send", input), { store, thread: "t" }).result;
       expect(await verdict(agent(2, "post", input))).toBe(
-        'the call "c" is of the tool "send", which the node "tools" does not have',
+        'the call "c" is for the tool "send", which the node "tools" does not have',
       );
       expect(await verdict(agent(2, "send", z.object({ to: z.string().max(2) })))).toMatch(
-        /^the arguments of the call "c" do not fit the tool "send" any more/,
+        /^the arguments of the call "c" do not match the tool "send"/,
       );
       expect(await verdict(agent(2, "send", input))).toBe("goes on");
     });
@@ -496,7 +491,7 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: ["split", "ask"], split: "sum", ask: "again", again: END, sum: END });
       await run(asksTwice, { store, thread: "held" }).result;
-      expect(await verdict(gone)).toBe('the node "sum" is pending, and the graph has no such node');
+      expect(await verdict(gone)).toBe('the node "sum" is pending, but the graph has no such node');
       await store.delete("held");
 
       const offer = (version: number, answer: z.ZodType<string>, onExpire: string) =>
@@ -510,12 +505,12 @@ describe.each(places)("%s", (_name, open) => {
           .edges({ [START]: "ask", ask: END });
       await run(offer(1, z.string(), "nobody"), { store, thread: "offer" }).result;
       expect(await verdict(offer(2, z.string().max(2), "no"))).toMatch(
-        /^the question "ok" of the node "ask" has an answer that its schema refuses/,
+        /^the interrupt "ok" of the node "ask" has an answer that does not match its schema/,
       );
       await store.delete("offer");
 
       const kept = (version: number, item: z.ZodType<string>) => {
-        const inner = defineGraph({ name: "inner", state: defineState({ notes: list(item) }) })
+        const inner = defineGraph({ name: "inner", state: defineState({ notes: channel.list(item) }) })
           .nodes({ note: () => ({ notes: ["long"] }) })
           .edges({ [START]: "note", note: END });
         return defineGraph({ name: "keeps", version, state: Pay, interrupts: { ok: z.string() } })
@@ -527,7 +522,7 @@ describe.each(places)("%s", (_name, open) => {
       };
       await run(kept(1, z.string()), { store, thread: "keeps" }).result;
       expect(await verdict(kept(2, z.string().max(2)))).toMatch(
-        /^the channel "notes" of the graph in "research" holds what its schema refuses/,
+        /^the value of channel "notes" of the graph in "research" does not match its schema/,
       );
     });
 
@@ -555,7 +550,7 @@ describe.each(places)("%s", (_name, open) => {
         .nodes({ work: subgraph(inner, { input: () => ({}), output: () => ({}) }) })
         .edges({ [START]: "work", work: END });
       expect(await verdict(nests)).toContain(
-        'the node "work" has recorded the step "charge", which a node of its kind does not do',
+        'the node "work" has recorded the step "charge", which a node of its kind cannot record',
       );
     });
 
@@ -578,11 +573,13 @@ describe.each(places)("%s", (_name, open) => {
       store = place.crash();
       expect(await verdict(drawn(2))).toBe("goes on");
       expect(await verdict(drawn(2, { state: "paying" }))).toContain(
-        'stands in "waiting", which it does not have any more',
+        'is in the state "waiting", which the current machine does not define',
       );
-      expect(await verdict(drawn(2, { src: "bill" }))).toContain('has an actor "charge" under way');
+      expect(await verdict(drawn(2, { src: "bill" }))).toContain(
+        'has a running actor "charge", which the current machine does not define',
+      );
       expect(await verdict(drawn(2, { ms: 1_000 }))).toContain(
-        'the timer for "xstate.after.60000.order.waiting" is pending',
+        'a timer for "xstate.after.60000.order.waiting" is pending',
       );
       const done = await resume(drawn(2, { ms: 1_000 }), {
         store,

@@ -1,12 +1,12 @@
 /** The programs about composing graphs, as the documentation has them: they compile without a cast, and run. */
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   edit,
   fanOut,
   inputNode,
-  list,
   memoryStore,
   resume,
   route,
@@ -33,7 +33,7 @@ function reviewOf(changed: readonly string[]) {
   };
   const Review = defineState({
     files: z.array(z.string()).default([]),
-    findings: list(Finding),
+    findings: channel.list(Finding),
     verdict: z.enum(["ship", "fix"]).nullable().default(null),
   });
 
@@ -85,7 +85,7 @@ test("a graph with parallel nodes, a route and a loop compiles without a cast an
 test("a graph with a subgraph compiles without a cast and runs, and its interrupts include those of the subgraph [K7]", async () => {
   const researcher = defineGraph({
     name: "researcher",
-    state: defineState({ topic: z.string(), notes: list(z.string()) }),
+    state: defineState({ topic: z.string(), notes: channel.list(z.string()) }),
     interrupts: { scope: z.object({ wide: z.boolean() }) },
   })
     .nodes({
@@ -96,7 +96,7 @@ test("a graph with a subgraph compiles without a cast and runs, and its interrup
     .edges({ [START]: "ask", ask: END });
   const report = defineGraph({
     name: "report",
-    state: defineState({ question: z.string(), notes: list(z.string()) }),
+    state: defineState({ question: z.string(), notes: channel.list(z.string()) }),
   })
     .nodes({
       research: subgraph(researcher, {

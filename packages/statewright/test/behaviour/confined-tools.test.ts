@@ -5,14 +5,8 @@ import { resolvePathInside } from "@statewright/host";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  confinePaths,
-  createAgent,
-  type DefinedTool,
-  defineTool,
-  memoryStore,
-  type ToolSafety,
-} from "../../src/index.ts";
+import { createAgent, type DefinedTool, defineTool, memoryStore, type ToolSafety } from "../../src/index.ts";
+import { confinePaths } from "../../src/middleware.ts";
 
 let root = "";
 let outside = "";

@@ -1,16 +1,8 @@
 /** What middleware about context makes of a request, seen where it arrives: at the provider, by its own client. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { call, say, scriptedModel } from "@statewright/testing";
-import {
-  createAgent,
-  defineTool,
-  memoryStore,
-  promptCache,
-  recallMemories,
-  redactPersonal,
-  summarise,
-  trimMessages,
-} from "statewright";
+import { createAgent, defineTool, memoryStore } from "statewright";
+import { promptCache, recallMemories, redactPersonal, summarise, trimMessages } from "statewright/middleware";
 import { afterEach, expect, test } from "vitest";
 import * as z from "zod";
 import { type AnthropicServer, anthropicServer } from "../support/anthropic-server.ts";

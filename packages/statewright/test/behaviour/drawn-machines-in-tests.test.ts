@@ -24,17 +24,17 @@ test("a durable machine in testRun accepts events, has its own tags, and explain
   expect(t).toHaveTag("safe");
   expect(t).toAccept("OPEN");
   expect(() => expect(t).toAccept("CLOSE")).toThrowErrorMatchingInlineSnapshot(`
-    [Error: the run does not accept "CLOSE" in "closed": it takes the event "OPEN".
+    [Error: the run does not accept "CLOSE" in "closed": it accepts the event "OPEN".
     The path: start → closed
-    It waits in "closed" and accepts the event "OPEN".]
+    The run waits in "closed" and accepts the event "OPEN".]
   `);
   await t.send({ type: "OPEN", code: 8 });
   expect(t).toBeInState("alarm");
   expect(() => expect(t).toBeInState("open.wide")).toThrowErrorMatchingInlineSnapshot(`
     [Error: the run is not in "open.wide" but in "alarm".
     The path: start → closed → alarm
-    It waits in "alarm" and accepts the event "CLOSE".
-    In "closed" the guard "fits" said no to OPEN, which led to "alarm".]
+    The run waits in "alarm" and accepts the event "CLOSE".
+    In "closed" the guard "fits" refused OPEN, which led to "alarm".]
   `);
   await t.send({ type: "CLOSE" });
   await t.crash();

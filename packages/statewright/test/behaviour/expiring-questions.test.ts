@@ -1,7 +1,9 @@
 /** Questions with an end: what happens when nobody has answered in time, in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
+  channel,
   createAgent,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -9,8 +11,6 @@ import {
   END,
   fork,
   getState,
-  interruptFor,
-  list,
   listInterrupts,
   resume,
   run,
@@ -24,7 +24,7 @@ import { diesAt, failureOf, leftToDie, type Place, places } from "../support/bot
 
 const hour = 3_600_000;
 const start = 1_000_000;
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 
 /** Asks with a declared answer for the end of its time, beside a question that waits for ever. */
 const offer = defineGraph({
@@ -319,8 +319,8 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test.each([
-    ["deny", undefined, "This call was refused: nobody answered in time", []],
-    ["deny", "deny", "This call was refused: nobody answered in time", []],
+    ["deny", undefined, "This call was denied: no answer in time", []],
+    ["deny", "deny", "This call was denied: no answer in time", []],
     ["allow", "allow", "paid 5", [5]],
   ] as const)(
     "an approval that expired resolves to %s when the hook declares %s [E63]",
@@ -339,7 +339,7 @@ describe.each(places)("%s", (_name, open) => {
       const ask = defineMiddleware({
         name: "ask",
         beforeTool: ({ call: made }) =>
-          interruptFor(made, "it spends", { expiresMs: hour, ...(onExpire === undefined ? {} : { onExpire }) }),
+          decide.interrupt(made, "it spends", { expiresMs: hour, ...(onExpire === undefined ? {} : { onExpire }) }),
       });
       const agent = createAgent({
         name: "agent",

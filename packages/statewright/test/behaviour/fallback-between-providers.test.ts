@@ -1,14 +1,8 @@
 /** A conversation whose provider fails in the middle goes on with another one, through the clients of both. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
-import {
-  type AssistantMessage,
-  createAgent,
-  defineTool,
-  getMessageText,
-  modelFallback,
-  type RunEvent,
-} from "statewright";
+import { type AssistantMessage, createAgent, defineTool, getMessageText, type RunEvent } from "statewright";
+import { modelFallback } from "statewright/middleware";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
@@ -108,7 +102,7 @@ test.each<[string, () => Response, string]>([
     expect(getMessageText(answer)).toBe("It rains.");
     expect(answer).toMatchObject({
       answeredBy: "openai/gpt-4o",
-      lost: [{ model: "anthropic/claude-sonnet-4-5", kind }],
+      failedAttempts: [{ model: "anthropic/claude-sonnet-4-5", kind }],
     });
     expect(first.sent).toHaveLength(2);
     expect(JSON.parse(second.sent[0] ?? "")).toMatchObject({

@@ -1,5 +1,6 @@
 /** Forks of forks, and forks beside migrations: each goes on from where it began, and nothing that happens once is done again in silence. */
 import {
+  channel,
   defineGraph,
   defineMigration,
   defineState,
@@ -8,8 +9,6 @@ import {
   END,
   fork,
   type Graph,
-  list,
-  messages,
   pruneThread,
   resume,
   run,
@@ -23,7 +22,7 @@ import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import { diesAt, failureOf, leftToDie, type Place, places } from "../support/both-stores.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const begin = () => ({ log: ["began"] });
 
 describe.each(places)("%s", (_name, open) => {
@@ -216,7 +215,7 @@ describe.each(places)("%s", (_name, open) => {
       run: () => `${paid.push("charged")}`,
     });
     const call = { type: "call" as const, id: "c", name: "charge", args: {} };
-    return defineGraph({ name: "shop", state: defineState({ messages: messages() }) })
+    return defineGraph({ name: "shop", state: defineState({ messages: channel.messages() }) })
       .nodes({
         model: () => ({
           messages: [{ role: "assistant" as const, id: "m", finish: "calls" as const, content: [call] }],

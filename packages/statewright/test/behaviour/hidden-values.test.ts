@@ -2,39 +2,37 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { systemWorld, type World } from "@statewright/core";
+import type { World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import * as fc from "fast-check";
 import {
   approval,
-  custom,
+  channel,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
   END,
-  interruptFor,
+  inject,
   type JsonObject,
-  longTerm,
   type Message,
   type Model,
   type ModelRequest,
-  messages,
   type RunEvent,
   resume,
   route,
   run,
-  runIdentity,
   START,
-  secret,
   sqliteStore,
-  toModelTool,
   toolNode,
 } from "statewright";
+import { toModelTool } from "statewright/adapter";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
-const Held = defineState({ messages: messages(), note: z.string().default("SENTINEL-state") });
+const Held = defineState({ messages: channel.messages(), note: z.string().default("SENTINEL-state") });
 const Given = defineContext({ customer: z.string(), client: z.custom<object>() });
 
 /** The eight kinds of hidden value, each under a name that stands nowhere else. */
@@ -42,13 +40,13 @@ const kinds = {
   zq_context: Given.from(({ customer }) => customer),
   zq_client: Given.from(({ client }) => client),
   zq_state: Held.from(({ note }) => note),
-  zq_ids: runIdentity(),
-  zq_store: longTerm("zq"),
-  zq_secret: secret("ZQ_KEY"),
-  zq_emitter: custom(({ emit }) => emit),
-  zq_writer: custom(({ progress }) => progress),
-  zq_cancel: custom(({ signal }) => signal),
-  zq_made: custom(async ({ secrets }) => ({ token: `made of ${await secrets.get("ZQ_KEY")}` })),
+  zq_ids: inject.run(),
+  zq_store: inject.store("zq"),
+  zq_secret: inject.secret("ZQ_KEY"),
+  zq_emitter: inject.custom(({ emit }) => emit),
+  zq_writer: inject.custom(({ progress }) => progress),
+  zq_cancel: inject.custom(({ signal }) => signal),
+  zq_made: inject.custom(async ({ secrets }) => ({ token: `made of ${await secrets.get("ZQ_KEY")}` })),
 } as const;
 type HiddenName = keyof typeof kinds;
 const hiddenNames = Object.keys(kinds) as HiddenName[];
@@ -149,7 +147,7 @@ async function live({ args, hidden, does, asks, calls }: Described): Promise<Hea
   };
   const ask = defineMiddleware({
     name: "ask",
-    beforeTool: ({ call }) => (asks ? interruptFor(call, "sure?") : undefined),
+    beforeTool: ({ call }) => (asks ? decide.interrupt(call, "sure?") : undefined),
   });
   const node = toolNode({ tools: [tool], middleware: [ask] });
   const graph = defineGraph({ name: "hiding", state: Held, context: Given, interrupts: { approve: approval } })

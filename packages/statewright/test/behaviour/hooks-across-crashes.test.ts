@@ -1,19 +1,19 @@
 /** Hooks around models and at the ends of an agent, whose process dies at each of its commits: what they wrote is there once. */
 import { call, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import {
+  channel,
   createAgent,
   defineMiddleware,
   defineTool,
   type Message,
   type Middleware,
-  reduce,
   type Store,
 } from "statewright";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { diesAtNth, leftToDie, places } from "../support/both-stores.ts";
 
-const sum = reduce(z.number().default(0), (total, more: number) => total + more);
+const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
 const work = defineTool({
   name: "work",
   description: "Works.",

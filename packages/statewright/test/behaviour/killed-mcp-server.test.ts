@@ -101,9 +101,9 @@ test("an MCP server whose host has exited finishes its step, saves it and exits"
   say({ id: 3, method: "tools/list", params: JSON.parse(`{"a":${"[".repeat(200)}${"]".repeat(200)}}`) });
   await expect
     .poll(() => text, { timeout: 60_000 })
-    .toContain("Not taken: the message is nested deeper than 72 levels.");
+    .toContain("Invalid request: the message is nested deeper than 72 levels.");
   server.stdin.end();
-  await expect.poll(() => text, { timeout: 60_000 }).toContain("its client has gone");
+  await expect.poll(() => text, { timeout: 60_000 }).toContain("its client disconnected");
   go();
   expect(await ended).toEqual([0, null]);
   expect(did()).toEqual(["reserved tea", "paid tea", "process ended"]);

@@ -24,12 +24,12 @@ test("every queued input starts once and in order, wherever a process is killed 
     log: ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"],
     rows: ["c done", "b done", "a done"],
   });
-  // Whether those who wait were told of a commit is nothing that the next process could see.
-  const points = (whole.processes[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  // The next process cannot see whether the callback of a commit was called.
+  const points = (whole.processes[0]?.points ?? []).filter((point) => !point.startsWith("reported"));
   expect(points.length).toBeGreaterThan(20);
   const wrong: string[] = [];
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);
-  const waiting = tried.map((point) => ({ point, life: 1 }));
+  const waiting = tried.map((point) => ({ point, processNumber: 1 }));
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
       const outcome = await killAt({ ...life(death.point), ...death });

@@ -41,18 +41,20 @@ test("a timer of weeks outlives its process and fires once and late on return, w
   });
   expect(whole.effects).toHaveLength(1);
   const deaths = [
-    ...(arming?.points ?? []).map((point) => ({ point, life: 1 })),
-    ...(firing?.points ?? []).map((point) => ({ point, life: 2 })),
+    ...(arming?.points ?? []).map((point) => ({ point, processNumber: 1 })),
+    ...(firing?.points ?? []).map((point) => ({ point, processNumber: 2 })),
   ];
-  expect(deaths).toContainEqual({ point: "armed", life: 1 });
-  expect(deaths).toContainEqual({ point: "inside remind", life: 2 });
+  expect(deaths).toContainEqual({ point: "armed", processNumber: 1 });
+  expect(deaths).toContainEqual({ point: "inside remind", processNumber: 2 });
   expect(deaths.length).toBeGreaterThan(12);
   const wrong: string[] = [];
   const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...deaths] : deaths.filter((_, nth) => nth % 6 === 0);
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
-      const outcome = await killAt({ ...life(`${death.point} ${death.life}`), ...death });
-      wrong.push(...differences(`${death.point} of life ${death.life}`, outcome, whole, death.life === 1));
+      const outcome = await killAt({ ...life(`${death.point} ${death.processNumber}`), ...death });
+      wrong.push(
+        ...differences(`${death.point} of life ${death.processNumber}`, outcome, whole, death.processNumber === 1),
+      );
     }
   };
   await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));

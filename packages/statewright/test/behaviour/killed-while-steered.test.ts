@@ -33,10 +33,10 @@ test("a steered message is delivered once, after all tool answers, wherever the 
 }, async () => {
   const undisturbed = await runUntilDone(life("whole"));
   expect(JSON.parse(undisturbed.stdout)).toEqual(whole);
-  const points = (undisturbed.processes[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  const points = (undisturbed.processes[0]?.points ?? []).filter((point) => !point.startsWith("reported"));
   expect(points.length).toBeGreaterThan(8);
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);
-  const waiting = tried.map((point) => ({ point, life: 1 }));
+  const waiting = tried.map((point) => ({ point, processNumber: 1 }));
   const seen: [string, unknown][] = [];
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {

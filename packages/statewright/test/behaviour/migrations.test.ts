@@ -2,8 +2,10 @@
 import { virtualClock } from "@statewright/testing";
 import {
   approval,
+  channel,
   checkRuns,
   commandTargets,
+  decide,
   defineGraph,
   defineMiddleware,
   defineMigration,
@@ -11,18 +13,13 @@ import {
   defineTool,
   END,
   engine,
-  exportThread,
   fork,
   getState,
   goto,
   graphTool,
-  importThread,
-  interruptFor,
-  list,
   listInterrupts,
   listRuns,
   type Model,
-  messages,
   recover,
   resume,
   run,
@@ -31,6 +28,7 @@ import {
   subgraph,
   toolNode,
 } from "statewright";
+import { exportThread, importThread } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { diesAt, failureOf, leftToDie, type Place, places } from "../support/both-stores.ts";
@@ -41,7 +39,7 @@ const hour = 3_600_000;
 const first = defineGraph({
   name: "payment",
   version: 1,
-  state: defineState({ cents: z.number().default(900), log: list(z.string()) }),
+  state: defineState({ cents: z.number().default(900), log: channel.list(z.string()) }),
   interrupts: { approve: { answer: z.object({ ok: z.boolean() }), expiresMs: hour, onExpire: { ok: false } } },
 })
   .nodes({
@@ -56,7 +54,7 @@ const first = defineGraph({
 const second = defineGraph({
   name: "payment",
   version: 2,
-  state: defineState({ euros: z.number(), log: list(z.string()), by: z.string().default("nobody") }),
+  state: defineState({ euros: z.number(), log: channel.list(z.string()), by: z.string().default("nobody") }),
   interrupts: { sign: { answer: z.object({ ok: z.boolean() }), expiresMs: hour, onExpire: { ok: false } } },
 })
   .nodes({
@@ -70,7 +68,7 @@ const second = defineGraph({
 const third = defineGraph({
   name: "payment",
   version: 3,
-  state: defineState({ price: z.object({ amount: z.number(), currency: z.string() }), log: list(z.string()) }),
+  state: defineState({ price: z.object({ amount: z.number(), currency: z.string() }), log: channel.list(z.string()) }),
   interrupts: { sign: { answer: z.object({ ok: z.boolean() }) } },
 })
   .nodes({
@@ -174,7 +172,7 @@ describe.each(places)("%s", (_name, open) => {
       "thread_busy",
     );
     const { epoch: _, ...after } = { epoch: 0, ...(await store.exportThread("t")) };
-    expect(after).toMatchObject({ lines: before.namespaces, runs: before.runs });
+    expect(after).toMatchObject({ namespaces: before.namespaces, runs: before.runs });
   });
 
   test("a migration that throws or returns incompatible values changes nothing and is named in the error", async () => {
@@ -187,7 +185,7 @@ describe.each(places)("%s", (_name, open) => {
         },
         says: "its state threw: no rate",
       },
-      { state: () => ({ euros: "nine" }) as never, says: 'for the channel "euros" what its schema refuses' },
+      { state: () => ({ euros: "nine" }) as never, says: 'for the channel "euros" that does not match its schema' },
       { state: () => ({ euros: 1, cent: 2 }) as never, says: '"cent", which is no channel' },
       { state: () => "nothing" as never, says: "which is not an object of channels" },
       { state: (() => Promise.resolve({})) as never, says: "which is not an object of channels" },
@@ -207,11 +205,11 @@ describe.each(places)("%s", (_name, open) => {
       expect(failure.message).toContain(says);
       expect((await checkRuns(store, [second], { migrations }))[0]).toMatchObject({
         verdict: "parks",
-        why: expect.stringContaining(says),
+        reason: expect.stringContaining(says),
       });
     }
     expect(await store.exportThread("t")).toMatchObject({
-      lines: before.namespaces,
+      namespaces: before.namespaces,
       runs: before.runs,
       events: before.events,
     });
@@ -232,7 +230,7 @@ describe.each(places)("%s", (_name, open) => {
   test("an effect in flight keeps its idempotency key across a migration, and a recorded step is not repeated", async () => {
     const keys: string[] = [];
     const shape = (version: number, node: "work" | "labour", fails: boolean) =>
-      defineGraph({ name: "works", version, state: defineState({ log: list(z.string()) }) })
+      defineGraph({ name: "works", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({
           beside: async (_state, { step }) => {
             const done = await step("count", ({ idempotencyKey }) => keys.push(`${idempotencyKey} ${version}`));
@@ -270,7 +268,7 @@ describe.each(places)("%s", (_name, open) => {
   test("a once node that died under its old name is in doubt under its new name and does not run again", async () => {
     const calls: number[] = [];
     const shape = (version: number, node: string) =>
-      defineGraph({ name: "once", version, state: defineState({ log: list(z.string()) }) })
+      defineGraph({ name: "once", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({ [node]: { effect: "once", run: () => ({ log: [`paid ${calls.push(version)}`] }) } } as never)
         .edges({ [START]: node, [node]: END } as never);
     const [old, now] = [shape(1, "pay"), shape(2, "charge")];
@@ -293,7 +291,7 @@ describe.each(places)("%s", (_name, open) => {
   test("the recorded result of a task leads to the renamed node", async () => {
     const log: string[] = [];
     const shape = (version: number, next: "next" | "then", fails: boolean) =>
-      defineGraph({ name: "leads", version, state: defineState({ log: list(z.string()) }) })
+      defineGraph({ name: "leads", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({
           left: () => {
             log.push(`left by ${version}`);
@@ -309,7 +307,7 @@ describe.each(places)("%s", (_name, open) => {
     const [old, now] = [shape(1, "next", true), shape(2, "then", false)];
     await failureOf(run(old, { store, thread: "t" }).result, "node_failed");
     const failure = await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
-    expect(failure.message).toContain('the recorded result of the node "left" leads to "next", which is no node');
+    expect(failure.message).toContain('the recorded result of the node "left" routes to "next", which is not a node');
     const migrations = [defineMigration({ from: old, to: now, nodes: { next: "then" } as never })];
     const done = await resume(now, { store, thread: "t", migrations }).result;
     expect(done.state).toEqual({ log: ["then"] });
@@ -320,7 +318,7 @@ describe.each(places)("%s", (_name, open) => {
     const keys: string[] = [];
     const works = defineGraph({
       name: "works",
-      state: defineState({ log: list(z.string()) }),
+      state: defineState({ log: channel.list(z.string()) }),
       interrupts: { q: z.string() },
     })
       .nodes({
@@ -331,7 +329,7 @@ describe.each(places)("%s", (_name, open) => {
       })
       .edges({ [START]: "work", work: END });
     const around = (version: number, node: string) =>
-      defineGraph({ name: "around", version, state: defineState({ log: list(z.string()) }) })
+      defineGraph({ name: "around", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({
           [node]: subgraph(works, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "kept" }),
         } as never)
@@ -385,7 +383,7 @@ describe.each(places)("%s", (_name, open) => {
         defineGraph({
           name: "agent",
           version,
-          state: defineState({ messages: messages() }),
+          state: defineState({ messages: channel.messages() }),
           interrupts: { ok: z.boolean() },
         })
           .nodes({
@@ -422,7 +420,7 @@ describe.each(places)("%s", (_name, open) => {
     let read = 0;
     const library = defineGraph({
       name: "library",
-      state: defineState({ log: list(z.string()) }),
+      state: defineState({ log: channel.list(z.string()) }),
       interrupts: { which: z.string() },
     })
       .nodes({
@@ -431,7 +429,7 @@ describe.each(places)("%s", (_name, open) => {
       })
       .edges({ [START]: "read", read: "look", look: END });
     const agent = (version: number, name: string) =>
-      defineGraph({ name: "agent", version, state: defineState({ messages: messages() }) })
+      defineGraph({ name: "agent", version, state: defineState({ messages: channel.messages() }) })
         .nodes({
           tools: toolNode({
             tools: [
@@ -457,7 +455,7 @@ describe.each(places)("%s", (_name, open) => {
 
   test("a pending call of a renamed tool continues, and its approval is requested again", async () => {
     const ran: string[] = [];
-    const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => interruptFor(call, "a letter") });
+    const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => decide.interrupt(call, "a letter") });
     const asking = {
       role: "assistant",
       id: "a",
@@ -468,7 +466,7 @@ describe.each(places)("%s", (_name, open) => {
       defineGraph({
         name: "agent",
         version,
-        state: defineState({ messages: messages() }),
+        state: defineState({ messages: channel.messages() }),
         interrupts: { approve: approval },
       })
         .nodes({
@@ -505,7 +503,7 @@ describe.each(places)("%s", (_name, open) => {
       defineGraph({
         name: "inner",
         version,
-        state: defineState({ [key]: z.number().default(100), log: list(z.string()) } as never),
+        state: defineState({ [key]: z.number().default(100), log: channel.list(z.string()) } as never),
         interrupts: { q: z.string() },
       })
         .nodes({
@@ -522,7 +520,7 @@ describe.each(places)("%s", (_name, open) => {
       defineGraph({
         name: "outer",
         version,
-        state: defineState({ log: list(z.string()), calls: z.number().default(0) }),
+        state: defineState({ log: channel.list(z.string()), calls: z.number().default(0) }),
       })
         .nodes({
           [node]: subgraph(graph, {
@@ -588,7 +586,11 @@ describe.each(places)("%s", (_name, open) => {
 
     test("a subgraph that no longer has parallel regions continues at its node", async () => {
       const graph = (isParallel: boolean) =>
-        defineGraph({ name: "inner", state: defineState({ log: list(z.string()) }), interrupts: { q: z.string() } })
+        defineGraph({
+          name: "inner",
+          state: defineState({ log: channel.list(z.string()) }),
+          interrupts: { q: z.string() },
+        })
           .nodes({
             ask: async (_state, { interrupt }) => ({ log: [await interrupt("q")] }),
             left: () => ({ log: ["left"] }),
@@ -601,7 +603,7 @@ describe.each(places)("%s", (_name, open) => {
             right: END,
           });
       const around = (version: number, node: string, isParallel: boolean) =>
-        defineGraph({ name: "around", version, state: defineState({ log: list(z.string()) }) })
+        defineGraph({ name: "around", version, state: defineState({ log: channel.list(z.string()) }) })
           .nodes({
             [node]: subgraph(graph(isParallel), { input: () => ({}), output: ({ log }) => ({ log }) }),
           } as never)
@@ -752,12 +754,15 @@ test("an invalid migration is refused at definition", () => {
     () => defineMigration({ from: first, to: second, state, tools: { send: "post" } }),
     'renames the tool "send"',
   );
-  refused(() => defineMigration({ from: first, to: first }), "leads to the graph that it comes from");
+  refused(() => defineMigration({ from: first, to: first }), "leads to the same graph");
   refused(
     () => defineMigration({ from: first, to: { ...second, name: "other" }, state }),
-    'leads from "payment" to "other"',
+    'expected two versions of one graph, got "payment" and "other"',
   );
-  refused(() => defineMigration({ from: first, to: {} as never } as never), "Give what defineGraph(…) made");
+  refused(
+    () => defineMigration({ from: first, to: {} as never } as never),
+    'expected a graph for "to", got an object. Pass a result of defineGraph(…)',
+  );
   refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2 is 5");
   refused(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
   refused(() => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }), "is not the graph");

@@ -2,6 +2,7 @@
 import { anthropic } from "@ai-sdk/anthropic";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
+import { systemWorld } from "../../src/adapter.ts";
 import {
   type AgentOptions,
   createAgent,
@@ -11,7 +12,6 @@ import {
   type NoState,
   type RunEvent,
   StatewrightError,
-  systemWorld,
 } from "../../src/index.ts";
 
 type Options = AgentOptions<NoState, unknown, unknown>;
@@ -51,17 +51,17 @@ describe("model names", () => {
   test("an unknown model name is refused at agent creation with the known providers", () => {
     const make = () => createAgent({ name: "assistant", model: "openai/gpt-5", models: { anthropic } });
     expect(thrown(make)).toContain(
-      'has no model "openai/gpt-5". Write it as provider/model, with one of these providers: anthropic',
+      'unknown model "openai/gpt-5". Use provider/model, with one of these providers: anthropic',
     );
     expect(thrown(() => createAgent({ name: "assistant", model: "gpt-5" }))).toContain(
-      '"gpt-5" is not the name of a model',
+      'expected "provider/model", got "gpt-5"',
     );
   });
 
   test("a model name without a registry loads the provider's package at the first request and names a missing package", async () => {
     const agent = createAgent({ name: "assistant", model: "mistral/small" });
     const error: unknown = await agent.run({ input: "Hi" }).result.catch((caught: unknown) => caught);
-    expect(String(error)).toContain("Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry");
+    expect(String(error)).toContain("Run `npm install @ai-sdk/mistral`, or create the model with modelRegistry");
   });
 
   test("a model name may be used as a fallback and for a single turn", async () => {
@@ -93,15 +93,15 @@ describe("model lists", () => {
     expect(thrown(() => createAgent({ name: "assistant", model: [] }))).toContain("the list of models is empty");
     const one = scriptedModel([say("Hi")]);
     expect(thrown(() => createAgent({ name: "assistant", model: [one, one], fallback: [one] }))).toContain(
-      'the agent "assistant" has a list of models and a fallback',
+      'the agent "assistant" has both a list of models and a fallback',
     );
   });
 });
 
 describe("invalid models", () => {
   test.each<[object, string]>([
-    [{ model: undefined }, "the model of"],
-    [{ model: 7 }, "the model of"],
+    [{ model: undefined }, "`model` must be a model"],
+    [{ model: 7 }, "`model` must be a model"],
     [{ model: scriptedModel([]), fallback: {} }, "fallback"],
     [{ model: scriptedModel([]), fallback: 7 }, "fallback"],
     [{ model: scriptedModel([]), providerTools: 7 }, "providerTools"],
@@ -115,7 +115,7 @@ describe("invalid models", () => {
 
   test("an agent without options is refused with an error about its model", () => {
     expect(thrown(() => createAgent(undefined as never))).toContain(
-      "the model of an agent is a value of the type undefined",
+      "an agent: `model` must be a model, such as scriptedModel([…]) or a provider model, got a value of type undefined",
     );
   });
 });

@@ -4,16 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { portraitOf } from "@statewright/testing/conformance";
 import {
-  copyThread,
+  channel,
   defineGraph,
   defineState,
   END,
-  exportThread,
   fork,
   getHistory,
   getState,
-  importThread,
-  list,
   memoryStore,
   resume,
   run,
@@ -22,6 +19,7 @@ import {
   sqliteStore,
   subgraph,
 } from "statewright";
+import { copyThread, exportThread, importThread } from "statewright/inspect";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 
@@ -38,7 +36,7 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const Inner = defineState({ asked: z.string(), notes: list(z.string()) });
+const Inner = defineState({ asked: z.string(), notes: channel.list(z.string()) });
 const inner = defineGraph({ name: "inner", version: 1, state: Inner, interrupts: { sure: z.boolean() } })
   .nodes({
     think: async (state, { step }) => ({ notes: [await step("thought", async () => `thought of ${state.asked}`)] }),
@@ -46,7 +44,7 @@ const inner = defineGraph({ name: "inner", version: 1, state: Inner, interrupts:
   })
   .edges({ [START]: "think", think: "ask", ask: END });
 
-const Outer = defineState({ topic: z.string(), notes: list(z.string()), result: z.string().default("") });
+const Outer = defineState({ topic: z.string(), notes: channel.list(z.string()), result: z.string().default("") });
 const outer = defineGraph({ name: "outer", version: 1, state: Outer })
   .nodes({
     research: subgraph(inner, {

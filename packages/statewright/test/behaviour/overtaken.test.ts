@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineMigration,
   defineState,
   END,
   getState,
-  list,
   listRuns,
   route,
   run,
@@ -22,7 +22,7 @@ import * as z from "zod";
 const home = mkdtempSync(join(tmpdir(), "statewright-overtaken-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-const state = defineState({ said: list(z.string()) });
+const state = defineState({ said: channel.list(z.string()) });
 const chat = defineGraph({ name: "chat", state })
   .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
   .edges({ [START]: "answer", answer: END });

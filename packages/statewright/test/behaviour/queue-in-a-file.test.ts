@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getState,
-  list,
   listRuns,
   run,
   START,
@@ -17,7 +17,7 @@ import {
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 
-const Words = defineState({ word: z.string(), log: list(z.string()) });
+const Words = defineState({ word: z.string(), log: channel.list(z.string()) });
 
 let home: string;
 let owner: Store;

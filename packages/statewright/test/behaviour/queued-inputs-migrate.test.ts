@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  channel,
   checkRuns,
   defineGraph,
   defineMigration,
@@ -11,7 +12,6 @@ import {
   END,
   engine,
   getState,
-  list,
   listRuns,
   run,
   START,
@@ -32,7 +32,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const cents = defineGraph({
   name: "payment",
   version: 1,
-  state: defineState({ cents: z.number(), log: list(z.string()) }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()) }),
   interrupts: { ok: z.boolean() },
 })
   .nodes({
@@ -43,7 +43,7 @@ const cents = defineGraph({
 const euros = defineGraph({
   name: "payment",
   version: 2,
-  state: defineState({ euros: z.number(), log: list(z.string()) }),
+  state: defineState({ euros: z.number(), log: channel.list(z.string()) }),
   interrupts: { ok: z.boolean() },
 })
   .nodes({

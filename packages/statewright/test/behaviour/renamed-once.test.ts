@@ -1,5 +1,6 @@
 /** What happened once under an older name of its node, its tool, its state or its graph is known to a branch of the newer version. */
 import {
+  channel,
   defineGraph,
   defineMigration,
   defineState,
@@ -8,9 +9,7 @@ import {
   END,
   fork,
   type Graph,
-  list,
   type Migration,
-  messages,
   resume,
   run,
   START,
@@ -33,7 +32,7 @@ describe.each(places)("%s", (_name, open) => {
   afterEach(() => place.close());
 
   const pay = (): string => `receipt ${++paid}`;
-  const Log = defineState({ log: list(z.string()) });
+  const Log = defineState({ log: channel.list(z.string()) });
   const begin = () => ({ log: ["began"] });
   const paying = { run: () => ({ log: [pay()] }), effect: "once" as const };
 
@@ -77,16 +76,16 @@ describe.each(places)("%s", (_name, open) => {
   test("a renamed once node is in doubt on a fork, also without a migration", async () => {
     const again = await forked(steps(1, "charge"), 1);
     expect(await again(steps(2, "bill"))).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
-    const end = await again(steps(2, "bill"), { onceElsewhere: "reuse" });
+    const end = await again(steps(2, "bill"), { onPriorEffect: "reuse" });
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began", "receipt 1"] }, 1]);
   });
 
   test("the prior result of a renamed once node that no longer fits the graph is not reused, and the run interrupts", async () => {
-    const Sums = defineState({ log: list(z.string()), sum: z.number().default(0) });
+    const Sums = defineState({ log: channel.list(z.string()), sum: z.number().default(0) });
     const old = defineGraph({
       name: "steps",
       version: 1,
-      state: defineState({ log: list(z.string()), paid: z.string().default("") }),
+      state: defineState({ log: channel.list(z.string()), paid: z.string().default("") }),
     })
       .nodes({ begin, charge: { run: () => ({ paid: pay() }), effect: "once" } })
       .edges({ [START]: "begin", begin: "charge", charge: END });
@@ -94,7 +93,7 @@ describe.each(places)("%s", (_name, open) => {
       .nodes({ begin, charge: { run: () => ({ sum: ++paid }), effect: "once" } })
       .edges({ [START]: "begin", begin: "charge", charge: END });
     const again = await forked(old as Graph, 1);
-    const asked = await again(graph as Graph, { onceElsewhere: "reuse" });
+    const asked = await again(graph as Graph, { onPriorEffect: "reuse" });
     expect(asked).toMatchObject({
       status: "waiting",
       interrupts: [{ key: "in_doubt", payload: { alreadyOn: "main" } }],
@@ -106,19 +105,19 @@ describe.each(places)("%s", (_name, open) => {
   test("the prior result of a once node of the same version is reused, also when its schema does not accept its own output", async () => {
     const graph = defineGraph({
       name: "steps",
-      state: defineState({ log: list(z.string()), sum: z.string().transform(Number).default(0) }),
+      state: defineState({ log: channel.list(z.string()), sum: z.string().transform(Number).default(0) }),
     })
       .nodes({ begin, charge: { run: () => ({ sum: `${++paid}` }), effect: "once" } })
       .edges({ [START]: "begin", begin: "charge", charge: END }) as Graph;
     const again = await forked(graph, 1);
-    const end = await again(graph, { onceElsewhere: "reuse" });
+    const end = await again(graph, { onPriorEffect: "reuse" });
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began"], sum: 1 }, 1]);
   });
 
   function calling(version: number, name: string): Graph {
     let asked = 0;
     const tool = defineTool({ name, description: "Pay.", input: z.object({ cents: z.int() }), run: pay });
-    return defineGraph({ name: "calling", version, state: defineState({ messages: messages() }) })
+    return defineGraph({ name: "calling", version, state: defineState({ messages: channel.messages() }) })
       .nodes({
         model: () => {
           asked += 1;

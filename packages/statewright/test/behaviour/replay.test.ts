@@ -1,6 +1,7 @@
 /** Going back and going on again: what is run again, what is asked again, and what is never repeated in silence. */
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -9,9 +10,7 @@ import {
   fork,
   getHistory,
   getState,
-  list,
   listInterrupts,
-  messages,
   resume,
   run,
   START,
@@ -24,7 +23,7 @@ import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import { failureOf, leftToDie, type Place, places } from "../support/both-stores.ts";
 
-const Log = defineState({ amount: z.number().default(5), log: list(z.string()) });
+const Log = defineState({ amount: z.number().default(5), log: channel.list(z.string()) });
 
 /** What happened in the world outside, with the keys under which it did. */
 interface World {
@@ -73,7 +72,7 @@ function calling(world: World, calls: () => readonly { readonly cents: number }[
     input: z.object({ cents: z.int() }),
     run: ({ cents }, { idempotencyKey }) => pay(world, `${cents}`, idempotencyKey),
   });
-  return defineGraph({ name: "calling", state: defineState({ messages: messages() }) })
+  return defineGraph({ name: "calling", state: defineState({ messages: channel.messages() }) })
     .nodes({
       model: () => {
         asked += 1;
@@ -265,7 +264,7 @@ describe.each(places)("%s", (_name, open) => {
       ["repeat", ["receipt 2"], ["5", "5"]],
     ] as const)(
       "a once call made on another branch causes no interrupt under the policy %s [E44]",
-      async (onceElsewhere, receipt, paid) => {
+      async (onPriorEffect, receipt, paid) => {
         for (const from of ["tools", "model"] as const) {
           world.paid.length = 0;
           store = from === "tools" ? store : place.peer();
@@ -273,7 +272,7 @@ describe.each(places)("%s", (_name, open) => {
           const graph = calling(world);
           await run(graph, { store, thread }).result;
           const branch = await fork(graph, { store, thread, at: await before(graph, from, thread), name: "other" });
-          const end = await resume(graph, { store, thread, branch, onPriorEffect: onceElsewhere }).result;
+          const end = await resume(graph, { store, thread, branch, onPriorEffect }).result;
           expect([end.status, receipts(end.state), world.paid]).toEqual(["done", receipt, paid]);
         }
       },
@@ -298,8 +297,8 @@ describe.each(places)("%s", (_name, open) => {
       store = place.crash();
       world.hang = false;
       const branch = await fork(graph, { store, thread: "t", at: await before(graph, "tools"), name: "other" });
-      for (const onceElsewhere of ["ask", "reuse"] as const) {
-        const asked = await resume(graph, { store, thread: "t", branch, onPriorEffect: onceElsewhere }).result;
+      for (const onPriorEffect of ["ask", "reuse"] as const) {
+        const asked = await resume(graph, { store, thread: "t", branch, onPriorEffect }).result;
         expect(asked).toMatchObject({ status: "waiting", interrupts: [{ payload: { alreadyOn: "main" } }] });
         expect(asked.status === "waiting" && asked.interrupts[0]?.payload).not.toHaveProperty("outcome");
       }
@@ -347,7 +346,7 @@ describe.each(places)("%s", (_name, open) => {
       const branch = await forked(graph);
       const error = await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.message).toContain('"main"');
-      expect(error.message).toContain('onceElsewhere: "reuse"');
+      expect(error.message).toContain('onPriorEffect: "reuse"');
       expect(error.details).toMatchObject({ key: "charge", alreadyOn: "main", idempotencyKey: world.keys[0] });
       expect(world.paid).toEqual(["5"]);
       const reused = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
@@ -423,7 +422,7 @@ describe.each(places)("%s", (_name, open) => {
       await run(outer, { store, thread: "t" }).result;
       const branch = await fork(outer, { store, thread: "t", at: await before(outer, "inner"), name: "other" });
       const error = await failureOf(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
-      expect(error.place).toMatchObject({ within: "inner", node: "pay" });
+      expect(error.place).toMatchObject({ nesting: "inner", node: "pay" });
       const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([end.state.log, world.paid]).toEqual([["began", "planned", "receipt 1"], ["5"]]);
     });
@@ -462,9 +461,9 @@ describe.each(places)("%s", (_name, open) => {
       ["repeat", "receipt 2", 2],
     ] as const)(
       "a once node run on another branch causes no interrupt under the policy %s [E44]",
-      async (onceElsewhere, logged, times) => {
+      async (onPriorEffect, logged, times) => {
         const again = await forked();
-        const end = await again({ onceElsewhere });
+        const end = await again({ onPriorEffect });
         expect([end.status, end.state.log, world.paid.length]).toEqual(["done", ["planned", logged], times]);
       },
     );
@@ -504,8 +503,8 @@ describe.each(places)("%s", (_name, open) => {
     });
 
     test.each([
-      [{ onceElsewhere: "reuse" }, 1],
-      [{ onceElsewhere: "repeat" }, 2],
+      [{ onPriorEffect: "reuse" }, 1],
+      [{ onPriorEffect: "repeat" }, 2],
       [{ answers: { in_doubt: { happened: false } } }, 2],
     ] as const)("a once promise of a machine started on another branch, resumed with %j [E44]", async (more, times) => {
       const again = await forked();

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
   agentTool,
-  confirmTools,
   createAgent,
   defineTool,
   getHistory,
@@ -16,6 +15,7 @@ import {
   sqliteStore,
   team,
 } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
 

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
-import { durableMachine, fork, getState, resume, run, type Store, sqliteStore, type TimerRow } from "statewright";
+import { durableMachine, fork, getState, resume, run, type Store, sqliteStore } from "statewright";
+import type { TimerRow } from "statewright/store";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { assign, cancel, raise, setup } from "xstate";
 

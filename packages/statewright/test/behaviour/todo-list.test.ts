@@ -1,6 +1,7 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import { type TodoItem, todo, todoList } from "@statewright/tools";
-import { createAgent, memoryStore, trimMessages } from "statewright";
+import { createAgent, memoryStore } from "statewright";
+import { trimMessages } from "statewright/middleware";
 import { expect, test } from "vitest";
 
 const list = (...items: readonly (readonly [string, TodoItem["status"]])[]) => ({
@@ -37,7 +38,7 @@ test("the todo list is state and is shown to a model that no longer sees it unti
   await ask("Go on");
   await ask("Thanks");
   const told = model.requests.map(({ instructions }) => instructions);
-  const shown = "Help.\n\nKeep a list.\nThe list as it is:\n[>] dig\n[ ] plant";
+  const shown = "Help.\n\nKeep a list.\nThe current list:\n[>] dig\n[ ] plant";
   expect(told).toEqual([
     "Help.\n\nKeep a list.",
     "Help.\n\nKeep a list.",

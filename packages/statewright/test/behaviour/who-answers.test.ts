@@ -1,7 +1,9 @@
 /** What waits for people over all threads, who answered, and what is refused: in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
+  channel,
   createAgent,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -9,8 +11,6 @@ import {
   durableMachine,
   END,
   getState,
-  interruptFor,
-  list,
   listInterrupts,
   resume,
   run,
@@ -22,7 +22,7 @@ import { setup } from "xstate";
 import * as z from "zod";
 import { diesAt, failureOf, leftToDie, type Place, places } from "../support/both-stores.ts";
 
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const answer = z.object({ ok: z.boolean() });
 
 /** Two questions at once, and one after them. */
@@ -264,7 +264,7 @@ describe.each(places)("%s", (_name, open) => {
               args: { cents: (made.args as { cents: number }).cents * factor },
             }),
           }),
-          defineMiddleware({ name: "ask", beforeTool: ({ call: made }) => interruptFor(made, "it spends") }),
+          defineMiddleware({ name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "it spends") }),
         ],
       });
     await agentWith(1, "Pay.").run({ store, thread: "t", world, input: "go" }).result;

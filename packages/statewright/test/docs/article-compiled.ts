@@ -10,9 +10,8 @@ import {
   route,
   run,
   START,
-  toMachineJson,
-  toMermaid,
 } from "statewright";
+import { toMachineJson, toMermaid } from "statewright/inspect";
 import * as z from "zod";
 import { article } from "./article.ts";
 

@@ -1,16 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import {
-  type BudgetInterrupt,
-  budget,
-  checkGraph,
-  defineGraph,
-  defineState,
-  defineTool,
-  END,
-  memoryStore,
-  run,
-  START,
-} from "statewright";
+import { checkGraph, defineGraph, defineState, defineTool, END, memoryStore, run, START } from "statewright";
+import { type BudgetInterrupt, budget } from "statewright/middleware";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { counted, extended, limited, paid, short, team } from "./budgets.ts";
@@ -27,7 +17,7 @@ const usage = { inputTokens: 500_000, outputTokens: 100_000 };
 test("the agent of the budgets page ends at its limit", async () => {
   const endless = () => scriptedModel(() => call("sort", {}));
   const { ended, state } = await limited(endless(), [sort]).run({ thread: "t", input: "go" }).result;
-  expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is used up" });
+  expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is exhausted" });
   expect(state).toMatchObject({ budgetSpent: { turns: 20, toolCalls: 20 } });
   const second = await short(endless(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(second.ended?.by).toBe("maxTurns");
@@ -49,7 +39,7 @@ test("the cost limit of the budgets page is extended or ended by an answer", asy
   };
   const store = memoryStore();
   const refused = await extended(paid(dear(), [sort]), store, answer(false));
-  expect(refused).toMatchObject({ ended: { by: "money", reason: "the budget of a cost of 2.5 is used up" } });
+  expect(refused).toMatchObject({ ended: { by: "money", reason: "the budget of a cost of 2.5 is exhausted" } });
   expect(shown).toMatchObject([{ exceeded: "cost", per: "thread", spent: { cost: 3 } }]);
   const other = await extended(paid(dear(), [sort]), memoryStore(), answer(true));
   expect(other).toMatchObject({ status: "waiting" });

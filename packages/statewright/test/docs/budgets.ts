@@ -2,8 +2,6 @@
 import {
   type Agent,
   agentTool,
-  type BudgetInterrupt,
-  budget,
   createAgent,
   defineState,
   type Model,
@@ -11,6 +9,7 @@ import {
   type Store,
   type Tool,
 } from "statewright";
+import { type BudgetInterrupt, budget } from "statewright/middleware";
 
 /** An agent with a limit of every kind. */
 export function limited(model: Model, tools: readonly Tool[]) {

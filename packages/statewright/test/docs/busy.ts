@@ -1,9 +1,9 @@
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   getState,
-  list,
   listRuns,
   memoryStore,
   type OnBusy,
@@ -14,7 +14,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const Chat = defineState({ said: z.string(), log: list(z.string()) });
+const Chat = defineState({ said: z.string(), log: channel.list(z.string()) });
 const chat = defineGraph({ name: "chat", version: 1, state: Chat, interrupts: { sure: z.boolean() } })
   .nodes({
     hear: ({ said }) => ({ log: [`heard ${said}`] }),

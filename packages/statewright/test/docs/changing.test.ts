@@ -10,8 +10,8 @@ test("the changing graphs program prints the output on its page", async () => {
   const printed = await runProgram(new URL("changing.ts", import.meta.url), { cwd: folder });
   const why = [
     'the channel "euros" has no value and no default',
-    'the node "approve" is pending, and the graph has no such node',
-    'the question "approve" of the node "approve" is asked, and the graph has no such node',
+    'the node "approve" is pending, but the graph has no such node',
+    'the interrupt "approve" of the node "approve" is recorded, but the graph has no such node',
   ].join("; ");
   expect(printed.split("\n")).toEqual([
     `t2 parks ${why}`,

@@ -1,11 +1,11 @@
 import {
+  channel,
   checkRuns,
   defineGraph,
   defineMigration,
   defineState,
   END,
   engine,
-  list,
   listInterrupts,
   resume,
   run,
@@ -20,7 +20,7 @@ const approval = z.object({ ok: z.boolean() });
 const paymentV1 = defineGraph({
   name: "payment",
   version: 1,
-  state: defineState({ cents: z.number(), log: list(z.string()) }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()) }),
   interrupts: { approve: approval },
 })
   .nodes({
@@ -33,7 +33,7 @@ const paymentV1 = defineGraph({
 const payment = defineGraph({
   name: "payment",
   version: 2,
-  state: defineState({ euros: z.number(), log: list(z.string()) }),
+  state: defineState({ euros: z.number(), log: channel.list(z.string()) }),
   interrupts: { approve: approval },
 })
   .nodes({

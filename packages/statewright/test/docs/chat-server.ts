@@ -2,7 +2,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import process from "node:process";
 import {
-  confirmTools,
   createAgent,
   defineContext,
   engine,
@@ -13,6 +12,7 @@ import {
   type RunHandle,
   sqliteStore,
 } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 import { banker, transferBy } from "../support/banker.ts";
 

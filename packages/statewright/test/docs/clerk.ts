@@ -1,7 +1,7 @@
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import {
-  afterModel,
-  afterTools,
+  agentRoutes,
+  channel,
   createAgent,
   defineContext,
   defineGraph,
@@ -10,7 +10,6 @@ import {
   END,
   hasToolCall,
   memoryStore,
-  messages,
   modelNode,
   route,
   run,
@@ -107,15 +106,15 @@ console.log(stopped.text);
 console.log(stopped.ended);
 
 const tools = toolRegistry([price]);
-const byHand = defineGraph({ name: "clerk", state: defineState({ messages: messages() }) })
+const byHand = defineGraph({ name: "clerk", state: defineState({ messages: channel.messages() }) })
   .nodes({
     model: modelNode({ model, tools, instructions: "You tell prices." }),
     tools: toolNode({ tools }),
   })
   .edges({
     [START]: "model",
-    model: route(["tools", "model", END], afterModel),
-    tools: route(["model", END], afterTools()),
+    model: route(["tools", "model", END], agentRoutes.afterModel),
+    tools: route(["model", END], agentRoutes.afterTools()),
   });
 const told = await run(byHand, { input: clerk.toInput("What is a lamp?") }).result;
 console.log(told.state.messages.length, "messages by hand");

@@ -1,14 +1,5 @@
-import {
-  clearToolResults,
-  createAgent,
-  defineMiddleware,
-  defineTool,
-  type Model,
-  memoryStore,
-  promptCache,
-  summarise,
-  trimMessages,
-} from "statewright";
+import { createAgent, defineMiddleware, defineTool, type Model, memoryStore } from "statewright";
+import { clearToolResults, promptCache, summarise, trimMessages } from "statewright/middleware";
 import * as z from "zod";
 
 const store = memoryStore();

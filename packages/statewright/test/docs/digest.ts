@@ -1,11 +1,11 @@
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
   isStatewrightError,
-  list,
   resume,
   run,
   START,
@@ -13,7 +13,11 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const Digest = defineState({ urls: z.array(z.string()), pages: list(z.string()), summary: z.string().default("") });
+const Digest = defineState({
+  urls: z.array(z.string()),
+  pages: channel.list(z.string()),
+  summary: z.string().default(""),
+});
 
 const fetched: string[] = [];
 let down = true;

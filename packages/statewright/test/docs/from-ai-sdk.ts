@@ -1,5 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import { confirmTools, createAgent, defineTool, hasToolCall, memoryStore, turnCountIs } from "statewright";
+import { createAgent, defineTool, hasToolCall, memoryStore, turnCountIs } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 
 const model = scriptedModel(({ messages }) =>

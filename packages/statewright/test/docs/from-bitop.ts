@@ -1,6 +1,7 @@
 import { loadPlugin } from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { bitopDialect, createAgent, defineTool, getMessageText, toolRegistry } from "statewright";
+import { createAgent, defineTool, getMessageText, toolRegistry } from "statewright";
+import { bitopDialect } from "statewright/adapter";
 import * as z from "zod";
 
 // a tool

@@ -1,16 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import {
-  budget,
-  clearToolResults,
-  confirmTools,
-  createAgent,
-  defineContext,
-  defineMiddleware,
-  defineState,
-  defineTool,
-  sqliteStore,
-  summarise,
-} from "statewright";
+import { createAgent, defineContext, defineMiddleware, defineState, defineTool, sqliteStore } from "statewright";
+import { budget, clearToolResults, confirmTools, summarise } from "statewright/middleware";
 import * as z from "zod";
 
 const model = scriptedModel([call("get_weather", { city: "Oslo" }), say("It rains in Oslo.")]);

@@ -1,5 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
+  channel,
   commandTargets,
   createAgent,
   defineGraph,
@@ -12,7 +13,6 @@ import {
   goto,
   inputNode,
   isStatewrightError,
-  list,
   memoryStore,
   resume,
   route,
@@ -26,7 +26,7 @@ import * as z from "zod";
 // state and graph
 const State = defineState({
   topic: z.string(),
-  notes: list(z.string()),
+  notes: channel.list(z.string()),
 });
 
 const app = defineGraph({ name: "app", state: State })
@@ -52,7 +52,7 @@ console.log((await run(enough, { input: { topic: "bees" } }).result).state.notes
 // a fan-out
 const Topics = defineState({
   topics: z.array(z.string()).default([]),
-  notes: list(z.string()),
+  notes: channel.list(z.string()),
 });
 
 const fan = defineGraph({ name: "fan", state: Topics })

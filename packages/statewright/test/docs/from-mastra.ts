@@ -7,12 +7,12 @@ import {
   defineTool,
   END,
   memoryTools,
-  recallMemories,
   resume,
   run,
   START,
   sqliteStore,
 } from "statewright";
+import { recallMemories } from "statewright/middleware";
 import * as z from "zod";
 
 const store = sqliteStore("mastra.db");

@@ -1,15 +1,6 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import {
-  agentTool,
-  confirmTools,
-  createAgent,
-  defineContext,
-  defineTool,
-  handoff,
-  inputGuardrail,
-  memoryStore,
-  team,
-} from "statewright";
+import { agentTool, createAgent, defineContext, defineTool, handoff, memoryStore, team } from "statewright";
+import { confirmTools, inputGuardrail } from "statewright/middleware";
 import * as z from "zod";
 
 const store = memoryStore();

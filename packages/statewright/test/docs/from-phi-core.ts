@@ -5,11 +5,11 @@ import {
   defineContext,
   defineTool,
   getMessageText,
-  secret,
+  inject,
   ToolError,
   type ToolRuntime,
-  yoagentDialect,
 } from "statewright";
+import { yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
 // a tool
@@ -74,7 +74,7 @@ const whoAmI = defineTool({
   name: "which_branch",
   description: "Name the branch whose books these are.",
   input: z.object({}),
-  inject: { branch: Office.from(({ branch }) => branch), key: secret("BOOKS_KEY") },
+  inject: { branch: Office.from(({ branch }) => branch), key: inject.secret("BOOKS_KEY") },
   effect: "pure",
   run: (_args, { injected }) => `${injected.branch}, with a key: ${injected.key}`,
 });

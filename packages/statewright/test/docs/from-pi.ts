@@ -1,16 +1,14 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import {
   createAgent,
+  decide,
   defineContext,
   defineMiddleware,
   defineTool,
-  deny,
-  fromPiTool,
   getMessageText,
-  type PiTool,
-  piDialect,
   toolRegistry,
 } from "statewright";
+import { fromPiTool, type PiTool, piDialect } from "statewright/adapter";
 import * as z from "zod";
 
 const albums = new Map([["Blue", ["All I Want", "Carey"]]]);
@@ -95,7 +93,7 @@ const play = defineTool({
 const quiet = defineMiddleware({
   name: "quiet",
   required: true,
-  beforeTool: ({ call }) => (play.is(call) && call.args.track === "Noise" ? deny("Not at night") : undefined),
+  beforeTool: ({ call }) => (play.is(call) && call.args.track === "Noise" ? decide.deny("Not at night") : undefined),
   afterTool: ({ result }) =>
     result.isError ? undefined : { ...result, details: { ...Object(result.details), audited: true } },
 });

@@ -11,8 +11,8 @@ import {
   memoryStore,
   type Tool,
   toolRegistry,
-  toolSpec,
 } from "statewright";
+import { toolSpec } from "statewright/adapter";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { printedOn } from "../support/page.ts";

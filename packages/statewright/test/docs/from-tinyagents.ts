@@ -1,24 +1,23 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
-  confirmTools,
   createAgent,
   defineContext,
   defineState,
   defineTool,
   env,
   getMessageText,
+  inject,
   type Message,
   memoryStore,
   type RunEvent,
-  refuseUnclassified,
-  secret,
   type Tool,
   type ToolCall,
   ToolError,
   type ToolRuntime,
   toolRegistry,
-  toolSpec,
 } from "statewright";
+import { toolSpec } from "statewright/adapter";
+import { confirmTools, refuseUnclassified } from "statewright/middleware";
 import * as z from "zod";
 
 const Shop = defineContext({ customer: z.string() });
@@ -71,7 +70,7 @@ const exportOrders = defineTool({
   inject: {
     customer: Shop.from(({ customer }) => customer),
     open: Orders.from(({ open }) => open),
-    key: secret("SHOP_KEY"),
+    key: inject.secret("SHOP_KEY"),
   },
   effect: "pure",
   safety: { access: "read", network: ["shop.example"] },

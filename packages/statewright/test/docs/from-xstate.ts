@@ -14,8 +14,8 @@ import {
   route,
   run,
   START,
-  toMachineJson,
 } from "statewright";
+import { toMachineJson } from "statewright/inspect";
 import {
   assign,
   createActor,

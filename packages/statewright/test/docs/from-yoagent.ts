@@ -1,14 +1,6 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
-import {
-  createAgent,
-  defineContext,
-  defineTool,
-  env,
-  getMessageText,
-  secret,
-  ToolError,
-  yoagentDialect,
-} from "statewright";
+import { createAgent, defineContext, defineTool, env, getMessageText, inject, ToolError } from "statewright";
+import { yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
 const shelf = new Map([["Emma", "A long novel about a matchmaker"]]);
@@ -70,7 +62,7 @@ const lendBook = defineTool({
   input: z.object({ title: z.string().describe("Its title") }),
   inject: {
     reader: Reader.from(({ reader }) => reader),
-    key: secret("LIBRARY_KEY"),
+    key: inject.secret("LIBRARY_KEY"),
   },
   run: ({ title }, { injected, idempotencyKey }) => {
     const { reader, key } = injected;

@@ -17,7 +17,7 @@ test("the shop of the middleware page refuses, asks again, masks and logs", asyn
   };
   expect(await ask("A chair, please")).toEqual(["Ordered a chair for k***@example.com.", "It should come on Monday."]);
   expect((await ask("Write a poem"))[1]).toBe("I only help with orders.");
-  expect((await ask("Did you charge me?"))[1]).toBe("The answer was withheld: it holds personal data (card).");
+  expect((await ask("Did you charge me?"))[1]).toBe("The answer was withheld: it contains personal data (card).");
   expect(lines.filter((line) => line.includes(" tool "))).toEqual([
     expect.stringMatching(/^t tool order, ok, \d+ ms$/),
   ]);

@@ -1,20 +1,22 @@
 import { todo, todoList } from "@statewright/tools";
 import {
-  cacheReplies,
   createAgent,
   defineTool,
-  inputGuardrail,
-  limitModelRate,
-  logCalls,
   type Model,
   memoryStore,
-  outputGuardrail,
-  redactPersonal,
   type SpanStart,
-  selectToolsByModel,
   type TracedSpan,
   traceRun,
 } from "statewright";
+import {
+  cacheReplies,
+  inputGuardrail,
+  limitModelRate,
+  logCalls,
+  outputGuardrail,
+  redactPersonal,
+  selectToolsByModel,
+} from "statewright/middleware";
 import * as z from "zod";
 
 export const lines: string[] = [];

@@ -1,8 +1,8 @@
 /** The snippets of docs/middleware.md about hooks around models and at the ends of an agent. */
-import { defineMiddleware, getMessageText, reduce } from "statewright";
+import { channel, defineMiddleware, getMessageText } from "statewright";
 import * as z from "zod";
 
-const asked = reduce(z.number().default(0), (sum, more: number) => sum + more);
+const asked = channel.reduce(z.number().default(0), (sum, more: number) => sum + more);
 
 /** Remembers who is spoken to, asks before the first dear request, counts, and wants an answer with a source. */
 export const careful = (nameOf: (user: string) => Promise<string>) =>

@@ -1,24 +1,22 @@
 import { randomBytes } from "node:crypto";
 import {
-  copyThread,
+  channel,
   defineGraph,
   defineState,
   deleteThread,
   END,
   encryptStore,
-  exportThread,
-  importThread,
-  list,
   memoryStore,
   pruneThread,
   run,
   START,
   sqliteStore,
 } from "statewright";
+import { copyThread, exportThread, importThread } from "statewright/inspect";
 import * as z from "zod";
 
 const day = 24 * 3_600_000;
-const Log = defineState({ log: list(z.string()) });
+const Log = defineState({ log: channel.list(z.string()) });
 const logs = defineGraph({ name: "logs", version: 1, state: Log })
   .nodes({ note: (state) => ({ log: [`noted ${state.log.length}`] }) })
   .edges({ [START]: "note", note: END });

@@ -6,7 +6,7 @@ import {
   defineState,
   defineTool,
   END,
-  longTerm,
+  inject,
   longTermStore,
   run,
   START,
@@ -74,7 +74,7 @@ const remember = defineTool({
   name: "remember",
   description: "Remember something about the user.",
   input: z.object({ topic: z.string().describe("One word"), text: z.string() }),
-  inject: { notes: longTerm("users"), user: Guest.from((guest) => guest.user) },
+  inject: { notes: inject.store("users"), user: Guest.from((guest) => guest.user) },
   effect: "idempotent",
   run: async ({ topic, text }, { injected }) => {
     await injected.notes.under(injected.user).put(topic, { text });

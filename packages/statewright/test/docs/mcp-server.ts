@@ -1,6 +1,6 @@
 /** An agent and a tool, offered to hosts over HTTP. */
 import { type McpServer, offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
-import { createAgent, defineContext, defineTool, env, type Model, type Store, secret } from "statewright";
+import { createAgent, defineContext, defineTool, env, inject, type Model, type Store } from "statewright";
 import * as z from "zod";
 
 const Shop = defineContext({ customerId: z.string() });
@@ -13,7 +13,7 @@ const refund = defineTool({
   name: "refund",
   description: "Return money for one order of this customer.",
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
-  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("PAY_KEY") },
+  inject: { customer: Shop.from((shop) => shop.customerId), key: inject.secret("PAY_KEY") },
   effect: "idempotent",
   safety: { access: "write", network: ["pay.example"], spend: true, confirm: "always" },
   run: ({ orderId, cents }, { injected }) => {

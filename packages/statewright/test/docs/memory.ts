@@ -1,12 +1,5 @@
-import {
-  createAgent,
-  defineContext,
-  type Model,
-  memoryTools,
-  recallMemories,
-  type Store,
-  saveMemories,
-} from "statewright";
+import { createAgent, defineContext, type Model, memoryTools, type Store } from "statewright";
+import { recallMemories, saveMemories } from "statewright/middleware";
 import * as z from "zod";
 
 const Visitor = defineContext({ user: z.string() });

@@ -1,5 +1,6 @@
 import { failWith, say, scriptedModel, stall } from "@statewright/testing";
 import {
+  channel,
   createAgent,
   defineGraph,
   defineState,
@@ -7,15 +8,12 @@ import {
   getMessageText,
   type Message,
   type ModelFailure,
-  messages,
-  modelFallback,
-  modelRetry,
-  modelTimeouts,
   type RunEvent,
   run,
   START,
   StatewrightError,
 } from "statewright";
+import { modelFallback, modelRetry, modelTimeouts } from "statewright/middleware";
 
 const failed = (details: ModelFailure) =>
   new StatewrightError("model_failed", { what: "the provider refused", next: "Wait", details });
@@ -72,7 +70,7 @@ await third.result;
 // everywhere
 const house = defineGraph({
   name: "house",
-  state: defineState({ messages: messages() }),
+  state: defineState({ messages: channel.messages() }),
   middleware: [
     modelRetry({ attempts: 2, initialMs: 0, on: ["broken_reply", "timeout"] }),
     modelFallback([small]),

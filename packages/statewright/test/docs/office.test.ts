@@ -1,7 +1,8 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
-import { confirmTools, createAgent, memoryStore, run } from "statewright";
+import { createAgent, memoryStore, run } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import { expect, test } from "vitest";
-import { decide, desk, log, office, officeHours, pay } from "./office.ts";
+import { decideCalls, desk, log, office, officeHours, pay } from "./office.ts";
 
 test("the office agent decides four calls one by one, answers a tool without a body, and keeps counts", async () => {
   const paying = (to: string, euros: number) => call("pay", { to, euros });
@@ -19,7 +20,7 @@ test("the office agent decides four calls one by one, answers a tool without a b
     answers: { [first.interrupts[0]?.id ?? ""]: "2025-03-01" } as never,
   }).result;
   if (second.status !== "waiting") throw new Error(second.status);
-  const end = await decide(
+  const end = await decideCalls(
     agent,
     second.interrupts.map(({ id }) => id),
   );
@@ -30,7 +31,7 @@ test("the office agent decides four calls one by one, answers a tool without a b
     "2025-03-01",
     "Paid 5 to Ann.",
     "Paid 9 to Ann.",
-    "A person refused this call: we do not know them",
+    "A person denied this call: we do not know them",
     "Paid in cash.",
   ]);
 });

@@ -1,25 +1,20 @@
 import {
   type AgentResumeOptions,
-  abort,
   approval,
-  callCounts,
-  confirmTools,
+  channel,
   createAgent,
+  decide,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
-  deny,
   END,
-  guardUntrusted,
-  limitCalls,
   type Model,
   memoryStore,
-  messages,
-  redactSecrets,
   START,
   toolNode,
 } from "statewright";
+import { callCounts, confirmTools, guardUntrusted, limitCalls, redactSecrets } from "statewright/middleware";
 import * as z from "zod";
 
 const log: string[] = [];
@@ -70,7 +65,7 @@ const office = (model: Model) =>
   });
 
 // what a person may answer, by the id of the question
-async function decide(agent: ReturnType<typeof office>, ids: readonly string[]) {
+async function decideCalls(agent: ReturnType<typeof office>, ids: readonly string[]) {
   const [first = "", second = "", third = "", fourth = ""] = ids;
   const answers: AgentResumeOptions<never, unknown, unknown>["answers"] = {
     [first]: true, // run it
@@ -88,8 +83,8 @@ const officeHours = defineMiddleware({
   beforeTool: ({ tool }, { clock }) => {
     if (tool.safety.access === "read") return undefined;
     const hour = new Date(clock.now()).getUTCHours();
-    if (hour >= 22) return abort("nobody works at night");
-    return hour < 8 ? deny("The office opens at 8.") : undefined;
+    if (hour >= 22) return decide.abort("nobody works at night");
+    return hour < 8 ? decide.deny("The office opens at 8.") : undefined;
   },
   afterTool: ({ call, result }) => {
     log.push(`${call.name} ${result.error?.kind ?? "ok"}`);
@@ -101,7 +96,7 @@ const officeHours = defineMiddleware({
 const desk = (model: Model) =>
   defineGraph({
     name: "desk",
-    state: defineState({ messages: messages(), ...callCounts }),
+    state: defineState({ messages: channel.messages(), ...callCounts }),
     interrupts: { approve: approval },
     middleware: [limitCalls({ perRun: 20 }), confirmTools()],
   })
@@ -113,4 +108,4 @@ const desk = (model: Model) =>
     })
     .edges({ [START]: "model", model: "tools", tools: END });
 
-export { decide, desk, log, office, officeHours, pay, pickDate, store };
+export { decideCalls, desk, log, office, officeHours, pay, pickDate, store };

@@ -1,14 +1,12 @@
 import {
+  channel,
   defineGraph,
   defineState,
   deleteThread,
   END,
-  exportThread,
   fork,
   getHistory,
   getState,
-  importThread,
-  list,
   listInterrupts,
   listRuns,
   listThreads,
@@ -19,10 +17,11 @@ import {
   START,
   sqliteStore,
 } from "statewright";
+import { exportThread, importThread } from "statewright/inspect";
 import * as z from "zod";
 
 const day = 24 * 3_600_000;
-const Order = defineState({ cents: z.number(), log: list(z.string()) });
+const Order = defineState({ cents: z.number(), log: channel.list(z.string()) });
 
 let carrierIsDown = true;
 const orders = defineGraph({

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { crashProgram } from "@statewright/testing";
-import { defineGraph, defineState, END, list, START, sqliteStore } from "statewright";
+import { channel, defineGraph, defineState, END, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
 export default crashProgram((outside) => {
   const orders = defineGraph({
     name: "orders",
-    state: defineState({ order: z.string(), log: list(z.string()) }),
+    state: defineState({ order: z.string(), log: channel.list(z.string()) }),
     interrupts: { ship: z.boolean() },
   })
     .nodes({

@@ -1,4 +1,5 @@
 import {
+  channel,
   checkGraph,
   commandTargets,
   defineGraph,
@@ -8,7 +9,6 @@ import {
   getHistory,
   getState,
   goto,
-  list,
   listRuns,
   listThreads,
   resume,
@@ -20,7 +20,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const Purchase = defineState({ amount: z.number(), log: list(z.string()), paid: z.boolean().default(false) });
+const Purchase = defineState({ amount: z.number(), log: channel.list(z.string()), paid: z.boolean().default(false) });
 
 const purchase = defineGraph({
   name: "purchase",

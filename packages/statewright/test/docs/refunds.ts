@@ -1,5 +1,6 @@
 import { anthropic } from "@ai-sdk/anthropic";
-import { confirmTools, createAgent, defineTool } from "statewright";
+import { createAgent, defineTool } from "statewright";
+import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 
 const findOrder = defineTool({

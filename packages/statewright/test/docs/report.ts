@@ -1,4 +1,5 @@
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -9,9 +10,7 @@ import {
   getState,
   goto,
   inputNode,
-  list,
   memoryStore,
-  record,
   resume,
   run,
   START,
@@ -20,7 +19,7 @@ import {
 import * as z from "zod";
 
 // the inner graph
-const Notes = defineState({ topic: z.string(), drafts: list(z.string()), notes: list(z.string()) });
+const Notes = defineState({ topic: z.string(), drafts: channel.list(z.string()), notes: channel.list(z.string()) });
 
 const researcher = defineGraph({
   name: "researcher",
@@ -38,7 +37,7 @@ const researcher = defineGraph({
   .edges({ [START]: "plan", plan: "ask", ask: "write", write: END });
 
 // the outer graph
-const Report = defineState({ question: z.string(), notes: list(z.string()) });
+const Report = defineState({ question: z.string(), notes: channel.list(z.string()) });
 
 const report = defineGraph({ name: "report", state: Report })
   .nodes({
@@ -85,7 +84,7 @@ const judge = defineGraph({
   .nodes({ look: ({ score }) => ({ good: score > 5 }) })
   .edges({ [START]: "look", look: END });
 
-const gate = defineGraph({ name: "gate", state: defineState({ score: z.number(), log: list(z.string()) }) })
+const gate = defineGraph({ name: "gate", state: defineState({ score: z.number(), log: channel.list(z.string()) }) })
   .nodes({
     judged: subgraph(judge, {
       input: ({ score }) => ({ score }),
@@ -100,7 +99,7 @@ console.log((await run(gate, { input: { score: 3 } }).result).state.log);
 // one call for each item
 const many = defineGraph({
   name: "many",
-  state: defineState({ scores: z.array(z.number()), good: record(z.boolean()) }),
+  state: defineState({ scores: z.array(z.number()), good: channel.record(z.boolean()) }),
 })
   .nodes({
     judged: inputNode(
@@ -120,7 +119,7 @@ const counter = defineGraph({ name: "counter", state: defineState({ total: z.num
   .edges({ [START]: "add", add: END });
 
 for (const persistence of ["per-call", "kept"] as const) {
-  const twice = defineGraph({ name: "twice", state: defineState({ totals: list(z.number()) }) })
+  const twice = defineGraph({ name: "twice", state: defineState({ totals: channel.list(z.number()) }) })
     .nodes({
       count: subgraph(counter, { persistence, input: () => ({}), output: ({ total }) => ({ totals: [total] }) }),
       look: ({ totals }) => goto(totals.length < 2 ? "count" : END),

@@ -1,4 +1,5 @@
 import {
+  channel,
   createCodec,
   defineGraph,
   defineState,
@@ -7,23 +8,21 @@ import {
   getHistory,
   inputNode,
   isStatewrightError,
-  list,
   memoryStore,
   resume,
   route,
   run,
   START,
   sqliteStore,
-  untracked,
 } from "statewright";
 import * as z from "zod";
 
 // a diary: entries come in, one in three is summed up
 const Diary = defineState({
   told: z.string(),
-  entries: list(z.object({ at: z.date(), text: z.string() })),
+  entries: channel.list(z.object({ at: z.date(), text: z.string() })),
   summary: z.string().default(""),
-  scratch: untracked(z.string()),
+  scratch: channel.untracked(z.string()),
 });
 
 const diary = defineGraph({ name: "diary", version: 1, state: Diary })
@@ -44,7 +43,7 @@ const diary = defineGraph({ name: "diary", version: 1, state: Diary })
 const store = sqliteStore("diary.db");
 for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
 for await (const { checkpointId, node, source, changes } of getHistory(diary, { store, thread: "ann" })) {
-  const changed = Object.entries(changes).map(([channel, { kind }]) => `${channel} ${kind}`);
+  const changed = Object.entries(changes).map(([oneChannel, { kind }]) => `${oneChannel} ${kind}`);
   console.log(checkpointId, node ?? source, changed.join(", "));
 }
 
@@ -57,7 +56,7 @@ console.log(`${sizes.length} entries; the first was saved with ${sizes.at(-1)} b
 // a step inside a node
 const sent: string[] = [];
 let broken = true;
-const Mails = defineState({ to: z.array(z.string()), receipts: list(z.string()) });
+const Mails = defineState({ to: z.array(z.string()), receipts: channel.list(z.string()) });
 
 const mails = defineGraph({ name: "mails", version: 1, state: Mails })
   .nodes({

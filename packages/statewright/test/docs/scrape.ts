@@ -1,11 +1,11 @@
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   fanOut,
   inputNode,
   isStatewrightError,
-  list,
   memoryCache,
   memoryStore,
   resume,
@@ -14,7 +14,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const Scrape = defineState({ urls: z.array(z.string()), log: list(z.string()) });
+const Scrape = defineState({ urls: z.array(z.string()), log: channel.list(z.string()) });
 const bodies = new Map<string, number>();
 const begun = (name: string): number => {
   const count = (bodies.get(name) ?? 0) + 1;

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineGraph, defineState, END, engine, env, list, START, sqliteStore } from "statewright";
+import { channel, defineGraph, defineState, END, engine, env, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
-const Transfer = defineState({ order: z.string(), log: list(z.string()) });
+const Transfer = defineState({ order: z.string(), log: channel.list(z.string()) });
 
 /** The bank has settled an order when it has left its file here. */
 async function settled(order: string): Promise<void> {

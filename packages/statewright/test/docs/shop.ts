@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import {
+  channel,
   checkRuns,
   commandTargets,
   defineGraph,
@@ -11,7 +12,6 @@ import {
   isStatewrightError,
   listInterrupts,
   type Message,
-  messages,
   recover,
   resume,
   run,
@@ -50,7 +50,7 @@ const print = defineTool({
   },
 });
 
-const Order = defineState({ cents: z.int(), messages: messages() });
+const Order = defineState({ cents: z.int(), messages: channel.messages() });
 
 const order = defineGraph({
   name: "order",

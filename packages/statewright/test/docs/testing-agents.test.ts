@@ -1,6 +1,6 @@
 import { call, faults, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import { testRun, toolTest } from "@statewright/testing/vitest";
-import { defineContext, defineTool, secret } from "statewright";
+import { defineContext, defineTool, inject } from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { refunds } from "./refunds.ts";
@@ -41,7 +41,7 @@ const orders = defineTool({
   name: "orders",
   description: "List the orders of the customer.",
   input: z.object({ since: z.int() }),
-  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("SHOP_KEY") },
+  inject: { customer: Shop.from((shop) => shop.customerId), key: inject.secret("SHOP_KEY") },
   effect: "pure",
   run: ({ since }, { injected }) => `orders of ${injected.customer} since ${since}`,
 });

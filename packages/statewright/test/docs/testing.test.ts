@@ -28,7 +28,7 @@ test("a failed path expectation shows the path of the run", async () => {
   expect(() => expect(t).toVisit("approve")).toThrowErrorMatchingInlineSnapshot(`
     [Error: the run never visited "approve".
     The path: start → plan → offer → choose → book → done
-    It is done and accepts nothing more.
+    The run is done and accepts no more events.
     After "choose" the route chose "book" of "book", "approve", not "approve".]
   `);
 });
@@ -153,14 +153,14 @@ test("everyOrder finds an end that depends on the order of answers", async () =>
     return t;
   });
   await expect(race).rejects.toThrowErrorMatchingInlineSnapshot(`
-    [Error: the end depends on the order in which work completes: state.offers[0].price is 100 in one order, and 200 in another.
+    [Error: the result depends on the order in which work completes: state.offers[0].price is 100 in one order, and 200 in another.
     100: offer("north"), then offer("south"), then step "price" of offer("north"), then step "price" of offer("south") (one after the other).
     200: offer("north"), then offer("south"), then step "price" of offer("south"), then step "price" of offer("north") (one after the other).
-    There "offers" was written so:
+    Writes of "offers" in this order:
       step 2, given [{"airline":"south","price":100}] by "offer" ("south"), [{"airline":"north","price":200}] by "offer" ("north"): [{"airline":"north","price":200},{"airline":"south","price":100}]
     The path: start → plan → offer → choose → book → done
-    It is done and accepts nothing more.
-    To try this order alone: everyOrder(body, { only: "apart 0 0 1" })]
+    The run is done and accepts no more events.
+    To test this order alone: everyOrder(body, { only: "apart 0 0 1" })]
   `);
 });
 

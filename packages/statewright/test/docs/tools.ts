@@ -1,21 +1,20 @@
 import {
+  channel,
   createAgent,
   defineContext,
   defineMiddleware,
   defineState,
   defineTool,
-  fromPiTool,
+  inject,
   jsonSchemaInput,
-  lintTool,
-  list,
   type Model,
-  secret,
   type Tool,
   type ToolCall,
   type ToolRuntime,
   toolRegistry,
-  toolSpec,
 } from "statewright";
+import { fromPiTool, toolSpec } from "statewright/adapter";
+import { lintTool } from "statewright/inspect";
 import * as z from "zod";
 
 /** The other side, with the keys that it has seen. */
@@ -40,7 +39,7 @@ export const refund = defineTool({
   }),
   inject: {
     customer: Shop.from((shop) => shop.customerId),
-    key: secret("PAY_KEY"),
+    key: inject.secret("PAY_KEY"),
     cart: Orders.from((state) => state.cart),
   },
   effect: "idempotent", // the bank honours the key; the default is "once"
@@ -55,7 +54,7 @@ export const refund = defineTool({
   },
 });
 
-export const Desk = defineState({ notes: list(z.string()) });
+export const Desk = defineState({ notes: channel.list(z.string()) });
 
 export const note = defineTool({
   name: "note",

@@ -1,5 +1,6 @@
 /** A graph that finds the cheapest flight, asks a person about a dear one, and books it. The tests of the testing guide look at it. */
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -7,7 +8,6 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   route,
   START,
 } from "statewright";
@@ -25,7 +25,7 @@ export function tripWith(airlines: Airlines) {
     name: "trip",
     state: defineState({
       airlines: z.array(z.string()).default(["north", "south"]),
-      offers: list(z.object({ airline: z.string(), price: z.number() })),
+      offers: channel.list(z.object({ airline: z.string(), price: z.number() })),
       price: z.number().default(0),
       ticket: z.string().default(""),
     }),

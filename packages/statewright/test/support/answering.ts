@@ -2,11 +2,11 @@
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   isStatewrightError,
-  list,
   resume,
   START,
   type Store,
@@ -14,7 +14,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-const State = defineState({ log: list(z.string()) });
+const State = defineState({ log: channel.list(z.string()) });
 
 export const asking = defineGraph({ name: "asking", version: 1, state: State, interrupts: { who: z.string() } })
   .nodes({

@@ -5,11 +5,11 @@
 import process from "node:process";
 import { crashPoints, logEffect, restartExitCode } from "@statewright/testing";
 import {
+  channel,
   defineGraph,
   defineState,
   END,
   isStatewrightError,
-  list,
   listInterrupts,
   resume,
   run,
@@ -22,7 +22,7 @@ const thread = "approval-1";
 
 const approval = defineGraph({
   name: "approval",
-  state: defineState({ log: list(z.string()) }),
+  state: defineState({ log: channel.list(z.string()) }),
   interrupts: { approve: z.object({ ok: z.boolean() }) },
 })
   .nodes({

@@ -1,7 +1,8 @@
 /** A model that writes slowly and a tool that moves money, for a program that is killed while they work. */
 import { appendFileSync } from "node:fs";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { defineTool, getMessageText, type Injection, type Model, systemWorld } from "statewright";
+import { defineTool, getMessageText, type Injection, type Model } from "statewright";
+import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
 /** Has money sent when it is told to, and says in many words what came of it. */

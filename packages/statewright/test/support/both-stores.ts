@@ -2,14 +2,8 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Commit,
-  isStatewrightError,
-  memoryStore,
-  type StatewrightError,
-  type Store,
-  sqliteStore,
-} from "statewright";
+import { isStatewrightError, memoryStore, type StatewrightError, type Store, sqliteStore } from "statewright";
+import type { Commit } from "statewright/store";
 
 /** A store, and other processes on the same threads. */
 export interface Place {

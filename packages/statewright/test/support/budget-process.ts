@@ -4,7 +4,8 @@
  */
 import process from "node:process";
 import { call, crashPoints, logEffect, restartExitCode, say, scriptedModel } from "@statewright/testing";
-import { agentTool, budget, createAgent, sqliteStore } from "statewright";
+import { agentTool, createAgent, sqliteStore } from "statewright";
+import { budget } from "statewright/middleware";
 
 const thread = "frugal";
 const tenTokens = { usage: { inputTokens: 10, outputTokens: 0 } };

@@ -5,16 +5,16 @@
 import process from "node:process";
 import { call, crashPoint, say, scriptedModel } from "@statewright/testing";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
+  inject,
   join,
   type LongTerm,
   listToolCalls,
-  longTerm,
   longTermStore,
-  messages,
   resume,
   route,
   run,
@@ -39,7 +39,7 @@ const counter = (name: string) =>
     name,
     description: "Count.",
     input: z.object({}),
-    inject: { counts: longTerm("counts") },
+    inject: { counts: inject.store("counts") },
     effect: "idempotent",
     run: async (_args, { injected }) => {
       await countIn(injected.counts, name);
@@ -50,7 +50,7 @@ const counter = (name: string) =>
 const model = scriptedModel([[call("first", {}), call("second", {})], say("Done.")]);
 const tools = [counter("first"), counter("second")];
 
-const counting = defineGraph({ name: "counting", state: defineState({ messages: messages() }) })
+const counting = defineGraph({ name: "counting", state: defineState({ messages: channel.messages() }) })
   .nodes({
     alone: async (_state, { longTerm }) => countIn(longTerm("counts"), "alone"),
     left: async (_state, { longTerm }) => countIn(longTerm("counts"), "left"),

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { call, crashPoint, crashPoints, logEffect, restartExitCode, say, scriptedModel } from "@statewright/testing";
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -15,9 +16,7 @@ import {
   getState,
   goto,
   inputNode,
-  list,
   listToolCalls,
-  messages,
   resume,
   route,
   run,
@@ -79,8 +78,8 @@ const errands = defineGraph({
   name: "errands",
   state: defineState({
     cities: z.array(z.string()).default(["Oslo", "Turin", "Graz"]),
-    weather: list(z.string()),
-    messages: messages(),
+    weather: channel.list(z.string()),
+    messages: channel.messages(),
     verdict: z.string().default(""),
   }),
   interrupts: { approve: z.object({ ok: z.boolean() }) },

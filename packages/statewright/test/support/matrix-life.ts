@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { call, say, scriptedModel } from "@statewright/testing";
 import {
+  channel,
   defineGraph,
   defineState,
   defineTool,
@@ -15,10 +16,8 @@ import {
   getHistory,
   getState,
   type Json,
-  list,
   listToolCalls,
   type Model,
-  messages,
   resume,
   route,
   run,
@@ -66,7 +65,7 @@ function matrixGraph(kind: Kind, around: Surroundings): Graph {
   const model = modelWithPoints(around);
   return defineGraph({
     name: "matrix",
-    state: defineState({ messages: messages(), notes: list(z.string()) }),
+    state: defineState({ messages: channel.messages(), notes: channel.list(z.string()) }),
   })
     .nodes({
       ask: async (state, { model: askModel }) => ({
@@ -135,7 +134,7 @@ function actOf(kind: Kind, { folder, point, log }: Surroundings) {
 
 const check = defineGraph({
   name: "check",
-  state: defineState({ notes: list(z.string()) }),
+  state: defineState({ notes: channel.list(z.string()) }),
   interrupts: { sure: z.object({ ok: z.boolean() }) },
 })
   .nodes({
@@ -146,7 +145,7 @@ const check = defineGraph({
 
 /** Live through a branch to its end; its questions are answered as they come. */
 async function goOn(graph: Graph, store: Store, branch: string, { folder, log }: Surroundings): Promise<unknown> {
-  const options = { store, thread, branch, onceElsewhere: "reuse" } as const;
+  const options = { store, thread, branch, onPriorEffect: "reuse" } as const;
   for (;;) {
     const begun = (await store.head(thread, branch)) !== undefined;
     const { interrupts } = begun ? await getState(graph, { store, thread, branch }) : { interrupts: [] };

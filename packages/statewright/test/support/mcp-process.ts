@@ -3,7 +3,8 @@ import { appendFileSync, existsSync } from "node:fs";
 import process from "node:process";
 import { setTimeout } from "node:timers/promises";
 import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
-import { defineGraph, defineState, END, START, sqliteStore, systemWorld } from "statewright";
+import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
+import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
 const did = (what: string): void => appendFileSync("did.txt", `${what}\n`);

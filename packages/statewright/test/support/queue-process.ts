@@ -4,11 +4,22 @@
  */
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect } from "@statewright/testing";
-import { defineGraph, defineState, END, getState, list, listRuns, recover, run, START, sqliteStore } from "statewright";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  getState,
+  listRuns,
+  recover,
+  run,
+  START,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 
 const thread = "line";
-const Words = defineState({ word: z.string(), log: list(z.string()) });
+const Words = defineState({ word: z.string(), log: channel.list(z.string()) });
 
 const graph = defineGraph({ name: "line", version: 1, state: Words })
   .nodes({

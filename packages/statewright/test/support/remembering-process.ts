@@ -4,17 +4,8 @@
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
-import {
-  createAgent,
-  longTermStore,
-  type Message,
-  type Model,
-  memoryTools,
-  recallMemories,
-  saveMemories,
-  sqliteStore,
-  summarise,
-} from "statewright";
+import { createAgent, longTermStore, type Message, type Model, memoryTools, sqliteStore } from "statewright";
+import { recallMemories, saveMemories, summarise } from "statewright/middleware";
 import { storeWithPoints } from "./store-with-points.ts";
 
 const thread = "long-1";

@@ -1,10 +1,10 @@
 /** A process with many runs that do not end: what it leaves when it is killed is for another to recover. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { defineGraph, defineState, END, list, run, START, sqliteStore } from "statewright";
+import { channel, defineGraph, defineState, END, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
-const State = defineState({ log: list(z.string()) });
+const State = defineState({ log: channel.list(z.string()) });
 
 /** A graph of two steps; the second one ends in every process but the first. */
 export function unending(ends: boolean) {

@@ -3,7 +3,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { defineGraph, defineState, END, list, record, run, START, sqliteStore } from "statewright";
+import { channel, defineGraph, defineState, END, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
 const typed = fc
@@ -55,9 +55,9 @@ export function keeping(values: readonly unknown[], made: (nth: number) => unkno
   const state = defineState({
     nth: z.number(),
     kept: it.optional(),
-    all: list(it),
-    by: record(it),
-    seen: list(z.boolean()),
+    all: channel.list(it),
+    by: channel.record(it),
+    seen: channel.list(z.boolean()),
   });
   return defineGraph({ name: "keeping", version: 1, state })
     .nodes({

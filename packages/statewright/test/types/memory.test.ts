@@ -1,6 +1,7 @@
 /** Memories are of somebody: an agent whose context does not say of whom does not compile. */
 import { say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineContext, memoryTools, recallMemories, saveMemories, summarise } from "statewright";
+import { createAgent, defineContext, memoryTools } from "statewright";
+import { recallMemories, saveMemories, summarise } from "statewright/middleware";
 import { expect, test } from "vitest";
 import * as z from "zod";
 

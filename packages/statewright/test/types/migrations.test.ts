@@ -3,22 +3,22 @@ import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
   type CheckRunsOptions,
+  channel,
   checkRuns,
   defineGraph,
   defineMigration,
   defineState,
   END,
   type Graph,
-  list,
-  type RunRow,
   START,
   type Store,
 } from "../../src/index.ts";
+import type { RunRow } from "../../src/store.ts";
 
 const old = defineGraph({
   name: "g",
   version: 1,
-  state: defineState({ cents: z.number(), log: list(z.string()), note: z.string().default("") }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()), note: z.string().default("") }),
   interrupts: { approve: z.boolean() },
 })
   .nodes({ ask: () => ({}), pay: () => ({}) })
@@ -28,7 +28,7 @@ const old = defineGraph({
 const near = defineGraph({
   name: "g",
   version: 2,
-  state: defineState({ cents: z.number(), log: list(z.string()), by: z.string().default("nobody") }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()), by: z.string().default("nobody") }),
 })
   .nodes({ ask: () => ({}), pay: () => ({}) })
   .edges({ [START]: "ask", ask: "pay", pay: END });
@@ -37,7 +37,12 @@ const near = defineGraph({
 const far = defineGraph({
   name: "g",
   version: 3,
-  state: defineState({ cents: z.string(), euros: z.number(), log: list(z.string()), by: z.string().default("nobody") }),
+  state: defineState({
+    cents: z.string(),
+    euros: z.number(),
+    log: channel.list(z.string()),
+    by: z.string().default("nobody"),
+  }),
   interrupts: { sign: z.boolean() },
 })
   .nodes({ confirm: () => ({}), pay: () => ({}) })

@@ -5,10 +5,11 @@ import { expect, expectTypeOf, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
-  allow,
+  channel,
   checkGraph,
   commandTargets,
   createAgent,
+  decide,
   defineContext,
   defineGraph,
   defineMiddleware,
@@ -23,10 +24,9 @@ import {
   fork,
   getHistory,
   goto,
+  inject,
   inputNode,
-  interruptFor,
   type LanguageModel,
-  list,
   type Model,
   recover,
   resume,
@@ -34,7 +34,6 @@ import {
   run,
   START,
   type Store,
-  secret,
   sqliteStore,
   subgraph,
   type ToolResult,
@@ -91,7 +90,7 @@ const refund = defineTool({
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
   inject: {
     customer: Shop.from((shop) => shop.customerId),
-    key: secret("PAY_KEY"),
+    key: inject.secret("PAY_KEY"),
     cart: Orders.from((state) => state.cart),
   },
   effect: "idempotent",
@@ -122,7 +121,7 @@ function two() {
 const Finding = z.object({ file: z.string(), severe: z.boolean() });
 const Review = defineState({
   files: z.array(z.string()).default([]),
-  findings: list(Finding),
+  findings: channel.list(Finding),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 declare function changedFiles(): Promise<string[]>;
@@ -205,7 +204,9 @@ function six() {
   return defineMiddleware({
     name: "audit",
     beforeTool: ({ call, tool }) =>
-      tool.safety.spend && refund.is(call) && call.args.cents > 10_000 ? interruptFor(call, "large refund") : allow(),
+      tool.safety.spend && refund.is(call) && call.args.cents > 10_000
+        ? decide.interrupt(call, "large refund")
+        : decide.allow(),
     aroundModel: async (request, next, { clock }) => {
       const started = clock.now();
       const reply = await next(request);
@@ -219,12 +220,12 @@ function six() {
 function seven() {
   const researcher = defineGraph({
     name: "researcher",
-    state: defineState({ topic: z.string(), notes: list(z.string()) }),
+    state: defineState({ topic: z.string(), notes: channel.list(z.string()) }),
     interrupts: { scope: z.object({ wide: z.boolean() }) },
   })
     .nodes({ read: (state) => ({ notes: [state.topic] }) })
     .edges({ [START]: "read", read: END });
-  return defineGraph({ name: "report", state: defineState({ question: z.string(), notes: list(z.string()) }) })
+  return defineGraph({ name: "report", state: defineState({ question: z.string(), notes: channel.list(z.string()) }) })
     .nodes({
       research: subgraph(researcher, {
         input: (state) => ({ topic: state.question }),

@@ -1,17 +1,9 @@
 /** Conformance tests of artifacts, for stores and for custom artifact stores. */
-import {
-  type ArtifactRow,
-  type ArtifactStore,
-  type ArtifactWrite,
-  copyThread,
-  deleteThread,
-  exportThread,
-  getArtifactHandle,
-  importThread,
-  memoryStore,
-  type Store,
-  type StoredArtifacts,
-} from "@statewright/core";
+
+import { type ArtifactStore, deleteThread, memoryStore, type Store } from "@statewright/core";
+import { getArtifactHandle } from "@statewright/core/adapter";
+import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import type { ArtifactRow, ArtifactWrite, StoredArtifacts } from "@statewright/core/store";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
 import { createArtifact, createCheckpoint, createEffect, forkThread, startThread } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";

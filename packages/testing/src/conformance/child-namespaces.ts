@@ -1,5 +1,7 @@
 /** Conformance tests of child namespaces: rows of inner graphs, stored in the thread of the outer graph. */
-import type { CheckpointRow, Claim, ClaimRequest, Commit, DeltaRow, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { CheckpointRow, Claim, ClaimRequest, Commit, DeltaRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {
   commitWrite,

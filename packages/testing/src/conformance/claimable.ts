@@ -1,5 +1,7 @@
 /** Conformance tests of claimable runs: runs that an engine continues automatically, listed by kind and in pages. */
-import type { ClaimableKind, ErrorRecord, RunRow, Store } from "@statewright/core";
+
+import type { ErrorRecord, Store } from "@statewright/core";
+import type { ClaimableKind, RunRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { commitWrite, createClaimRequest, createRun, releaseThread, startThread } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
@@ -33,7 +35,7 @@ export const claimableTests: readonly StoreTest[] = [
         (await next.claimable({ kind, limit: 10 })).map(({ thread }) => thread);
       assertEqual(await listThreadIds("crashed"), ["dies"], "the runs of crashed processes");
       assertEqual(await listThreadIds("drained"), ["stopped"], "the runs stopped by an engine");
-      assertEqual(await listThreadIds("unfit"), ["old"], "the runs parked by an incompatible version");
+      assertEqual(await listThreadIds("incompatible"), ["old"], "the runs parked by an incompatible version");
       assertEqual(await listThreadIds("queued"), [], "the queued runs");
       assertEqual((await next.claimable({ kind: "drained", limit: 1 }))[0]?.status, "paused", "the status of the row");
       assertEqual(

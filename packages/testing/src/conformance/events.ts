@@ -2,7 +2,9 @@
  * Conformance tests of durable events: checkpoints of all namespaces and the events between checkpoints, ordered by
  * sequence number.
  */
-import type { CheckpointRow, EventRow, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { CheckpointRow, EventRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { commitWrite, createCheckpoint, createClaimRequest, startThread } from "./store-rows.ts";
 import { defineStoreTest, type StoreTest } from "./store-test.ts";

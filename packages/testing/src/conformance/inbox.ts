@@ -195,7 +195,7 @@ export const inboxTests: readonly StoreTest[] = [
       await store.importThread({ ...image, id: "copy" });
       assertEqual(await listIds(store, "copy"), "", "the inbox of the copy");
       const { epoch, nextSeq: seq } = await store.claim(createClaimRequest("copy"));
-      const revert = { checkpoint: createCheckpoint(2, 1, { seq }), givenBack: "r1", release: true };
+      const revert = { checkpoint: createCheckpoint(2, 1, { seq }), rolledBackRun: "r1", release: true };
       await commitWrite(store, { thread: "copy", branch: "main", epoch, seq, ...revert });
       assertEqual(await listIds(store, "copy"), "l1", "the inbox of the copy after its run was reverted");
     },

@@ -1,5 +1,7 @@
 /** Conformance tests of interrupts: interrupt rows, and the list of open interrupts of all threads. */
-import type { InterruptRow, OpenInterruptFilter, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { InterruptRow, OpenInterruptFilter } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {
   createCheckpoint,

@@ -1,12 +1,7 @@
 /** Conformance tests of the long-term side of a store: rows by namespace and key, expiry and word search. */
-import type {
-  LongTermLocation,
-  LongTermQuery,
-  LongTermRow,
-  LongTermRows,
-  LongTermWord,
-  Store,
-} from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { LongTermLocation, LongTermQuery, LongTermRow, LongTermRows, LongTermWord } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {
   commitWrite,

@@ -1,5 +1,7 @@
 /** Conformance tests of runs as rows: the queue of a thread, idempotency keys, runs of crashed owners, and lists. */
-import type { QueueWrite, RunRow, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { QueueWrite, RunRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { createCheckpoint, createClaimRequest, createRun, releaseThread, startThread } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";

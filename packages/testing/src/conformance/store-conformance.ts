@@ -1,5 +1,7 @@
 /** Store conformance suite: tests of every store, to run against a custom store. */
-import type { EffectRow, PrunedDelta, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { EffectRow, PrunedDelta } from "@statewright/core/store";
 import { artifactTests } from "./artifacts.ts";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { childNamespaceTests } from "./child-namespaces.ts";

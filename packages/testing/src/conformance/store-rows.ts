@@ -1,22 +1,22 @@
 /** Factories of store rows, and helpers to write and read rows in tests. */
-import {
-  type ArtifactRow,
-  type ArtifactWrite,
-  type CheckpointRow,
-  type CheckpointWrite,
-  type Claim,
-  type ClaimRequest,
-  type Commit,
-  computeArtifactKey,
-  type DeltaRow,
-  type EffectRow,
-  type InboxMessageWrite,
-  type InterruptRow,
-  type RunRow,
-  type StatewrightError,
-  type Store,
-  type TimerRow,
-} from "@statewright/core";
+
+import type { StatewrightError, Store } from "@statewright/core";
+import { computeArtifactKey } from "@statewright/core/adapter";
+import type {
+  ArtifactRow,
+  ArtifactWrite,
+  CheckpointRow,
+  CheckpointWrite,
+  Claim,
+  ClaimRequest,
+  Commit,
+  DeltaRow,
+  EffectRow,
+  InboxMessageWrite,
+  InterruptRow,
+  RunRow,
+  TimerRow,
+} from "@statewright/core/store";
 import { assertTrue } from "./assert.ts";
 
 export function createClaimRequest(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {

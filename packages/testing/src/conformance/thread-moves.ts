@@ -1,17 +1,8 @@
 /** Conformance tests of complete threads: delete, export, import, copy and prune. */
-import {
-  applyDelta,
-  copyThread,
-  type Delta,
-  deleteThread,
-  exportThread,
-  importThread,
-  memoryStore,
-  type PruneWrite,
-  plainCodec,
-  pruneThread,
-  type Store,
-} from "@statewright/core";
+
+import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
+import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import { applyDelta, type Delta, type PruneWrite, plainCodec } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {
   commitWrite,

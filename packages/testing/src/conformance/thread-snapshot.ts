@@ -1,5 +1,7 @@
 /** Fills a thread with a row of every kind, and reads all rows that a store returns for a thread. */
-import type { CheckpointRow, Claim, Store } from "@statewright/core";
+
+import type { Store } from "@statewright/core";
+import type { CheckpointRow, Claim } from "@statewright/core/store";
 import {
   commitWrite,
   createArtifact,

@@ -3,6 +3,7 @@
  * request is recorded.
  */
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -11,13 +12,11 @@ import {
   listToolCalls,
   type Message,
   type Model,
-  messages,
   type RunHandle,
   type RunResult,
   route,
   run,
   START,
-  systemWorld,
   type Tool,
   type ToolMessage,
   type ToolOutput,
@@ -25,6 +24,7 @@ import {
   toolNode,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { checkTranscript } from "../transcript.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 
@@ -113,7 +113,7 @@ export async function runToolCalls(
   };
 }
 
-const Conversation = defineState({ messages: messages() });
+const Conversation = defineState({ messages: channel.messages() });
 type ConversationState = { readonly messages: readonly Message[] };
 
 function createGraph(

@@ -2,12 +2,12 @@
 import {
   type ContentBlock,
   type JsonObject,
-  lintTool,
   type Tool,
   type ToolMessage,
   type ToolRegistry,
   toolRegistry,
 } from "@statewright/core";
+import { lintTool } from "@statewright/core/inspect";
 import { assertEqual, assertTrue } from "./assert.ts";
 import { listTexts, type PackRun, type PackWorld, runToolCalls } from "./tool-run.ts";
 

@@ -1,5 +1,6 @@
 /** Graph coverage over all tests, as numbers and as a table. */
-import { END, escapeControlChars, START, StatewrightError } from "@statewright/core";
+import { END, START, StatewrightError } from "@statewright/core";
+import { escapeControlChars } from "@statewright/core/adapter";
 import { type CoveredParts, type CoveredKind, coveredKinds, type DeclaredParts } from "./hits.ts";
 
 /** Covered parts of one graph. */

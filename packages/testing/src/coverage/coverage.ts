@@ -11,7 +11,8 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { type Outline, type OutlineEdge, type OutlineNode, StatewrightError } from "@statewright/core";
+import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core/inspect";
+import { StatewrightError } from "@statewright/core";
 import {
   listViolations,
   type CoverageThreshold,

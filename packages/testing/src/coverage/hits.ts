@@ -2,7 +2,8 @@
  * Covered parts of a graph in the runs of one test: nodes, edges, interrupts, tool outcomes, guards. Plain data, so
  * that a test worker can send it.
  */
-import { END, type Graph, type GraphDefinition, type Json, type Outline, describeGraph, START } from "@statewright/core";
+import { END, type Graph, type GraphDefinition, type Json, START } from "@statewright/core";
+import { type Outline, describeGraph } from "@statewright/core/inspect";
 import { listTakenEdges } from "../node/taken-edges.ts";
 import { isDurableMachine } from "../run/instrument.ts";
 import type { Trace } from "../trace/trace.ts";
@@ -110,7 +111,7 @@ function collectNodeHits(trace: Trace, graph: Graph, outline: Outline): Pick<Cov
     const prefix = getPathPrefix(entry);
     const sources = entry.nodes.length === 0 ? [START] : entry.nodes;
     for (const from of sources) {
-      // A `gotos` node that returns no command ends its branch. For inner graphs the trace only contains the next
+      // A node with `commandTargets` that returns no command ends its branch. For inner graphs the trace only contains the next
       // nodes.
       const endsBranch = graph.edges.get(from)?.kind === "gotos" && !takenEdges.some((edge) => edge.from === from && edge.step === entry.step);
       const next = prefix === "" ? (endsBranch ? [END] : []) : entry.next.length === 0 ? [END] : entry.next;

@@ -1,5 +1,5 @@
 /** Report of a crash matrix: lost, repeated and diverged data, each with its crash points. */
-import { escapeControlChars } from "@statewright/core";
+import { escapeControlChars } from "@statewright/core/adapter";
 import type { CrashFinding } from "./crash-findings.ts";
 
 /** Result of one crash. */

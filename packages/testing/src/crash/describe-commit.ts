@@ -1,5 +1,5 @@
 /** Describes the contents of a commit, for the name of a crash point. */
-import type { Commit } from "@statewright/core";
+import type { Commit } from "@statewright/core/store";
 
 /**
  * Names the rows that become durable: `step 2 (pay)`, `the start of step charge`, `the answer to approve`, `the end

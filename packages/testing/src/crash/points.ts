@@ -34,7 +34,7 @@ export function crashPoint(name: string): void {
 
 /**
  * Wraps a store with points around each commit: `before commit n`, `after commit n` when the commit is durable but
- * not reported yet, and `told commit n` after its callback. Commits are numbered from 1 in each process.
+ * not reported yet, and `reported commit n` after its callback. Commits are numbered from 1 in each process.
  */
 export function crashPoints(store: Store, onPoint: (name: string) => void = crashPoint): Store {
   let commits = 0;
@@ -45,7 +45,7 @@ export function crashPoints(store: Store, onPoint: (name: string) => void = cras
       store.commit(commit, (failure, queued) => {
         onPoint(`after commit ${nth}`);
         onCommitted(failure, queued);
-        onPoint(`told commit ${nth}`);
+        onPoint(`reported commit ${nth}`);
       });
     },
   });

@@ -7,9 +7,7 @@ import {
   type Graph,
   type GraphTypes,
   getState,
-  type InterruptRow,
   isStatewrightError,
-  plainCodec,
   type ResumeOptions,
   type RunHandle,
   type RunOptions,
@@ -17,9 +15,10 @@ import {
   resume,
   run,
   type Store,
-  systemWorld,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
+import { type InterruptRow, plainCodec } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../simulation/omit-failed-attempts.ts";
 import type { VirtualClock } from "../virtual-clock.ts";

@@ -10,11 +10,11 @@ import {
   type Graph,
   type GraphTypes,
   getState,
-  plainCodec,
   START,
   StatewrightError,
   type Store,
 } from "@statewright/core";
+import { plainCodec } from "@statewright/core/store";
 import { createRedactor } from "../recording/redact.ts";
 import { type LoadedRecording, loadRecording, type RecordedRun, toUpdate } from "./recorded-run.ts";
 import { gotoKey, playRecording, type ReplayOptions, UnrecordedStep } from "./replay-run.ts";

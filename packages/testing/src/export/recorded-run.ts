@@ -2,7 +2,6 @@
 import {
   type AssistantMessage,
   type Codec,
-  type Delta,
   type Graph,
   getHistory,
   getState,
@@ -14,6 +13,7 @@ import {
   type Store,
   type ToolMessage,
 } from "@statewright/core";
+import type { Delta } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../simulation/omit-failed-attempts.ts";
 

@@ -13,10 +13,10 @@ import {
   type ModelRequest,
   memoryStore,
   overwrite,
-  plainCodec,
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
+import { plainCodec } from "@statewright/core/store";
 import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
 import { instrument } from "../run/instrument.ts";

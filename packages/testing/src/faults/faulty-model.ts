@@ -1,5 +1,6 @@
 /** Model with planned faults: it rejects, cuts its stream, hangs, answers late, or returns a malformed message. */
-import { type Model, type ModelReply, StatewrightError, systemWorld, type World } from "@statewright/core";
+import { type Model, type ModelReply, StatewrightError, type World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { createFaultCounter, type FaultPlan, waitFor } from "./fault-plan.ts";
 
 /** Faults of a model. */

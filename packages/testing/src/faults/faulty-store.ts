@@ -1,5 +1,6 @@
 /** Store with planned faults in commits, claims or reads. */
-import { StatewrightError, type Store, systemWorld, type World } from "@statewright/core";
+import { StatewrightError, type Store, type World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { wrapStore } from "../wrap-store.ts";
 import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 

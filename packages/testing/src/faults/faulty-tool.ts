@@ -1,5 +1,7 @@
 /** Tool with planned faults: it throws, hangs, returns late, or returns a malformed result. */
-import { systemWorld, type Tool, ToolError, type World } from "@statewright/core";
+
+import { type Tool, ToolError, type World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { createFaultCounter, type FaultPlan, waitFor } from "./fault-plan.ts";
 
 /** Faults of a tool. */

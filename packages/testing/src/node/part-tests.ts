@@ -1,8 +1,8 @@
 /** Tests of a single node or a single tool, executed by the real engine. */
 import {
   type Answers,
+  channel,
   type DefinedTool,
-  type Delta,
   defineGraph,
   defineState,
   END,
@@ -13,7 +13,6 @@ import {
   listToolCalls,
   type Message,
   type Model,
-  messages,
   type OpenInterrupt,
   START,
   StatewrightError,
@@ -22,6 +21,7 @@ import {
   toolNode,
   type World,
 } from "@statewright/core";
+import type { Delta } from "@statewright/core/store";
 import { type TestStatus, testRun } from "../run/test-run.ts";
 import type { Trace } from "../trace/trace.ts";
 
@@ -192,7 +192,7 @@ function createToolGraph(tool: Tool<never, never>, state: unknown) {
       : { reconcile: (_state, runtime, call) => tool.reconcile?.(state as never, runtime as never, call) }),
     ...(tool.graph === undefined ? {} : { graph: tool.graph }),
   };
-  const graph = defineGraph({ name: "tool-test", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "tool-test", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [bound] }) })
     .edges({ [START]: "tools", tools: END });
   toolTestGraphs.add(graph);

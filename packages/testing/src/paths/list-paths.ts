@@ -1,5 +1,7 @@
 /** Paths through a graph, found by `xstate/graph`, that a test can run. */
-import { applyMachineEvents, explorePaths, type Graph, type GraphTypes, type Json, START } from "@statewright/core";
+
+import { type Graph, type GraphTypes, type Json, START } from "@statewright/core";
+import { applyMachineEvents, explorePaths } from "@statewright/core/adapter";
 import type { TestRun } from "../run/test-run.ts";
 import { listPathEvents, type OutcomeOptions } from "./outcomes.ts";
 import { computeNextControl, initialControl, isPathFinished, type PathControl } from "./path-control.ts";

@@ -1,7 +1,7 @@
 /** Run of a path with the real graph: models, tools, answers and routes follow the path. */
 import {
+  decide,
   defineMiddleware,
-  deny,
   END,
   type Graph,
   type GraphDefinition,
@@ -9,8 +9,8 @@ import {
   type JsonObject,
   type RunOptions,
   ToolError,
-  toModelTool,
 } from "@statewright/core";
+import { toModelTool } from "@statewright/core/adapter";
 import { replaceGraphParts } from "../node/replace-parts.ts";
 import { instrument } from "../run/instrument.ts";
 import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
@@ -84,7 +84,7 @@ export async function runPath<Types extends GraphTypes>(
   const denyMiddleware = defineMiddleware({
     name: "path-denies",
     beforeTool: ({ call: { name } }) =>
-      findToolOutcome(name)?.how === "denied" ? deny("the path denies this call") : undefined,
+      findToolOutcome(name)?.how === "denied" ? decide.deny("the path denies this call") : undefined,
   });
 
   const instrumented = instrument(graph, {
@@ -184,7 +184,7 @@ async function awaitRun(t: TestRun, advance: () => Promise<void> | undefined): P
 
 function createInputOption(graph: Graph, input: unknown): { readonly input?: unknown } {
   if (input !== undefined) return { input };
-  return "inputOf" in graph ? { input: "Hello" } : {};
+  return "toInput" in graph ? { input: "Hello" } : {};
 }
 
 function listSuperstepNodes(t: TestRun): readonly (readonly string[])[] {

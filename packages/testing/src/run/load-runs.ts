@@ -7,9 +7,9 @@ import {
   getState,
   isStatewrightError,
   type RunCheck,
-  type RunRow,
   type Store,
 } from "@statewright/core";
+import type { RunRow } from "@statewright/core/store";
 
 /** Result for one run under the new code. */
 export interface LoadedRun {

@@ -1,9 +1,7 @@
 /** `testRun`: a run that a test can hold in a state, crash at any point, and resume in a new simulated process. */
 import {
   type Answers,
-  applyDelta,
   type Codec,
-  createId,
   type Graph,
   type GraphMachine,
   type GraphTypes,
@@ -13,7 +11,6 @@ import {
   type Model,
   memoryStore,
   type OpenInterrupt,
-  plainCodec,
   type ResumeOptions,
   type RunHandle,
   type RunOptions,
@@ -22,9 +19,10 @@ import {
   run,
   type Store,
   steer,
-  systemWorld,
   type World,
 } from "@statewright/core";
+import { createId, systemWorld } from "@statewright/core/adapter";
+import { applyDelta, plainCodec } from "@statewright/core/store";
 import { listEvents, listTags } from "../node/machine-snapshot.ts";
 import { isInState, isRestState, type StateName } from "../node/state-names.ts";
 import type { Order } from "../order/every-order.ts";

@@ -1,5 +1,7 @@
 /** Invariants of a simulation, checked at every durable write, every emitted event and every external call. */
-import type { Commit, EffectClass, EffectRow, RunEvent, StoredEvent } from "@statewright/core";
+
+import type { EffectClass, RunEvent } from "@statewright/core";
+import type { Commit, EffectRow, StoredEvent } from "@statewright/core/store";
 import type { SimulatedProcess } from "./scheduler.ts";
 
 /** Observed state of the thread, and callbacks for its observations. */

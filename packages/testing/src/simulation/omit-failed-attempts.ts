@@ -7,7 +7,7 @@ export function omitFailedAttempts(value: unknown): unknown {
   const isAnswer = "role" in value && value.role === "assistant";
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, each]) =>
-      isAnswer && key === "lost" ? [] : [[key, omitFailedAttempts(each)]],
+      isAnswer && key === "failedAttempts" ? [] : [[key, omitFailedAttempts(each)]],
     ),
   );
 }

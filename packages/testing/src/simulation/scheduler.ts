@@ -2,7 +2,9 @@
  * Single-threaded scheduler of several simulated processes: a random source picks the next event from the list of
  * possible events. All promises settle between two events, so that equal seeds give equal runs.
  */
-import { systemWorld, type World } from "@statewright/core";
+
+import type { World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { createSeededRandom } from "../virtual-clock.ts";
 import type { Chance } from "./chance.ts";
 

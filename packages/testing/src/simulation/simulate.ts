@@ -11,12 +11,12 @@ import {
   type OpenInterrupt,
   type RunHandle,
   type RunResult,
-  type RunRow,
   recover,
   resume,
   run,
   type Store,
 } from "@statewright/core";
+import type { RunRow } from "@statewright/core/store";
 import { type Chance, createChance } from "./chance.ts";
 import { createLedger, type ExternalWorld, type Ledger } from "./external-world.ts";
 import { type Fault, type FaultKind, planFaults } from "./faults.ts";

@@ -2,7 +2,9 @@
  * Store of one simulated process: every write waits for its turn, may fail, and may be followed by the death of the
  * process.
  */
-import { type Commit, StatewrightError, type Store } from "@statewright/core";
+
+import { StatewrightError, type Store } from "@statewright/core";
+import type { Commit } from "@statewright/core/store";
 import { wrapStore } from "../wrap-store.ts";
 import type { Invariants } from "./invariants.ts";
 import type { SimulatedProcess } from "./scheduler.ts";

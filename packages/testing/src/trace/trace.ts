@@ -1,5 +1,7 @@
 /** Trace of a test run over all its processes: the events of the run, and entries that only a test sees. */
-import { applyDelta, type GraphTypes, type Json, type OpenInterrupt, type RunEvent } from "@statewright/core";
+
+import type { GraphTypes, Json, OpenInterrupt, RunEvent } from "@statewright/core";
+import { applyDelta } from "@statewright/core/store";
 import { isStateNamed, listActiveStates, listEnteredStates } from "../node/state-names.ts";
 
 /** Entry into the body of a tool. */

@@ -1,10 +1,10 @@
-import { defineGraph, defineState, END, getMessageText, messages, run, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, getMessageText, run, START } from "@statewright/core";
 import { recordedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 
 test("recordedModel replays a recorded reply", async () => {
   const model = recordedModel(new URL("weather.json", import.meta.url), { redact: [/\+47 [\d ]+/] });
-  const graph = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "chat", state: defineState({ messages: channel.messages() }) })
     .nodes({
       ask: async (state, runtime) => ({
         messages: [await runtime.model({ model, request: { messages: state.messages, tools: [] } })],

@@ -22,20 +22,20 @@ describe("toPassThrough", () => {
     expect(t).toPassThrough(["read", "check", "decide", "pay", "done"]);
     expect(t).not.toPassThrough(["pay", "decide"]);
     expect(() => expect(t).toPassThrough(["read", "decide", "ask", "done"])).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run passed through "read", "decide" and then never came to "ask".
+      [Error: the run passed through "read", "decide" and then never reached "ask".
       The path: start → read → check → decide → pay → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       After "decide" the route chose "pay" of "pay", "ask", not "ask".]
     `);
     expect(() => expect(t).toPassThrough(["pay", "decide"])).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run passed through "pay" and then never came to "decide", which it visited once before.
+      [Error: the run passed through "pay" and then never reached "decide", which the run visited once before.
       The path: start → read → check → decide → pay → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
     expect(() => expect(t).not.toPassThrough(["read", "pay"])).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run passed through "read", "pay" in this order, and should not.
       The path: start → read → check → decide → pay → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
   });
 });
@@ -51,31 +51,31 @@ describe("toVisit and toNeverVisit", () => {
     expect(() => expect(t).toVisit("pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never visited "pay".
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       After "decide" the route chose "ask" of "pay", "ask", not "pay".
-      "ask" itself went to "refuse", not to "pay".]
+      "ask" returned a command to "refuse", not to "pay".]
     `);
     expect(() => expect(t).toVisit("ask", { times: 1 })).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run visited "ask" 2 times, not once.
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
     expect(() => expect(t).not.toVisit("ask")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run visited "ask" 2 times, and should not.
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
     expect(() => expect(t).toNeverVisit("refuse")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run visited "refuse" once, and should never.
+      [Error: the run visited "refuse" once, and should never visit this state.
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.
-      It came there from "ask" (step 3).]
+      The run is done and accepts no more events.
+      Incoming edges: from "ask" (step 3).]
     `);
     expect(() => expect(t).not.toNeverVisit("check")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never visited "check", and should have.
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.
-      After "read" the sends chose "decide" of "check", "decide", not "check".]
+      The run is done and accepts no more events.
+      After "read" the fan-out chose "decide" of "check", "decide", not "check".]
     `);
   });
 });
@@ -97,26 +97,26 @@ describe("toTakeEdge", () => {
     expect(() => expect(t).toTakeEdge("decide", "pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never took the edge "decide" → "pay": "decide" led to "ask" (step 2).
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       After "decide" the route chose "ask" of "pay", "ask", not "pay".
-      "ask" itself went to "refuse", not to "pay".]
+      "ask" returned a command to "refuse", not to "pay".]
     `);
     expect(() => expect(t).toTakeEdge("ask", "pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never took the edge "ask" → "pay": "ask" led to "refuse" (step 3).
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       After "decide" the route chose "ask" of "pay", "ask", not "pay".
-      "ask" itself went to "refuse", not to "pay".]
+      "ask" returned a command to "refuse", not to "pay".]
     `);
     expect(() => expect(t).toTakeEdge("read", "pay")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run never took the edge "read" → "pay": the graph has no such edge, since "read" may lead to "check", "decide".
+      [Error: the run never took the edge "read" → "pay": the graph has no such edge: "read" may lead to "check", "decide".
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
     expect(() => expect(t).not.toTakeEdge("decide", "ask")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run took the edge "decide" → "ask" once (step 2), and should not.
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
   });
 });

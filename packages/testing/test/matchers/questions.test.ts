@@ -13,36 +13,36 @@ describe("toHaveInterrupted", () => {
     expect(t).toHaveInterruptedOnce("approve");
     expect(t).not.toHaveInterrupted("approve", { amount: 5 });
     expect(() => expect(t).toHaveInterrupted("approve", { amount: 5 })).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run asked "approve" with another payload: payload.amount is 500, not 5.
+      [Error: the run raised the interrupt "approve" with another payload: payload.amount is 500, not 5.
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
     expect(() => expect(t).not.toHaveInterrupted("approve")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run asked "approve" once, and should not.
+      [Error: the run raised the interrupt "approve" once, and should not.
         1. "approve" by "ask", about {"amount":500}
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
     expect(() => expect(t).not.toHaveInterruptedOnce("approve")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run asked "approve" once, and should not have asked just once.
+      [Error: the run raised the interrupt "approve" once, and should not have raised it exactly once.
         1. "approve" by "ask", about {"amount":500}
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
     const small = await testRun(claims, { input: { amount: 5 } });
     await small.finish();
     expect(small).not.toHaveInterrupted("approve");
     expect(() => expect(small).toHaveInterrupted("approve")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run never asked "approve"; it asked nothing.
+      [Error: the run never raised the interrupt "approve"; it raised nothing.
       The path: start → read → decide → pay → done
-      It is done and accepts nothing more.
-      These nodes never ran: "check", "ask", "refuse".]
+      The run is done and accepts no more events.
+      Nodes that never ran: "check", "ask", "refuse".]
     `);
     expect(() => expect(small).toHaveInterruptedOnce("approve")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run never asked "approve", and should ask once.
+      [Error: the run never raised the interrupt "approve", and should raise it once.
       The path: start → read → decide → pay → done
-      It is done and accepts nothing more.
-      These nodes never ran: "check", "ask", "refuse".]
+      The run is done and accepts no more events.
+      Nodes that never ran: "check", "ask", "refuse".]
     `);
   });
 });
@@ -83,23 +83,23 @@ describe("toHaveInterruptedOnce", () => {
     await t.finish();
     await t.resume({ ok: true });
     expect(() => expect(t).toHaveInterruptedOnce("ok")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run asked "ok" 2 times, and should ask once.
+      [Error: the run raised the interrupt "ok" 2 times, and should raise it once.
         1. "ok" by "ask", about 0
         2. "ok" by "ask", about 1
-      Different tasks asked: the path came to the node again, with the first answer already given.
+      Different tasks raised the interrupts: the path reached the node again after the first answer.
       The path: start → ask → ask.interrupted → ask → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "ok" about 1.]
+      The run waits in "ask.interrupted" and accepts an answer to "ok" about 1.]
     `);
     const again = await testRun(restless(), {});
     await again.finish();
     await again.resume({ ok: true });
     expect(() => expect(again).toHaveInterruptedOnce("ok")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run asked "ok" 2 times, and should ask once.
+      [Error: the run raised the interrupt "ok" 2 times, and should raise it once.
         1. "ok" by "ask", about "question 1"
         2. "ok" by "ask", about "question 2"
-      One task asked both: when it started over with the first answer, it asked a question that the answer does not fit. A body must ask the same after each start.
+      One task raised both interrupts: after its restart with the first answer, it raised an interrupt that does not match the answer. A body must raise the same interrupts after each start.
       The path: start → ask → ask.interrupted → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "ok" about "question 2".]
+      The run waits in "ask.interrupted" and accepts an answer to "ok" about "question 2".]
     `);
   });
 });

@@ -11,13 +11,13 @@ describe("toBeInState", () => {
     expect(() => expect(t).toBeInState("ask")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "ask" but in "done".
       The path: start → read → decide → pay → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       After "decide" the route chose "pay" of "pay", "ask", not "ask".]
     `);
     expect(() => expect(t).not.toBeInState("done")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is in "done", and should not be.
       The path: start → read → decide → pay → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
   });
 
@@ -28,7 +28,7 @@ describe("toBeInState", () => {
     expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "pay" but in "ask.interrupted".
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.
       After "decide" the route chose "ask" of "pay", "ask", not "pay".]
     `);
   });
@@ -38,21 +38,21 @@ describe("toBeInState", () => {
     expect(() => expect(t).toBeInState("read")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "read" but in "start".
       The path: nothing yet
-      It has not begun: until, step or finish lets it go.]
+      The run has not started: call until, step or finish.]
     `);
     await t.until("decide");
     expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "pay" but in "decide.executing".
       The path: start → read → decide
-      It is held at work in "decide.executing", asks nothing, and accepts no answer.
-      "pay" may come after "ask", which never ran.]
+      The run is held while it executes in "decide.executing"; it has no open interrupt and accepts no answer.
+      "pay" may follow "ask", which never ran.]
     `);
     await t.crash();
     expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is not in "pay" but in "decide.executing".
       The path: start → read → decide → (crash)
-      It crashed; a resume goes on in "decide.executing".
-      "pay" may come after "ask", which never ran.]
+      The run crashed; a resume continues in "decide.executing".
+      "pay" may follow "ask", which never ran.]
     `);
   });
 });
@@ -66,12 +66,12 @@ describe("toHaveTag", () => {
     expect(() => expect(t).toHaveTag("failed")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run is in "ask.interrupted", which has the tag "waiting", not "failed".
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
     expect(() => expect(t).not.toHaveTag("waiting")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run is in "ask.interrupted", which has the tag "waiting".
+      [Error: the run is in "ask.interrupted", which has the tag "waiting", and should not.
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
   });
 });
@@ -85,14 +85,14 @@ describe("toAccept", () => {
     expect(() => expect(t).not.toAccept("approve")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run accepts "approve", and should not.
       The path: start → read → decide → ask → ask.interrupted
-      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+      The run waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
     `);
     await t.resume({ approve: true });
     expect(t).not.toAccept("approve");
     expect(() => expect(t).toAccept("approve")).toThrowErrorMatchingInlineSnapshot(`
-      [Error: the run does not accept "approve" in "done": it takes nothing.
+      [Error: the run does not accept "approve" in "done": it accepts nothing.
       The path: start → read → decide → ask → ask.interrupted → ask → pay → done
-      It is done and accepts nothing more.]
+      The run is done and accepts no more events.]
     `);
   });
 });

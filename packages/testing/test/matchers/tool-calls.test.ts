@@ -44,20 +44,20 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() => expect(t).toHaveCalledTools([look("7")])).toThrowErrorMatchingInlineSnapshot(`
-      [Error: call 2 is one too many: look_up {"id":"8"}, where 1 call is expected.
+      [Error: call 2 is unexpected: look_up {"id":"8"}, where 1 call is expected.
       The calls:
         1. look_up {"id":"7"}
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() => expect(t).toHaveCalledTools([look("7"), look("8"), mail, mail])).toThrowErrorMatchingInlineSnapshot(`
       [Error: call 4 is missing: expected send_mail {"to":"Ann","text":"Any<String>"}, and the run made 3 calls.
@@ -66,22 +66,22 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() =>
       expect(t).toHaveCalledTools([mail, look("7")], { mode: "in-order" }),
     ).toThrowErrorMatchingInlineSnapshot(`
-      [Error: look_up {"id":"7"} was not called after send_mail {"to":"Ann","text":"Any<String>"}; it was call 1, before that.
+      [Error: look_up {"id":"7"} was not called after send_mail {"to":"Ann","text":"Any<String>"}; it was call 1, too early.
       The calls:
         1. look_up {"id":"7"}
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() =>
       expect(t).toHaveCalledTools([look("7"), mail], { mode: "unordered" }),
@@ -92,9 +92,9 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() => expect(t).toHaveCalledTools([look("9")], { mode: "superset" })).toThrowErrorMatchingInlineSnapshot(`
       [Error: look_up {"id":"9"} was not called; it was called with {"id":"7"}.
@@ -103,9 +103,9 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() =>
       expect(t).toHaveCalledTools([look("7"), look("8")], { mode: "subset" }),
@@ -116,9 +116,9 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
     expect(() =>
       expect(t).not.toHaveCalledTools([look("8")], { mode: "superset" }),
@@ -129,9 +129,9 @@ describe("toHaveCalledTools", () => {
         2. look_up {"id":"8"}
         3. send_mail {"to":"Ann","text":"Paid"}
       The path: start → model → tools → model → tools → model → tools → model → done
-      It is done and accepts nothing more.
+      The run is done and accepts no more events.
       send_mail was refused: invalid_args
-      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+      send_mail failed: The arguments of "send_mail" are invalid: text: Too small: expected string to have >=1 characters.]
     `);
   });
 });

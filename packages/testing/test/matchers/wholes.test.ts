@@ -18,10 +18,10 @@ test("toLoadRuns names each run that the current code cannot continue", async ()
   await expect(store).not.toLoadRuns([waits]);
   await expect(expect(store).toLoadRuns([waits])).rejects.toThrowErrorMatchingInlineSnapshot(`
     [Error: 1 of 1 runs does not load under this code:
-      t1, g version 1, waiting: the node "ask" is pending, and the graph has no such node; the question "ok" of the node "ask" is asked, and the graph has no such node]
+      t1, g version 1, waiting: the node "ask" is pending, but the graph has no such node; the interrupt "ok" of the node "ask" is recorded, but the graph has no such node]
   `);
   await expect(expect(store).not.toLoadRuns([asks])).rejects.toThrowErrorMatchingInlineSnapshot(
     `[Error: every run of the store loads, and should not.]`,
   );
-  await expect(expect({}).toLoadRuns([])).rejects.toThrow("looks at a store");
+  await expect(expect({}).toLoadRuns([])).rejects.toThrow("toLoadRuns: expected a store");
 });

@@ -1,5 +1,6 @@
 /** Graphs that the tests of the matchers look at: a claim is checked, decided by a person when it is large, and paid. */
 import {
+  channel,
   commandTargets,
   defineGraph,
   defineState,
@@ -8,10 +9,8 @@ import {
   fanOut,
   goto,
   inputNode,
-  list,
   listToolCalls,
   type Model,
-  messages,
   route,
   START,
   toolNode,
@@ -24,7 +23,7 @@ export const claims = defineGraph({
   state: defineState({
     amount: z.number().default(0),
     documents: z.array(z.string()).default([]),
-    checked: list(z.string()),
+    checked: channel.list(z.string()),
     paid: z.number().default(0),
   }),
   interrupts: { approve: z.boolean() },
@@ -71,7 +70,7 @@ const sendMail = defineTool({
 });
 
 /** A model and two tools. */
-export const office = defineGraph({ name: "office", state: defineState({ messages: messages() }) })
+export const office = defineGraph({ name: "office", state: defineState({ messages: channel.messages() }) })
   .nodes({
     model: async (state, runtime) => ({
       messages: [await runtime.model({ model: offline, request: { messages: state.messages, tools: [] } })],

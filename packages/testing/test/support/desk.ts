@@ -1,5 +1,6 @@
 /** A desk that answers people: a model and two tools in a loop. */
 import {
+  channel,
   defineGraph,
   defineMiddleware,
   defineState,
@@ -8,12 +9,11 @@ import {
   END,
   listToolCalls,
   type Model,
-  messages,
   route,
   START,
-  toModelTool,
   toolNode,
 } from "@statewright/core";
+import { toModelTool } from "@statewright/core/adapter";
 import { scriptedModel } from "@statewright/testing";
 import * as z from "zod";
 
@@ -67,7 +67,7 @@ export function desk(options: DeskOptions = {}) {
     name: "loud",
     afterTool: ({ result }) => ({ ...result, content: [{ type: "text", text: "DONE" }] }),
   });
-  return defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+  return defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({
       model: async (state, runtime) => {
         const system = { role: "system" as const, id: "s", content: instructions };

@@ -1,5 +1,5 @@
 /** A graph that charges a card, asks a person, and ships; with defects to plant. */
-import { defineGraph, defineState, END, type Graph, list, START, type StepOptions } from "@statewright/core";
+import { channel, defineGraph, defineState, END, type Graph, START, type StepOptions } from "@statewright/core";
 import type { CrashExternalWorld } from "@statewright/testing";
 import * as z from "zod";
 
@@ -15,7 +15,7 @@ export function orders({ recordEffect, hasEffect }: CrashExternalWorld, defect: 
   const boot = ++boots;
   return defineGraph({
     name: "orders",
-    state: defineState({ order: z.string(), log: list(z.string()), token: z.string().default("") }),
+    state: defineState({ order: z.string(), log: channel.list(z.string()), token: z.string().default("") }),
     interrupts: { ship: z.boolean() },
   })
     .nodes({

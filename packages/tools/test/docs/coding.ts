@@ -1,5 +1,5 @@
 /** The program of docs/tool-packs.md and of the README: a graph whose tools work in one folder. */
-import { defineGraph, defineState, END, type Message, messages, run, START, toolNode } from "@statewright/core";
+import { channel, defineGraph, defineState, END, type Message, run, START, toolNode } from "@statewright/core";
 import { bash, codingTools, defaultTools, presetTools, search } from "@statewright/tools";
 
 const root = process.argv[2] ?? process.cwd();
@@ -12,7 +12,7 @@ export const strict = [
   search({ root, ripgrep: false, maxHits: 50 }),
 ];
 
-const graph = defineGraph({ name: "coder", state: defineState({ messages: messages() }) })
+const graph = defineGraph({ name: "coder", state: defineState({ messages: channel.messages() }) })
   .nodes({ tools: toolNode({ tools: codingTools({ root }), strategy: "sequential" }) })
   .edges({ [START]: "tools", tools: END });
 

@@ -1,5 +1,6 @@
 /** Calls of tools through a tool node, without a model, with the whole machine of a call around them. */
 import {
+  channel,
   defineGraph,
   defineState,
   END,
@@ -7,7 +8,6 @@ import {
   type JsonObject,
   type Message,
   memoryStore,
-  messages,
   type RunEvent,
   type RunHandle,
   run,
@@ -42,7 +42,7 @@ export interface LiveCalls {
 /** Make calls, all in one message. */
 export function begin(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
   const store = memoryStore();
-  const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
   const ids = asked.map((_, index) => `call_${index + 1}`);

@@ -1,5 +1,6 @@
 /** A world whose time stands still until a test moves it. */
-import { type Schedule, systemWorld, type World } from "@statewright/core";
+import type { Schedule, World } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 
 /** A world, and what moves its time. */
 export interface StillWorld {

@@ -1,10 +1,10 @@
-import { defineGraph, defineState, END, type Graph, list, route, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, type Graph, route, START } from "@statewright/core";
 import * as z from "zod";
 
 /** Graph with an interrupt, a retry delay of one hour, and an edge without a test. */
 export const shop: Graph = defineGraph({
   name: "shop",
-  state: defineState({ cents: z.number(), log: list(z.string()) }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()) }),
   interrupts: { allow: z.boolean() },
 })
   .nodes({

@@ -232,7 +232,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
       read(() => [...(threads.get(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
     openInterrupts: (filter = {}) =>
       read(() => {
-        checkFilter("questions", filter, openInterruptFilterKeys);
+        checkFilter("openInterrupts", filter, openInterruptFilterKeys);
         const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
         return selectThreads(threads, thread)
           .flatMap(listOpenInterrupts)
@@ -370,7 +370,7 @@ function dequeueRun(thread: Thread | undefined, id: string, endedAt: number, rea
 }
 
 function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
-  checkId("letter", message.id);
+  checkId("inbox message", message.id);
   const thread = threads.get(id);
   if (thread === undefined) throw createUnknownThreadError(id);
   const namespace = thread.namespaces.get(branch ?? thread.headBranch);

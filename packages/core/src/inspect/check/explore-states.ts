@@ -48,7 +48,7 @@ export interface Exploration {
 }
 
 /** Control part of a checkpoint. */
-export type ControlPosition = Pick<StepResult, "tasks" | "joins" | "held">;
+export type ControlPosition = Pick<StepResult, "tasks" | "joins" | "deferred">;
 
 /** Explores breadth first, at most `limit` supersteps. */
 export function exploreStates(plan: Plan, limit: number): Exploration {
@@ -161,7 +161,7 @@ function toControlState(
   plan: Plan,
   counted: ReadonlySet<string>,
   previous: ControlState,
-  { tasks, joins, held = [] }: ControlPosition,
+  { tasks, joins, deferred = [] }: ControlPosition,
 ): ExploredState {
   const getIndex = (node: string): number => plan.nodes.get(node)?.index ?? 0;
   const compareByIndex = (first: PendingNode, second: PendingNode): number =>
@@ -169,7 +169,7 @@ function toControlState(
   return {
     pending: countTasks(tasks, counted).toSorted(compareByIndex),
     joins,
-    deferred: countTasks(held, counted)
+    deferred: countTasks(deferred, counted)
       .toSorted(compareByIndex)
       .flatMap((each) => toDeferredTasks(plan, each)),
     previous,

@@ -11,7 +11,7 @@ export async function notifyFailedAttempt(pass: HookPass, attempt: FailedAttempt
     const { onFailedAttempt } = hooks;
     if (onFailedAttempt === undefined) continue;
     const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
-    await callHook(hooks, "onLostAttempt", () => onFailedAttempt({ attempt, key }, runtime));
+    await callHook(hooks, "onFailedAttempt", () => onFailedAttempt({ attempt, key }, runtime));
   }
 }
 

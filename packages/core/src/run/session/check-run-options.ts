@@ -41,7 +41,7 @@ const priorEffectPolicies: readonly unknown[] = ["ask", "reuse", "repeat"] satis
 export function checkRunOptions(call: "run" | "resume", graph: unknown, given: unknown): void {
   checkGraphOption(call, graph);
   checkOptions(call, given, options[call]);
-  const { store, secrets, world, codec, signal, breakpoints, onceElsewhere, by, migrations, older, ...start } =
+  const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, ...start } =
     given as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
   checkCodecOption(call, codec);
@@ -53,8 +53,8 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
       what: `${call}: expected secrets with a get method, got ${typeof secrets === "object" ? "an object without get" : `a ${typeof secrets}`}`,
       next: 'Use secrets: env(["NAME", …]), or { get: (name) => … }',
     });
-  if (onceElsewhere !== undefined && !priorEffectPolicies.includes(onceElsewhere))
-    throw createInvalidOptionError(call, "onceElsewhere", onceElsewhere, '"ask", "reuse" or "repeat"');
+  if (onPriorEffect !== undefined && !priorEffectPolicies.includes(onPriorEffect))
+    throw createInvalidOptionError(call, "onPriorEffect", onPriorEffect, '"ask", "reuse" or "repeat"');
   checkVersions(call, { migrations, older });
   checkStart(call, start);
   const { toolUpdates } = start;
@@ -96,7 +96,7 @@ export function checkGraphOption(call: string, graph: unknown): void {
   if (isPlainObject(graph) && graph["nodes"] instanceof Map && graph["edges"] instanceof Map) return;
   throw new StatewrightError("invalid_option", {
     what: `${call}: expected a graph, got ${describeValue(graph)}`,
-    next: "Pass the result of defineGraph(…).nodes(…).edges(…), durable(…) or createAgent(…)",
+    next: "Pass the result of defineGraph(…).nodes(…).edges(…), durableMachine(…) or createAgent(…)",
   });
 }
 

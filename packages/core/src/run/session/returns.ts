@@ -127,7 +127,7 @@ export function readUpdate(plan: Plan, node: string, update: unknown, author: st
   if (!isPlainObject(update)) {
     throw new StatewrightError("invalid_update", {
       what: `${author}: expected a partial state, got ${describeValue(update)}`,
-      next: "Return an object of channels, a list of them, update(…), goto(…), send(…), or nothing",
+      next: "Return an object of channels, a list of them, edit(…), goto(…), send(…), or nothing",
       place,
     });
   }
@@ -188,7 +188,7 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
     const named = describeValue(target);
     throw new StatewrightError("dead_route", {
       what: `the node "${node}" in graph "${plan.graph.name}" routed to ${named}, which its edge does not declare`,
-      next: typeof target === "string" ? `Add ${named} to its gotos(…)` : "Use the name of a node",
+      next: typeof target === "string" ? `Add ${named} to its commandTargets(…)` : "Use the name of a node",
       place: { graph: plan.graph.name, node },
     });
   }
@@ -246,8 +246,8 @@ const drafts: Immer = new Immer({ autoFreeze: false });
 function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unknown>): Write[] {
   if (typeof command.recipe !== "function") {
     throw new StatewrightError("invalid_update", {
-      what: `update(…) of the node "${node}": expected a function, got ${describeValue(command.recipe)}`,
-      next: "Pass update((draft) => { … }), or return the partial state itself",
+      what: `edit(…) of the node "${node}": expected a function, got ${describeValue(command.recipe)}`,
+      next: "Pass edit((draft) => { … }), or return the partial state itself",
       place: { graph: plan.graph.name, node },
     });
   }
@@ -261,7 +261,7 @@ function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unkn
   if (replaces && patches.length === 0) {
     throw new StatewrightError("invalid_update", {
       what: `the recipe of the node "${node}" did not change its draft and returned a value, which would be lost`,
-      next: "Change the draft, or return the partial state from the node itself, without update(…)",
+      next: "Change the draft, or return the partial state from the node itself, without edit(…)",
       place: { graph: plan.graph.name, node },
     });
   }

@@ -65,7 +65,7 @@ export function validateStep({ plan, codec }: Session, finished: readonly Finish
   }
   for (const { input, node, from } of result.tasks)
     if (input !== undefined) validateSend(plan, codec, node, from?.[0], result.inputs[input]);
-  for (const { sent, node, from } of result.held ?? [])
+  for (const { sent, node, from } of result.deferred ?? [])
     if (sent !== undefined) validateSend(plan, codec, node, from[0], sent.input);
 }
 

@@ -100,7 +100,7 @@ export async function commitStep(
     : { result: withoutMessages, delivered: [] };
   validateStep(session, finished, result);
   const nodes = listNodes(finished.map(({ task }) => task));
-  const last = failure === undefined ? {} : { last: createFailure(session, failure) };
+  const final = failure === undefined ? {} : { final: createFailure(session, failure) };
   const longTerm = collectChanges(finished);
   await commit(session, result, {
     nodes,
@@ -109,7 +109,7 @@ export async function commitStep(
     isFirst: false,
     inboxMessages: delivered,
     longTerm,
-    ...last,
+    ...final,
   });
   if (session.nesting === undefined) session.inbox.acknowledge(delivered);
 }
@@ -161,7 +161,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     ...(result.free === undefined ? {} : { free: result.free }),
     inputs: result.inputs,
     joins: result.joins,
-    ...(result.held === undefined ? {} : { deferred: result.held }),
+    ...(result.deferred === undefined ? {} : { deferred: result.deferred }),
     steps: countSteps(session) + (facts.source === "step" ? 1 : 0),
     ...(facts.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
@@ -334,7 +334,7 @@ export async function saveCheckpoint(
   const disarmedTimers =
     session.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
   const timers = disarmedTimers.length === 0 ? timerMoves : [...(timerMoves ?? []), ...disarmedTimers];
-  const taken =
+  const deliveredMessages =
     facts.inboxMessages === undefined || facts.inboxMessages.length === 0
       ? undefined
       : facts.inboxMessages.map(({ id }) => id);
@@ -343,8 +343,8 @@ export async function saveCheckpoint(
     timers,
     run,
     events,
-    taken,
-    givenBack: rolledBackRun,
+    deliveredMessages,
+    rolledBackRun,
     longTerm,
     release,
     ...interruptPart,

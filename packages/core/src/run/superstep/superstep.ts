@@ -31,7 +31,7 @@ export interface StepResult {
   readonly free?: Control["free"];
   readonly inputs: readonly unknown[];
   readonly joins: Control["joins"];
-  readonly held?: Control["deferred"];
+  readonly deferred?: Control["deferred"];
 }
 
 /** Control state carried over from the previous superstep. */
@@ -40,7 +40,7 @@ export interface CarriedControl extends Pick<Control, "joins" | "deferred"> {
   readonly hasPendingTasks?: boolean;
 }
 
-type NextTasks = Pick<StepResult, "tasks" | "inputs" | "joins" | "held">;
+type NextTasks = Pick<StepResult, "tasks" | "inputs" | "joins" | "deferred">;
 
 /**
  * Reduces the results of a superstep in task order and selects the next tasks. `step` is the number of the new
@@ -251,7 +251,7 @@ function planNextTasks(
   return {
     ...toTasks(plan, step, due.plain, due.sent),
     joins: arrived,
-    ...("held" in due ? { held: due.held } : {}),
+    ...("deferred" in due ? { deferred: due.deferred } : {}),
   };
 }
 
@@ -264,7 +264,7 @@ interface PendingSend {
 interface DueTasks {
   readonly plain: ReadonlyMap<string, ReadonlySet<string>>;
   readonly sent: readonly PendingSend[];
-  readonly held?: readonly DeferredTask[];
+  readonly deferred?: readonly DeferredTask[];
 }
 
 /** Holds deferred tasks back while other tasks run next; otherwise all deferred tasks run together. */
@@ -291,7 +291,7 @@ function splitDeferred(
   return {
     plain: dueNodes,
     sent: dueSends,
-    held: [
+    deferred: [
       ...[...held].map(([node, from]) => ({ node, from: [...from] })),
       ...deferredSends.map(({ target, input, from }) => ({ node: target, from: [from], sent: { input } })),
     ],
@@ -417,7 +417,7 @@ function addSends(
   }
   throw new StatewrightError("empty_sends", {
     what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
-    next: `Add the node for an empty list: sends("${edge.target}", …, { otherwise: … })`,
+    next: `Add the node for an empty list: fanOut("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },
   });
 }

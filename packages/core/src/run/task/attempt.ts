@@ -185,7 +185,7 @@ function toNodeError(session: Session, task: Task, attempt: number, thrown: unkn
   return new StatewrightError("node_failed", {
     what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${describeFailure(thrown)}`,
     next: isFrozenWrite(thrown)
-      ? "State is read-only: return the change, or use update((draft) => …), then resume the thread"
+      ? "State is read-only: return the change, or use edit((draft) => …), then resume the thread"
       : "Fix the cause, then resume the thread: finished work is kept",
     place,
     cause: thrown,

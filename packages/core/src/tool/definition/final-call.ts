@@ -38,7 +38,7 @@ export function finalCall({ jsonSchema, read }: OutputSchema, description?: stri
 /** Throws `invalid_option` for an invalid final call. */
 export function checkFinalCall(final: unknown): void {
   if (final === undefined) return;
-  if (!isPlainObject(final) || typeof final["wrong"] !== "function")
+  if (!isPlainObject(final) || typeof final["findIssues"] !== "function")
     throw new StatewrightError("invalid_option", {
       what: "toolNode: `final` is not a final call",
       next: "Pass the result of finalCall(outputSchema(schema))",

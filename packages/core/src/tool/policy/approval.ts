@@ -55,7 +55,7 @@ export interface NodeInDoubtAnswer {
   readonly happened: boolean;
   /** Partial state in place of the node's result, if the node ran. */
   readonly update?: Readonly<Record<string, unknown>> | undefined;
-  /** Next node, for a node whose edge is `gotos`. */
+  /** Next node, for a node whose edge is `commandTargets`. */
   readonly goto?: string | undefined;
 }
 

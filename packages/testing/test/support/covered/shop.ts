@@ -1,10 +1,10 @@
 /** A graph for the tests of coverage: a route, a question, and an edge that its tests leave out. */
-import { defineGraph, defineState, END, type Graph, list, route, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, type Graph, route, START } from "@statewright/core";
 import * as z from "zod";
 
 export const shop: Graph = defineGraph({
   name: "shop",
-  state: defineState({ cents: z.number(), log: list(z.string()) }),
+  state: defineState({ cents: z.number(), log: channel.list(z.string()) }),
   interrupts: { allow: z.boolean() },
 })
   .nodes({

@@ -1,0 +1,36 @@
+/** Entry `@statewright/core/adapter`: helpers for packages that adapt models, tools and formats to Statewright. */
+
+export { toBase64 } from "./base/base64.ts";
+export { type ErrorParts, errorCodes } from "./base/errors.ts";
+export { escapeControlChars } from "./base/escape-control-chars.ts";
+export { checkId, createId, fingerprint } from "./base/ids.ts";
+export { checkOptions, listOptionNames } from "./base/options.ts";
+export { createGuardSchema } from "./base/schema.ts";
+export { systemWorld } from "./base/world.ts";
+export { graphToolOptionNames } from "./define/graph-tool.ts";
+export {
+  applyMachineEvents,
+  type ExploredPath,
+  explorePaths,
+  type PathExploration,
+} from "./inspect/check/explore-paths.ts";
+export { checkCallPolicy, checkDuplicatePolicy } from "./model/call-policy.ts";
+export { getBlockText } from "./model/message.ts";
+export { isModel } from "./model/model.ts";
+export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
+export type { GuardResult } from "./run/kernel/kernel.ts";
+export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
+export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
+export { toModelTool } from "./tool/definition/model-tool.ts";
+export { type ToolSpecParts, toolSpec } from "./tool/definition/tool.ts";
+export { toSnakeCase } from "./tool/definition/tool-name.ts";
+export {
+  type BarePiTool,
+  type FromPiToolOptions,
+  fromPiTool,
+  type PiTool,
+  type PiToolResult,
+  type StaticOf,
+} from "./tool/from-pi-tool.ts";
+export { asksAboutCalls } from "./tool/policy/middleware.ts";
+export { isRegistry } from "./tool/registry.ts";

@@ -1,0 +1,19 @@
+/** Entry `@statewright/core/inspect`: reads threads, graphs and tools, and moves threads between stores. */
+
+export { toMachineJson } from "./compile/machine-json.ts";
+export { toMermaid } from "./compile/mermaid.ts";
+export { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./compile/outline.ts";
+export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
+export {
+  type ClosedInterrupt,
+  getState,
+  listRuns,
+  listThreads,
+  type StateOptions,
+  type ThreadState,
+} from "./inspect/get-state.ts";
+export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
+export { copyThread, exportThread, type ImportOptions, importThread } from "./inspect/move-thread.ts";
+export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
+export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/definition/lint-tool.ts";

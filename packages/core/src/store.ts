@@ -1,0 +1,69 @@
+/** Entry `@statewright/core/store`: rows, rules and types for authors of stores. */
+
+export type {
+  CheckpointRow,
+  CheckpointSource,
+  Control,
+  DeferredTask,
+  DeltaRow,
+  RunRow,
+  StopKind,
+  Task,
+} from "./checkpoint/checkpoint.ts";
+export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
+export type { EventRow } from "./checkpoint/event.ts";
+export type {
+  ArtifactExport,
+  CheckpointExport,
+  GraphVersion,
+  NamespaceExport,
+  PrunedDelta,
+  PrunedRange,
+  ThreadExport,
+} from "./checkpoint/export/thread-export.ts";
+export type { InboxMessage, InboxMessageKind, InboxMessageWrite } from "./checkpoint/inbox-message.ts";
+export type { EffectRow, EffectState, InterruptRow, OpenInterruptRow } from "./checkpoint/journal.ts";
+export * as retentionRules from "./checkpoint/retention.ts";
+export * as storeRules from "./checkpoint/rules.ts";
+export type {
+  BranchWrite,
+  ChannelRows,
+  CheckpointWithDeltas,
+  CheckpointWrite,
+  Claim,
+  ClaimRequest,
+  Commit,
+  MetadataFilter,
+  NamespaceJournal,
+  OpenInterruptFilter,
+  PruneWrite,
+  QueueWrite,
+  RunFilter,
+  Store,
+  StoredEvent,
+  ThreadFilter,
+  ThreadRow,
+} from "./checkpoint/store.ts";
+export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export type {
+  LongTermChange,
+  LongTermLocation,
+  LongTermQuery,
+  LongTermReader,
+  LongTermRow,
+  LongTermRows,
+  LongTermTouch,
+  LongTermWord,
+  RefreshResult,
+} from "./long-term/rows.ts";
+export * as longTermRules from "./long-term/rules.ts";
+export { plainCodec } from "./state/codec.ts";
+export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
+export type {
+  ArtifactFilter,
+  ArtifactRow,
+  ArtifactStore,
+  ArtifactWrite,
+  ByteRange,
+  StoredArtifacts,
+} from "./tool/artifacts/artifact.ts";

@@ -1,0 +1,3 @@
+/** Entry `statewright/inspect`: reads threads, graphs and tools, and moves threads between stores. */
+
+export * from "@statewright/core/inspect";

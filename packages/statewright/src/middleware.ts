@@ -1,0 +1,12 @@
+/** Entry `statewright/middleware`: ready-made middleware; options that take a model also take the name of one. */
+
+export * from "@statewright/agent/middleware";
+export { type ModelFallbackOptions, modelFallback } from "./model-fallback.ts";
+export {
+  type SaveMemoriesOptions,
+  type SelectToolsOptions,
+  type SummariseOptions,
+  saveMemories,
+  selectToolsByModel,
+  summarise,
+} from "./model-middleware.ts";
