@@ -19,15 +19,14 @@ for (const name of onlyInNode) Reflect.deleteProperty(globalThis, name);
 globalThis.process = Object.freeze({ env: Object.freeze({ NODE_ENV: "production" }) });
 
 const {
+  channel,
   defineGraph,
   defineState,
   defineTool,
   END,
   fork,
   getHistory,
-  list,
   memoryStore,
-  messages,
   resume,
   run,
   START,
@@ -45,7 +44,7 @@ const add = defineTool({
 const call = { type: "call", id: "c1", name: "add", args: { a: 1, b: 2 } };
 const graph = defineGraph({
   name: "anywhere",
-  state: defineState({ messages: messages(), notes: list(z.string()) }),
+  state: defineState({ messages: channel.messages(), notes: channel.list(z.string()) }),
   interrupts: { ok: z.boolean() },
 })
   .nodes({

@@ -40,7 +40,7 @@ describe("type-check cost of a large graph", () => {
   });
 });
 
-const graphImports = `import { commandTargets, defineGraph, defineState, edit, END, fanOut, goto, inputNode, list, route, START } from "@statewright/core";
+const graphImports = `import { channel, commandTargets, defineGraph, defineState, edit, END, fanOut, goto, inputNode, route, START } from "@statewright/core";
 import * as z from "zod";
 `;
 
@@ -86,7 +86,7 @@ function graphOf(size: number): string {
   };
   return `const State = defineState({
   files: z.array(z.string()).default([]),
-  findings: list(z.object({ file: z.string(), severe: z.boolean() })),
+  findings: channel.list(z.object({ file: z.string(), severe: z.boolean() })),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
   count: z.number().default(0),
 });

@@ -11,9 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => project.remove());
 
-const graphModule = `import { defineGraph, defineState, END, fanOut, inputNode, list, START } from "@statewright/core";
+const graphModule = `import { channel, defineGraph, defineState, END, fanOut, inputNode, START } from "@statewright/core";
 import * as z from "zod";
-const Review = defineState({ files: z.array(z.string()).default([]), findings: list(z.string()) });
+const Review = defineState({ files: z.array(z.string()).default([]), findings: channel.list(z.string()) });
 export const review = defineGraph({ name: "review", state: Review, interrupts: { ok: z.boolean() } })
   .nodes({
     collect: () => ({ files: ["a"] }),

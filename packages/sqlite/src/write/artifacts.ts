@@ -228,8 +228,8 @@ export function createArtifacts(db: Database, getCipher: (thread: string) => Thr
               read: (cipher) => {
                 const data = readPiece(thread, cipher, piece);
                 return (newest) => {
-                  const sealed = newest.encryptBytes(data, toPieceContext(piece.key));
-                  updatePiece.run(computePieceSum(newest, piece.key, sealed), sealed, piece.key);
+                  const encrypted = newest.encryptBytes(data, toPieceContext(piece.key));
+                  updatePiece.run(computePieceSum(newest, piece.key, encrypted), encrypted, piece.key);
                 };
               },
             })),

@@ -219,14 +219,14 @@ export function createLongTerm(db: Database, storeCipher: StoreCipher | undefine
     reencrypt: (after, limit) => {
       const getCipher = createCipherCache(storeCipher);
       const rows = getStatements().all.all(after, limit);
-      let sealed = 0;
+      let reencrypted = 0;
       for (const row of rows) {
         const cipher = getCipher(row.namespace);
         if (cipher?.isOutdated(row.value) !== true) continue;
         write(readRow(row, cipher), row, cipher);
-        sealed += 1;
+        reencrypted += 1;
       }
-      return { reencrypted: sealed, last: rows.at(-1)?.key };
+      return { reencrypted, last: rows.at(-1)?.key };
     },
     encryptAll: (to) => {
       const getCipher = createCipherCache(to);

@@ -26,11 +26,11 @@ test("the bitop-dev/agent migration program prints the output on its page", asyn
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await copyFile(stars, join(folder, "stars.mjs"));
   const printed = await runProgram(new URL("from-bitop.ts", import.meta.url), { cwd: folder });
-  expect(printed).toBe(printedOn("coming-from-bitop.md"));
+  expect(printed).toBe(printedOn("reference/coming-from-bitop.md"));
 });
 
 test("the plugin on the bitop page equals the tested plugin", () => {
-  const page = readFileSync(join(import.meta.dirname, "../../../../docs/coming-from-bitop.md"), "utf8");
+  const page = readFileSync(join(import.meta.dirname, "../../../../docs/reference/coming-from-bitop.md"), "utf8");
   expect(page).toContain(readFileSync(stars, "utf8"));
 });
 

@@ -18,7 +18,7 @@ test("the phi-core migration program prints the output on its page", async () =>
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "money.txt"), "3\n4\n5\n");
   const printed = await runProgram(new URL("from-phi-core.ts", import.meta.url), { cwd: folder });
-  expect(printed).toBe(printedOn("coming-from-phi-core.md"));
+  expect(printed).toBe(printedOn("reference/coming-from-phi-core.md"));
 });
 
 test.each([0, -1, 1.5, Number.NaN])("a batch size of %s is refused at agent creation", (batch) => {

@@ -27,7 +27,7 @@ test("the tinyagents migration program prints the output on its page", async () 
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const program = new URL("from-tinyagents.ts", import.meta.url);
   const printed = await runProgram(program, { cwd: folder, env: { SHOP_KEY: "k-123" } });
-  expect(printed).toBe(printedOn("coming-from-tinyagents.md"));
+  expect(printed).toBe(printedOn("reference/coming-from-tinyagents.md"));
 });
 
 test.each(["", "GetWeather", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])(

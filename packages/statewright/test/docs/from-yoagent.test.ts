@@ -18,7 +18,7 @@ test("the yoagent migration program prints the output on its page", async () => 
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const program = new URL("from-yoagent.ts", import.meta.url);
   const printed = await runProgram(program, { cwd: folder, env: { LIBRARY_KEY: "k-123" } });
-  expect(printed).toBe(printedOn("coming-from-yoagent.md"));
+  expect(printed).toBe(printedOn("reference/coming-from-yoagent.md"));
 });
 
 test("the four yoagent errors each have a factory and an error kind", async () => {
