@@ -18,8 +18,9 @@ const packages = ${JSON.stringify(packages.href)};
 registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context);
-    const source = found.url.startsWith(packages) && found.url.endsWith("/src/index.ts");
-    return source ? { ...found, url: found.url.replace("/src/index.ts", "/dist/index.js"), format: "module" } : found;
+    if (!found.url.startsWith(packages)) return found;
+    const url = found.url.replace(/\\/src\\/([^/]+)\\.ts$/, "/dist/$1.js");
+    return url === found.url ? found : { ...found, url, format: "module" };
   },
 });
 `;

@@ -47,6 +47,9 @@ const ownLibraries = {
   paths: {
     statewright: [join(packages, "statewright/dist/index.d.ts")],
     "@statewright/*": [join(packages, "*/dist/index.d.ts")],
+    // Further entries of the packages that statewright is made of.
+    "@statewright/core/*": [join(packages, "core/dist/*.d.ts")],
+    "@statewright/agent/*": [join(packages, "agent/dist/*.d.ts")],
   },
 };
 
@@ -152,7 +155,7 @@ ${listNumbers(tools)
 
 const createOwnProgram: ProgramFactory = (
   tools,
-) => `import { createAgent, defineMiddleware, defineTool, reduce } from "statewright";
+) => `import { channel, createAgent, defineMiddleware, defineTool } from "statewright";
 import * as z from "zod";
 ${createInputs(tools)}
 ${listNumbers(tools)
@@ -170,7 +173,7 @@ ${listNumbers(5)
   .map(
     (nth) => `const middleware${nth} = defineMiddleware({
   name: "middleware${nth}",
-  channels: { count${nth}: reduce(z.number().default(0), (count, more: number) => count + more) },
+  channels: { count${nth}: channel.reduce(z.number().default(0), (count, more: number) => count + more) },
   beforeModel: (request, { write }) => {
     write({ count${nth}: request.messages.length });
   },

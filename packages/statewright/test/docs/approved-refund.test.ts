@@ -17,5 +17,14 @@ test("the program at the top of the README asks a person, resumes and answers", 
   });
   const env = { ANTHROPIC_BASE_URL: `${mock.url}/v1`, ANTHROPIC_API_KEY: "not-a-key" };
   const printed = await runProgram(new URL("approved-refund.ts", import.meta.url), { cwd: folder, env });
-  expect(printed).toMatchInlineSnapshot();
+  expect(printed).toMatchInlineSnapshot(`
+    "{
+      callId: 'toolu_1',
+      tool: 'refund',
+      args: { order: '7' },
+      reason: 'a person approves refunds'
+    }
+    done Your refund is paid.
+    "
+  `);
 });

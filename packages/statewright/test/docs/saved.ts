@@ -43,7 +43,7 @@ const diary = defineGraph({ name: "diary", version: 1, state: Diary })
 const store = sqliteStore("diary.db");
 for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
 for await (const { checkpointId, node, source, changes } of getHistory(diary, { store, thread: "ann" })) {
-  const changed = Object.entries(changes).map(([oneChannel, { kind }]) => `${oneChannel} ${kind}`);
+  const changed = Object.entries(changes).map(([name, { kind }]) => `${name} ${kind}`);
   console.log(checkpointId, node ?? source, changed.join(", "));
 }
 

@@ -21,7 +21,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-// the world outside: what the bank and the printer did, a line each
+// logs of the bank and the printer, one line per effect
 const bank = { file: "bank.log", knows: (key: string) => read("bank.log").includes(key) };
 const printer = { file: "printer.log" };
 
