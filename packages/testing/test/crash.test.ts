@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("process kills", () => {
-  test("untilDone runs a process until it is done and returns its result", async () => {
+  test("runUntilDone runs a process until it is done and returns its result", async () => {
     const { processes, effects, stdout } = await runUntilDone({ script, folder });
     expect(processes.map(({ points, exitCode }) => [...points, exitCode])).toEqual([
       ["one", "two", "three", 75],
@@ -45,7 +45,7 @@ describe("process kills", () => {
     );
   });
 
-  test("untilDone fails for a failing script with its output", async () => {
+  test("runUntilDone fails for a failing script with its output", async () => {
     const missing = new URL("./support/missing.ts", import.meta.url);
     await expect(runUntilDone({ script: missing, folder })).rejects.toThrow(
       /life 1 ended with exit code 1.*Cannot find module/s,

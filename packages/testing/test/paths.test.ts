@@ -6,7 +6,7 @@ import { desk, words } from "./support/desk.ts";
 import "@statewright/testing/vitest";
 
 describe("paths of a desk agent", () => {
-  test("pathsOf lists a path for each kind of reply of the model and its tools", () => {
+  test("listPaths lists a path for each kind of reply of the model and its tools", () => {
     expect(listPaths(desk()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
       [
         "model to the end (done)",
@@ -49,7 +49,7 @@ const review = start
   });
 
 describe("paths of a review graph", () => {
-  test("pathsOf lists a path for every choice, failure and answer of a graph", () => {
+  test("listPaths lists a path for every choice, failure and answer of a graph", () => {
     expect(listPaths(review).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
       [
         "write → spell + legal (allow answered) → decide to publish → publish to the end (done)",

@@ -282,7 +282,7 @@ describe("stopWhen", () => {
   });
 });
 
-test("endedBy derives the end of a conversation from its messages", async () => {
+test("getAgentEnd derives the end of a conversation from its messages", async () => {
   const model = scriptedModel([say("Hi")]);
   const result = await createAgent({ name: "a", model }).run({ input: "Go" }).result;
   expect(result).toMatchObject({ ended: { by: "answer" }, text: "Hi" });

@@ -171,7 +171,7 @@ describe("edges", () => {
     expect((await run(graph, {}).result).state.log).toEqual(["a", "c", "d"]);
   });
 
-  test("two gotos in one node return are refused", async () => {
+  test("two goto commands in one node return are refused", async () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({ a: () => [goto("b"), goto("c")], b: says("b"), c: says("c") })
       .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: END });

@@ -191,13 +191,13 @@ describe("pi tool edge cases", () => {
     expect(seen).toEqual([parameters, parameters]);
   });
 
-  test("fromAgentTool refuses an invalid pi tool and unknown options", () => {
+  test("fromPiTool refuses an invalid pi tool and unknown options", () => {
     for (const bad of [undefined, null, "x", {}, { ...searchTool, name: 7 }, { ...searchTool, execute: "x" }])
       expect(refusal(() => fromPiTool(bad as never))).toMatch(/^invalid_tool /);
     expect(refusal(() => fromPiTool(searchTool, { timeout: 5 } as never))).toContain('has no option "timeout"');
   });
 
-  test("fromAgentTool keeps prepareArguments of a pi tool, and accepts effect, safety and timeout", async () => {
+  test("fromPiTool keeps prepareArguments of a pi tool, and accepts effect, safety and timeout", async () => {
     const tool = fromPiTool(
       { ...searchTool, prepareArguments: (args) => ({ pattern: Reflect.get(args as object, "query") }) },
       { effect: "pure", safety: { access: "read" }, timeoutMs: 50 },

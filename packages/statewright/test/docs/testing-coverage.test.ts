@@ -12,7 +12,7 @@ test.each(listPaths(refunds))("the refund agent follows the path: $name", async 
   expect(t.status).toBe(path.end);
 });
 
-test("pathsOf lists the paths of an agent", () => {
+test("listPaths lists the paths of an agent", () => {
   expect(listPaths(refunds).map(({ name }) => name)).toEqual([
     "model to the end",
     "model calls find_order → find_order ok → model to the end",

@@ -81,7 +81,7 @@ describe("toVisit and toNeverVisit", () => {
 });
 
 describe("toTakeEdge", () => {
-  test("toTakeEdge accepts edges, routes, sends and gotos", async () => {
+  test("toTakeEdge accepts edges, routes, fan-outs and command targets", async () => {
     const t = await small();
     expect(t).toTakeEdge(START, "read");
     expect(t).toTakeEdge("read", "check");
