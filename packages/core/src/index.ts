@@ -108,8 +108,7 @@ export {
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
-export { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./compile/outline.ts";
-export type { GraphProblem } from "./compile/problem.ts";
+export { describeGraph } from "./compile/outline.ts";
 export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
 export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
@@ -125,7 +124,7 @@ export {
   route,
   START,
 } from "./define/edge.ts";
-export type { GraphDefinition, GraphTypes, SubgraphRecord } from "./define/graph.ts";
+export type { GraphDefinition, GraphTypes, SubgraphPersistence, SubgraphRecord } from "./define/graph.ts";
 export {
   type FinishedGraphCall,
   type GraphCall,
@@ -154,7 +153,9 @@ export {
   type TurnLimit,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
-export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subgraph } from "./define/subgraph.ts";
+export type { Outline, OutlineEdge, OutlineNode } from "./define/outline.ts";
+export type { GraphProblem } from "./define/problem.ts";
+export { type SubgraphBody, type SubgraphOptions, subgraph } from "./define/subgraph.ts";
 export {
   type InvalidCall,
   type InvalidCallPolicy,

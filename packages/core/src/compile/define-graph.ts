@@ -24,20 +24,13 @@ import type {
 } from "../define/graph.ts";
 import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
-import { getSubgraph } from "../define/subgraph.ts";
-import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { InterruptShape, ValidExpiry } from "../tool/policy/interrupt.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
 import { checkDefinition } from "./check-definition.ts";
 import { compileMachine } from "./compile-machine.ts";
-import {
-  checkDeclaredObject,
-  checkGraphOptions,
-  checkPolicyValues,
-  findEdgeProblems,
-  findNodeProblems,
-} from "./declarations.ts";
+import { checkDeclaredObject, checkGraphOptions, checkPolicyValues, findEdgeProblems } from "./declarations.ts";
+import { findNodeProblems, readNodeDeclaration, rejectBody } from "./kinds/kinds.ts";
 import { copyDeclarations } from "./node-declarations.ts";
 
 /**
@@ -196,7 +189,7 @@ export function defineGraph<
       const records = new Map(
         Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
           node,
-          createNodeRecord(node, invalidNodes.has(node) ? rejectToolNodeBody : declared, index, defaults),
+          createNodeRecord(node, invalidNodes.has(node) ? rejectBody : declared, index, defaults),
         ]),
       );
       return {
@@ -210,11 +203,9 @@ export function defineGraph<
               toEdgeRecord(invalidEdges.has(source) ? commandTargets(...records.keys()) : declared),
             ]),
           );
-          const tools = [...records.values()].flatMap((node) =>
-            node.tools === undefined
-              ? []
-              : node.tools.registry.names().flatMap((tool) => node.tools?.registry.get(tool) ?? []),
-          );
+          const tools = [...records.values()]
+            .flatMap((node) => node.logic.listTools(node))
+            .flatMap(({ registry }) => registry.names().flatMap((tool) => registry.get(tool) ?? []));
           const definition: GraphDefinition = {
             name,
             version,
@@ -267,32 +258,10 @@ function toDefaultPolicy(name: string, { retry, timeoutMs, idleTimeoutMs, onErro
   return defaults;
 }
 
-function createNodeRecord(
-  name: string,
-  declared: AnyNode<GraphTypes>,
-  index: number,
-  defaults: DeclaredPolicy,
-): NodeRecord {
-  if (typeof declared === "function") return { name, index, kind: "body", ...toNodeBody(declared), policy: defaults };
-  if ("kind" in declared && declared.kind === "tools")
-    return {
-      name,
-      index,
-      kind: "tools",
-      body: rejectToolNodeBody,
-      tools: declared as ToolNode<never, never>,
-      policy: {},
-    };
-  const { run: body, ...options } = declared;
-  const policy = mergePolicy(name, options as OwnPolicy, defaults);
-  if ("kind" in declared) return { name, index, kind: "task", input: declared.input, ...toNodeBody(body), policy };
-  return { name, index, kind: "body", ...toNodeBody(body), policy };
-}
-
-function toNodeBody(declared: unknown): Pick<NodeRecord, "body" | "subgraph"> {
-  const body = declared as NodeRecord["body"];
-  const subgraph = getSubgraph(body);
-  return subgraph === undefined ? { body } : { body, subgraph };
+function createNodeRecord(name: string, declared: unknown, index: number, defaults: DeclaredPolicy): NodeRecord {
+  const { parts, options, hasPolicy } = readNodeDeclaration(declared);
+  const ownPolicy = options === undefined ? defaults : mergePolicy(name, options, defaults);
+  return { name, index, ...parts, policy: hasPolicy ? ownPolicy : {} };
 }
 
 function mergePolicy(
@@ -341,13 +310,6 @@ function checkPolicy(owner: string, policy: DeclaredPolicy): void {
       what: `${owner} is declared with effect "once" and has a retry policy`,
       next: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
     });
-}
-
-function rejectToolNodeBody(): never {
-  throw new StatewrightError("machine_failed", {
-    what: "the body of a tool node was called",
-    next: "Report this bug: the engine runs tool nodes itself",
-  });
 }
 
 function toEdgeRecord(declared: DeclaredEdge): EdgeRecord {

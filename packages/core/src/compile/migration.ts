@@ -6,6 +6,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
+import { findSubgraph } from "../define/inner-graph.ts";
 import type { Graph } from "./define-graph.ts";
 import { getPlan } from "./plan.ts";
 
@@ -151,8 +152,8 @@ function checkMigration(migration: Migration): void {
 function checkInner(migration: Migration, node: string, inner: Migration): void {
   const { from, to, nodes } = migration;
   const ends = [
-    { graph: from.nodes.get(node)?.subgraph?.graph, is: inner.from, name: node },
-    { graph: to.nodes.get(nodes[node] ?? node)?.subgraph?.graph, is: inner.to, name: nodes[node] ?? node },
+    { graph: findSubgraph(from.nodes.get(node))?.graph, is: inner.from, name: node },
+    { graph: findSubgraph(to.nodes.get(nodes[node] ?? node))?.graph, is: inner.to, name: nodes[node] ?? node },
   ];
   for (const { graph, is, name } of ends)
     if (graph === undefined || getPlan(graph).shape !== getPlan(is).shape)

@@ -66,12 +66,14 @@ function exploreGraphs(outermost: Graph, limit: number): readonly CheckedGraph[]
 type Entrance = Pick<CheckedGraph, "graph" | "prefix" | "entryPath">;
 
 function listEntrances(checked: CheckedGraph): readonly Entrance[] {
-  return [...checked.plan.nodes.values()].flatMap(({ name, subgraph, tools }) => {
-    const inner = subgraph === undefined ? [] : [[name, subgraph.graph] as const];
-    for (const [tool, defined] of tools?.initialTools ?? []) {
-      const graph = getToolGraph(defined)?.graph();
-      if (graph !== undefined) inner.push([tool, graph]);
-    }
+  return [...checked.plan.nodes.values()].flatMap((node) => {
+    const { name, logic } = node;
+    const inner = logic.listSubgraphs(node).map(({ graph }) => [name, graph] as const);
+    for (const { initialTools } of logic.listTools(node))
+      for (const [tool, defined] of initialTools) {
+        const graph = getToolGraph(defined)?.graph();
+        if (graph !== undefined) inner.push([tool, graph]);
+      }
     return inner.map(([called, graph]) => ({
       graph: graph as Graph,
       prefix: `${toQualifiedName(checked, called)}.`,

@@ -1,10 +1,8 @@
 /** Pending tool calls of a conversation. */
+import { afterCallsKey } from "../../compile/kinds/tools.ts";
 import type { AssistantMessage, Message } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 import type { PendingCall } from "../tool-call/context.ts";
-
-/** Key of the `afterAgent` hooks that a tool node calls when its results would end the agent. */
-export const afterCallsKey = "tools";
 
 /**
  * Returns the unanswered calls of the last assistant message. A message that did not come from a model call here may

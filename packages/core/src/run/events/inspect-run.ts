@@ -1,6 +1,7 @@
 /** Reports transitions of a run to its inspector: graphs, their tool calls, and user-written machines. */
 import type { AnyEventObject } from "xstate";
 import type { Graph } from "../../compile/define-graph.ts";
+import { findSubgraph } from "../../define/inner-graph.ts";
 import { isInsideToolCall } from "../conversation/pending-calls.ts";
 import { getMachineKernel } from "../kernel/get-kernel.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
@@ -66,7 +67,7 @@ function getMachine(inspection: Inspection, session: Session, from: Snapshot): A
 
 /** Returns the initial step of the nested graph of a node. */
 function getFirstStep({ plan }: Session, [node = "", ...more]: readonly string[]): Step | undefined {
-  const inner = more.length > 0 ? undefined : plan.nodes.get(node)?.subgraph?.graph;
+  const inner = more.length > 0 ? undefined : findSubgraph(plan.nodes.get(node))?.graph;
   return inner === undefined ? undefined : getMachineKernel(inner as Graph).enter();
 }
 

@@ -132,8 +132,8 @@ function findHome(session: Session, { task }: TaskScope, middleware: Middleware,
  */
 function isUsedByOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
   const all = [...graph.middleware];
-  for (const { tools } of graph.nodes.values())
-    if (tools !== undefined) all.push(...(tools.middleware as Middleware[]));
+  for (const node of graph.nodes.values())
+    for (const { middleware: ofNode } of node.logic.listTools(node)) all.push(...(ofNode as Middleware[]));
   if (all.includes(middleware)) return false;
   return all.some(({ channels }) => channels !== undefined && Object.values(channels).includes(channel));
 }

@@ -18,7 +18,7 @@ import { toCallKey } from "../conversation/pending-calls.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { getErrorPlace, recordEffect, type Session, toJournalKey } from "../session/session.ts";
-import type { FinishedTask } from "../superstep/superstep.ts";
+import type { FinishedTask } from "../session/step-result.ts";
 import type { ToolCallContext } from "../tool-call/context.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 

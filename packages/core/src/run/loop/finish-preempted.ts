@@ -20,9 +20,10 @@ import type { Preemption } from "../session/preemption.ts";
 import type { State, TaskOutcome } from "../session/returns.ts";
 import { toResultBase } from "../session/run-row.ts";
 import { awaitCommit, type Persistence, type Session, taskKey } from "../session/session.ts";
+import type { FinishedTask } from "../session/step-result.ts";
 import { type CancelledCalls, cancelPendingCalls } from "../superstep/cancel-pending-calls.ts";
 import { commitPreempted } from "../superstep/commit.ts";
-import { type FinishedTask, reduceResults } from "../superstep/superstep.ts";
+import { reduceResults } from "../superstep/superstep.ts";
 import { type EndState, finishPersistentSubgraphs } from "./finish-persistent-subgraphs.ts";
 
 /** Cancels a run that rests at a checkpoint, `endingRun`, and releases its thread. */

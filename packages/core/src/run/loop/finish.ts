@@ -20,10 +20,10 @@ import { redactError, toRedactedRecord } from "../session/redact-error.ts";
 import type { State } from "../session/returns.ts";
 import { toOpenInterrupt, toResultBase, toRunRow } from "../session/run-row.ts";
 import { awaitCommit, emit, getErrorPlace, type Session, type SessionWrite, writeCommit } from "../session/session.ts";
+import type { PartialSuperstep } from "../session/stop.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
 import { commitCancelled, hasToolTask } from "../superstep/commit.ts";
 import { release } from "../task/open-session.ts";
-import type { PartialSuperstep } from "./run-supersteps.ts";
 
 /** Finishes the run as waiting for these interrupts. */
 export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {

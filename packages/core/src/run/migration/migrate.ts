@@ -7,17 +7,16 @@ import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import { createInitialState } from "../../checkpoint/codec/saved-state.ts";
-import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
+import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
 import { createExecutingValue } from "../../compile/compile-machine.ts";
 import { describeMigration, type Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
-import { findInnerGraph } from "../../define/inner-graph.ts";
+import { findInnerGraph, findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { isInsideToolCall, toCallSegment } from "../conversation/pending-calls.ts";
 import type { State } from "../session/returns.ts";
-import { isStartInDoubt } from "../task/once.ts";
 import { migrationAuthor } from "./compatibility.ts";
 import { renameMachineStates } from "./migrate-machine.ts";
 import { renameEffect, renameOpenCalls } from "./migrate-names.ts";
@@ -79,15 +78,15 @@ function migrateTo(
     const { node: previousName, task, snapshot: innerSnapshot } = call;
     if (call.callIndex !== undefined) return migrateCall({ ...call, callIndex: call.callIndex }, innerSnapshot);
     const name = node(previousName);
-    const subgraph = plan.nodes.get(name)?.subgraph;
+    const inside = findSubgraph(plan.nodes.get(name));
     const migrated =
-      subgraph === undefined
+      inside === undefined
         ? innerSnapshot
         : migrateTo(
             innerSnapshot,
-            getPlan(subgraph.graph),
+            getPlan(inside.graph),
             migration?.inner[previousName],
-            `${line}/${subgraph.persistence === "kept" ? name : (task?.id ?? name)}`,
+            `${line}/${inside.persistence === "kept" ? name : (task?.id ?? name)}`,
             [...path, name],
             codec,
           );
@@ -103,8 +102,7 @@ function migrateTo(
   ): MigratedSnapshot["inner"][number] {
     const name = tools[call.node] ?? call.node;
     const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
-    const graph =
-      task === undefined ? undefined : getToolGraph(plan.nodes.get(task.node)?.tools?.registry.get(name))?.graph();
+    const graph = task === undefined ? undefined : getToolGraph(findTool(plan.nodes.get(task.node), name))?.graph();
     const callNamespace = `${line}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
     const migrated =
       graph === undefined

@@ -12,6 +12,7 @@ import type { Store } from "../../checkpoint/store.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
+import { findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import { listPendingCalls, toCallSegment } from "../conversation/pending-calls.ts";
@@ -133,7 +134,7 @@ async function loadSubgraphCalls(
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
-  const persistent = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
+  const persistent = [...plan.nodes.values()].filter((node) => findSubgraph(node)?.persistence === "kept");
   for (const { name } of persistent) {
     const head =
       (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
@@ -163,14 +164,14 @@ async function loadToolGraphCalls(
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
   for (const task of tasks) {
-    const tools = plan.nodes.get(task.node)?.tools;
-    if (tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
+    const record = plan.nodes.get(task.node);
+    if (record?.logic.answersCalls !== true || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
     for (const { block, index } of listPendingCalls(state["messages"] as readonly Message[]).calls) {
       const callNamespace = `${namespace}/${toCallSegment(task.id, index)}`;
       const head = await store.head(thread, callNamespace);
       if (head === undefined || head.branch !== callNamespace) continue;
       const node = block.name;
-      const graph = getToolGraph(tools.registry.get(node))?.graph();
+      const graph = getToolGraph(findTool(record, node))?.graph();
       const at = { namespace: callNamespace, path: [...path, node], head };
       const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at, undefined);
       calls.push({ node, task, callIndex: index, snapshot: stand });
@@ -191,20 +192,20 @@ async function loadSubgraphCall(
   const { store, codec, thread } = source;
   const { caller } = parseControl(codec, head);
   const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.namespace}/`));
-  const subgraph = plan.nodes.get(node)?.subgraph;
+  const inner = findSubgraph(plan.nodes.get(node));
   const isSame =
-    subgraph !== undefined &&
-    (task === undefined || head.branch === `${outer.namespace}/${subgraph.persistence === "kept" ? node : task.id}`);
+    inner !== undefined &&
+    (task === undefined || head.branch === `${outer.namespace}/${inner.persistence === "kept" ? node : task.id}`);
   if (!isSame) return { node, task, snapshot: undefined };
   const path = [...outer.path, node];
-  const line = `${outer.namespace}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
+  const line = `${outer.namespace}/${inner.persistence === "kept" ? node : (task?.id ?? node)}`;
   const innerTarget = target === undefined ? undefined : findInnerTarget(target, node, task);
   const written = innerTarget === undefined ? undefined : await findMigratedHead(source, innerTarget);
   if (innerTarget === undefined || written === undefined)
     return {
       node,
       task,
-      snapshot: await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head }, innerTarget),
+      snapshot: await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head }, innerTarget),
     };
   // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
   const { source: checkpointSource, parent } = written;
@@ -218,7 +219,7 @@ async function loadSubgraphCall(
           { namespace: innerTarget.namespace, path, head: written },
           undefined,
         )
-      : await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head: before }, innerTarget);
+      : await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head: before }, innerTarget);
   return { node, task, snapshot: { ...stand, migratedHead: written } };
 }
 
@@ -244,10 +245,10 @@ function findInnerTarget(
     name = migration?.nodes[name] ?? name;
     return innerMigration;
   });
-  const subgraph = plan.nodes.get(name)?.subgraph;
-  if (subgraph === undefined) return undefined;
-  const segment = subgraph.persistence === "kept" ? name : (task?.id ?? name);
-  return { migrations: inner, plan: getPlan(subgraph.graph), namespace: `${namespace}/${segment}`, writer };
+  const graphOfNode = findSubgraph(plan.nodes.get(name));
+  if (graphOfNode === undefined) return undefined;
+  const segment = graphOfNode.persistence === "kept" ? name : (task?.id ?? name);
+  return { migrations: inner, plan: getPlan(graphOfNode.graph), namespace: `${namespace}/${segment}`, writer };
 }
 
 /** Returns true if both writers are the same graph version with the same shape. */

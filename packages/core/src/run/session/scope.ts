@@ -15,9 +15,18 @@ import { emitCustomEvent } from "../task/custom-event.ts";
 import { subscribeToAbort } from "./abort.ts";
 import type { HookWrites } from "./hook-writes.ts";
 import type { Session } from "./session.ts";
+import type { Stop } from "./stop.ts";
+
+/** The superstep loop as tasks use it. Created once; the scope of every task holds it, so no function passes it on. */
+export interface Loop {
+  /** Runs the supersteps of an inner graph until no task can run. `isFresh`: the call starts, it does not resume. */
+  readonly runSupersteps: (session: Session, isFresh: boolean) => Promise<Stop>;
+}
 
 /** Scope of one attempt of a task. */
 export interface TaskScope {
+  readonly session: Session;
+  readonly loop: Loop;
   readonly task: Task;
   readonly node: NodeRecord;
   readonly attempt: number;

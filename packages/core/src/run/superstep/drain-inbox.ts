@@ -13,8 +13,8 @@ import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
 import { Preemption } from "../session/preemption.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import { emit, type Session } from "../session/session.ts";
+import type { StepResult } from "../session/step-result.ts";
 import { validateWrites } from "../session/validate-writes.ts";
-import type { StepResult } from "./superstep.ts";
 
 /** A superstep with the inbox messages that it delivers. */
 export interface InboxDelivery {

@@ -29,7 +29,7 @@ export async function applyInput(session: Session, writes: readonly Write[]): Pr
   const allWrites = [...toInboxWrites(session, inboxMessages), ...writes];
   checkInputMessages(plan, session.state, writes);
   let reduced = reduceInput(plan, session.state, allWrites);
-  const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined);
+  const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.logic.answersCalls === true);
   const closing =
     saved === undefined || !hasOpenCalls
       ? undefined

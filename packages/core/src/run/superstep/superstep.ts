@@ -13,26 +13,9 @@ import {
   holdsSingleValue,
   readSend,
   type State,
-  type TaskOutcome,
   type Write,
 } from "../session/returns.ts";
-
-/** A task with its outcome. */
-export interface FinishedTask {
-  readonly task: Task;
-  readonly outcome: TaskOutcome;
-}
-
-/** Next checkpoint, without its machine state. */
-export interface StepResult {
-  readonly state: State;
-  readonly deltas: Readonly<Record<string, Delta>>;
-  readonly tasks: readonly Task[];
-  readonly free?: Control["free"];
-  readonly inputs: readonly unknown[];
-  readonly joins: Control["joins"];
-  readonly held?: Control["deferred"];
-}
+import type { FinishedTask, StepResult } from "../session/step-result.ts";
 
 /** Control state carried over from the previous superstep. */
 export interface CarriedControl extends Pick<Control, "joins" | "deferred"> {

@@ -14,7 +14,6 @@ import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/resu
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { emit, getErrorPlace, mergeMiddleware, type Session } from "../session/session.ts";
-import type { Supersteps } from "../task/inner-run.ts";
 import type { CallLocks } from "./call-locks.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
 
@@ -40,8 +39,6 @@ export interface ToolCallContext extends PendingCall {
   readonly tool: Tool<never, never> | undefined;
   /** Batch of all calls of the message. */
   readonly batch: ToolCallBatch;
-  /** Runs the graph of a graph tool. */
-  readonly supersteps: Supersteps;
   /** Undefined when the tool has no lock. */
   locks: CallLocks | undefined;
   /**

@@ -9,11 +9,6 @@ import type { PendingCall } from "./context.ts";
 /** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;
 
-/** Returns true for a call of the node's final tool. */
-export function isFinalCall({ final }: ToolNode<never, never>, { block }: PendingCall): boolean {
-  return final !== undefined && block.name === final.tool.name;
-}
-
 /** Returns the answers to final calls in order. `hasFailedCall` is true when another call of the message failed. */
 export function answerFinalCalls(
   { final }: ToolNode<never, never>,

@@ -30,7 +30,6 @@ import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
 import { createHookRuntime, type TaskScope } from "../session/scope.ts";
 import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import type { Supersteps } from "../task/inner-run.ts";
 import { acquireCallLocks } from "./acquire-call-locks.ts";
 import { validateResult } from "./attempt-call.ts";
 import { createCallLocks } from "./call-locks.ts";
@@ -75,7 +74,6 @@ export async function runToolCall(
   node: ToolNode<never, never>,
   open: PendingCall,
   set: ToolCallBatch,
-  supersteps: Supersteps,
   skipError?: ToolError,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
@@ -93,7 +91,6 @@ export async function runToolCall(
     node,
     tool: resolveTool(node, open),
     batch: set,
-    supersteps,
     locks: undefined,
     hasStarted: hasStarted(session, scope, open, recordedRow),
     hasSlot: false,
