@@ -88,15 +88,7 @@ export type {
 } from "./checkpoint/store.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
-export {
-  defineGraph,
-  type Graph,
-  type GraphDefaults,
-  type GraphMachine,
-  type GraphOptions,
-  type GraphTypesWithNodes,
-  type GraphTypesWithoutNodes,
-} from "./compile/define-graph.ts";
+export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
 export {
   type ActorEffects,
   type ActorNames,
@@ -105,6 +97,7 @@ export {
   type MachineState,
   type MachineTypes,
 } from "./compile/durable-machine.ts";
+export type { Graph, GraphDefaults, GraphMachine, GraphOptions } from "./compile/graph.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
@@ -247,20 +240,13 @@ export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
-export type {
-  EventView,
-  OpenInterrupt,
-  RunEvent,
-  RunEventBody,
-  Transition,
-  TransitionRecord,
-} from "./run/events/events.ts";
+export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
-export type { TextOptions } from "./run/events/text-stream.ts";
+export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";
-export type { InboxInput } from "./run/session/inbox.ts";
+export type { InboxInput } from "./run/session/inbox-input.ts";
 export type {
   Answers,
   BreakpointOption,
@@ -274,6 +260,7 @@ export type {
   RunResult,
   StartOptions,
 } from "./run/session/options.ts";
+export type { TextOptions } from "./run/session/text-stream.ts";
 export {
   type Channel,
   ephemeral,

@@ -4,9 +4,9 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
 import { getToolGraph } from "../define/graph-tool.ts";
 import { type GraphProblem, throwProblems } from "../define/problem.ts";
-import { getMachineDefinition } from "./durable-machine.ts";
 import { findInputProblems } from "./input-problems.ts";
 import { findNodeDeclarationProblems } from "./node-declarations.ts";
+import { getProgramDefinition } from "./program.ts";
 import { findToolRequirementProblems } from "./tool-requirements.ts";
 
 const reserved: ReadonlySet<string> = new Set([
@@ -75,7 +75,7 @@ function findGraphToolProblems(graph: GraphDefinition): GraphProblem[] {
     if (inner === undefined) return [];
     const { name } = tool.spec;
     const problems: GraphProblem[] = [];
-    if (!inner.isLazy && getMachineDefinition(inner.graph()) !== undefined)
+    if (!inner.isLazy && !getProgramDefinition(inner.graph()).isNestable)
       problems.push({
         code: "drawn_subgraph",
         node: name,

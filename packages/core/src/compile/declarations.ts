@@ -12,7 +12,7 @@ import type { GraphProblem } from "../define/problem.ts";
 import type { StateTypes } from "../state/definition.ts";
 import { checkInterrupts, type InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkMiddleware } from "../tool/policy/middleware.ts";
-import type { GraphDefaults, GraphOptions } from "./define-graph.ts";
+import type { GraphDefaults, GraphOptions } from "./graph.ts";
 
 /** Throws `invalid_graph` if the nodes or edges are not a plain object. */
 export function checkDeclaredObject(graph: string, what: "nodes" | "edges", declared: unknown): void {

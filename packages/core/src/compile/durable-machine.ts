@@ -20,7 +20,7 @@ import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../def
 import { type GraphProblem, throwProblems } from "../define/problem.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Delta } from "../state/delta.ts";
-import type { Graph } from "./define-graph.ts";
+import type { Graph } from "./graph.ts";
 import { functionKind } from "./kinds/function.ts";
 
 /** Effect class of each actor by its name in `setup`; for a machine actor, the effect classes of its own actors. */

@@ -10,6 +10,7 @@ import { toJsonSchema, toModelTool } from "../tool/definition/model-tool.ts";
 import { getAnswerSchema } from "../tool/policy/interrupt.ts";
 import { isParallel } from "./compile-machine.ts";
 import { getMachineDefinition, listStateIds, type MachineDefinition } from "./durable-machine.ts";
+import { getProgramDefinition, type ProgramDefinition } from "./program.ts";
 
 /** An executable graph. */
 export interface Plan {
@@ -19,6 +20,7 @@ export interface Plan {
   readonly toolNodes: readonly ToolNode<never, never>[];
   /** User-written machine; undefined for a graph of nodes. */
   readonly machine: MachineDefinition | undefined;
+  readonly program: ProgramDefinition;
   /** Names of the ephemeral channels: visible for one superstep, then cleared. */
   readonly ephemeral: readonly string[];
   readonly parallel: boolean;
@@ -54,6 +56,7 @@ export function getPlan(graph: GraphDefinition): Plan {
     nodes: graph.nodes,
     toolNodes: [...graph.nodes.values()].flatMap((node) => node.logic.listTools(node)),
     machine: getMachineDefinition(graph),
+    program: getProgramDefinition(graph),
     ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
       channel.kind === "ephemeral" ? [name] : [],
     ),

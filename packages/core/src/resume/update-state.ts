@@ -8,12 +8,13 @@ import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { createCommittingValue } from "../compile/compile-machine.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getEdge, type Plan } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
 import { type END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { announceUpdate } from "../run/queue.ts";
 import {
@@ -112,6 +113,7 @@ async function openAndApply(
   updates: readonly Partial<NodeUpdate<GraphTypes>>[],
 ): Promise<number> {
   const session = await openSession({
+    programs,
     graph,
     options,
     thread,

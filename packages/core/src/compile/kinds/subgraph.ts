@@ -2,7 +2,7 @@
 import type { GraphDefinition, NodeKind, NodeRecord, SubgraphRecord } from "../../define/graph.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
 import type { GraphProblem } from "../../define/problem.ts";
-import { getMachineDefinition } from "../durable-machine.ts";
+import { getProgramDefinition } from "../program.ts";
 import { functionKind } from "./function.ts";
 
 /** Kind of a node that runs a graph. */
@@ -26,7 +26,7 @@ function findSubgraphProblems(
   { graph, persistence }: SubgraphRecord,
 ): readonly GraphProblem[] {
   const problems: GraphProblem[] = [];
-  if (getMachineDefinition(graph) !== undefined)
+  if (!getProgramDefinition(graph).isNestable)
     problems.push({
       code: "drawn_subgraph",
       node,

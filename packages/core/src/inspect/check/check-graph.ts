@@ -4,7 +4,7 @@
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { checkOptions } from "../../base/options.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
@@ -84,7 +84,7 @@ function listEntrances(checked: CheckedGraph): readonly Entrance[] {
 
 function exploreGraph({ graph, prefix, entryPath }: Entrance, limit: number): CheckedGraph {
   const plan = getPlan(graph);
-  if (plan.machine !== undefined) throw createMachineError(plan);
+  if (!plan.program.isReadable) throw createMachineError(plan);
   return { graph, plan, exploration: exploreStates(plan, limit), prefix, entryPath };
 }
 

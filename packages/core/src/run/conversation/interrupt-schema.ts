@@ -5,10 +5,10 @@ import { type InterruptRow, isStartInDoubt } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import { findInnerGraph, findTool } from "../../define/inner-graph.ts";
+import { omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
 import { parseArgs } from "../../tool/arguments/parse-args.ts";
 import { nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
-import { omitHiddenArgs } from "../tool-call/call-args.ts";
 
 /** Source of an interrupt: the node, its graph, and the interrupt key within this graph. */
 export interface InterruptSource {

@@ -11,7 +11,6 @@ import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { START } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Delta } from "../../state/delta.ts";
-import { inspectStop } from "../events/inspect-run.ts";
 import { listUnfinishedEntries } from "../journal/ledger-rows.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import { loadPreviousState } from "../migration/previous-state.ts";
@@ -23,6 +22,7 @@ import { awaitCommit, type Persistence, type Session, taskKey } from "../session
 import type { FinishedTask } from "../session/step-result.ts";
 import { type CancelledCalls, cancelPendingCalls } from "../superstep/cancel-pending-calls.ts";
 import { commitPreempted } from "../superstep/commit.ts";
+import { inspectStop } from "../superstep/inspect-run.ts";
 import { reduceResults } from "../superstep/superstep.ts";
 import { type EndState, finishPersistentSubgraphs } from "./finish-persistent-subgraphs.ts";
 

@@ -19,9 +19,9 @@ import { validateOutcome } from "../session/validate-writes.ts";
 import { runAttempt, type TaskResult, toFailedResult } from "../task/attempt.ts";
 import { runSubgraph } from "../task/inner-run.ts";
 import { type CacheLookup, consultCache } from "../task/node-cache.ts";
-import { createNodeRuntime } from "../task/node-runtime.ts";
 import { runOnce } from "../task/once.ts";
 import { runToolNode } from "../tool-call/tool-node.ts";
+import { createNodeRuntime } from "./node-runtime.ts";
 
 /** Runs one task. Never rejects: returns failures as results. */
 export async function runTask(session: Session, task: Task, loop: Loop): Promise<TaskResult> {

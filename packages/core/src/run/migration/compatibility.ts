@@ -2,8 +2,6 @@
  * Structural compatibility check: compares the pending work of a thread with a changed graph (rule E50). Pure: reads
  * only the {@link ThreadSnapshot} and changes nothing.
  */
-import type { AnyStateNode } from "xstate";
-import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
@@ -13,7 +11,6 @@ import type { Codec } from "../../state/codec.ts";
 import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
 import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
-import { restoreActorTree } from "../machine/actor-tree.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import { taskKey } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
@@ -40,11 +37,10 @@ export interface Incompatibility {
   readonly path?: string;
 }
 
-/** Finds the incompatibilities of a thread, including nested graphs. Empty when the thread may continue. */
-export function findIncompatibilities(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
-  if (snapshot.plan.machine !== undefined) return checkMachine(snapshot);
+/** Finds the incompatibilities of the thread of a graph, including nested graphs. Empty when the thread may continue. */
+export function findGraphIncompatibilities(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
   const inner = snapshot.calls.flatMap((call) =>
-    call.snapshot === undefined ? [] : findIncompatibilities(call.snapshot, codec),
+    call.snapshot === undefined ? [] : findGraphIncompatibilities(call.snapshot, codec),
   );
   return [
     ...checkState(snapshot),
@@ -235,44 +231,3 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
 
 /** `answeredBy` of an interrupt that continues under another key. */
 export const migrationAuthor = "a migration";
-
-// User-written machines.
-
-/** Matches the id that XState generates for an actor of a state without an explicit id. */
-const generatedIdPattern = /^\d+\./;
-
-/**
- * Returns true when the id of an actor was generated from a state that no longer invokes the actor, e.g. a renamed
- * state.
- */
-export function isFromRemovedState(root: AnyStateNode, id: string): boolean {
-  return generatedIdPattern.test(id) && !hasInvoke(root, id);
-}
-
-function hasInvoke(state: AnyStateNode, id: string): boolean {
-  return (
-    state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => hasInvoke(each, id))
-  );
-}
-
-function checkMachine({ plan, state, control }: ThreadSnapshot): readonly Incompatibility[] {
-  const { machine } = plan;
-  if (machine === undefined || control.machine === null || control.tasks.length === 0) return [];
-  const createIncompatibility = (what: string): readonly Incompatibility[] => [{ kind: "machine", what }];
-  try {
-    const { machines } = restoreActorTree(machine, state as Parameters<typeof restoreActorTree>[1], control);
-    const { timers = [], children = [] } = control.pending ?? {};
-    const orphanId = children.find((id) => isFromRemovedState(machine.machine.root, id));
-    if (orphanId !== undefined)
-      return createIncompatibility(
-        `the actor "${orphanId}" is running, but no state of the machine invokes an actor with that id`,
-      );
-    return timers.flatMap(({ to, event }) => {
-      const events: readonly string[] = machines.get(to)?.definition.machine.events ?? [];
-      if (events.includes(event.type)) return [];
-      return createIncompatibility(`a timer for "${event.type}" is pending, but the machine has no such event`);
-    });
-  } catch (error) {
-    return createIncompatibility(isStatewrightError(error) ? getErrorFact(error) : describeThrown(error));
-  }
-}

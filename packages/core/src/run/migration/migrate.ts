@@ -18,22 +18,8 @@ import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { isInsideToolCall, toCallSegment } from "../conversation/pending-calls.ts";
 import type { State } from "../session/returns.ts";
 import { migrationAuthor } from "./compatibility.ts";
-import { renameMachineStates } from "./migrate-machine.ts";
 import { renameEffect, renameOpenCalls } from "./migrate-names.ts";
-import type { InnerGraphCall, ThreadSnapshot } from "./thread-snapshot.ts";
-
-/**
- * A thread snapshot after migrations, with the original snapshot. Journal rows and interrupts have the same order in
- * both.
- */
-export interface MigratedSnapshot extends ThreadSnapshot {
-  readonly origin: ThreadSnapshot;
-  /** Channels with a value that the store does not contain. */
-  readonly newValues: ReadonlySet<string>;
-  /** True when anything must be written, even only a rename. */
-  readonly hasChanges: boolean;
-  readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
-}
+import type { InnerGraphCall, MigratedSnapshot, ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** Applies migrations to a snapshot in order, and reads the result with `plan`. Throws `migration_failed`. */
 export function migrate(
@@ -41,14 +27,34 @@ export function migrate(
   migrations: readonly Migration[],
   plan: Plan,
   codec: Codec,
+  program: SnapshotMigrator,
 ): MigratedSnapshot {
-  const final = migrations.reduce((current, migration) => {
-    const migrated = migrateTo(current, getPlan(migration.to), migration, current.namespace, [], codec);
-    if (migrated.plan.machine !== undefined) return migrated;
-    return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
-  }, toUnmigrated(snapshot));
-  return final.plan === plan ? final : migrateTo(final, plan, undefined, final.namespace, [], codec);
+  const final = migrations.reduce(
+    (current, migration) => program.migrate(current, getPlan(migration.to), migration, codec),
+    toUnmigrated(snapshot),
+  );
+  return final.plan === plan ? final : program.migrate(final, plan, undefined, codec);
 }
+
+/** Migrates snapshots of one program. */
+export interface SnapshotMigrator {
+  /** Applies a migration; without one, reads the snapshot with the plan. */
+  readonly migrate: (
+    snapshot: MigratedSnapshot,
+    plan: Plan,
+    migration: Migration | undefined,
+    codec: Codec,
+  ) => MigratedSnapshot;
+}
+
+/** Migrates snapshots of graphs. */
+export const graphMigrator: SnapshotMigrator = {
+  migrate: (snapshot, plan, migration, codec) => {
+    const migrated = migrateTo(snapshot, plan, migration, snapshot.namespace, [], codec);
+    if (migration === undefined) return migrated;
+    return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
+  },
+};
 
 function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
   const inner = snapshot.calls.flatMap((call) =>
@@ -67,8 +73,6 @@ function migrateTo(
   path: readonly string[],
   codec: Codec,
 ): MigratedSnapshot {
-  if (plan.machine !== undefined && snapshot.plan.machine !== undefined)
-    return migrateMachine(snapshot, plan, migration, snapshot.plan.machine.machine.id, plan.machine.machine.id);
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
   const control = renameControl(snapshot.control, plan, node, path);
@@ -136,38 +140,6 @@ function migrateTo(
   };
 }
 
-/** Migrates a user-written machine. Its journal and interrupts contain actor names, which do not change. */
-function migrateMachine(
-  snapshot: MigratedSnapshot,
-  plan: Plan,
-  migration: Migration | undefined,
-  machine: string,
-  next: string,
-): MigratedSnapshot {
-  const control = deepFreeze(renameMachineStates(snapshot.control, machine, next, migration?.nodes ?? noRenames));
-  const values = migration === undefined ? {} : computeState(migration, snapshot.state);
-  const unexpected = Object.keys(values).find((name) => name !== "context");
-  if (unexpected !== undefined)
-    throw createMigrationError(
-      migration as Migration,
-      `its state returned "${unexpected}", but a user-written machine accepts only the context`,
-    );
-  const context = (values as { readonly context?: unknown }).context ?? snapshot.state["context"];
-  if (!isPlainObject(context))
-    throw createMigrationError(
-      migration as Migration,
-      `its state returned the context ${describeValue(context)}, which is not an object`,
-    );
-  return {
-    ...snapshot,
-    plan,
-    control,
-    state: Object.freeze({ ...snapshot.state, value: control.machine, context: deepFreeze(context) }),
-    newValues: new Set(["value", "context"]),
-    hasChanges: snapshot.hasChanges || migration !== undefined || plan.shape !== snapshot.plan.shape,
-  };
-}
-
 function renameControl(
   control: Control,
   plan: Plan,
@@ -216,7 +188,8 @@ function migrateState(
   return { state: Object.freeze(next), given };
 }
 
-function computeState(migration: Migration, previous: State): object {
+/** Returns the values of a migration by channel. Throws `migration_failed` when its function throws. */
+export function computeState(migration: Migration, previous: State): object {
   if (migration.state === undefined) return {};
   let result: unknown;
   try {
@@ -245,7 +218,8 @@ function parseChannelValue(migration: Migration, plan: Plan, name: string, value
   throw createMigrationError(migration, reason, { channel: name, ...(path ? { path } : {}) }, result.cause);
 }
 
-function createMigrationError(
+/** Error of a migration, whose thread is unchanged. */
+export function createMigrationError(
   migration: Migration,
   reason: string,
   place: { readonly channel?: string; readonly path?: string } = {},

@@ -53,6 +53,19 @@ export interface InnerGraphCall {
   readonly snapshot: ThreadSnapshot | undefined;
 }
 
+/**
+ * A thread snapshot after migrations, with the original snapshot. Journal rows and interrupts have the same order in
+ * both.
+ */
+export interface MigratedSnapshot extends ThreadSnapshot {
+  readonly origin: ThreadSnapshot;
+  /** Channels with a value that the store does not contain. */
+  readonly newValues: ReadonlySet<string>;
+  /** True when anything must be written, even only a rename. */
+  readonly hasChanges: boolean;
+  readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
+}
+
 /** Dependencies of `loadThreadSnapshot`. */
 export interface SnapshotSource {
   readonly store: Store;
@@ -69,24 +82,49 @@ export interface MigrationTarget {
   readonly writer: GraphVersion;
 }
 
+/** Reads the parts of a snapshot that differ between programs. */
+export interface SnapshotReader {
+  /** True when interrupts of the task are awaited: an update may end a task, which closes its interrupts. */
+  readonly isAwaited: (control: Control, task: string) => boolean;
+  /** Loads the inner graphs. */
+  readonly loadCalls: (
+    source: SnapshotSource,
+    plan: Plan,
+    location: SnapshotLocation,
+    content: Pick<ThreadSnapshot, "control" | "state">,
+    target: MigrationTarget | undefined,
+  ) => Promise<readonly InnerGraphCall[]>;
+}
+
+/** Reads snapshots of graphs; every inner snapshot is of a graph. */
+export const graphReader: SnapshotReader = {
+  isAwaited: ({ tasks }, task) => tasks.some(({ id }) => id === task),
+  loadCalls: async (source, plan, location, { control, state }, target) => [
+    ...(await loadSubgraphCalls(source, plan, location, control, target)),
+    ...(await loadToolGraphCalls(source, plan, location, control, state)),
+  ],
+};
+
 /** Loads pending tasks, journal and interrupts of a branch, including inner graphs, as `plan` reads them. */
 export function loadThreadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   line: string,
   head: CheckpointRow,
+  reader: SnapshotReader,
   target?: MigrationTarget,
 ): Promise<ThreadSnapshot> {
-  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target);
+  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target, reader);
 }
 
-type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
+export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
 
 async function loadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   location: SnapshotLocation,
   target: MigrationTarget | undefined,
+  reader: SnapshotReader = graphReader,
 ): Promise<ThreadSnapshot> {
   const { store, codec, thread } = source;
   const { namespace, path, head } = location;
@@ -103,26 +141,10 @@ async function loadSnapshot(
     state,
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && isOwnHead ? await store.effects(thread, namespace, head.step) : [],
-    interrupts: questions.filter(
-      ({ step, task }) => step === head.step && (plan.machine !== undefined || isPendingTask(control, task)),
-    ),
-    calls:
-      plan.machine === undefined
-        ? [
-            ...(await loadSubgraphCalls(source, plan, location, control, target)),
-            ...(await loadToolGraphCalls(source, plan, location, control, state)),
-          ]
-        : [],
+    interrupts: questions.filter(({ step, task }) => step === head.step && reader.isAwaited(control, task)),
+    calls: await reader.loadCalls(source, plan, location, { control, state }, target),
     migratedHead: undefined,
   };
-}
-
-/**
- * Returns true if the task is pending. An update may end a task before its step ends, which closes the task's
- * interrupts.
- */
-function isPendingTask({ tasks }: Control, task: string): boolean {
-  return tasks.some(({ id }) => id === task);
 }
 
 async function loadSubgraphCalls(

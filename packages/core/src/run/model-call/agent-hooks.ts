@@ -14,12 +14,12 @@ import type { TaskScope } from "../session/scope.ts";
 import { emit, type Session } from "../session/session.ts";
 import { hasDeliverableMessage } from "../superstep/drain-inbox.ts";
 import { callHook } from "./call-hook.ts";
+import type { HookPass } from "./hook-pass.ts";
 import {
   createEndingMessage,
   createHookPass,
   createModelHookRuntime,
   getAgentEnd,
-  type HookPass,
   recordLongTermChanges,
 } from "./hook-runtime.ts";
 import { createHookResultError } from "./model-hooks.ts";

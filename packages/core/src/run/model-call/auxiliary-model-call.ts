@@ -18,7 +18,7 @@ import { emit, getErrorPlace } from "../session/session.ts";
 import { claimHookKey } from "../session/step-keys.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
 import { findPreviousAttempts } from "./failed-attempts.ts";
-import type { HookPass } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-pass.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { createModelAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";

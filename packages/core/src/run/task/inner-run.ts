@@ -12,9 +12,9 @@ import {
   createStateWriter,
   restoreState,
 } from "../../checkpoint/codec/saved-state.ts";
-import { parseControl } from "../../checkpoint/control.ts";
+import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { getPlan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -24,6 +24,7 @@ import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
+import { restoreGraphPosition } from "../session/restore-position.ts";
 import type { Loop, TaskScope } from "../session/scope.ts";
 import {
   awaitCommit,
@@ -37,7 +38,7 @@ import {
 import type { Stop } from "../session/stop.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
-import { emptyControl, readContext, restoreSnapshot } from "./open-session.ts";
+import { readContext } from "./open-session.ts";
 
 /** One call of a nested graph: its position in the parent graph, its context and its input. */
 export interface InnerCall {
@@ -196,7 +197,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
     startedAgents,
     turns,
     snapshot: isContinued
-      ? restoreSnapshot(shared, outer.run.thread, control, state, saved?.thread.changed === true)
+      ? restoreGraphPosition(shared, { thread: outer.run.thread, control, changed: saved?.thread.changed === true })
       : shared.kernel.enter()[0],
     stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known),
   };

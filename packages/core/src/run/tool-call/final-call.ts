@@ -4,7 +4,7 @@
  */
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { ToolCallBlock, ToolMessage } from "../../model/message.ts";
-import type { PendingCall } from "./context.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 
 /** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;
