@@ -208,8 +208,8 @@ export {
   type ModelRetryPolicy,
   type ModelTimeouts,
 } from "./model/call-policy.ts";
-export type { FailedAttempt } from "./model/failed-attempt.ts";
 export type * from "./model/message.ts";
+export type { FailedAttempt } from "./model/message.ts";
 export { getBlockText, getMessageText, listToolCalls } from "./model/message.ts";
 export type {
   Model,

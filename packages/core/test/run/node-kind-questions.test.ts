@@ -24,12 +24,22 @@ const questions: readonly RegExp[] = [
 
 const source = join(import.meta.dirname, "../../src");
 
-function countQuestions(room: string, except = "-"): readonly string[] {
+/** Forms of the question for the program of a plan. */
+const programQuestions: readonly RegExp[] = [
+  /\bplan\.machine (?:===|!==) undefined/g,
+  /\bgetPlan\([^()]*\)\.machine\b/g,
+  /\bgetMachineDefinition\([^()]*(?:\(\))?\) (?:===|!==) undefined/g,
+  /\bconst \{ machine \} = (?:session\.)?plan\b/g,
+  /\b(?:if \(|return )machine (?:===|!==) undefined/g,
+  /\bdrawing (?:===|!==) undefined/g,
+];
+
+function countQuestions(room: string, except = "-", forms = questions): readonly string[] {
   return readdirSync(join(source, room), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith(except))
     .flatMap((file) => {
       const text = readFileSync(join(source, room, file), "utf8");
-      return questions.flatMap((form) => [...text.matchAll(form)].map(([found]) => `${room}/${file}: ${found}`));
+      return forms.flatMap((form) => [...text.matchAll(form)].map(([found]) => `${room}/${file}: ${found}`));
     });
 }
 
@@ -39,6 +49,12 @@ test("no file of run, resume or inspect asks for the kind of a node", () => {
 
 test("compile asks for the kind of a node at most three times outside of the kinds", () => {
   expect(countQuestions("compile", "kinds").length).toBeLessThanOrEqual(3);
+});
+
+test("no file of run, resume or inspect asks whether a plan is a graph or a machine, and compile at most three times", () => {
+  const countAll = (room: string): readonly string[] => countQuestions(room, "-", programQuestions);
+  expect(["run", "resume", "inspect"].flatMap(countAll)).toEqual([]);
+  expect(countAll("compile").length).toBeLessThanOrEqual(3);
 });
 
 test("every form of the question is found", () => {

@@ -10,7 +10,7 @@ import { checkId } from "../../base/ids.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import { callPolicyNames, checkCallPolicy } from "../../model/call-policy.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import type { FailedAttempt } from "../../model/message.ts";
 import { isModel, type ModelReply } from "../../model/model.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { perform } from "../journal/journal.ts";

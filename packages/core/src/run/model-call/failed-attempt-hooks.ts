@@ -1,5 +1,5 @@
 /** Notifies hooks of failed requests of a model call, as soon as each failure is known. */
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import type { FailedAttempt } from "../../model/message.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { callHook } from "./call-hook.ts";
 import type { HookPass } from "./hook-pass.ts";

@@ -1,7 +1,6 @@
 /** Pass of model hooks. */
 import type { LongTermChange } from "../../long-term/rows.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
-import type { AgentEnd } from "../../model/message.ts";
+import type { AgentEnd, FailedAttempt } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
