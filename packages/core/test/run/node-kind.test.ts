@@ -5,20 +5,20 @@ import { functionKind } from "../../src/compile/kinds/function.ts";
 import { nodeKind } from "../../src/compile/kinds/kinds.ts";
 import type { NodeKind } from "../../src/define/graph.ts";
 import {
+  channel,
   checkGraph,
   defineGraph,
   defineState,
-  describeGraph,
   END,
   getState,
-  list,
   memoryStore,
   resume,
   run,
   START,
 } from "../../src/index.ts";
+import { describeGraph } from "../../src/inspect.ts";
 
-const S = defineState({ log: list(z.string()) });
+const S = defineState({ log: channel.list(z.string()) });
 
 /** Kind of a node that returns the same update every time. */
 function createConstantKind(update: object): NodeKind {
@@ -28,10 +28,17 @@ function createConstantKind(update: object): NodeKind {
     getInterruptObstacle: () => "is a constant",
     canRecord: ({ kind }) => kind === "task",
     findProblems: ({ name: node }, { state: { channels } }) =>
-      Object.keys(update).flatMap((channel) =>
-        Object.hasOwn(channels, channel)
+      Object.keys(update).flatMap((oneChannel) =>
+        Object.hasOwn(channels, oneChannel)
           ? []
-          : [{ code: "unknown_channel", node, message: `the constant "${node}" writes "${channel}"`, hint: "fix it" }],
+          : [
+              {
+                code: "unknown_channel",
+                node,
+                message: `the constant "${node}" writes "${oneChannel}"`,
+                hint: "fix it",
+              },
+            ],
       ),
     outline: ({ name }, path) => ({
       nodes: [{ id: `${path}value`, name: `${name} = ${JSON.stringify(update)}`, kind: "body", deferred: false }],
