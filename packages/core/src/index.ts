@@ -32,15 +32,7 @@ export { memoryArtifacts } from "./checkpoint/memory/memory-artifacts.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
-export {
-  defineGraph,
-  type Graph,
-  type GraphDefaults,
-  type GraphMachine,
-  type GraphOptions,
-  type GraphTypesWithNodes,
-  type GraphTypesWithoutNodes,
-} from "./compile/define-graph.ts";
+export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
 export {
   type ActorEffects,
   type ActorNames,
@@ -49,8 +41,8 @@ export {
   type MachineState,
   type MachineTypes,
 } from "./compile/durable-machine.ts";
+export type { Graph, GraphDefaults, GraphMachine, GraphOptions } from "./compile/graph.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
-export type { GraphProblem } from "./compile/problem.ts";
 export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
 export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
@@ -66,7 +58,7 @@ export {
   route,
   START,
 } from "./define/edge.ts";
-export type { GraphDefinition, GraphTypes, SubgraphRecord } from "./define/graph.ts";
+export type { GraphDefinition, GraphTypes, SubgraphPersistence, SubgraphRecord } from "./define/graph.ts";
 export {
   type FinishedGraphCall,
   type GraphCall,
@@ -94,7 +86,8 @@ export {
   type TurnLimit,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
-export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subgraph } from "./define/subgraph.ts";
+export type { GraphProblem } from "./define/problem.ts";
+export { type SubgraphBody, type SubgraphOptions, subgraph } from "./define/subgraph.ts";
 export {
   type InvalidCall,
   type InvalidCallPolicy,
@@ -122,8 +115,8 @@ export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
-export type { FailedAttempt } from "./model/failed-attempt.ts";
 export type * from "./model/message.ts";
+export type { FailedAttempt } from "./model/message.ts";
 export { getMessageText, listToolCalls } from "./model/message.ts";
 export type {
   Model,
@@ -148,19 +141,12 @@ export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
-export type {
-  EventView,
-  OpenInterrupt,
-  RunEvent,
-  RunEventBody,
-  Transition,
-  TransitionRecord,
-} from "./run/events/events.ts";
+export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
-export type { TextOptions } from "./run/events/text-stream.ts";
+export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";
-export type { InboxInput } from "./run/session/inbox.ts";
+export type { InboxInput } from "./run/session/inbox-input.ts";
 export type {
   Answers,
   BreakpointOption,
@@ -174,6 +160,7 @@ export type {
   RunResult,
   StartOptions,
 } from "./run/session/options.ts";
+export type { TextOptions } from "./run/session/text-stream.ts";
 export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
 export { type ClassCodec, type Codec, type CodecOptions, createCodec } from "./state/codec.ts";

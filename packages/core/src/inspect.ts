@@ -2,7 +2,8 @@
 
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
-export { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./compile/outline.ts";
+export { describeGraph } from "./compile/outline.ts";
+export type { Outline, OutlineEdge, OutlineNode } from "./define/outline.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
 export {
   type ClosedInterrupt,

@@ -181,3 +181,11 @@ export interface RunRow {
  * `rollback` discards the run.
  */
 export type StopKind = "interrupt" | "rollback";
+
+/**
+ * Retention limits: the newest `keepLast` checkpoints of each namespace, and checkpoints written at `since` or later.
+ */
+export interface Retention {
+  readonly keepLast?: number | undefined;
+  readonly since?: number | undefined;
+}

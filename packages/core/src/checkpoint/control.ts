@@ -70,3 +70,6 @@ function checkObject(fields: Readonly<Record<string, Check>>): Check {
 function checkRecord(check: Check): Check {
   return (value) => isPlainObject(value) && Object.values(value).every(check);
 }
+
+/** Control state of a thread without checkpoints. */
+export const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };

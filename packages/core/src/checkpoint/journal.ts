@@ -1,6 +1,7 @@
 /** Journal rows: each external effect of a superstep with its start and outcome, and each interrupt. */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { Json } from "../base/json.ts";
+import { inDoubtKey } from "../tool/policy/approval.ts";
 
 /**
  * Progress of an effect. After a crash, `started` without an outcome means in doubt for `once`, and a new attempt for
@@ -82,3 +83,13 @@ export interface OpenInterruptRow extends InterruptRow {
 export function isOpen({ answer, expiredAt }: InterruptRow): boolean {
   return answer === undefined && expiredAt === undefined;
 }
+
+/**
+ * Returns true if an interrupt concerns the start of a `once` node. Its answer has a fixed schema, whatever the graph
+ * declares.
+ */
+export function isStartInDoubt({ id }: InterruptRow): boolean {
+  return startInDoubtPattern.test(id);
+}
+
+const startInDoubtPattern = new RegExp(`/start\\d+:${inDoubtKey}$`);

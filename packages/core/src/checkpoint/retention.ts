@@ -6,16 +6,8 @@
  * each retained parent checkpoint. A call of an inner graph is removed with its calling checkpoint, unless the call
  * contains `once` effects that a fork from an older checkpoint would need.
  */
-import type { CheckpointRow, RunStatus } from "./checkpoint.ts";
+import type { CheckpointRow, Retention, RunStatus } from "./checkpoint.ts";
 import { isChildNamespace } from "./rules.ts";
-
-/**
- * Retention limits: the newest `keepLast` checkpoints of each namespace, and checkpoints written at `since` or later.
- */
-export interface Retention {
-  readonly keepLast?: number | undefined;
-  readonly since?: number | undefined;
-}
 
 /** Namespace as input of retention; checkpoints oldest first. */
 export interface RetainedNamespace {

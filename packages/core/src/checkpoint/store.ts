@@ -12,13 +12,12 @@
 import type { StatewrightError } from "../base/errors.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
 import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
-import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
+import type { CheckpointRow, DeltaRow, Retention, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { ClaimablePage } from "./claimable.ts";
 import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
-import type { Retention } from "./retention.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 
 /** Request to claim a thread. A missing thread or branch is created. */

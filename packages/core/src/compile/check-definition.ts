@@ -3,11 +3,10 @@
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
 import { getToolGraph } from "../define/graph-tool.ts";
-import type { ToolNode } from "../define/tool-node.ts";
-import { getMachineDefinition } from "./durable-machine.ts";
+import { type GraphProblem, throwProblems } from "../define/problem.ts";
 import { findInputProblems } from "./input-problems.ts";
 import { findNodeDeclarationProblems } from "./node-declarations.ts";
-import { type GraphProblem, throwProblems } from "./problem.ts";
+import { getProgramDefinition } from "./program.ts";
 import { findToolRequirementProblems } from "./tool-requirements.ts";
 
 const reserved: ReadonlySet<string> = new Set([
@@ -32,12 +31,11 @@ function findProblems(graph: GraphDefinition): readonly GraphProblem[] {
   return [
     ...findNameProblems(graph),
     ...findEdgeProblems(graph),
-    ...findNodeProblems(graph),
+    ...[...graph.nodes.values()].flatMap((node) => node.logic.findProblems(node, graph)),
     ...findPrivateChannelProblems(graph),
     ...findInputProblems(graph),
     ...findNodeDeclarationProblems(graph),
     ...findToolRequirementProblems(graph),
-    ...findSubgraphProblems(graph),
     ...findGraphToolProblems(graph),
     ...findReachabilityProblems(graph),
   ];
@@ -67,43 +65,6 @@ function findPrivateChannelProblems({ private: hidden, state: { channels } }: Gr
   });
 }
 
-function findSubgraphProblems(graph: GraphDefinition): GraphProblem[] {
-  return [...graph.nodes.values()].flatMap(({ name: node, kind, subgraph, policy }): GraphProblem[] => {
-    if (subgraph === undefined) return [];
-    const { graph: inner, persistence } = subgraph;
-    const problems: GraphProblem[] = [];
-    if (getMachineDefinition(inner) !== undefined)
-      problems.push({
-        code: "drawn_subgraph",
-        node,
-        message: `the subgraph "${node}" is a user-written machine`,
-        hint: "run the machine on its own thread, or invoke machines from a machine",
-      });
-    if (persistence === "kept" && kind === "task")
-      problems.push({
-        code: "kept_subgraph_sent",
-        node,
-        message: `the subgraph "${node}" persists its state per thread, and sends would run several calls in parallel`,
-        hint: 'use persistence "per-call" for a node that receives sends',
-      });
-    if (policy.effect === "once")
-      problems.push({
-        code: "once_subgraph",
-        node,
-        message: `the subgraph "${node}" is declared with effect "once"`,
-        hint: "declare the effect on its nodes, tools and steps, each of which is recorded",
-      });
-    if (persistence === "none" && needsPersistence(inner))
-      problems.push({
-        code: "unsaved_subgraph",
-        node,
-        message: `the subgraph "${node}" is not persisted, but may interrupt or has "once" effects`,
-        hint: 'use persistence "per-call"',
-      });
-    return problems;
-  });
-}
-
 /**
  * Returns problems of tools with a graph: graphs that cannot run as a subgraph, and tool names equal to node names,
  * because both occur in paths.
@@ -114,7 +75,7 @@ function findGraphToolProblems(graph: GraphDefinition): GraphProblem[] {
     if (inner === undefined) return [];
     const { name } = tool.spec;
     const problems: GraphProblem[] = [];
-    if (!inner.isLazy && getMachineDefinition(inner.graph()) !== undefined)
+    if (!inner.isLazy && !getProgramDefinition(inner.graph()).isNestable)
       problems.push({
         code: "drawn_subgraph",
         node: name,
@@ -130,21 +91,6 @@ function findGraphToolProblems(graph: GraphDefinition): GraphProblem[] {
       });
     return problems;
   });
-}
-
-/** Returns true if the graph, or an inner graph, may interrupt or has `once` effects. */
-function needsPersistence(graph: GraphDefinition): boolean {
-  return (
-    Object.keys(graph.interrupts).length > 0 ||
-    graph.tools.some((tool) => {
-      const inner = getToolGraph(tool);
-      return tool.spec.effect === "once" || (inner !== undefined && !inner.isLazy && needsPersistence(inner.graph()));
-    }) ||
-    [...graph.nodes.values()].some(
-      ({ policy, subgraph }) =>
-        policy.effect === "once" || (subgraph !== undefined && needsPersistence(subgraph.graph)),
-    )
-  );
 }
 
 function findNameProblems(graph: GraphDefinition): GraphProblem[] {
@@ -202,49 +148,6 @@ function findEdgeProblems(graph: GraphDefinition): GraphProblem[] {
       });
   }
   return problems;
-}
-
-function findNodeProblems(graph: GraphDefinition): GraphProblem[] {
-  const problems: GraphProblem[] = [];
-  for (const node of graph.nodes.values()) {
-    if (node.kind === "tools") {
-      if (graph.state.channels["messages"]?.kind !== "messages")
-        problems.push({
-          code: "tools_without_messages",
-          node: node.name,
-          message: `the tool node "${node.name}" has no channel "messages" with tool calls`,
-          hint: "add messages: messages() to the state",
-        });
-      if (node.tools !== undefined && hasNoTools(node.tools))
-        problems.push({
-          code: "empty_tool_node",
-          node: node.name,
-          message: `the tool node "${node.name}" has no tools`,
-          hint: "add at least one tool, or use a toolRegistry() that is filled later",
-        });
-    }
-    if (node.kind !== "task") continue;
-    const edgesWithoutInput = [...graph.edges].filter(
-      ([, edge]) => edge.targets.includes(node.name) && !passesInput(edge, node.name),
-    );
-    for (const [source] of edgesWithoutInput)
-      problems.push({
-        code: "task_without_send",
-        node: node.name,
-        message: `the edge from "${source}" leads to the input node "${node.name}" without an input`,
-        hint: "use fanOut, or send with commandTargets",
-      });
-  }
-  return problems;
-}
-
-/** Returns true for a tool node without tools, whose registry cannot grow. */
-function hasNoTools({ registry, isDynamic, final }: ToolNode<never, never>): boolean {
-  return registry.names().length === 0 && !isDynamic && final === undefined;
-}
-
-function passesInput(edge: EdgeRecord, node: string): boolean {
-  return edge.kind === "gotos" || (edge.kind === "sends" && edge.target === node && edge.otherwise !== node);
 }
 
 /** Returns joins that wait for a source node reachable only through the join itself. */

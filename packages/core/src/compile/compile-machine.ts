@@ -9,6 +9,7 @@ import { type AnyStateMachine, type EventObject, fromPromise, setup } from "xsta
 import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
+import { findSubgraph } from "../define/inner-graph.ts";
 
 /** Sent after the commit of a superstep: `to` lists the next nodes; an empty list finishes the graph. */
 export interface CommitEvent extends EventObject {
@@ -29,7 +30,7 @@ export interface ResumeEvent extends EventObject {
 
 /** Returns true if several nodes of a graph may run in one superstep. */
 export function isParallel(graph: GraphDefinition): boolean {
-  const tasks = new Set([...graph.nodes.values()].filter((node) => node.kind === "task").map((node) => node.name));
+  const tasks = new Set([...graph.nodes.values()].filter((node) => node.logic.takesInput).map((node) => node.name));
   return [...graph.edges.values()].some((edge) => canSplit(edge, tasks));
 }
 
@@ -74,7 +75,7 @@ export const guards: {
 
 /** Returns the machine of a subgraph node. */
 function getSubgraphMachine(graph: GraphDefinition, node: string): AnyStateMachine | undefined {
-  const inner = graph.nodes.get(node)?.subgraph?.graph;
+  const inner = findSubgraph(graph.nodes.get(node))?.graph;
   return inner === undefined ? undefined : (inner as GraphDefinition & { readonly machine: AnyStateMachine }).machine;
 }
 

@@ -7,15 +7,12 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
-import { type CachePolicy, policyOptionNames } from "../define/node.ts";
+import type { CachePolicy } from "../define/node.ts";
+import type { GraphProblem } from "../define/problem.ts";
 import type { StateTypes } from "../state/definition.ts";
 import { checkInterrupts, type InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkMiddleware } from "../tool/policy/middleware.ts";
-import type { GraphDefaults, GraphOptions } from "./define-graph.ts";
-import type { GraphProblem } from "./problem.ts";
-
-/** Options of every node with a policy. */
-const nodeOptions: readonly string[] = ["run", ...policyOptionNames];
+import type { GraphDefaults, GraphOptions } from "./graph.ts";
 
 /** Throws `invalid_graph` if the nodes or edges are not a plain object. */
 export function checkDeclaredObject(graph: string, what: "nodes" | "edges", declared: unknown): void {
@@ -25,53 +22,6 @@ export function checkDeclaredObject(graph: string, what: "nodes" | "edges", decl
     next: what === "nodes" ? "Give nodes({ name: body, … })" : 'Give edges({ [START]: "first", … })',
     place: { graph },
   });
-}
-
-/** Returns the problems of a declared node; empty if the engine can run the node. */
-export function findNodeProblems(node: string, declared: unknown): readonly GraphProblem[] {
-  if (typeof declared === "function") return [];
-  const createProblem = (message: string, hint: string): GraphProblem => ({ code: "not_a_node", node, message, hint });
-  if (!isPlainObject(declared)) {
-    const hint = "pass a function, { run, … }, inputNode(…), toolNode(…) or subgraph(…)";
-    return [createProblem(`the node "${node}" is ${describeValue(declared)}`, hint)];
-  }
-  const { kind } = declared;
-  if (kind === "tools") {
-    const isToolNode = isPlainObject(declared["registry"]) && Array.isArray(declared["middleware"]);
-    return isToolNode
-      ? []
-      : [createProblem(`the tool node "${node}" was not created by toolNode`, "use toolNode({ tools })")];
-  }
-  if (kind === "task") checkSyncSchema(declared["input"], `the input of the input node "${node}"`, { node });
-  const problems: GraphProblem[] = [];
-  if (typeof declared["run"] !== "function")
-    problems.push(
-      createProblem(`the run of the node "${node}" is ${describeValue(declared["run"])}`, "give a function"),
-    );
-  if (kind !== undefined && kind !== "task")
-    problems.push(
-      createProblem(
-        `the node "${node}" has the unknown kind ${describeValue(kind)}`,
-        "create the node with inputNode or toolNode",
-      ),
-    );
-  if (kind === "task" && !isSchema(declared["input"]))
-    problems.push(
-      createProblem(
-        `the input of the input node "${node}" is ${describeValue(declared["input"])}`,
-        "pass a zod schema",
-      ),
-    );
-  const known: readonly string[] = kind === undefined ? nodeOptions : [...nodeOptions, "kind", "input"];
-  const unknown = Object.keys(declared).filter((key) => !known.includes(key));
-  if (unknown.length > 0)
-    problems.push({
-      code: "unknown_option",
-      node,
-      message: `the node "${node}" has no option ${unknown.map((key) => `"${key}"`).join(", ")}`,
-      hint: `options are ${nodeOptions.join(", ")}`,
-    });
-  return problems;
 }
 
 /** Returns the problems of a declared edge; empty if the edge is valid. */

@@ -1,15 +1,7 @@
-/**
- * `defineGraph`: state, then nodes, then edges; the last call checks the whole definition and reports all problems in
- * one error.
- */
-import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkRetry } from "../base/retry.ts";
-import type { Schema } from "../base/schema.ts";
-import type { Recipe } from "../define/command.ts";
-import type { ContextDefinition } from "../define/context.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
 import type {
   AnyNode,
@@ -22,90 +14,16 @@ import type {
   NodeTypes,
   ValidNodes,
 } from "../define/graph.ts";
-import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
+import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
-import { getSubgraph } from "../define/subgraph.ts";
-import type { ToolNode } from "../define/tool-node.ts";
-import type { StateDefinition, StateTypes } from "../state/definition.ts";
-import type { InterruptShape, ValidExpiry } from "../tool/policy/interrupt.ts";
-import type { Middleware } from "../tool/policy/middleware.ts";
+import type { StateTypes } from "../state/definition.ts";
+import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkDefinition } from "./check-definition.ts";
 import { compileMachine } from "./compile-machine.ts";
-import {
-  checkDeclaredObject,
-  checkGraphOptions,
-  checkPolicyValues,
-  findEdgeProblems,
-  findNodeProblems,
-} from "./declarations.ts";
+import { checkDeclaredObject, checkGraphOptions, checkPolicyValues, findEdgeProblems } from "./declarations.ts";
+import type { Graph, GraphMachine, GraphOptions } from "./graph.ts";
+import { findNodeProblems, readNodeDeclaration, rejectBody } from "./kinds/kinds.ts";
 import { copyDeclarations } from "./node-declarations.ts";
-
-/**
- * The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and
- * `createActor`.
- */
-export interface GraphMachine extends AnyStateMachine {}
-
-/** A compiled graph: the argument of `run`, `resume`, `getHistory` and the test functions. */
-export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefinition {
-  readonly types?: Types;
-  /**
-   * XState machine of the graph, compiled on first access. A plain `createActor` can run the machine without
-   * persistence if every node is provided as an actor that ends, and `step.commit` as an actor that ends supersteps:
-   * a `fromCallback` started for each node of a superstep (with `self.id` = `node.commit`), which sends back `{ type:
-   * "step.commit", to }` once per superstep with the next nodes, an empty list at the end. The first event is `{
-   * type: "step.commit", to }` with the first nodes.
-   */
-  readonly machine: GraphMachine;
-}
-
-/** Options of `defineGraph`. */
-export interface GraphOptions<
-  Types extends StateTypes,
-  Context,
-  ContextInput,
-  Interrupts extends InterruptShape,
-  Private extends keyof Types["state"] & string,
-  Input,
-  Output,
-> {
-  readonly name: string;
-  /** Version of the graph, a whole number; default 1. Increment for changes that are incompatible with saved runs. */
-  readonly version?: number;
-  readonly state: StateDefinition<Types>;
-  readonly context?: ContextDefinition<Context, ContextInput>;
-  readonly interrupts?: Interrupts & ValidExpiry<NoInfer<Interrupts>>;
-  /** Schema of the run input, if different from the channels: an object schema whose keys are channel names. */
-  readonly input?: Schema<Input, Partial<Types["input"]>>;
-  /** Schema of the run `output`, parsed from the final state; default: the state without private channels. */
-  readonly output?: Schema<unknown, Output>;
-  /** Channels for internal use between nodes: not accepted in inputs, not included in results. */
-  readonly private?: readonly Private[];
-  /** Inbox messages delivered at a superstep boundary: `all` waiting messages (default), or `one` per boundary. */
-  readonly inbox?: "one" | "all";
-  /**
-   * Middleware around every tool call and model call of this graph and its inner graphs, outside node middleware:
-   * policies, limits and redaction for every part of the graph. Does not apply to agents started independently by a
-   * tool.
-   */
-  readonly middleware?: readonly Middleware[];
-  /** Default policy of every body node and input node; tools have their own policies. */
-  readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
-}
-
-/** Default policies of the nodes of a graph. Inner graphs have their own defaults. */
-export interface GraphDefaults<Types extends StateTypes, Context, Interrupts extends InterruptShape>
-  extends AttemptPolicy {
-  /** Default error handler. The handler updates the state; the edges of the node decide the next node. */
-  readonly onError?: ErrorHandler<
-    Types["state"],
-    Types["update"],
-    Context,
-    Interrupts,
-    unknown,
-    undefined | void | Types["update"] | Recipe<Types["state"]>
-  >;
-}
 
 /** Types of a graph before its nodes are known; `never` for undeclared parts. */
 export interface GraphTypesWithoutNodes<
@@ -196,7 +114,7 @@ export function defineGraph<
       const records = new Map(
         Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
           node,
-          createNodeRecord(node, invalidNodes.has(node) ? rejectToolNodeBody : declared, index, defaults),
+          createNodeRecord(node, invalidNodes.has(node) ? rejectBody : declared, index, defaults),
         ]),
       );
       return {
@@ -210,11 +128,9 @@ export function defineGraph<
               toEdgeRecord(invalidEdges.has(source) ? commandTargets(...records.keys()) : declared),
             ]),
           );
-          const tools = [...records.values()].flatMap((node) =>
-            node.tools === undefined
-              ? []
-              : node.tools.registry.names().flatMap((tool) => node.tools?.registry.get(tool) ?? []),
-          );
+          const tools = [...records.values()]
+            .flatMap((node) => node.logic.listTools(node))
+            .flatMap(({ registry }) => registry.names().flatMap((tool) => registry.get(tool) ?? []));
           const definition: GraphDefinition = {
             name,
             version,
@@ -267,32 +183,10 @@ function toDefaultPolicy(name: string, { retry, timeoutMs, idleTimeoutMs, onErro
   return defaults;
 }
 
-function createNodeRecord(
-  name: string,
-  declared: AnyNode<GraphTypes>,
-  index: number,
-  defaults: DeclaredPolicy,
-): NodeRecord {
-  if (typeof declared === "function") return { name, index, kind: "body", ...toNodeBody(declared), policy: defaults };
-  if ("kind" in declared && declared.kind === "tools")
-    return {
-      name,
-      index,
-      kind: "tools",
-      body: rejectToolNodeBody,
-      tools: declared as ToolNode<never, never>,
-      policy: {},
-    };
-  const { run: body, ...options } = declared;
-  const policy = mergePolicy(name, options as OwnPolicy, defaults);
-  if ("kind" in declared) return { name, index, kind: "task", input: declared.input, ...toNodeBody(body), policy };
-  return { name, index, kind: "body", ...toNodeBody(body), policy };
-}
-
-function toNodeBody(declared: unknown): Pick<NodeRecord, "body" | "subgraph"> {
-  const body = declared as NodeRecord["body"];
-  const subgraph = getSubgraph(body);
-  return subgraph === undefined ? { body } : { body, subgraph };
+function createNodeRecord(name: string, declared: unknown, index: number, defaults: DeclaredPolicy): NodeRecord {
+  const { parts, options, hasPolicy } = readNodeDeclaration(declared);
+  const ownPolicy = options === undefined ? defaults : mergePolicy(name, options, defaults);
+  return { name, index, ...parts, policy: hasPolicy ? ownPolicy : {} };
 }
 
 function mergePolicy(
@@ -341,13 +235,6 @@ function checkPolicy(owner: string, policy: DeclaredPolicy): void {
       what: `${owner} is declared with effect "once" and has a retry policy`,
       next: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
     });
-}
-
-function rejectToolNodeBody(): never {
-  throw new StatewrightError("machine_failed", {
-    what: "the body of a tool node was called",
-    next: "Report this bug: the engine runs tool nodes itself",
-  });
 }
 
 function toEdgeRecord(declared: DeclaredEdge): EdgeRecord {

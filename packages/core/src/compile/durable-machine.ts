@@ -17,10 +17,11 @@ import { deepFreeze, isPlainObject, isSameData, type Json } from "../base/json.t
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
+import { type GraphProblem, throwProblems } from "../define/problem.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Delta } from "../state/delta.ts";
-import type { Graph } from "./define-graph.ts";
-import { type GraphProblem, throwProblems } from "./problem.ts";
+import type { Graph } from "./graph.ts";
+import { functionKind } from "./kinds/function.ts";
 
 /** Effect class of each actor by its name in `setup`; for a machine actor, the effect classes of its own actors. */
 export type ActorEffects<Names extends string = string> = {
@@ -467,7 +468,7 @@ function createTransitionEdge(targets: readonly string[]): EdgeRecord {
 }
 
 function createStateRecord(name: string, index: number): NodeRecord {
-  return { name, index, kind: "body", body: rejectStateBody, policy: {} };
+  return { name, index, kind: "body", logic: functionKind, body: rejectStateBody, policy: {} };
 }
 
 function rejectStateBody(): never {

@@ -3,7 +3,7 @@ import { isPlainObject } from "../base/json.ts";
 import type { Schema } from "../base/schema.ts";
 import { START } from "../define/edge.ts";
 import type { GraphDefinition } from "../define/graph.ts";
-import type { GraphProblem } from "./problem.ts";
+import type { GraphProblem } from "../define/problem.ts";
 
 /** Returns channels without a default that the input schema excludes, and input keys that are not channels. */
 export function findInputProblems({ input, state: { channels } }: GraphDefinition): GraphProblem[] {

@@ -5,8 +5,8 @@
 import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
-import type { Graph } from "./define-graph.ts";
-import { getMachineDefinition } from "./durable-machine.ts";
+import type { Graph } from "./graph.ts";
+import { getProgramDefinition } from "./program.ts";
 
 /**
  * Returns the machine of a graph as JSON, with actors and guards by name: valid under XState's machine schema.
@@ -14,7 +14,7 @@ import { getMachineDefinition } from "./durable-machine.ts";
  * `invalid_option` for a user-written machine, because JSON cannot hold its functions.
  */
 export function toMachineJson(graph: Graph): JsonObject {
-  if (getMachineDefinition(graph) !== undefined) {
+  if (!getProgramDefinition(graph).isReadable) {
     throw new StatewrightError("invalid_option", {
       what: `the machine "${graph.name}" is user-written, and JSON cannot hold its functions`,
       next: "Use the argument of createMachine as its source",

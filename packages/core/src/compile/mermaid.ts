@@ -1,6 +1,7 @@
 /** Renders a graph as a Mermaid flowchart with every possible edge. */
 import type { GraphDefinition } from "../define/graph.ts";
-import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "./outline.ts";
+import type { Outline, OutlineEdge, OutlineNode } from "../define/outline.ts";
+import { describeGraph } from "./outline.ts";
 
 /**
  * Returns a graph as Mermaid text. Routes and commands are dashed, sends are thick, joins end in a circle; subgraphs

@@ -6,7 +6,8 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
-import type { Graph } from "./define-graph.ts";
+import { findSubgraph } from "../define/inner-graph.ts";
+import type { Graph } from "./graph.ts";
 import { getPlan } from "./plan.ts";
 
 /** Channels optional in a migration: the old value is assignable, or the channel is new and has a default. */
@@ -108,13 +109,14 @@ function checkMigration(migration: Migration): void {
       `defineMigration: expected two versions of one graph, got "${from.name}" and "${to.name}"`,
       "Pass two versions of one graph",
     );
-  const isMachine = getPlan(from).machine !== undefined;
-  if (isMachine !== (getPlan(to).machine !== undefined))
+  const { program } = getPlan(from);
+  const { program: next } = getPlan(to);
+  if (program !== next)
     throw createOptionError(
-      `${what} leads from ${isMachine ? "a user-written machine to a graph" : "a graph to a user-written machine"}`,
+      `${what} leads from ${program.title} to ${next.title}`,
       "Continue its threads with the older version: pass the older version in the older graphs",
     );
-  if (isMachine && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
+  if (!program.hasNamedParts && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
     throw createOptionError(
       `${what} is of a user-written machine, and renames more than states`,
       "Use nodes to rename states, and state to change the context: events and actors keep their names",
@@ -151,8 +153,8 @@ function checkMigration(migration: Migration): void {
 function checkInner(migration: Migration, node: string, inner: Migration): void {
   const { from, to, nodes } = migration;
   const ends = [
-    { graph: from.nodes.get(node)?.subgraph?.graph, is: inner.from, name: node },
-    { graph: to.nodes.get(nodes[node] ?? node)?.subgraph?.graph, is: inner.to, name: nodes[node] ?? node },
+    { graph: findSubgraph(from.nodes.get(node))?.graph, is: inner.from, name: node },
+    { graph: findSubgraph(to.nodes.get(nodes[node] ?? node))?.graph, is: inner.to, name: nodes[node] ?? node },
   ];
   for (const { graph, is, name } of ends)
     if (graph === undefined || getPlan(graph).shape !== getPlan(is).shape)

@@ -2,7 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import type { GraphDefinition, NodeRecord } from "../define/graph.ts";
-import type { GraphProblem } from "./problem.ts";
+import type { GraphProblem } from "../define/problem.ts";
 
 /** Returns a copy of the declarations of a node. Throws `invalid_option` for a value other than a list of names. */
 export function copyDeclarations(
@@ -31,17 +31,10 @@ export function findNodeDeclarationProblems(graph: GraphDefinition): GraphProble
   ]);
 }
 
-/** Returns the reason why the body of a node cannot interrupt, or undefined. Its error handler may still interrupt. */
-export function getInterruptObstacle({ kind, policy, subgraph }: NodeRecord): string | undefined {
-  if (kind === "tools") return "is a tool node";
-  if (subgraph !== undefined) return "is a subgraph, whose own nodes interrupt";
-  return policy.effect === "once" ? 'is declared with effect "once"' : undefined;
-}
-
 function findInterruptProblems({ interrupts }: GraphDefinition, node: NodeRecord): GraphProblem[] {
   const { name, policy } = node;
   const { asks = [] } = policy;
-  const obstacle = policy.onError === undefined ? getInterruptObstacle(node) : undefined;
+  const obstacle = policy.onError === undefined ? node.logic.getInterruptObstacle(node) : undefined;
   const disallowed: GraphProblem[] =
     obstacle === undefined || asks.length === 0
       ? []

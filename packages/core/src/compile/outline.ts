@@ -4,46 +4,9 @@
  */
 import type { AnyStateMachine } from "xstate";
 import { END, START } from "../define/edge.ts";
-import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
-import { getToolGraph } from "../define/graph-tool.ts";
+import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
+import type { Outline, OutlineEdge, OutlineNode } from "../define/outline.ts";
 import { getMachineDefinition } from "./durable-machine.ts";
-
-/** Nodes of a graph in order of declaration, and the possible edges between the nodes. */
-export interface Outline {
-  readonly nodes: readonly OutlineNode[];
-  readonly edges: readonly OutlineEdge[];
-}
-
-/** A graph node, a state of a user-written machine, or a start or end marker. */
-export interface OutlineNode {
-  /** Path from the outermost graph, joined by dots; unique within an outline. */
-  readonly id: string;
-  /** Local name; always `START` or `END` for markers. */
-  readonly name: string;
-  readonly kind: "start" | "end" | NodeRecord["kind"] | "state";
-  /** True if the node runs only when no other node is runnable. */
-  readonly deferred: boolean;
-  /** Declared interrupt keys; absent without a declaration. */
-  readonly interrupts?: readonly string[];
-  /** Nested outline: the graph of a subgraph, the child states of a state, or the tools with graphs of a tool node. */
-  readonly inside?: Outline;
-}
-
-/**
- * A possible transition. `to` is always taken; `join` when every node with a join to the target has finished; `route`
- * when the edge function chooses the target; `each` once per sent input; `otherwise` without inputs; `goto` on a
- * command of the node; `event` when a user-written machine receives the event.
- */
-export interface OutlineEdge {
-  /** Unique within an outline. */
-  readonly id: string;
-  /** Node ids. */
-  readonly from: string;
-  readonly to: string;
-  readonly kind: "to" | "join" | "route" | "each" | "otherwise" | "goto" | "event";
-  /** Events of a user-written machine that take this edge, as short text. */
-  readonly label?: string;
-}
 
 /** Returns the outline of a graph. Nodes and edges of subgraphs and nested states are in `inside` of their node. */
 export function describeGraph(graph: GraphDefinition): Outline {
@@ -67,34 +30,23 @@ function createGraphOutline(graph: GraphDefinition, path: string, ancestors: rea
       ? []
       : listEdgeTargets(graph, edge).map(([kind, target]) => createEdge(path, kind, source, target));
   });
-  const inner = [...graph.nodes.values()].map(
-    ({ name, kind, policy, subgraph, tools }): OutlineNode => ({
+  const describe = (inner: GraphDefinition, innerPath: string): Outline => createOutline(inner, innerPath, ancestors);
+  const nodes = [...graph.nodes.values()].map((node): OutlineNode => {
+    const { name, kind, policy, logic } = node;
+    const inside = logic.outline(node, `${path}${name}.`, {
+      describe,
+      isEnclosing: (each) => ancestors.includes(each),
+    });
+    return {
       id: path + name,
       name,
       kind,
       deferred: policy.defer === true,
       ...(policy.asks === undefined ? {} : { interrupts: policy.asks }),
-      ...(subgraph === undefined ? {} : { inside: createOutline(subgraph.graph, `${path}${name}.`, ancestors) }),
-      ...createToolOutlines(tools, `${path}${name}.`, ancestors),
-    }),
-  );
-  return addMarkers(path, inner, edges);
-}
-
-/** Returns the tools with graphs of a tool node. A recursive graph is included without its nested outline. */
-function createToolOutlines(
-  tools: NodeRecord["tools"],
-  path: string,
-  ancestors: readonly GraphDefinition[],
-): Pick<OutlineNode, "inside"> {
-  const nodes = [...(tools?.initialTools ?? [])].flatMap(([name, tool]): readonly OutlineNode[] => {
-    const graph = getToolGraph(tool)?.graph();
-    if (graph === undefined) return [];
-    const id = path + name;
-    const inside = ancestors.includes(graph) ? {} : { inside: createOutline(graph, `${id}.`, ancestors) };
-    return [{ id, name, kind: "body", deferred: false, ...inside }];
+      ...(inside === undefined ? {} : { inside }),
+    };
   });
-  return nodes.length === 0 ? {} : { inside: { nodes, edges: [] } };
+  return addMarkers(path, nodes, edges);
 }
 
 /** Returns the possible targets of an edge, without duplicates. */
@@ -113,7 +65,7 @@ function listEdgeTargets(
     case "gotos": {
       // A node that returns no command ends its branch.
       const all = new Set([...targets, END]);
-      return [...all].map((target) => [graph.nodes.get(target)?.kind === "task" ? "each" : "goto", target]);
+      return [...all].map((target) => [graph.nodes.get(target)?.logic.takesInput === true ? "each" : "goto", target]);
     }
   }
 }

@@ -10,6 +10,7 @@ import { toJsonSchema, toModelTool } from "../tool/definition/model-tool.ts";
 import { getAnswerSchema } from "../tool/policy/interrupt.ts";
 import { isParallel } from "./compile-machine.ts";
 import { getMachineDefinition, listStateIds, type MachineDefinition } from "./durable-machine.ts";
+import { getProgramDefinition, type ProgramDefinition } from "./program.ts";
 
 /** An executable graph. */
 export interface Plan {
@@ -19,6 +20,7 @@ export interface Plan {
   readonly toolNodes: readonly ToolNode<never, never>[];
   /** User-written machine; undefined for a graph of nodes. */
   readonly machine: MachineDefinition | undefined;
+  readonly program: ProgramDefinition;
   /** Names of the ephemeral channels: visible for one superstep, then cleared. */
   readonly ephemeral: readonly string[];
   readonly parallel: boolean;
@@ -52,8 +54,9 @@ export function getPlan(graph: GraphDefinition): Plan {
   const plan: Plan = {
     graph,
     nodes: graph.nodes,
-    toolNodes: [...graph.nodes.values()].flatMap(({ tools }) => tools ?? []),
+    toolNodes: [...graph.nodes.values()].flatMap((node) => node.logic.listTools(node)),
     machine: getMachineDefinition(graph),
+    program: getProgramDefinition(graph),
     ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
       channel.kind === "ephemeral" ? [name] : [],
     ),
@@ -94,18 +97,19 @@ function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefiniti
       kind,
       schema === undefined ? null : (toJsonSchema(schema) ?? null),
     ]),
-    nodes: [...graph.nodes.values()].map((node) => [
-      node.name,
-      node.kind,
-      node.input === undefined ? null : (toJsonSchema(node.input) ?? null),
-    ]),
+    nodes: [...graph.nodes.values()].map((node) => {
+      const input = node.logic.getInputSchema(node);
+      return [node.name, node.kind, input === undefined ? null : (toJsonSchema(input) ?? null)];
+    }),
     edges: [...graph.edges].map(([source, edge]) => [source, edge.kind, [...edge.targets]]),
     interrupts: Object.entries(graph.interrupts).map(([key, declared]) => [
       key,
       toJsonSchema(getAnswerSchema(declared)) ?? null,
     ]),
-    inner: [...graph.nodes.values()].flatMap(({ name, subgraph }) =>
-      subgraph === undefined ? [] : [[name, subgraph.persistence, describeShape(subgraph.graph, path)]],
+    inner: [...graph.nodes.values()].flatMap((node) =>
+      node.logic
+        .listSubgraphs(node)
+        .map((inner): Json => [node.name, inner.persistence, describeShape(inner.graph, path)]),
     ),
     tools: graph.tools.map((tool) => {
       const inner = getToolGraph(tool)?.graph();

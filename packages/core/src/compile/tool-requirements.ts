@@ -4,8 +4,8 @@
  */
 import type { GraphDefinition } from "../define/graph.ts";
 import { getToolGraph } from "../define/graph-tool.ts";
+import type { GraphProblem } from "../define/problem.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
-import type { GraphProblem } from "./problem.ts";
 
 /** Returns undeclared interrupts of middleware and client-side tools, and undeclared channels of middleware. */
 export function findToolRequirementProblems(graph: GraphDefinition): GraphProblem[] {
@@ -13,9 +13,9 @@ export function findToolRequirementProblems(graph: GraphDefinition): GraphProble
     ...findUnmetRequirements(graph, graph.middleware, ""),
     ...graph.tools.flatMap((tool) => findClientToolProblem(graph, tool)),
   ];
-  for (const { name: node, tools } of graph.nodes.values())
-    if (tools !== undefined)
-      problems.push(...findMissingDeclarations(graph, node, tools.middleware as readonly Middleware[]));
+  for (const node of graph.nodes.values())
+    for (const { middleware } of node.logic.listTools(node))
+      problems.push(...findMissingDeclarations(graph, node.name, middleware as readonly Middleware[]));
   return problems;
 }
 
@@ -27,18 +27,21 @@ function findUnmetRequirements(
 ): GraphProblem[] {
   if (middleware.length === 0) return [];
   const passedDown = middleware.filter(({ inherited }) => inherited !== true);
-  return [...graph.nodes.values()].flatMap(({ name, tools, subgraph }) => {
-    if (subgraph !== undefined) return findUnmetRequirements(subgraph.graph, passedDown, `${path}${name}.`);
-    if (tools === undefined) return [];
-    const inner = [...tools.initialTools].flatMap(([tool, { graph: toolGraph }]) => {
-      const inside = getToolGraph({ graph: toolGraph });
-      // A lazy graph may not be defined yet.
-      return inside === undefined || inside.isLazy
-        ? []
-        : findUnmetRequirements(inside.graph(), passedDown, `${path}${tool}.`);
-    });
-    return [...findMissingDeclarations(graph, path + name, middleware), ...inner];
-  });
+  return [...graph.nodes.values()].flatMap((node) => [
+    ...node.logic
+      .listSubgraphs(node)
+      .flatMap((inner) => findUnmetRequirements(inner.graph, passedDown, `${path}${node.name}.`)),
+    ...node.logic.listTools(node).flatMap(({ initialTools }) => [
+      ...findMissingDeclarations(graph, path + node.name, middleware),
+      ...[...initialTools].flatMap(([tool, { graph: toolGraph }]) => {
+        const inside = getToolGraph({ graph: toolGraph });
+        // A lazy graph may not be defined yet.
+        return inside === undefined || inside.isLazy
+          ? []
+          : findUnmetRequirements(inside.graph(), passedDown, `${path}${tool}.`);
+      }),
+    ]),
+  ]);
 }
 
 function findMissingDeclarations(

@@ -1,6 +1,7 @@
 /** Graph: named state, nodes and edges, with the types read by runs, tests and middleware. */
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
+import type { ToolCallBlock } from "../model/message.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
@@ -10,7 +11,8 @@ import type { ContextDefinition } from "./context.ts";
 import type { END, FanOut, Join, Route, START } from "./edge.ts";
 import type { CachePolicy, InputNode, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
-import type { SubgraphPersistence } from "./subgraph.ts";
+import type { Outline } from "./outline.ts";
+import type { GraphProblem } from "./problem.ts";
 import type { ToolNode } from "./tool-node.ts";
 
 /** Types of a graph. */
@@ -233,12 +235,115 @@ export interface SubgraphRecord {
   readonly context?: (context: never) => unknown;
 }
 
+/**
+ * Persistence of the inner state. `per-call` (default): each call starts with a new state, its steps are saved, and a
+ * call resumes from its last checkpoint. `per-thread`: as `per-call`, and a call starts with the final state of the
+ * previous call. `none`: no inner state is saved; after a crash the call starts again, so that interrupts and `once`
+ * effects are not allowed.
+ */
+export type SubgraphPersistence = "per-call" | "kept" | "none";
+
+/** A task as its node's kind sees it: the engine's own task, of which a kind reads only the node. */
+export interface NodeTask {
+  readonly node: NodeRecord;
+}
+
+/**
+ * Operations that the engine offers to `NodeKind.execute`. Created once; a kind passes its task on. `Task` and
+ * `Outcome` are types of the engine, opaque to kinds.
+ */
+export interface NodeEngine<Task, Outcome> {
+  /** Calls a body with the state and the task's runtime: steps, model calls, interrupts. Its result is the outcome. */
+  readonly runBody: (task: Task, body: NodeRecord["body"]) => Promise<Outcome>;
+  /** Runs an inner graph in a namespace of its own. */
+  readonly runGraph: (task: Task, subgraph: SubgraphRecord) => Promise<Outcome>;
+  /** Answers every pending tool call of the last assistant message. */
+  readonly answerCalls: (task: Task, tools: ToolNode<never, never>) => Promise<Outcome>;
+}
+
+/** An interrupt of a node, as far as its kind is concerned. */
+export interface NodeInterrupt {
+  readonly key: string;
+  readonly isAboutCall: boolean;
+  /** True when the interrupt asks for the outcome of a started `once` body. */
+  readonly isStartInDoubt: boolean;
+}
+
+/** Describes the inner graphs of an outline. */
+export interface OutlineContext {
+  readonly describe: (graph: GraphDefinition, path: string) => Outline;
+  /** True for a graph that encloses the node: a recursive graph has no outline of its own. */
+  readonly isEnclosing: (graph: GraphDefinition) => boolean;
+}
+
+/**
+ * Kind of a node: all knowledge of the engine about nodes of one kind. Stateless: each method takes the record of the
+ * node. No code outside of the kinds compares kinds; code asks for the answer of a method. Extend `functionKind` for
+ * a new kind.
+ */
+export interface NodeKind {
+  /** Kind in pictures and in the fingerprint of the graph. */
+  readonly shownAs: NodeRecord["kind"];
+
+  // Run.
+
+  /** Runs one task of the node. */
+  readonly execute: <Task extends NodeTask, Outcome>(engine: NodeEngine<Task, Outcome>, task: Task) => Promise<Outcome>;
+  /** True when an attempt ends by itself after its signal fires: the engine waits, and no failed sibling stops it. */
+  readonly runsToEnd: boolean;
+  /** True when an attempt must have ended before the next one starts: both would write the same rows. */
+  readonly endsBeforeRetry: boolean;
+
+  // Needs.
+
+  /** True when every task has an input: the node is reached by sends. */
+  readonly takesInput: boolean;
+  /** True when its tasks answer the pending tool calls of the conversation. */
+  readonly answersCalls: boolean;
+  /** True when its interrupts are those that the graph declares; false when tools and middleware raise them. */
+  readonly raisesDeclared: boolean;
+  readonly listTools: (node: NodeRecord) => readonly ToolNode<never, never>[];
+  /** Lists the graphs that run in place of a body. */
+  readonly listSubgraphs: (node: NodeRecord) => readonly SubgraphRecord[];
+  /** Returns the reason why the body of a node cannot interrupt, or undefined. */
+  readonly getInterruptObstacle: (node: NodeRecord) => string | undefined;
+
+  // Check and outline.
+
+  readonly findProblems: (node: NodeRecord, graph: GraphDefinition) => readonly GraphProblem[];
+  readonly outline: (node: NodeRecord, path: string, context: OutlineContext) => Outline | undefined;
+  /** Returns the schema of a task's input; undefined without one. */
+  readonly getInputSchema: (node: NodeRecord) => Schema | undefined;
+
+  // Compatibility of saved work, each as a sentence or clause about the node; undefined when compatible.
+
+  /** `sent`: the input of a pending task; undefined for a task without input. */
+  readonly findInputProblem: (
+    node: NodeRecord,
+    name: string,
+    sent: { readonly input: unknown } | undefined,
+  ) => string | undefined;
+  /** True when a task of the node can have recorded this journal row. */
+  readonly canRecord: (row: { readonly kind: "task" | "step" | "model" | "tool"; readonly key: string }) => boolean;
+  readonly findCallProblem: (
+    node: NodeRecord,
+    name: string,
+    call: ToolCallBlock,
+    checksArgs: () => boolean,
+  ) => string | undefined;
+  readonly findInterruptProblem: (interrupt: NodeInterrupt) => string | undefined;
+  /** Returns the fixed schema of an answer; undefined when the graph or the engine defines the schema. */
+  readonly getAnswerSchema: (node: NodeRecord, key: string) => Schema | undefined;
+}
+
 /** Engine record of a node, independent of the form of declaration. */
 export interface NodeRecord {
   readonly name: string;
   /** Index of declaration: results are reduced in this order. */
   readonly index: number;
+  /** Kind in pictures and in the fingerprint of the graph; the engine uses `logic`. */
   readonly kind: "body" | "task" | "tools";
+  readonly logic: NodeKind;
   readonly input?: Schema | undefined;
   readonly body: (state: never, runtime: never) => NodeReturn<unknown, unknown> | Promise<NodeReturn<unknown, unknown>>;
   readonly tools?: ToolNode<never, never> | undefined;

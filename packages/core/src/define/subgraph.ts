@@ -1,16 +1,8 @@
 /** Subgraphs: a graph as the body of a node. The inner state is separate; input and output are mapped. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
-import type { GraphDefinition, GraphTypes, SubgraphRecord } from "./graph.ts";
+import type { GraphDefinition, GraphTypes, SubgraphPersistence, SubgraphRecord } from "./graph.ts";
 import type { NodeReturn } from "./node.ts";
-
-/**
- * Persistence of the inner state. `per-call` (default): each call starts with a new state, its steps are saved, and a
- * call resumes from its last checkpoint. `per-thread`: as `per-call`, and a call starts with the final state of the
- * previous call. `none`: no inner state is saved; after a crash the call starts again, so that interrupts and `once`
- * effects are not allowed.
- */
-export type SubgraphPersistence = "per-call" | "kept" | "none";
 
 /** Mapping of a subgraph to its parent graph. */
 export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input, Returned> {

@@ -8,7 +8,7 @@ import type { CheckpointRow, CheckpointSource, Task } from "../checkpoint/checkp
 import { parseDelta } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import type { CheckpointWithDeltas, Store, ThreadRow } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { listToolCalls, type Message } from "../model/message.ts";

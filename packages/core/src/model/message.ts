@@ -1,7 +1,7 @@
 /** Canonical messages: one format for all providers, with ids, lossless for provider-specific data. */
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
-import type { FailedAttempt } from "./failed-attempt.ts";
+import type { ModelFailureKind } from "./model-failure.ts";
 
 /**
  * Provider-specific data of a block or message, keyed by provider name: `{ anthropic: { cacheControl: { type:
@@ -259,4 +259,19 @@ export function findMediaIssue({
       : `expected ids of the uploaded ${String(type)} by provider, such as { openai: "file-1" }`;
   if (typeof url !== "string") return undefined;
   return URL.canParse(url) ? undefined : `expected an absolute URL as url of the ${String(type)}`;
+}
+
+/**
+ * A model request that did not produce its message. The provider may still have billed the request.
+ *
+ * `kind` is a failure kind, or `replaced` (answered, but a hook requested another answer), `cancelled` (the node was
+ * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `beside` (a successful
+ * auxiliary request of a hook, such as a summary).
+ */
+export interface FailedAttempt {
+  /** Id of the requested model. */
+  readonly model: string;
+  readonly kind: ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside";
+  /** Known usage; undefined means unknown, not zero. */
+  readonly usage?: Usage | undefined;
 }

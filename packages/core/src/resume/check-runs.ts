@@ -4,9 +4,10 @@ import { describeValue } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getPlan } from "../compile/plan.ts";
+import { getProgram, programs } from "../run/begin.ts";
 import { migrateQueuedInput } from "../run/loop/migrate-queued-input.ts";
 import {
   decideVersion,
@@ -21,7 +22,6 @@ import {
   checkStoreOption,
   checkVersions,
 } from "../run/session/check-run-options.ts";
-import { parseInputWrites } from "../run/superstep/input.ts";
 import { getCodec } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 import { listVersions } from "./serving.ts";
@@ -100,7 +100,8 @@ async function checkRun(
 function checkQueued(graph: Graph, options: CheckRunsOptions, run: RunRow): Verdict {
   const codec = getCodec(options);
   const input = migrateQueuedInput(run, graph, options.migrations ?? [], codec);
-  if (getPlan(graph).machine === undefined) parseInputWrites(getPlan(graph), codec, input ?? {});
+  const plan = getPlan(graph);
+  getProgram(plan).parseInput(plan, codec, input ?? {});
   return { verdict: "goes on", reason: "the run has not started, and its input is valid" };
 }
 
@@ -117,7 +118,7 @@ async function checkStarted(
     return { verdict: "goes on", reason: "no checkpoint is saved yet: run it again with its input" };
   if (isWriter(graph, writtenBy))
     return { verdict: "goes on", reason: `the run was written by version ${graph.version}` };
-  const inherited = { store, codec: getCodec(options), thread, branch, head, writtenBy };
+  const inherited = { store, codec: getCodec(options), thread, branch, head, writtenBy, programs };
   const decision = await decideVersion(inherited, versions);
   switch (decision.kind) {
     case "goes on":

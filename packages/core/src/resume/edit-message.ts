@@ -6,7 +6,7 @@ import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld } from "../base/world.ts";
 import { parseDelta } from "../checkpoint/codec/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
 import { checkGraphOption, resumeOptionNames } from "../run/session/check-run-options.ts";

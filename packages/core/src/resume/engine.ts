@@ -9,9 +9,10 @@ import { listOptionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { engineStopReason } from "../checkpoint/claimable.ts";
 import type { TimerRow } from "../checkpoint/timer.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { getProgram } from "../run/begin.ts";
 import { pauseRun } from "../run/launch.ts";
 import { type CallerWithStore, startNextQueued } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
@@ -233,7 +234,7 @@ export function engine(options: EngineOptions): Engine {
         return;
       }
       const { starters: before } = threads.get(row.thread) ?? { starters: [] };
-      const isBounded = getPlan(caller.graph).machine === undefined;
+      const isBounded = getProgram(getPlan(caller.graph)).isBounded;
       threads.set(row.thread, { starters: [...before, () => begin(caller)], isBounded });
     };
     // Queued runs first: a queued run may pre-empt the crashed run.

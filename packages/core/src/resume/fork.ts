@@ -17,15 +17,15 @@ import { parseControl } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { createUnknownThreadError } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { findIntroducedIssue } from "../run/conversation/input-messages.ts";
 import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
 import { validateWrites } from "../run/session/validate-writes.ts";
-import { reduceEdit } from "../run/superstep/superstep.ts";
+import { findIntroducedIssue } from "../run/superstep/input-messages.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
 /** Options of `fork`. */

@@ -1,28 +1,17 @@
 /** `resume`: resumes a thread after a crash, a failure, or with answers of interrupts. */
-import { checkSyncResult } from "../base/async-schema.ts";
-import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
-import { ignoreRejections } from "../base/ignore-rejections.ts";
-import { isPlainObject } from "../base/json.ts";
-import { describeIssues } from "../base/schema.ts";
-import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { readAnswer } from "../run/conversation/interrupt-schema.ts";
+import { getProgram, programs } from "../run/begin.ts";
 import { launch } from "../run/launch.ts";
-import { finishOnError } from "../run/loop/finish.ts";
-import { runToEnd } from "../run/loop/loop.ts";
-import { readResumeInput, runMachineLoop } from "../run/machine/machine-loop.ts";
 import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/check-run-options.ts";
-import { createFinalEvent } from "../run/session/durable-event.ts";
-import { createExpiredError, expireOverdue } from "../run/session/interrupt-timers.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
 import type { State } from "../run/session/returns.ts";
-import { toOpenInterrupt, toRunRow } from "../run/session/run-row.ts";
-import { awaitCommit, emit, getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
-import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
+import { getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import { getWorld, openSession, release } from "../run/task/open-session.ts";
 
 /**
  * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A
@@ -49,6 +38,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   if (store === undefined) throw createMissingStoreError(thread);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     const opening = {
+      programs,
       graph,
       options,
       thread,
@@ -74,32 +64,9 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
 }
 
 async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
-  const { saved, world } = session;
+  const { saved } = session;
   if (saved !== undefined && saved.claim.head === undefined) throw await createNotStartedError(session, saved);
-  const { machine } = session.plan;
-  if (machine !== undefined) {
-    const machineAnswers = await readResumeInput(session, machine, options.answers ?? {}, options.by);
-    return runMachineLoop(session, machine, machineAnswers);
-  }
-  const answered = await applyAnswers(session, options.answers ?? {}, options.by);
-  if (session.control.tasks.length > 0) return runToEnd(session, { answered });
-  if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
-  if (saved !== undefined) await release(options.store, options.thread, saved.claim, world);
-  // Emits the completion event of the finished run again, for new listeners.
-  emit(session, { type: "run.completed", steps: 0 });
-  return runToEnd(session);
-}
-
-/** Completes a failed run whose last superstep is saved: the resume accepts the superstep. */
-async function completeFailed(session: Session, saved: Persistence): Promise<RunResult<State>> {
-  const endEvent = createFinalEvent(session, { type: "run.completed", steps: 0 });
-  try {
-    await awaitCommit(session, saved, { run: toRunRow(session, "done"), events: endEvent.rows, release: true });
-  } catch (error) {
-    return finishOnError(session, error);
-  }
-  endEvent.emit();
-  return runToEnd(session);
+  return getProgram(session.plan).resume(session, { answers: options.answers ?? {}, by: options.by });
 }
 
 function createMissingStoreError(thread: string): StatewrightError {
@@ -120,157 +87,5 @@ async function createNotStartedError(session: Session, saved: Persistence): Prom
     what: `thread "${session.run.thread}" has no checkpoint: no run saved its input`,
     next: "Run it again with its input",
     place: getErrorPlace(session),
-  });
-}
-
-/**
- * Checks all answers and records them on their interrupts; on an invalid answer nothing changes and the thread is
- * released.
- */
-async function applyAnswers(
-  session: Session,
-  answers: Readonly<Record<string, unknown>>,
-  by: string | undefined,
-): Promise<readonly InterruptRow[]> {
-  const { saved } = session;
-  if (saved === undefined) return [];
-  try {
-    const overdue = expireOverdue(session, saved);
-    if (!isPlainObject(answers)) throw createMissingKeyError(session, saved);
-    const entries = Object.entries(answers);
-    const all = entries.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
-    const known = { all, awaited: await loadAwaited(session, saved, answers) };
-    const rows = entries.map(([name, value]) => toAnsweredRow(session, saved, known, name, value, by));
-    for (const row of rows) saved.interrupts.set(row.id, row);
-    return [...overdue, ...rows];
-  } catch (error) {
-    await release(saved.store, session.run.thread, saved.claim, session.world);
-    ignoreRejections(answers);
-    throw isStatewrightError(error)
-      ? addErrorPlace(error, getErrorPlace(session))
-      : createUnreadableAnswersError(session, error);
-  }
-}
-
-/** Interrupts of a branch. */
-interface BranchInterrupts {
-  /** Includes answered interrupts, to distinguish `already_answered` from `unknown_interrupt`. */
-  readonly all: readonly InterruptRow[];
-  /** Ids of the awaited interrupts. Other interrupts of the superstep may be open and may be raised again. */
-  readonly awaited: ReadonlySet<string>;
-}
-
-/** Loads the ids of the awaited interrupts, only when a key is ambiguous. */
-async function loadAwaited(
-  session: Session,
-  { store, interrupts }: Persistence,
-  answers: object,
-): Promise<BranchInterrupts["awaited"]> {
-  const { thread, branch } = session.run;
-  const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
-  const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
-  if (!isUnclear) return new Set();
-  const listed = await store.openInterrupts({ thread });
-  return new Set(listed.flatMap((row) => (row.branch === branch ? [row.id] : [])));
-}
-
-/** Creates the error for answers that throw when read. */
-function createUnreadableAnswersError(session: Session, cause: unknown): StatewrightError {
-  return new StatewrightError("invalid_answer", {
-    what: `the answers cannot be read: ${describeThrown(cause)}`,
-    next: "Pass plain data, without getters and proxies that throw; the interrupts stay open",
-    place: getErrorPlace(session),
-    cause,
-  });
-}
-
-function createMissingKeyError(session: Session, saved: Persistence): StatewrightError {
-  const open = [...saved.interrupts.values()].filter(isOpen);
-  return new StatewrightError("ambiguous_answer", {
-    what: `an answer has no key, and ${open.length === 1 ? "1 interrupt is" : `${open.length} interrupts are`} open`,
-    next: `Use answers by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
-    place: getErrorPlace(session),
-    details: open.map((row) => toOpenInterrupt(saved, row)),
-  });
-}
-
-function toAnsweredRow(
-  session: Session,
-  saved: Persistence,
-  known: BranchInterrupts,
-  name: string,
-  value: unknown,
-  by: string | undefined,
-): InterruptRow {
-  const row = findInterrupt(session, saved, known, name);
-  const parsed = readAnswer(session.plan, row, value);
-  if (!parsed.ok) {
-    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(session, { node: row.node }));
-    throw new StatewrightError("invalid_answer", {
-      what: `the answer to interrupt "${name}" does not match its schema: ${describeIssues(parsed.issues)}`,
-      next: "Fix the answer to match the interrupt's schema; the interrupt stays open",
-      place: getErrorPlace(session, { node: row.node }),
-      details: { issues: parsed.issues, schema: row.schema },
-      cause: parsed.cause,
-    });
-  }
-  return {
-    ...row,
-    answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
-    answeredAt: session.world.clock.now(),
-    ...(by === undefined ? {} : { answeredBy: by }),
-  };
-}
-
-function findInterrupt(
-  session: Session,
-  saved: Persistence,
-  { all: asked, awaited }: BranchInterrupts,
-  name: string,
-): InterruptRow {
-  const open = [...saved.interrupts.values()].filter(isOpen);
-  const byId = open.find((row) => row.id === name);
-  if (byId !== undefined) return byId;
-  const withKey = open.filter((row) => row.key === name);
-  const awaitedWithKey = withKey.length > 1 ? withKey.filter((row) => awaited.has(row.id)) : withKey;
-  const byKey = awaitedWithKey.length === 0 ? withKey : awaitedWithKey;
-  const list = open.map((row) => toOpenInterrupt(saved, row));
-  const [only] = byKey;
-  if (only !== undefined && byKey.length === 1) return only;
-  if (byKey.length > 1) {
-    throw new StatewrightError("ambiguous_answer", {
-      what: `${byKey.length} open interrupts have the key "${name}"`,
-      next: `Use an id as key: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
-      place: getErrorPlace(session),
-      details: list,
-    });
-  }
-  const closed = asked.map((row) => saved.interrupts.get(row.id) ?? row).filter((row) => !isOpen(row));
-  const before = closed.findLast((row) => row.id === name || row.key === name);
-  if (before !== undefined && before.answer === undefined) throw createExpiredError(session, before);
-  if (before?.answer !== undefined) {
-    const { answeredAt, answeredBy, expiredAt } = before;
-    throw new StatewrightError("already_answered", {
-      what: `interrupt "${name}" ${expiredAt === undefined ? "is already answered" : "has expired with its declared answer"}`,
-      next: "Use the first answer, in details: later answers are ignored",
-      place: getErrorPlace(session),
-      details: {
-        answer: saved.codec.decode(before.answer),
-        answeredAt,
-        ...(answeredBy === undefined ? {} : { answeredBy }),
-        ...(expiredAt === undefined ? {} : { expiredAt }),
-      },
-    });
-  }
-  throw new StatewrightError("unknown_interrupt", {
-    what: `thread "${session.run.thread}" has no open interrupt "${name}"`,
-    next:
-      open.length === 0
-        ? session.control.tasks.length === 0
-          ? "Pass the thread a new input with run: the run has finished and accepts no answers"
-          : "Resume without answers first, and answer the interrupts raised then: no interrupt is open"
-        : `Use an open interrupt: ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
-    place: getErrorPlace(session),
-    details: list,
   });
 }

@@ -7,7 +7,7 @@ import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { launch } from "../run/launch.ts";

@@ -7,11 +7,12 @@ import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
-import { checkConversation, type InboxInput, postMessages, toMessages } from "../run/session/inbox.ts";
+import { checkConversation, postMessages, toMessages } from "../run/session/inbox.ts";
+import type { InboxInput } from "../run/session/inbox-input.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 

@@ -8,12 +8,13 @@ import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { createCommittingValue } from "../compile/compile-machine.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getEdge, type Plan } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
 import { type END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { announceUpdate } from "../run/queue.ts";
 import {
@@ -25,6 +26,7 @@ import {
 import type { CommonOptions } from "../run/session/options.ts";
 import { readReturn, type TaskOutcome } from "../run/session/returns.ts";
 import { getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import type { FinishedTask, StepResult } from "../run/session/step-result.ts";
 import { validateOutcome } from "../run/session/validate-writes.ts";
 import {
   type CancelledCalls,
@@ -33,13 +35,7 @@ import {
 } from "../run/superstep/cancel-pending-calls.ts";
 import { commit } from "../run/superstep/commit.ts";
 import { checkRequiredChannels, parseInputWrites } from "../run/superstep/input.ts";
-import {
-  type FinishedTask,
-  planFirstTasks,
-  reduceInput,
-  reduceSuperstep,
-  type StepResult,
-} from "../run/superstep/superstep.ts";
+import { planFirstTasks, reduceInput, reduceSuperstep } from "../run/superstep/superstep.ts";
 import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
@@ -117,6 +113,7 @@ async function openAndApply(
   updates: readonly Partial<NodeUpdate<GraphTypes>>[],
 ): Promise<number> {
   const session = await openSession({
+    programs,
     graph,
     options,
     thread,
@@ -209,7 +206,7 @@ function sortInReduceOrder<Update extends { readonly as: string }>(
   plan: Plan,
   updates: readonly Update[],
 ): readonly Update[] {
-  const isSent = ({ as }: Update): boolean => plan.nodes.get(as)?.kind === "task";
+  const isSent = ({ as }: Update): boolean => plan.nodes.get(as)?.logic.takesInput === true;
   const getIndex = ({ as }: Update): number => plan.nodes.get(as)?.index ?? 0;
   const plain = updates.filter((update) => !isSent(update));
   return [...plain.toSorted((one, other) => getIndex(one) - getIndex(other)), ...updates.filter(isSent)];
@@ -270,7 +267,7 @@ async function closeRemainingCalls(
   next: readonly Task[],
 ): Promise<CancelledCalls | undefined> {
   const { plan, control } = session;
-  const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.tools !== undefined;
+  const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.logic.answersCalls === true;
   if (!control.tasks.some(isToolTask) || next.some(isToolTask)) return undefined;
   return cancelUnansweredCalls(session, saved, state, "an update replaced the tool node");
 }

@@ -1,28 +1,35 @@
-/** Starts a run: its input becomes the first checkpoint, then the run loop starts. */
+/** Begins a run: its input becomes the first checkpoint, then its program runs. The programs of the engine are here. */
 import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
-import { runToEnd } from "./loop/loop.ts";
-import { runMachineLoop, startMachineRun } from "./machine/machine-loop.ts";
+import type { Plan } from "../compile/plan.ts";
+import { graphProgram } from "./loop/graph-program.ts";
+import { machineProgram } from "./machine/machine-program.ts";
+import type { Program, Programs } from "./migration/program.ts";
 import type { RunResult } from "./session/options.ts";
 import type { State, Write } from "./session/returns.ts";
 import { getErrorPlace, type Session } from "./session/session.ts";
-import { applyInput, parseInputWrites } from "./superstep/input.ts";
 import { release } from "./task/open-session.ts";
+
+/** The programs of the engine. */
+export const programs: Programs = { graph: graphProgram, machine: machineProgram };
+
+/** Returns the program of a plan. */
+export function getProgram({ program }: Plan): Program {
+  return programs[program.name];
+}
 
 /**
  * Starts the run of a session and runs it to its end. `writes`: the already parsed input. An invalid input changes
  * nothing, and the thread is released.
  */
 export async function beginRun(session: Session, input: unknown, writes?: readonly Write[]): Promise<RunResult<State>> {
-  const { plan, codec, saved } = session;
-  const { machine } = plan;
+  const { plan, saved } = session;
+  const program = getProgram(plan);
   try {
-    if (machine === undefined)
-      await applyInput(session, writes ?? parseInputWrites(plan, codec, input === undefined ? {} : input));
-    else await startMachineRun(session, machine, input);
+    await program.begin(session, input, writes);
   } catch (error) {
     if (saved !== undefined && !isStatewrightError(error, "fenced"))
       await release(saved.store, session.run.thread, saved.claim, session.world);
     throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
   }
-  return machine === undefined ? runToEnd(session) : runMachineLoop(session, machine);
+  return program.run(session);
 }

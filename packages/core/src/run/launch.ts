@@ -3,14 +3,16 @@ import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
 import { isDurable } from "./events/event-queue.ts";
-import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events/events.ts";
+import { createEventStream, type EventStream, type EventView, isInView } from "./events/events.ts";
 import { createInspection } from "./events/inspection.ts";
-import { streamStoredEvents } from "./events/stored-events.ts";
-import { checkTextOptions, streamText } from "./events/text-stream.ts";
-import { type InboxInput, toMessages } from "./session/inbox.ts";
+import type { RunEvent } from "./events/run-event.ts";
+import { toMessages } from "./session/inbox.ts";
 import { createInboxBuffer } from "./session/inbox-buffer.ts";
+import type { InboxInput } from "./session/inbox-input.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./session/options.ts";
 import { Preemption } from "./session/preemption.ts";
+import { streamStoredEvents } from "./session/stored-events.ts";
+import { checkTextOptions, streamText } from "./session/text-stream.ts";
 import { getWorld, type OpenSessionOptions } from "./task/open-session.ts";
 
 /** Controls of a run: cancel, drain at the next boundary, pre-emption by a new input, and inbox messages. */

@@ -6,8 +6,9 @@ import { isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
+import { getProgram } from "./begin.ts";
 import type { RunResult } from "./session/options.ts";
-import { readOutput, toPublicState } from "./session/output.ts";
+import { toPublicState } from "./session/output.ts";
 import type { State } from "./session/returns.ts";
 import { toOpenInterrupt } from "./session/run-row.ts";
 
@@ -37,7 +38,7 @@ export async function loadRunOutcome(source: OutcomeSource, run: RunRow): Promis
   };
   switch (run.status) {
     case "done":
-      return { status: "done", output: plan.machine === undefined ? readOutput(plan, state) : state["output"], ...end };
+      return { status: "done", output: getProgram(plan).readOutput(plan, state), ...end };
     case "waiting":
       return { status: "waiting", interrupts: await listOpenInterrupts(source, run, head), ...end };
     case "cancelled":

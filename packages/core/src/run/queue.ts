@@ -6,9 +6,9 @@ import { isStatewrightError, type StatewrightError, toErrorRecord } from "../bas
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
-import { beginRun } from "./begin.ts";
+import { beginRun, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { launch, type RunControls } from "./launch.ts";
 import { finishPreempted } from "./loop/finish-preempted.ts";
@@ -71,7 +71,14 @@ export async function runAsActive(
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
   const { id, branch, key } = run;
-  const activeRun = { run: id, branch, key, handle: session.events.handle, stop, notifySteered: inbox.notifyArrival };
+  const activeRun = {
+    run: id,
+    branch,
+    key,
+    handle: session.events.handle as RunHandle<unknown> | undefined,
+    stop,
+    notifySteered: inbox.notifyArrival,
+  };
   active.set(run.thread, activeRun);
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
@@ -277,7 +284,7 @@ async function startQueued(
   const { store } = options;
   const { thread } = row;
   const opening = {
-    ...{ graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
+    ...{ programs, graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
     onIncompatible: "parks",
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;

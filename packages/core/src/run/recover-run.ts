@@ -1,11 +1,10 @@
 /** Recovery of a run whose process has crashed or was stopped. */
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import type { RunControls } from "./launch.ts";
 import { finishParked } from "./loop/finish.ts";
-import { runToEnd } from "./loop/loop.ts";
-import { runMachineLoop } from "./machine/machine-loop.ts";
 import { announceClaim, type CallerWithStore, getCurrentOutcome, runAsActive } from "./queue.ts";
 import { subscribeToAbort } from "./session/abort.ts";
 import type { RunResult } from "./session/options.ts";
@@ -29,7 +28,16 @@ export async function recoverRun(
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { thread, branch } = row;
-  const opening = { graph, options: { ...options, branch }, thread, runId: row.id, events, ...stops, mustExist: true };
+  const opening = {
+    programs,
+    graph,
+    options: { ...options, branch },
+    thread,
+    runId: row.id,
+    events,
+    ...stops,
+    mustExist: true,
+  };
   const endStart = announceClaim(caller, options.store, thread);
   let result: Promise<RunResult<State>>;
   try {
@@ -50,10 +58,7 @@ export async function recoverRun(
 async function continueSession(session: Session, parkAfter: number): Promise<RunResult<State>> {
   const { count = 0 } = session.run.recovered ?? {};
   if (count >= parkAfter) return finishParked(session, createPoisonError(session, count));
-  const { machine } = session.plan;
-  return machine === undefined
-    ? runToEnd(session, { answered: [] })
-    : runMachineLoop(session, machine, { event: undefined, rows: [] });
+  return getProgram(session.plan).recover(session);
 }
 
 /** First and longest wait, in milliseconds, for a thread whose claim is held without progress of its run. */

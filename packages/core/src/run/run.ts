@@ -3,11 +3,11 @@ import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/err
 import { createId } from "../base/ids.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
-import type { Graph } from "../compile/define-graph.ts";
+import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { encodeWrapper } from "../state/codec.ts";
-import { beginRun } from "./begin.ts";
+import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { launch, type RunControls } from "./launch.ts";
 import {
@@ -26,7 +26,7 @@ import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
 import type { State, Write } from "./session/returns.ts";
 import { getErrorPlace, type Persistence, type Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";
-import { createMissingInputError, listUnsetChannels, parseInputWrites } from "./superstep/input.ts";
+import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
 import {
   getCodec,
   getWorld,
@@ -81,8 +81,7 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
  */
 function parseInput({ graph, options }: RunCaller): readonly Write[] | undefined {
   const plan = getPlan(graph);
-  if (plan.machine !== undefined) return undefined;
-  return parseInputWrites(plan, getCodec(options), options.input === undefined ? {} : options.input);
+  return getProgram(plan).parseInput(plan, getCodec(options), options.input);
 }
 
 function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller, thread: string): void {
@@ -92,7 +91,7 @@ function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller
       next: "Pass the store that holds its thread",
       place: { graph: graph.name, thread },
     });
-  if (getPlan(graph).machine === undefined || (onBusy !== "interrupt" && onBusy !== "rollback")) return;
+  if (getProgram(getPlan(graph)).isPreemptible || (onBusy !== "interrupt" && onBusy !== "rollback")) return;
   throw new StatewrightError("invalid_option", {
     what: `the machine "${graph.name}" does not support onBusy: "${onBusy}"`,
     next: 'Send an event with resume, cancel the run, or use onBusy: "enqueue"',
@@ -135,7 +134,7 @@ async function startOnThread(
   const existing = await findRunByKey(caller, thread);
   if (existing !== undefined) return joinExistingRun(caller, existing, events, stops);
   const claimMode = { mustExist: missing.length > 0, claimsOnCommit: claimsOnCommit && input !== undefined };
-  const opening = { graph, options, thread, runId, events, ...stops, labels, ...claimMode };
+  const opening = { programs, graph, options, thread, runId, events, ...stops, labels, ...claimMode };
   const { store } = options;
   if (store !== undefined && !rejectsWhenBusy(caller) && (await isBranchBusy(store, thread, options.branch))) {
     readContext(getPlan(graph), options.context);

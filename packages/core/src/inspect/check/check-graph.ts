@@ -4,7 +4,7 @@
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { checkOptions } from "../../base/options.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
@@ -66,12 +66,14 @@ function exploreGraphs(outermost: Graph, limit: number): readonly CheckedGraph[]
 type Entrance = Pick<CheckedGraph, "graph" | "prefix" | "entryPath">;
 
 function listEntrances(checked: CheckedGraph): readonly Entrance[] {
-  return [...checked.plan.nodes.values()].flatMap(({ name, subgraph, tools }) => {
-    const inner = subgraph === undefined ? [] : [[name, subgraph.graph] as const];
-    for (const [tool, defined] of tools?.initialTools ?? []) {
-      const graph = getToolGraph(defined)?.graph();
-      if (graph !== undefined) inner.push([tool, graph]);
-    }
+  return [...checked.plan.nodes.values()].flatMap((node) => {
+    const { name, logic } = node;
+    const inner = logic.listSubgraphs(node).map(({ graph }) => [name, graph] as const);
+    for (const { initialTools } of logic.listTools(node))
+      for (const [tool, defined] of initialTools) {
+        const graph = getToolGraph(defined)?.graph();
+        if (graph !== undefined) inner.push([tool, graph]);
+      }
     return inner.map(([called, graph]) => ({
       graph: graph as Graph,
       prefix: `${toQualifiedName(checked, called)}.`,
@@ -82,7 +84,7 @@ function listEntrances(checked: CheckedGraph): readonly Entrance[] {
 
 function exploreGraph({ graph, prefix, entryPath }: Entrance, limit: number): CheckedGraph {
   const plan = getPlan(graph);
-  if (plan.machine !== undefined) throw createMachineError(plan);
+  if (!plan.program.isReadable) throw createMachineError(plan);
   return { graph, plan, exploration: exploreStates(plan, limit), prefix, entryPath };
 }
 

@@ -1,5 +1,5 @@
 /** A graph under check: its position in the outermost graph, and readable paths to its control states. */
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import type { ControlState, Exploration } from "./explore-states.ts";

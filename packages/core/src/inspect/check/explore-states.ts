@@ -8,7 +8,8 @@ import { getEdge, type Plan } from "../../compile/plan.ts";
 import { END, START } from "../../define/edge.ts";
 import type { EdgeRecord } from "../../define/graph.ts";
 import type { RouteIntent } from "../../run/session/returns.ts";
-import { type FinishedTask, reduceSuperstep, type StepResult } from "../../run/superstep/superstep.ts";
+import type { FinishedTask, StepResult } from "../../run/session/step-result.ts";
+import { reduceSuperstep } from "../../run/superstep/superstep.ts";
 import { listDeclaredWrites } from "./declared-writes.ts";
 
 /** A node with tasks to run. `many` means two or more tasks, and is tracked only if the count matters. */
@@ -102,7 +103,7 @@ export function exploreStates(plan: Plan, limit: number): Exploration {
  * channel twice.
  */
 function findCountedNodes({ graph, nodes }: Plan): ReadonlySet<string> {
-  const tasks = [...nodes.values()].filter(({ kind }) => kind === "task");
+  const tasks = [...nodes.values()].filter(({ logic }) => logic.takesInput);
   const differ = tasks.filter(
     (node) => graph.edges.get(node.name)?.kind === "gotos" || listDeclaredWrites(graph, node).length > 0,
   );
@@ -188,7 +189,7 @@ function toDeferredTasks(plan: Plan, { node, many }: PendingNode): readonly Defe
   const task: DeferredTask = {
     node,
     from: [],
-    ...(plan.nodes.get(node)?.kind === "task" ? { sent: { input: undefined } } : {}),
+    ...(plan.nodes.get(node)?.logic.takesInput === true ? { sent: { input: undefined } } : {}),
   };
   return many ? [task, task] : [task];
 }
@@ -250,7 +251,7 @@ function* generateEndings(
       return;
     case "gotos": {
       const targets = [...new Set(edge.targets)].filter((target) => target !== END);
-      const inputNodes = targets.filter((target) => plan.nodes.get(target)?.kind === "task");
+      const inputNodes = targets.filter((target) => plan.nodes.get(target)?.logic.takesInput === true);
       const plainNodes = targets.filter((target) => !inputNodes.includes(target));
       const gotos = many ? generateSubsets(plainNodes) : [[], ...plainNodes.map((target) => [target])];
       for (const chosen of gotos)

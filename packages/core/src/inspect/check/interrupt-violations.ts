@@ -1,7 +1,6 @@
 /** Checks the declared interrupts of a graph: nodes that may raise each interrupt, and whether a person can answer. */
 import { describeThrown } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
-import { getInterruptObstacle } from "../../compile/node-declarations.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
@@ -32,7 +31,7 @@ function findInterruptPath(checked: CheckedGraph, key: string): readonly string[
   for (const state of checked.exploration.states) {
     for (const { node } of state.pending) {
       const record = checked.plan.nodes.get(node);
-      if (record === undefined || !canInterrupt(record, key) || record.kind === "tools") continue;
+      if (record === undefined || !canInterrupt(record, key) || !record.logic.raisesDeclared) continue;
       return [
         ...getPath(checked, state),
         `(${toQualifiedName(checked, node)} asks "${toQualifiedName(checked, key)}")`,
@@ -44,8 +43,8 @@ function findInterruptPath(checked: CheckedGraph, key: string): readonly string[
 
 /** A node without declared interrupts may raise any interrupt; interrupts of tool node middleware are unknown. */
 function canInterrupt(node: NodeRecord, key: string): boolean {
-  if (node.kind === "tools") return true;
-  if (getInterruptObstacle(node) !== undefined && node.policy.onError === undefined) return false;
+  if (!node.logic.raisesDeclared) return true;
+  if (node.logic.getInterruptObstacle(node) !== undefined && node.policy.onError === undefined) return false;
   return node.policy.asks?.includes(key) ?? true;
 }
 

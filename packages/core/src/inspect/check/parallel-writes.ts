@@ -42,7 +42,7 @@ export function listUnknownWrites(checked: CheckedGraph): readonly string[] {
     for (const { node } of pending) {
       const record = plan.nodes.get(node);
       if (record === undefined || record.policy.writes !== undefined) continue;
-      if (pending.length > 1 || record.kind === "task") found.add(node);
+      if (pending.length > 1 || record.logic.takesInput) found.add(node);
     }
   }
   return [...plan.nodes.keys()].filter((node) => found.has(node)).map((node) => toQualifiedName(checked, node));
@@ -66,7 +66,7 @@ export function findParallelToolNodes(checked: CheckedGraph): GraphViolation[] {
 }
 
 function listToolNodes({ plan }: CheckedGraph, { pending }: ControlState): readonly string[] {
-  return pending.flatMap(({ node }) => (plan.nodes.get(node)?.kind === "tools" ? [node] : []));
+  return pending.flatMap(({ node }) => (plan.nodes.get(node)?.logic.answersCalls === true ? [node] : []));
 }
 
 function listWriters(checked: CheckedGraph): ReadonlyMap<string, readonly string[]> {

@@ -1,17 +1,14 @@
 /** Finds the node and graph that raised an interrupt, and the schema of its answer. */
 import { isPlainObject } from "../../base/json.ts";
 import { type ParseResult, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
-import type { InterruptRow } from "../../checkpoint/journal.ts";
+import { type InterruptRow, isStartInDoubt } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import { findInnerGraph } from "../../define/inner-graph.ts";
-import type { ToolNode } from "../../define/tool-node.ts";
+import { findInnerGraph, findTool } from "../../define/inner-graph.ts";
+import { omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
 import { parseArgs } from "../../tool/arguments/parse-args.ts";
-import { clientAnswer } from "../../tool/definition/client-tool.ts";
-import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
+import { nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
-import { isStartInDoubt } from "../task/once.ts";
-import { omitHiddenArgs } from "../tool-call/call-args.ts";
 
 /** Source of an interrupt: the node, its graph, and the interrupt key within this graph. */
 export interface InterruptSource {
@@ -50,9 +47,9 @@ export function findInterruptSource(
 export function findAnswerSchema(plan: Plan, row: InterruptRow): Schema | undefined {
   const source = findInterruptSource(plan, row);
   if (source === undefined) return undefined;
-  const { graph, node, key } = source;
-  const tools = graph.nodes.get(node)?.tools;
-  if (tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : (getClientSchema(tools, key) ?? approval);
+  const node = source.graph.nodes.get(source.node);
+  const fixed = node?.logic.getAnswerSchema(node, source.key);
+  if (fixed !== undefined) return fixed;
   if (isStartInDoubt(row)) return nodeInDoubtAnswer;
   const declared = findDeclaredInterrupt(source);
   return declared === undefined ? undefined : getAnswerSchema(declared);
@@ -73,17 +70,11 @@ function findArgIssues(plan: Plan, row: InterruptRow, answer: unknown): readonly
   if (row.tool === undefined || !isPlainObject(answer) || answer["approved"] !== true) return [];
   const { args } = answer;
   const source = args === undefined ? undefined : findInterruptSource(plan, row);
-  const tool = source?.graph.nodes.get(source.node)?.tools?.registry.get(row.tool);
+  const tool = findTool(source?.graph.nodes.get(source.node), row.tool);
   if (tool === undefined || !isPlainObject(args)) return [];
   const parsed = parseArgs(tool.spec, omitHiddenArgs(tool.spec, args));
   if (parsed.ok) return [];
   return parsed.issues.map(({ path, message }) => ({ path: path === "" ? "args" : `args.${path}`, message }));
-}
-
-/** Returns the answer schema of a client tool, whose name is the interrupt key. */
-function getClientSchema({ registry }: ToolNode<never, never>, key: string): Schema | undefined {
-  const tool = registry.get(key);
-  return tool?.spec.client === true ? clientAnswer(tool.spec) : undefined;
 }
 
 /**

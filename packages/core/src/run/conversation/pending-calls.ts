@@ -1,10 +1,20 @@
 /** Pending tool calls of a conversation. */
-import type { AssistantMessage, Message } from "../../model/message.ts";
+import { afterCallsKey } from "../../compile/kinds/tools.ts";
+import type { AssistantMessage, Message, ToolCallBlock } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import type { PendingCall } from "../tool-call/context.ts";
 
-/** Key of the `afterAgent` hooks that a tool node calls when its results would end the agent. */
-export const afterCallsKey = "tools";
+/** Tool call without an answer. Its id is unique among the calls of its message. */
+export interface PendingCall {
+  readonly block: ToolCallBlock;
+  /** Key of the call in journal, ledgers and interrupts. */
+  readonly key: string;
+  /** Index of the call in its message, from 0. */
+  readonly index: number;
+  /** True when the length limit truncated the message: the arguments may be incomplete. */
+  readonly isTruncated: boolean;
+  /** Message of the call, as saved. */
+  readonly message: AssistantMessage;
+}
 
 /**
  * Returns the unanswered calls of the last assistant message. A message that did not come from a model call here may

@@ -3,7 +3,7 @@
  * are merged. Of the updates of one call only the newest stays, with a count of the dropped updates. Transient events
  * are dropped above a limit, and an `events.dropped` event reports their number.
  */
-import type { RunEvent } from "./events.ts";
+import type { RunEvent } from "./run-event.ts";
 
 /** Ordered queue of events for one reader. */
 export interface EventQueue {

@@ -3,43 +3,10 @@
  * and the resulting channel values.
  */
 
+import type { LedgerBook, LedgerEntry, Reservation, Sum } from "../session/ledger-book.ts";
+import { reduceEdit } from "../session/reduce-writes.ts";
 import type { Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
-import { reduceEdit } from "../superstep/superstep.ts";
-
-/** Entries and reservations, by slot. */
-export interface LedgerBook {
-  readonly entered: Map<string, LedgerEntry>;
-  readonly reserved: Map<string, Reservation>;
-  /** By channel: the entered writes, and the value with the writes reduced so far. */
-  readonly sums: Map<string, Sum>;
-  /** By channel: the same, including reservations. */
-  readonly reservedSums: Map<string, ReservedSum>;
-  /** Callbacks for the next change. */
-  listeners: (() => void)[];
-}
-
-/** A write entered by a task. */
-export interface LedgerEntry {
-  readonly task: string;
-  readonly write: Write;
-}
-
-/** A reservation of one hook pass; an abandoned pass releases only its own reservations. */
-interface Reservation extends LedgerEntry {
-  readonly owner: object | undefined;
-}
-
-interface Sum {
-  readonly writes: Write[];
-  reducedCount: number;
-  value: unknown;
-}
-
-interface ReservedSum extends Sum {
-  /** Start value: the channel value including all entries. */
-  readonly from: unknown;
-}
 
 /** Creates a book with existing entries. */
 export function createLedgerBook(entered: Map<string, LedgerEntry>): LedgerBook {

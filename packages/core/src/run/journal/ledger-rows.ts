@@ -6,10 +6,10 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
+import type { LedgerEntry } from "../session/ledger-book.ts";
 import type { Write } from "../session/returns.ts";
 import { recordEffect, recordInParent, type Session } from "../session/session.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
-import type { LedgerEntry } from "./ledger-registry.ts";
 
 /**
  * Journals an entry in the graph `home` that declares the channel; `session` is the active graph. An entry in a

@@ -8,6 +8,7 @@ import type { Plan } from "../../compile/plan.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { Ledger } from "../../tool/policy/ledger.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import type { LedgerBook, LedgerEntry } from "../session/ledger-book.ts";
 import { readUpdate, type TaskOutcome, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { getErrorPlace, type Session } from "../session/session.ts";
@@ -16,8 +17,6 @@ import {
   computeValue,
   createLedgerBook,
   dropReservation,
-  type LedgerBook,
-  type LedgerEntry,
   notifyListeners,
   putEntry,
   reserve,
@@ -132,8 +131,8 @@ function findHome(session: Session, { task }: TaskScope, middleware: Middleware,
  */
 function isUsedByOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
   const all = [...graph.middleware];
-  for (const { tools } of graph.nodes.values())
-    if (tools !== undefined) all.push(...(tools.middleware as Middleware[]));
+  for (const node of graph.nodes.values())
+    for (const { middleware: ofNode } of node.logic.listTools(node)) all.push(...(ofNode as Middleware[]));
   if (all.includes(middleware)) return false;
   return all.some(({ channels }) => channels !== undefined && Object.values(channels).includes(channel));
 }

@@ -18,8 +18,7 @@ import { toCallKey } from "../conversation/pending-calls.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { getErrorPlace, recordEffect, type Session, toJournalKey } from "../session/session.ts";
-import type { FinishedTask } from "../superstep/superstep.ts";
-import type { ToolCallContext } from "../tool-call/context.ts";
+import type { FinishedTask } from "../session/step-result.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 
 /** Creates the long-term store for the body of a task. */
@@ -46,8 +45,17 @@ export function createStepLongTerm(
   return createLongTermHandle(() => createPort(session, scope, changes, { isOver }), ids);
 }
 
+/** A tool call, as far as its changes to the long-term store are concerned. */
+export interface CallChanges {
+  readonly session: Session;
+  readonly scope: TaskScope;
+  readonly key: string;
+  /** Changes of the active attempt; undefined when no attempt is active. */
+  longTerm: LongTermChange[] | undefined;
+}
+
 /** Creates the long-term store for the active attempt of a tool call, now or at the time of use. */
-export function createCallLongTerm(call: ToolCallContext): OpenLongTerm {
+export function createCallLongTerm(call: CallChanges): OpenLongTerm {
   const attempt = call.longTerm;
   const port = (): LongTermPort => {
     const changes = attempt ?? call.longTerm ?? [];
@@ -57,7 +65,7 @@ export function createCallLongTerm(call: ToolCallContext): OpenLongTerm {
 }
 
 /** Makes the changes of a finished call visible to calls of the same task that start later. */
-export function exposeCallChanges({ session, scope, key }: ToolCallContext): void {
+export function exposeCallChanges({ session, scope, key }: Omit<CallChanges, "longTerm">): void {
   const changes = getRecordedChanges(session, scope.task, key);
   if (changes.length > 0) getChanges(scope).push(...changes);
 }

@@ -6,8 +6,8 @@
  */
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import { listNamespaceHistory } from "../migration/previous-namespaces.ts";
 import type { ActiveThread, Persistence, Session } from "../session/session.ts";
+import { listNamespaceHistory } from "./previous-namespaces.ts";
 
 /** A `once` effect that started or finished on another branch. */
 export interface PriorEffect {

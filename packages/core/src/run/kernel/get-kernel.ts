@@ -1,9 +1,8 @@
 /**
  * Kernels of a graph, created once per graph: the region kernel for runs, and the kernel of the full XState machine.
  */
-import type { Graph } from "../../compile/define-graph.ts";
-import { getMachineDefinition } from "../../compile/durable-machine.ts";
-import type { EventStream } from "../events/events.ts";
+import type { Graph } from "../../compile/graph.ts";
+import { getProgramDefinition, type ProgramDefinition } from "../../compile/program.ts";
 import { createGraphKernel } from "./graph-kernel.ts";
 import { createKernel, createTableKernel, type Kernel } from "./kernel.ts";
 
@@ -12,23 +11,31 @@ const machineKernels: WeakMap<Graph, Kernel> = new WeakMap();
 
 /** Returns the kernel of a graph or of a user-written machine. Does not build the full machine of a graph. */
 export function getKernel(graph: Graph): Kernel {
-  if (getMachineDefinition(graph) !== undefined) return getMachineKernel(graph);
-  return getOrCreate(kernels, graph, () => createGraphKernel(graph, () => getMachineKernel(graph)));
+  return getOrCreate(kernels, graph, factories[getProgramDefinition(graph).name].create);
 }
 
 /** Returns the kernel for a run; with an inspector, the machine kernel, whose snapshots an inspector needs. */
-export function getRunKernel(graph: Graph, { inspection }: Pick<EventStream, "inspection">): Kernel {
+export function getRunKernel(graph: Graph, { inspection }: { readonly inspection: object | undefined }): Kernel {
   return inspection === undefined ? getKernel(graph) : getMachineKernel(graph);
 }
 
 /** Returns the kernel of `graph.machine`, for readers of the machine itself. */
 export function getMachineKernel(graph: Graph): Kernel {
-  return getOrCreate(machineKernels, graph, () =>
-    getMachineDefinition(graph) === undefined
-      ? createTableKernel(graph.machine, getTransitionKey)
-      : createKernel(graph.machine),
-  );
+  return getOrCreate(machineKernels, graph, factories[getProgramDefinition(graph).name].createForMachine);
 }
+
+interface KernelFactory {
+  readonly create: (graph: Graph) => Kernel;
+  readonly createForMachine: (graph: Graph) => Kernel;
+}
+
+const factories: { readonly [Name in ProgramDefinition["name"]]: KernelFactory } = {
+  graph: {
+    create: (graph) => createGraphKernel(graph, () => getMachineKernel(graph)),
+    createForMachine: (graph) => createTableKernel(graph.machine, getTransitionKey),
+  },
+  machine: { create: getMachineKernel, createForMachine: (graph) => createKernel(graph.machine) },
+};
 
 /**
  * Returns the table key of an event. Valid because a graph machine has no context, and its guards read only `to` and
@@ -39,10 +46,10 @@ function getTransitionKey(event: Parameters<Kernel["step"]>[1]): string {
   return `${type} ${Array.isArray(to) ? to.join(" ") : ""} ${node === undefined ? "" : String(node)}`;
 }
 
-function getOrCreate(cache: WeakMap<Graph, Kernel>, graph: Graph, make: () => Kernel): Kernel {
+function getOrCreate(cache: WeakMap<Graph, Kernel>, graph: Graph, make: (graph: Graph) => Kernel): Kernel {
   const existing = cache.get(graph);
   if (existing !== undefined) return existing;
-  const created = make();
+  const created = make(graph);
   cache.set(graph, created);
   return created;
 }

@@ -1,25 +1,8 @@
-/**
- * The kernel of a graph. Its machine consists of uniform regions whose transitions depend on the event only, so a
- * table lets an event move only its target regions. The full XState machine is built lazily, for questions that the
- * regions cannot answer: accepted events of a state, and events that no region handles.
- */
-import type { AnyEventObject } from "xstate";
-import type { Json } from "../../base/json.ts";
 import { getPlan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import { getXStateSnapshot, type Kernel, type Snapshot, type Step } from "./kernel.ts";
+import { getXStateSnapshot, type Kernel, type Snapshot } from "./kernel.ts";
 import { createParallelParts } from "./parallel-regions.ts";
 import { createSequentialParts } from "./sequential-regions.ts";
-
-/** The machine of a graph, as independently moving regions. */
-export interface GraphParts {
-  /** Enters the machine. */
-  enter(): Step;
-  /** Applies an event; undefined when no region handles the event. */
-  step(from: Snapshot, event: AnyEventObject): Step | undefined;
-  /** Restores the snapshot with this `value`; undefined for a value that this graph version does not produce. */
-  restore(value: Json): Snapshot | undefined;
-}
 
 /**
  * Creates a kernel equivalent to a table kernel of the graph's machine. The only difference: trails contain guards

@@ -1,7 +1,7 @@
 /** Transitions of a parallel graph: maps events to region events, and memoizes transitions. */
 import type { AnyEventObject } from "xstate";
 import type { GraphDefinition } from "../../define/graph.ts";
-import type { GraphParts } from "./graph-kernel.ts";
+import type { GraphParts } from "./graph-parts.ts";
 import type { Snapshot, Step } from "./kernel.ts";
 import { toDoneEventType } from "./region-table.ts";
 import {

@@ -3,7 +3,7 @@ import { deepFreeze } from "../../base/json.ts";
 import { listTransitions } from "../../compile/compile-machine.ts";
 import { START } from "../../define/edge.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import type { GraphParts } from "./graph-kernel.ts";
+import type { GraphParts } from "./graph-parts.ts";
 import type { Snapshot, Step, Trail } from "./kernel.ts";
 import {
   createActorEffects,

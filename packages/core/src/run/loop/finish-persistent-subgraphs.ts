@@ -4,6 +4,7 @@
  */
 import type { CheckpointSource, Control } from "../../checkpoint/checkpoint.ts";
 import { getPlan } from "../../compile/plan.ts";
+import { findSubgraph } from "../../define/inner-graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Delta } from "../../state/delta.ts";
 import type { State } from "../session/returns.ts";
@@ -31,8 +32,10 @@ export async function finishPersistentSubgraphs(
   resolveEndState: EndStateResolver,
   mode: "writes" | "looks" = "writes",
 ): Promise<void> {
-  for (const { name, subgraph } of session.plan.nodes.values()) {
+  for (const node of session.plan.nodes.values()) {
+    const subgraph = findSubgraph(node);
     if (subgraph?.persistence !== "kept" || session.saved === undefined) continue;
+    const { name } = node;
     const line = `${session.namespace}/${name}`;
     const head = await session.saved.store.head(session.run.thread, line);
     if (head === undefined || head.branch !== line) continue;

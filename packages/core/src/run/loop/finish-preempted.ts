@@ -11,7 +11,6 @@ import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { START } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Delta } from "../../state/delta.ts";
-import { inspectStop } from "../events/inspect-run.ts";
 import { listUnfinishedEntries } from "../journal/ledger-rows.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import { loadPreviousState } from "../migration/previous-state.ts";
@@ -20,9 +19,11 @@ import type { Preemption } from "../session/preemption.ts";
 import type { State, TaskOutcome } from "../session/returns.ts";
 import { toResultBase } from "../session/run-row.ts";
 import { awaitCommit, type Persistence, type Session, taskKey } from "../session/session.ts";
+import type { FinishedTask } from "../session/step-result.ts";
 import { type CancelledCalls, cancelPendingCalls } from "../superstep/cancel-pending-calls.ts";
 import { commitPreempted } from "../superstep/commit.ts";
-import { type FinishedTask, reduceResults } from "../superstep/superstep.ts";
+import { inspectStop } from "../superstep/inspect-run.ts";
+import { reduceResults } from "../superstep/superstep.ts";
 import { type EndState, finishPersistentSubgraphs } from "./finish-persistent-subgraphs.ts";
 
 /** Cancels a run that rests at a checkpoint, `endingRun`, and releases its thread. */

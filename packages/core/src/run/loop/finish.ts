@@ -11,7 +11,6 @@ import {
 } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import { inspectStop } from "../events/inspect-run.ts";
 import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outcomes.ts";
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import { armTimers, disarmTimers } from "../session/interrupt-timers.ts";
@@ -20,10 +19,11 @@ import { redactError, toRedactedRecord } from "../session/redact-error.ts";
 import type { State } from "../session/returns.ts";
 import { toOpenInterrupt, toResultBase, toRunRow } from "../session/run-row.ts";
 import { awaitCommit, emit, getErrorPlace, type Session, type SessionWrite, writeCommit } from "../session/session.ts";
+import type { PartialSuperstep } from "../session/stop.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
 import { commitCancelled, hasToolTask } from "../superstep/commit.ts";
+import { inspectStop } from "../superstep/inspect-run.ts";
 import { release } from "../task/open-session.ts";
-import type { PartialSuperstep } from "./run-supersteps.ts";
 
 /** Finishes the run as waiting for these interrupts. */
 export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {

@@ -13,6 +13,7 @@ import { readOutput } from "../session/output.ts";
 import { Preemption } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
+import type { Loop } from "../session/scope.ts";
 import {
   countSteps,
   emit,
@@ -23,26 +24,10 @@ import {
   taskKey,
   toJournalKey,
 } from "../session/session.ts";
+import type { Stop } from "../session/stop.ts";
 import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
-import type { FinishedTask } from "../superstep/superstep.ts";
 import type { TaskResult } from "../task/attempt.ts";
 import { runTask } from "./run-task.ts";
-
-/** Reason why no task can run now. Failures are thrown. */
-export type Stop =
-  | { readonly kind: "done"; readonly output: unknown }
-  | { readonly kind: "waiting"; readonly interrupts: readonly InterruptRow[] }
-  | { readonly kind: "paused"; readonly cause: StatewrightError }
-  /** Tool calls failed the run; their answers and all other results are committed. */
-  | { readonly kind: "failed"; readonly error: Error }
-  /** `step` holds the finished tasks of the cancelled superstep. */
-  | { readonly kind: "cancelled"; readonly step?: PartialSuperstep };
-
-/** Finished tasks and start time of a partial superstep. */
-export interface PartialSuperstep {
-  readonly finished: readonly FinishedTask[];
-  readonly startedAt: number;
-}
 
 /** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
 export async function runSupersteps(session: Session, isFresh: boolean): Promise<Stop> {
@@ -59,6 +44,9 @@ export async function runSupersteps(session: Session, isFresh: boolean): Promise
   }
   return { kind: "done", output: readOutput(session.plan, session.state) };
 }
+
+/** The loop of every task: a task of an outer graph runs inner graphs with it. */
+const loop: Loop = Object.freeze({ runSupersteps });
 
 type SuperstepEnd =
   | Exclude<Stop, { readonly kind: "done" }>
@@ -136,7 +124,7 @@ async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   // The result of a `once` node is journaled: another branch may need it.
   const results =
     tasks.length === 1 && only !== undefined && session.plan.nodes.get(only.node)?.policy.effect !== "once"
-      ? [await runTask(session, only, runSupersteps)]
+      ? [await runTask(session, only, loop)]
       : session.onTaskFailure === "abort" && !session.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
@@ -153,7 +141,7 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
   try {
     return await mapBounded(tasks, session.limits.maxConcurrency, async (task): Promise<TaskResult> => {
       const stopped = halting.signal.aborted && !cancel.aborted;
-      if (stopped && session.plan.nodes.get(task.node)?.kind !== "tools") return { kind: "stopped", task };
+      if (stopped && session.plan.nodes.get(task.node)?.logic.runsToEnd !== true) return { kind: "stopped", task };
       const result = await runJournaled(session, task);
       if (result.kind !== "failed") return result;
       if (halting.signal.aborted && !cancel.aborted && result.error.cause === halting.signal.reason)
@@ -173,7 +161,7 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
  */
 function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   const { saved } = session;
-  return saved === undefined ? runTask(session, task, runSupersteps) : runSaved(session, saved, task);
+  return saved === undefined ? runTask(session, task, loop) : runSaved(session, saved, task);
 }
 
 async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
@@ -183,7 +171,7 @@ async function runSaved(session: Session, saved: Persistence, task: Task): Promi
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
   const startedAt = session.world.clock.now();
-  const result = await runTask(session, task, runSupersteps);
+  const result = await runTask(session, task, loop);
   if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
   return result;
 }

@@ -4,7 +4,7 @@ import { describeThrown, isStatewrightError, StatewrightError } from "../../base
 import { isPlainObject } from "../../base/json.ts";
 import { computeRetryDelayMs, type RetryPolicy, shouldRetry } from "../../base/retry.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { NodeRecord } from "../../define/graph.ts";
+import type { NodeEngine, NodeRecord } from "../../define/graph.ts";
 import { isProgrammingError } from "../../model/model-failure.ts";
 import { addEntries } from "../journal/ledger.ts";
 import { addChanges } from "../journal/long-term-writes.ts";
@@ -12,19 +12,19 @@ import { addHookWrites } from "../session/hook-writes.ts";
 import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../session/last-failure.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
-import { sleep, type TaskScope } from "../session/scope.ts";
+import { type Loop, sleep, type TaskScope } from "../session/scope.ts";
 import { emit, getErrorPlace, type Session } from "../session/session.ts";
 import { handlerKeys } from "../session/step-keys.ts";
 import { validateOutcome } from "../session/validate-writes.ts";
 import { runAttempt, type TaskResult, toFailedResult } from "../task/attempt.ts";
-import { runSubgraph, type Supersteps } from "../task/inner-run.ts";
+import { runSubgraph } from "../task/inner-run.ts";
 import { type CacheLookup, consultCache } from "../task/node-cache.ts";
-import { createNodeRuntime } from "../task/node-runtime.ts";
 import { runOnce } from "../task/once.ts";
 import { runToolNode } from "../tool-call/tool-node.ts";
+import { createNodeRuntime } from "./node-runtime.ts";
 
 /** Runs one task. Never rejects: returns failures as results. */
-export async function runTask(session: Session, task: Task, supersteps: Supersteps): Promise<TaskResult> {
+export async function runTask(session: Session, task: Task, loop: Loop): Promise<TaskResult> {
   const node = session.plan.nodes.get(task.node);
   if (node === undefined) return { kind: "failed", task, error: createUnknownNodeError(session, task) };
   if (session.events.hasReaders())
@@ -40,7 +40,8 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
   const startedAt = session.world.clock.monotonic();
   const { cache, onError, retry = noRetry } = node.policy;
   const storedFailure = onError === undefined ? undefined : loadFailure(session, task);
-  if (storedFailure !== undefined) return finishFailedTask(session, node, startedAt, storedFailure, storedFailure);
+  if (storedFailure !== undefined)
+    return finishFailedTask(session, node, startedAt, loop, storedFailure, storedFailure);
   let storeOutcome: Extract<CacheLookup, { kind: "miss" }>["storeOutcome"] | undefined;
   if (cache !== undefined) {
     try {
@@ -49,25 +50,21 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
         return completeTask(session, { kind: "done", task, outcome: consulted.outcome }, startedAt, true);
       storeOutcome = consulted.storeOutcome;
     } catch (error) {
-      return finishFailedTask(session, node, startedAt, { ...toFailedResult(session, task, 1, error), attempt: 1 });
+      return finishFailedTask(session, node, startedAt, loop, {
+        ...toFailedResult(session, task, 1, error),
+        attempt: 1,
+      });
     }
   }
   for (let attempt = 1; ; attempt++) {
-    const result = await runAttempt(
-      session,
-      task,
-      node,
-      attempt,
-      (_, scope) => callBody(session, scope, supersteps),
-      node.subgraph !== undefined,
-    );
+    const result = await runAttempt(session, task, node, attempt, loop, execute, node.logic.endsBeforeRetry);
     if (result.kind === "done") {
       storeOutcome?.(result.outcome);
       return completeTask(session, result, startedAt, false);
     }
     if (result.kind !== "failed") return result;
     if (attempt >= retry.attempts || session.halt.aborted || !canRetry(retry, result.error, attempt))
-      return finishFailedTask(session, node, startedAt, { ...result, attempt });
+      return finishFailedTask(session, node, startedAt, loop, { ...result, attempt });
     const delayMs = computeRetryDelayMs(retry, attempt, session.world.random.next());
     emit(session, {
       type: "task.retried",
@@ -110,13 +107,14 @@ async function finishFailedTask(
   session: Session,
   node: NodeRecord,
   startedAt: number,
+  loop: Loop,
   failure: LastFailure,
   storedFailure?: LastFailure,
 ): Promise<TaskResult> {
   const { onError } = node.policy;
   let result: TaskResult = failure;
   if (onError !== undefined && !session.halt.aborted) {
-    result = await runErrorHandler(session, node, failure, storedFailure, onError);
+    result = await runErrorHandler(session, node, loop, failure, storedFailure, onError);
     if (result.kind === "done") return completeTask(session, result, startedAt, false);
   }
   if (result.kind === "failed")
@@ -136,6 +134,7 @@ async function finishFailedTask(
 async function runErrorHandler(
   session: Session,
   node: NodeRecord,
+  loop: Loop,
   failure: LastFailure,
   storedFailure: LastFailure | undefined,
   onError: NodeRecord["body"],
@@ -153,7 +152,7 @@ async function runErrorHandler(
     attempt,
     error: toRedactedRecord(session, error),
   });
-  const result = await runAttempt(session, task, node, attempt, async (_, scope) => {
+  const result = await runAttempt(session, task, node, attempt, loop, async (scope) => {
     const runtime = Object.assign(createNodeRuntime(session, scope, handlerKeys), { error });
     const returned = await callErrorHandler(session, task, failure, () =>
       onError(session.state as never, runtime as never),
@@ -193,20 +192,29 @@ function toTaskOutcome(session: Session, scope: TaskScope, returned: unknown): T
   return addChanges(addHookWrites(outcome, scope), scope);
 }
 
-async function callBody(session: Session, scope: TaskScope, supersteps: Supersteps): Promise<TaskOutcome> {
-  const { node } = scope;
-  if (node.subgraph !== undefined)
-    return toTaskOutcome(session, scope, await runSubgraph(session, scope, node.subgraph, supersteps));
-  if (node.tools !== undefined) {
-    const { returned, failure } = await runToolNode(session, scope, node.tools, supersteps);
+/** Executes the task of an attempt by the kind of its node. */
+function execute(scope: TaskScope): Promise<TaskOutcome> {
+  return scope.node.logic.execute(engine, scope);
+}
+
+/** The engine of every kind. */
+const engine: NodeEngine<TaskScope, TaskOutcome> = Object.freeze({
+  runBody: async (scope, body) => {
+    const { session } = scope;
+    const runtime = createNodeRuntime(session, scope, "");
+    const call = (): unknown => body(session.state as never, runtime as never);
+    if (scope.node.policy.effect !== "once" || session.saved === undefined)
+      return toTaskOutcome(session, scope, await call());
+    return runOnce(session, session.saved, scope, call, (returned) => toTaskOutcome(session, scope, returned));
+  },
+  runGraph: async (scope, subgraph) => toTaskOutcome(scope.session, scope, await runSubgraph(scope, subgraph)),
+  answerCalls: async (scope, tools) => {
+    const { session } = scope;
+    const { returned, failure } = await runToolNode(session, scope, tools);
     const outcome = toTaskOutcome(session, scope, returned);
     return failure === undefined ? outcome : { ...outcome, failure: toRedactedRecord(session, failure) };
-  }
-  const runtime = createNodeRuntime(session, scope, "");
-  const body = (): unknown => node.body(session.state as never, runtime as never);
-  if (node.policy.effect !== "once" || session.saved === undefined) return toTaskOutcome(session, scope, await body());
-  return runOnce(session, session.saved, scope, body, (returned) => toTaskOutcome(session, scope, returned));
-}
+  },
+} satisfies NodeEngine<TaskScope, TaskOutcome>);
 
 function canRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;

@@ -13,6 +13,7 @@ import {
 import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { createIdempotencyKey, toRestartedRow } from "../journal/journal.ts";
+import type { InvokedPromise } from "../kernel/actor-tree.ts";
 import {
   commitEffect,
   emit,
@@ -22,7 +23,6 @@ import {
   type Session,
   toJournalKey,
 } from "../session/session.ts";
-import type { InvokedPromise } from "./actor-tree.ts";
 
 /**
  * Outcome of a promise. An error has its saved form, so that a machine receives the same error before and after a

@@ -14,9 +14,30 @@ import { END } from "../../define/edge.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { describeStep, noCheckpoint } from "../events/events.ts";
-import { type FinishedPromise, inspectRestore, inspectTurn } from "../events/inspect-run.ts";
 import { describeStart, waitForStarts } from "../journal/journal.ts";
 import type { PriorEffect } from "../journal/prior-effects.ts";
+import {
+  type ActorTree,
+  applyActorEvent,
+  applyEvent,
+  checkAccepted,
+  createControl,
+  createDoneEvent,
+  createErrorEvent,
+  createState,
+  dropTimer,
+  findDueTimer,
+  getDefinition,
+  getRootSnapshot,
+  type InvokedPromise,
+  listAcceptedTypes,
+  type MachineTimer,
+  type Macrostep,
+  restoreActorTree,
+  type StepTime,
+  splitAddress,
+  startRootMachine,
+} from "../kernel/actor-tree.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "../loop/finish.ts";
 import { resolvePreemption } from "../loop/resolve-preemption.ts";
 import { checkStepLimit, findDrainCause } from "../loop/run-supersteps.ts";
@@ -29,28 +50,8 @@ import { toResultBase, toRunRow, toRunStarted } from "../session/run-row.ts";
 import { awaitCommit, countSteps, emit, getErrorPlace, type Session } from "../session/session.ts";
 import { hasTimerRows, listTimerChanges } from "../session/timer-rows.ts";
 import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
+import { type FinishedPromise, inspectRestore, inspectTurn } from "../superstep/inspect-run.ts";
 import { release } from "../task/open-session.ts";
-import {
-  type ActorTree,
-  applyActorEvent,
-  applyEvent,
-  checkAccepted,
-  createControl,
-  createDoneEvent,
-  createErrorEvent,
-  createState,
-  dropTimer,
-  findDueTimer,
-  getRootSnapshot,
-  type InvokedPromise,
-  listAcceptedTypes,
-  type MachineTimer,
-  type Macrostep,
-  restoreActorTree,
-  type StepTime,
-  splitAddress,
-  startRootMachine,
-} from "./actor-tree.ts";
 import {
   carryRows,
   createActorError,
@@ -62,9 +63,9 @@ import {
 import { decodePriorOutcome, findPriorPromises } from "./prior-promises.ts";
 
 /** Starts the machine and writes the first checkpoint of the run. */
-export async function startMachineRun(session: Session, drawing: MachineDefinition, input: unknown): Promise<void> {
+export async function startMachineRun(session: Session, input: unknown): Promise<void> {
   const began = session.world.clock.monotonic();
-  const { motion, turn } = startRootMachine(drawing, input, getStepTime(session));
+  const { motion, turn } = startRootMachine(getDefinition(session.plan), input, getStepTime(session));
   checkMachineError(session, motion);
   await commitMacrostep(session, motion, turn, { source: "input", nodes: [], startedAt: began, outcomes: new Map() });
 }
@@ -90,7 +91,6 @@ const actorInDoubt: Schema<ActorInDoubt> = createPlainObjectSchema({ happened: "
  */
 export async function readResumeInput(
   session: Session,
-  drawing: MachineDefinition,
   answers: unknown,
   by: string | undefined,
 ): Promise<ResumeInput> {
@@ -115,7 +115,7 @@ export async function readResumeInput(
         place: getErrorPlace(session),
         details: events.map(({ type }) => type),
       });
-    if (event !== undefined) checkEvent(session, drawing, event);
+    if (event !== undefined) checkEvent(session, getDefinition(session.plan), event);
     for (const row of rows) saved?.interrupts.set(row.id, row);
     return { event, rows };
   } catch (error) {
@@ -125,11 +125,8 @@ export async function readResumeInput(
 }
 
 /** Runs until the machine is final or waits. Rejects with the error of the run, after the error is saved. */
-export async function runMachineLoop(
-  session: Session,
-  drawing: MachineDefinition,
-  resumeInput?: ResumeInput,
-): Promise<RunResult<State>> {
+export async function runMachineLoop(session: Session, resumeInput?: ResumeInput): Promise<RunResult<State>> {
+  const drawing = getDefinition(session.plan);
   session.mailbox?.open(session.inbox);
   if (session.control.tasks.length === 0) return createDoneResult(session);
   const loop: MachineLoop = {

@@ -2,9 +2,9 @@
 import { type ErrorRecord, fromErrorRecord } from "../../base/errors.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
-import { isFromRemovedState } from "../migration/compatibility.ts";
+import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Persistence, Session } from "../session/session.ts";
-import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "./actor-tree.ts";
+import { isFromRemovedState } from "./machine-compatibility.ts";
 import { getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
 
 /**

@@ -2,26 +2,18 @@
  * Structural compatibility check: compares the pending work of a thread with a changed graph (rule E50). Pure: reads
  * only the {@link ThreadSnapshot} and changes nothing.
  */
-import type { AnyStateNode } from "xstate";
-import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { type EffectRow, type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import type { NodeRecord } from "../../define/graph.ts";
+import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
+import { findTool } from "../../define/inner-graph.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
-import { parseArgs, prepareArgs } from "../../tool/arguments/parse-args.ts";
-import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
 import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
-import { restoreActorTree } from "../machine/actor-tree.ts";
-import { isAfterAgentEffect } from "../model-call/agent-hooks.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import { taskKey } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
-import { isStartInDoubt } from "../task/once.ts";
-import { isFinalCall } from "../tool-call/final-call.ts";
 import type { ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** A part of a thread that is incompatible with the graph. */
@@ -45,11 +37,10 @@ export interface Incompatibility {
   readonly path?: string;
 }
 
-/** Finds the incompatibilities of a thread, including nested graphs. Empty when the thread may continue. */
-export function findIncompatibilities(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
-  if (snapshot.plan.machine !== undefined) return checkMachine(snapshot);
+/** Finds the incompatibilities of the thread of a graph, including nested graphs. Empty when the thread may continue. */
+export function findGraphIncompatibilities(snapshot: ThreadSnapshot, codec: Codec): readonly Incompatibility[] {
   const inner = snapshot.calls.flatMap((call) =>
-    call.snapshot === undefined ? [] : findIncompatibilities(call.snapshot, codec),
+    call.snapshot === undefined ? [] : findGraphIncompatibilities(call.snapshot, codec),
   );
   return [
     ...checkState(snapshot),
@@ -124,21 +115,8 @@ function checkPendingTask(
   const name = qualifyNode(snapshot, node);
   if (record === undefined)
     return [{ kind: "node", what: `the node "${name}" is pending, but the graph has no such node`, node: name }];
-  if (record.kind !== "task" && sent !== undefined)
-    return [{ kind: "input", what: `the node "${name}" was sent an input, but takes no input now`, node: name }];
-  if (record.kind !== "task" || record.input === undefined) return [];
-  if (sent === undefined)
-    return [
-      {
-        kind: "input",
-        what: `the node "${name}" is pending without the input that its schema requires now`,
-        node: name,
-      },
-    ];
-  const parsed = parseWith(record.input, sent.input);
-  if (parsed.ok) return [];
-  const what = `the input sent to the node "${name}" does not match its schema: ${describeIssues(parsed.issues)}`;
-  return [{ kind: "input", what, node: name }];
+  const what = record.logic.findInputProblem(record, name, sent);
+  return what === undefined ? [] : [{ kind: "input", what, node: name }];
 }
 
 function checkJoins(snapshot: ThreadSnapshot): readonly Incompatibility[] {
@@ -157,7 +135,7 @@ function checkCalls(snapshot: ThreadSnapshot): readonly Incompatibility[] {
     if (inner !== undefined || task === undefined) return [];
     const name = qualifyNode(snapshot, node);
     if (callIndex !== undefined) {
-      if (snapshot.plan.nodes.get(task.node)?.tools?.registry.get(node) === undefined) return [];
+      if (findTool(snapshot.plan.nodes.get(task.node), node) === undefined) return [];
       const what = `a call of the tool "${name}" has a graph in progress, but the tool runs no graph now`;
       return [{ kind: "tool", what, node: qualifyNode(snapshot, task.node) }];
     }
@@ -175,18 +153,13 @@ function checkJournal(snapshot: ThreadSnapshot, codec: Codec): readonly Incompat
     const task = byTask.get(row.task);
     const node = task === undefined ? undefined : snapshot.plan.nodes.get(task.node);
     if (task === undefined || node === undefined) return [];
-    if (!canRecord(row, node)) {
+    if (!node.logic.canRecord(row)) {
       const what = `the node "${qualifyNode(snapshot, task.node)}" has recorded the ${row.kind} "${row.name}", which a node of its kind cannot record`;
       return [{ kind: "result", what, node: qualifyNode(snapshot, task.node) }];
     }
     if (row.kind !== "task" || row.key !== taskKey || row.state !== "ok" || row.outcome === undefined) return [];
     return checkOutcome(snapshot, task, codec.decode(row.outcome) as TaskOutcome);
   });
-}
-
-function canRecord({ kind, key }: EffectRow, { tools, subgraph }: NodeRecord): boolean {
-  if (kind === "task") return true;
-  return tools === undefined ? kind !== "tool" && subgraph === undefined : kind === "tool" || isAfterAgentEffect(key);
 }
 
 /** Checks the recorded outcome of a finished task in an unfinished superstep. */
@@ -205,30 +178,14 @@ function checkToolCalls(snapshot: ThreadSnapshot): readonly Incompatibility[] {
   const { plan, control, state, effects } = snapshot;
   return control.tasks.flatMap((task) => {
     const node = plan.nodes.get(task.node);
-    if (node?.tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") return [];
-    const { tools } = node;
-    const { registry } = tools;
+    if (node?.logic.answersCalls !== true || plan.graph.state.channels["messages"]?.kind !== "messages") return [];
+    const name = qualifyNode(snapshot, task.node);
     return listPendingCalls(state["messages"] as readonly Message[]).calls.flatMap(
-      (call): readonly Incompatibility[] => {
-        if (isFinalCall(tools, call)) return [];
-        const { block } = call;
-        const name = qualifyNode(snapshot, task.node);
-        const tool = registry.get(block.name);
-        if (tool === undefined)
-          return [
-            {
-              kind: "tool",
-              what: `the call "${block.id}" is for the tool "${block.name}", which the node "${name}" does not have`,
-              node: name,
-            },
-          ];
-        const hasStarted = effects.some(({ kind, key }) => kind === "tool" && key === call.key);
-        const isShown = snapshot.interrupts.some(({ id }) => id.endsWith(`:${call.key}`));
-        const prepared = hasStarted || isShown ? prepareArgs(tool, block.args) : undefined;
-        const parsed = prepared?.ok === true ? parseArgs(tool.spec, prepared.value) : prepared;
-        if (parsed === undefined || parsed.ok) return [];
-        const what = `the arguments of the call "${block.id}" do not match the tool "${block.name}": ${describeIssues(parsed.issues)}`;
-        return [{ kind: "tool", what, node: name }];
+      ({ block, key: callKey }): readonly Incompatibility[] => {
+        const hasStarted = (): boolean => effects.some(({ kind, key }) => kind === "tool" && key === callKey);
+        const isShown = (): boolean => snapshot.interrupts.some(({ id }) => id.endsWith(`:${callKey}`));
+        const what = node.logic.findCallProblem(node, name, block, () => hasStarted() || isShown());
+        return what === undefined ? [] : [{ kind: "tool", what, node: name }];
       },
     );
   });
@@ -244,12 +201,10 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
   if (source === undefined || node === undefined)
     return createIncompatibility("question", "is recorded, but the graph has no such node");
   const declared = findDeclaredInterrupt(source);
-  if (node.tools !== undefined) {
-    if (row.about === undefined && source.key !== inDoubtKey)
-      return createIncompatibility("question", "was raised by the node's body, but the node is a tool node now");
-  } else if (!isStartInDoubt(row)) {
-    if (row.about !== undefined)
-      return createIncompatibility("question", "is about a tool call, but the node calls no tools now");
+  const interrupt = { key: source.key, isAboutCall: row.about !== undefined, isStartInDoubt: isStartInDoubt(row) };
+  const reason = node.logic.findInterruptProblem(interrupt);
+  if (reason !== undefined) return createIncompatibility("question", reason);
+  if (node.logic.raisesDeclared && !interrupt.isStartInDoubt) {
     if (declared === undefined || node.policy.asks?.includes(source.key) === false)
       return createIncompatibility(
         "question",
@@ -276,44 +231,3 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
 
 /** `answeredBy` of an interrupt that continues under another key. */
 export const migrationAuthor = "a migration";
-
-// User-written machines.
-
-/** Matches the id that XState generates for an actor of a state without an explicit id. */
-const generatedIdPattern = /^\d+\./;
-
-/**
- * Returns true when the id of an actor was generated from a state that no longer invokes the actor, e.g. a renamed
- * state.
- */
-export function isFromRemovedState(root: AnyStateNode, id: string): boolean {
-  return generatedIdPattern.test(id) && !hasInvoke(root, id);
-}
-
-function hasInvoke(state: AnyStateNode, id: string): boolean {
-  return (
-    state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => hasInvoke(each, id))
-  );
-}
-
-function checkMachine({ plan, state, control }: ThreadSnapshot): readonly Incompatibility[] {
-  const { machine } = plan;
-  if (machine === undefined || control.machine === null || control.tasks.length === 0) return [];
-  const createIncompatibility = (what: string): readonly Incompatibility[] => [{ kind: "machine", what }];
-  try {
-    const { machines } = restoreActorTree(machine, state as Parameters<typeof restoreActorTree>[1], control);
-    const { timers = [], children = [] } = control.pending ?? {};
-    const orphanId = children.find((id) => isFromRemovedState(machine.machine.root, id));
-    if (orphanId !== undefined)
-      return createIncompatibility(
-        `the actor "${orphanId}" is running, but no state of the machine invokes an actor with that id`,
-      );
-    return timers.flatMap(({ to, event }) => {
-      const events: readonly string[] = machines.get(to)?.definition.machine.events ?? [];
-      if (events.includes(event.type)) return [];
-      return createIncompatibility(`a timer for "${event.type}" is pending, but the machine has no such event`);
-    });
-  } catch (error) {
-    return createIncompatibility(isStatewrightError(error) ? getErrorFact(error) : describeThrown(error));
-  }
-}

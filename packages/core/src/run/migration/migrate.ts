@@ -7,34 +7,19 @@ import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import { createInitialState } from "../../checkpoint/codec/saved-state.ts";
-import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
+import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
 import { createExecutingValue } from "../../compile/compile-machine.ts";
 import { describeMigration, type Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
-import { findInnerGraph } from "../../define/inner-graph.ts";
+import { findInnerGraph, findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { isInsideToolCall, toCallSegment } from "../conversation/pending-calls.ts";
 import type { State } from "../session/returns.ts";
-import { isStartInDoubt } from "../task/once.ts";
 import { migrationAuthor } from "./compatibility.ts";
-import { renameMachineStates } from "./migrate-machine.ts";
 import { renameEffect, renameOpenCalls } from "./migrate-names.ts";
-import type { InnerGraphCall, ThreadSnapshot } from "./thread-snapshot.ts";
-
-/**
- * A thread snapshot after migrations, with the original snapshot. Journal rows and interrupts have the same order in
- * both.
- */
-export interface MigratedSnapshot extends ThreadSnapshot {
-  readonly origin: ThreadSnapshot;
-  /** Channels with a value that the store does not contain. */
-  readonly newValues: ReadonlySet<string>;
-  /** True when anything must be written, even only a rename. */
-  readonly hasChanges: boolean;
-  readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
-}
+import type { InnerGraphCall, MigratedSnapshot, ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** Applies migrations to a snapshot in order, and reads the result with `plan`. Throws `migration_failed`. */
 export function migrate(
@@ -42,14 +27,34 @@ export function migrate(
   migrations: readonly Migration[],
   plan: Plan,
   codec: Codec,
+  program: SnapshotMigrator,
 ): MigratedSnapshot {
-  const final = migrations.reduce((current, migration) => {
-    const migrated = migrateTo(current, getPlan(migration.to), migration, current.namespace, [], codec);
-    if (migrated.plan.machine !== undefined) return migrated;
-    return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
-  }, toUnmigrated(snapshot));
-  return final.plan === plan ? final : migrateTo(final, plan, undefined, final.namespace, [], codec);
+  const final = migrations.reduce(
+    (current, migration) => program.migrate(current, getPlan(migration.to), migration, codec),
+    toUnmigrated(snapshot),
+  );
+  return final.plan === plan ? final : program.migrate(final, plan, undefined, codec);
 }
+
+/** Migrates snapshots of one program. */
+export interface SnapshotMigrator {
+  /** Applies a migration; without one, reads the snapshot with the plan. */
+  readonly migrate: (
+    snapshot: MigratedSnapshot,
+    plan: Plan,
+    migration: Migration | undefined,
+    codec: Codec,
+  ) => MigratedSnapshot;
+}
+
+/** Migrates snapshots of graphs. */
+export const graphMigrator: SnapshotMigrator = {
+  migrate: (snapshot, plan, migration, codec) => {
+    const migrated = migrateTo(snapshot, plan, migration, snapshot.namespace, [], codec);
+    if (migration === undefined) return migrated;
+    return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
+  },
+};
 
 function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
   const inner = snapshot.calls.flatMap((call) =>
@@ -68,8 +73,6 @@ function migrateTo(
   path: readonly string[],
   codec: Codec,
 ): MigratedSnapshot {
-  if (plan.machine !== undefined && snapshot.plan.machine !== undefined)
-    return migrateMachine(snapshot, plan, migration, snapshot.plan.machine.machine.id, plan.machine.machine.id);
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
   const control = renameControl(snapshot.control, plan, node, path);
@@ -79,15 +82,15 @@ function migrateTo(
     const { node: previousName, task, snapshot: innerSnapshot } = call;
     if (call.callIndex !== undefined) return migrateCall({ ...call, callIndex: call.callIndex }, innerSnapshot);
     const name = node(previousName);
-    const subgraph = plan.nodes.get(name)?.subgraph;
+    const inside = findSubgraph(plan.nodes.get(name));
     const migrated =
-      subgraph === undefined
+      inside === undefined
         ? innerSnapshot
         : migrateTo(
             innerSnapshot,
-            getPlan(subgraph.graph),
+            getPlan(inside.graph),
             migration?.inner[previousName],
-            `${line}/${subgraph.persistence === "kept" ? name : (task?.id ?? name)}`,
+            `${line}/${inside.persistence === "kept" ? name : (task?.id ?? name)}`,
             [...path, name],
             codec,
           );
@@ -103,8 +106,7 @@ function migrateTo(
   ): MigratedSnapshot["inner"][number] {
     const name = tools[call.node] ?? call.node;
     const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
-    const graph =
-      task === undefined ? undefined : getToolGraph(plan.nodes.get(task.node)?.tools?.registry.get(name))?.graph();
+    const graph = task === undefined ? undefined : getToolGraph(findTool(plan.nodes.get(task.node), name))?.graph();
     const callNamespace = `${line}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
     const migrated =
       graph === undefined
@@ -135,38 +137,6 @@ function migrateTo(
       path.join(".") !== snapshot.path.join("."),
     inner,
     calls: [...calls, ...removedCalls],
-  };
-}
-
-/** Migrates a user-written machine. Its journal and interrupts contain actor names, which do not change. */
-function migrateMachine(
-  snapshot: MigratedSnapshot,
-  plan: Plan,
-  migration: Migration | undefined,
-  machine: string,
-  next: string,
-): MigratedSnapshot {
-  const control = deepFreeze(renameMachineStates(snapshot.control, machine, next, migration?.nodes ?? noRenames));
-  const values = migration === undefined ? {} : computeState(migration, snapshot.state);
-  const unexpected = Object.keys(values).find((name) => name !== "context");
-  if (unexpected !== undefined)
-    throw createMigrationError(
-      migration as Migration,
-      `its state returned "${unexpected}", but a user-written machine accepts only the context`,
-    );
-  const context = (values as { readonly context?: unknown }).context ?? snapshot.state["context"];
-  if (!isPlainObject(context))
-    throw createMigrationError(
-      migration as Migration,
-      `its state returned the context ${describeValue(context)}, which is not an object`,
-    );
-  return {
-    ...snapshot,
-    plan,
-    control,
-    state: Object.freeze({ ...snapshot.state, value: control.machine, context: deepFreeze(context) }),
-    newValues: new Set(["value", "context"]),
-    hasChanges: snapshot.hasChanges || migration !== undefined || plan.shape !== snapshot.plan.shape,
   };
 }
 
@@ -218,7 +188,8 @@ function migrateState(
   return { state: Object.freeze(next), given };
 }
 
-function computeState(migration: Migration, previous: State): object {
+/** Returns the values of a migration by channel. Throws `migration_failed` when its function throws. */
+export function computeState(migration: Migration, previous: State): object {
   if (migration.state === undefined) return {};
   let result: unknown;
   try {
@@ -247,7 +218,8 @@ function parseChannelValue(migration: Migration, plan: Plan, name: string, value
   throw createMigrationError(migration, reason, { channel: name, ...(path ? { path } : {}) }, result.cause);
 }
 
-function createMigrationError(
+/** Error of a migration, whose thread is unchanged. */
+export function createMigrationError(
   migration: Migration,
   reason: string,
   place: { readonly channel?: string; readonly path?: string } = {},

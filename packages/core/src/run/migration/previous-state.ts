@@ -5,14 +5,14 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
+import { emptyControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan } from "../../compile/plan.ts";
 import type { State } from "../session/returns.ts";
 import { getErrorPlace, type Persistence, type Session } from "../session/session.ts";
-import { emptyControl } from "../task/open-session.ts";
-import { findIncompatibilities } from "./compatibility.ts";
-import { migrate } from "./migrate.ts";
+import { findGraphIncompatibilities } from "./compatibility.ts";
+import { graphMigrator, migrate } from "./migrate.ts";
 import { findMigrationChain, formatIncompatibilities, isWriter, toGraphVersion } from "./resolve-version.ts";
 import { isSameWriter, type ThreadSnapshot } from "./thread-snapshot.ts";
 
@@ -56,8 +56,8 @@ export async function loadPreviousState(
     calls: [],
     migratedHead: undefined,
   };
-  const migrated = migrate(snapshot, namespaceChain, plan, codec);
-  const incompatibilities = findIncompatibilities(migrated, codec);
+  const migrated = migrate(snapshot, namespaceChain, plan, codec, graphMigrator);
+  const incompatibilities = findGraphIncompatibilities(migrated, codec);
   if (incompatibilities.length > 0)
     throw createMigrationError(session, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
   return migrated.state;

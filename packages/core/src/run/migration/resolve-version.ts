@@ -11,7 +11,7 @@ import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import { type EffectRow, isOpen } from "../../checkpoint/journal.ts";
 import type { Claim, Commit, Store } from "../../checkpoint/store.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { describeMigration, type Migration } from "../../compile/migration.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { END } from "../../define/edge.ts";
@@ -22,9 +22,10 @@ import type { EventStream } from "../events/events.ts";
 import { armTimers, disarmTimers } from "../session/interrupt-timers.ts";
 import type { CommonOptions } from "../session/options.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
-import { findIncompatibilities, type Incompatibility } from "./compatibility.ts";
-import { createReplacementRows, type MigratedSnapshot, migrate } from "./migrate.ts";
-import { isSameWriter, loadThreadSnapshot, type ThreadSnapshot } from "./thread-snapshot.ts";
+import type { Incompatibility } from "./compatibility.ts";
+import { createReplacementRows, migrate } from "./migrate.ts";
+import type { Programs } from "./program.ts";
+import { isSameWriter, loadThreadSnapshot, type MigratedSnapshot, type ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** Branch of a thread whose newest checkpoint another graph version has written. */
 export interface InheritedBranch {
@@ -34,6 +35,7 @@ export interface InheritedBranch {
   readonly branch: string;
   readonly head: CheckpointRow;
   readonly writtenBy: GraphVersion;
+  readonly programs: Programs;
 }
 
 /** Graph versions known to a process: the current graph, older graphs, and migrations between them. */
@@ -71,28 +73,37 @@ export async function decideVersion(
   { graph, older = [], migrations = [] }: KnownVersions,
 ): Promise<VersionDecision> {
   const { codec, writtenBy } = inherited;
+  const plan = getPlan(graph);
+  const program = inherited.programs[plan.program.name];
   const chain = findMigrationChain(writtenBy, graph, migrations);
   const [first] = chain;
   if (first !== undefined) {
     const target = {
       migrations: chain,
-      plan: getPlan(graph),
+      plan,
       namespace: inherited.branch,
       writer: toGraphVersion(graph),
     };
-    const from = await loadThreadSnapshot(inherited, getPlan(first.from), inherited.branch, inherited.head, target);
-    const to = migrate(from, chain, getPlan(graph), codec);
-    const misfits = findIncompatibilities(to, codec);
+    const from = await loadThreadSnapshot(
+      inherited,
+      getPlan(first.from),
+      inherited.branch,
+      inherited.head,
+      program,
+      target,
+    );
+    const to = migrate(from, chain, plan, codec, program);
+    const misfits = program.findIncompatibilities(to, codec);
     if (misfits.length === 0) return { kind: "migrates", migrations: chain, to };
     return { kind: "parks", incompatibilities: misfits, snapshot: from };
   }
-  const stand = await loadThreadSnapshot(inherited, getPlan(graph), inherited.branch, inherited.head);
-  const misfits = findIncompatibilities(stand, codec);
+  const stand = await loadThreadSnapshot(inherited, plan, inherited.branch, inherited.head, program);
+  const misfits = program.findIncompatibilities(stand, codec);
   if (misfits.length === 0) return { kind: "goes on" };
   for (const each of older.filter((one) => isWriterVersion(one, writtenBy, graph))) {
     if (getPlan(each).shape === writtenBy.shape) return { kind: "older", graph: each };
-    const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, inherited.head);
-    if (findIncompatibilities(before, codec).length === 0) return { kind: "older", graph: each };
+    const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, inherited.head, program);
+    if (program.findIncompatibilities(before, codec).length === 0) return { kind: "older", graph: each };
   }
   return { kind: "parks", incompatibilities: misfits, snapshot: stand };
 }
@@ -133,6 +144,7 @@ export interface ResolveVersionOptions extends KnownVersions {
   readonly events: EventStream;
   /** Handling of a run that cannot continue. */
   readonly onIncompatible: "parks" | "refused";
+  readonly programs: Programs;
 }
 
 /** Claim after the resolution, or the older graph that continues the thread. */
@@ -140,10 +152,10 @@ export type VersionResolution = { readonly claim: Claim; readonly migrated: bool
 
 /** Decides and applies the decision. Throws `needs_migration` when the run cannot continue. */
 export async function resolveVersion(options: ResolveVersionOptions): Promise<VersionResolution> {
-  const { claim, store, codec, thread, graph } = options;
+  const { claim, store, codec, thread, graph, programs } = options;
   const { head, branch, writtenBy } = claim;
   if (head === undefined) return { claim, migrated: false };
-  const decision = await decideVersion({ store, codec, thread, branch, head, writtenBy }, options);
+  const decision = await decideVersion({ store, codec, thread, branch, head, writtenBy, programs }, options);
   switch (decision.kind) {
     case "goes on":
       return { claim, migrated: false };

@@ -12,6 +12,7 @@ import type { Store } from "../../checkpoint/store.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
+import { findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import { listPendingCalls, toCallSegment } from "../conversation/pending-calls.ts";
@@ -52,6 +53,19 @@ export interface InnerGraphCall {
   readonly snapshot: ThreadSnapshot | undefined;
 }
 
+/**
+ * A thread snapshot after migrations, with the original snapshot. Journal rows and interrupts have the same order in
+ * both.
+ */
+export interface MigratedSnapshot extends ThreadSnapshot {
+  readonly origin: ThreadSnapshot;
+  /** Channels with a value that the store does not contain. */
+  readonly newValues: ReadonlySet<string>;
+  /** True when anything must be written, even only a rename. */
+  readonly hasChanges: boolean;
+  readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
+}
+
 /** Dependencies of `loadThreadSnapshot`. */
 export interface SnapshotSource {
   readonly store: Store;
@@ -68,24 +82,49 @@ export interface MigrationTarget {
   readonly writer: GraphVersion;
 }
 
+/** Reads the parts of a snapshot that differ between programs. */
+export interface SnapshotReader {
+  /** True when interrupts of the task are awaited: an update may end a task, which closes its interrupts. */
+  readonly isAwaited: (control: Control, task: string) => boolean;
+  /** Loads the inner graphs. */
+  readonly loadCalls: (
+    source: SnapshotSource,
+    plan: Plan,
+    location: SnapshotLocation,
+    content: Pick<ThreadSnapshot, "control" | "state">,
+    target: MigrationTarget | undefined,
+  ) => Promise<readonly InnerGraphCall[]>;
+}
+
+/** Reads snapshots of graphs; every inner snapshot is of a graph. */
+export const graphReader: SnapshotReader = {
+  isAwaited: ({ tasks }, task) => tasks.some(({ id }) => id === task),
+  loadCalls: async (source, plan, location, { control, state }, target) => [
+    ...(await loadSubgraphCalls(source, plan, location, control, target)),
+    ...(await loadToolGraphCalls(source, plan, location, control, state)),
+  ],
+};
+
 /** Loads pending tasks, journal and interrupts of a branch, including inner graphs, as `plan` reads them. */
 export function loadThreadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   line: string,
   head: CheckpointRow,
+  reader: SnapshotReader,
   target?: MigrationTarget,
 ): Promise<ThreadSnapshot> {
-  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target);
+  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target, reader);
 }
 
-type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
+export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
 
 async function loadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   location: SnapshotLocation,
   target: MigrationTarget | undefined,
+  reader: SnapshotReader = graphReader,
 ): Promise<ThreadSnapshot> {
   const { store, codec, thread } = source;
   const { namespace, path, head } = location;
@@ -102,26 +141,10 @@ async function loadSnapshot(
     state,
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && isOwnHead ? await store.effects(thread, namespace, head.step) : [],
-    interrupts: questions.filter(
-      ({ step, task }) => step === head.step && (plan.machine !== undefined || isPendingTask(control, task)),
-    ),
-    calls:
-      plan.machine === undefined
-        ? [
-            ...(await loadSubgraphCalls(source, plan, location, control, target)),
-            ...(await loadToolGraphCalls(source, plan, location, control, state)),
-          ]
-        : [],
+    interrupts: questions.filter(({ step, task }) => step === head.step && reader.isAwaited(control, task)),
+    calls: await reader.loadCalls(source, plan, location, { control, state }, target),
     migratedHead: undefined,
   };
-}
-
-/**
- * Returns true if the task is pending. An update may end a task before its step ends, which closes the task's
- * interrupts.
- */
-function isPendingTask({ tasks }: Control, task: string): boolean {
-  return tasks.some(({ id }) => id === task);
 }
 
 async function loadSubgraphCalls(
@@ -133,7 +156,7 @@ async function loadSubgraphCalls(
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
-  const persistent = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
+  const persistent = [...plan.nodes.values()].filter((node) => findSubgraph(node)?.persistence === "kept");
   for (const { name } of persistent) {
     const head =
       (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
@@ -163,14 +186,14 @@ async function loadToolGraphCalls(
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
   for (const task of tasks) {
-    const tools = plan.nodes.get(task.node)?.tools;
-    if (tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
+    const record = plan.nodes.get(task.node);
+    if (record?.logic.answersCalls !== true || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
     for (const { block, index } of listPendingCalls(state["messages"] as readonly Message[]).calls) {
       const callNamespace = `${namespace}/${toCallSegment(task.id, index)}`;
       const head = await store.head(thread, callNamespace);
       if (head === undefined || head.branch !== callNamespace) continue;
       const node = block.name;
-      const graph = getToolGraph(tools.registry.get(node))?.graph();
+      const graph = getToolGraph(findTool(record, node))?.graph();
       const at = { namespace: callNamespace, path: [...path, node], head };
       const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at, undefined);
       calls.push({ node, task, callIndex: index, snapshot: stand });
@@ -191,20 +214,20 @@ async function loadSubgraphCall(
   const { store, codec, thread } = source;
   const { caller } = parseControl(codec, head);
   const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.namespace}/`));
-  const subgraph = plan.nodes.get(node)?.subgraph;
+  const inner = findSubgraph(plan.nodes.get(node));
   const isSame =
-    subgraph !== undefined &&
-    (task === undefined || head.branch === `${outer.namespace}/${subgraph.persistence === "kept" ? node : task.id}`);
+    inner !== undefined &&
+    (task === undefined || head.branch === `${outer.namespace}/${inner.persistence === "kept" ? node : task.id}`);
   if (!isSame) return { node, task, snapshot: undefined };
   const path = [...outer.path, node];
-  const line = `${outer.namespace}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
+  const line = `${outer.namespace}/${inner.persistence === "kept" ? node : (task?.id ?? node)}`;
   const innerTarget = target === undefined ? undefined : findInnerTarget(target, node, task);
   const written = innerTarget === undefined ? undefined : await findMigratedHead(source, innerTarget);
   if (innerTarget === undefined || written === undefined)
     return {
       node,
       task,
-      snapshot: await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head }, innerTarget),
+      snapshot: await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head }, innerTarget),
     };
   // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
   const { source: checkpointSource, parent } = written;
@@ -218,7 +241,7 @@ async function loadSubgraphCall(
           { namespace: innerTarget.namespace, path, head: written },
           undefined,
         )
-      : await loadSnapshot(source, getPlan(subgraph.graph), { namespace: line, path, head: before }, innerTarget);
+      : await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head: before }, innerTarget);
   return { node, task, snapshot: { ...stand, migratedHead: written } };
 }
 
@@ -244,10 +267,10 @@ function findInnerTarget(
     name = migration?.nodes[name] ?? name;
     return innerMigration;
   });
-  const subgraph = plan.nodes.get(name)?.subgraph;
-  if (subgraph === undefined) return undefined;
-  const segment = subgraph.persistence === "kept" ? name : (task?.id ?? name);
-  return { migrations: inner, plan: getPlan(subgraph.graph), namespace: `${namespace}/${segment}`, writer };
+  const graphOfNode = findSubgraph(plan.nodes.get(name));
+  if (graphOfNode === undefined) return undefined;
+  const segment = graphOfNode.persistence === "kept" ? name : (task?.id ?? name);
+  return { migrations: inner, plan: getPlan(graphOfNode.graph), namespace: `${namespace}/${segment}`, writer };
 }
 
 /** Returns true if both writers are the same graph version with the same shape. */

@@ -6,7 +6,6 @@ import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { AgentEndCheck } from "../../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { afterCallsKey } from "../conversation/pending-calls.ts";
 import { perform } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
@@ -15,20 +14,15 @@ import type { TaskScope } from "../session/scope.ts";
 import { emit, type Session } from "../session/session.ts";
 import { hasDeliverableMessage } from "../superstep/drain-inbox.ts";
 import { callHook } from "./call-hook.ts";
+import type { HookPass } from "./hook-pass.ts";
 import {
   createEndingMessage,
   createHookPass,
   createModelHookRuntime,
   getAgentEnd,
-  type HookPass,
   recordLongTermChanges,
 } from "./hook-runtime.ts";
 import { createHookResultError } from "./model-hooks.ts";
-
-/** True for an effect of a tool node that is no tool call: `afterAgent` hooks, or a model call made by these hooks. */
-export function isAfterAgentEffect(key: string): boolean {
-  return `${key}:`.startsWith(`${afterCallsKey}:afterAgent:`);
-}
 
 /** Recorded outcome of the `beforeAgent` hooks. */
 interface BeforeAgentOutcome {

@@ -1,8 +1,8 @@
 /** Notifies hooks of failed requests of a model call, as soon as each failure is known. */
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
-import { createHookRuntime } from "../session/scope.ts";
+import type { FailedAttempt } from "../../model/message.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { callHook } from "./call-hook.ts";
-import type { HookPass } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-pass.ts";
 
 /** Calls `onFailedAttempt` of all middleware, last to first. */
 export async function notifyFailedAttempt(pass: HookPass, attempt: FailedAttempt, key: string): Promise<void> {

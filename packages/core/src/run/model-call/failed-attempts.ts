@@ -1,7 +1,7 @@
 /** Failed requests for a message: requests of this process, and earlier requests recorded in the journal. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import type { FailedAttempt } from "../../model/message.ts";
 import { commitEffect, type Session, toJournalKey } from "../session/session.ts";
 
 /** Failed requests in this process, by journal key. A retry of the node reads them. */

@@ -8,8 +8,6 @@ import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { LongTermChange } from "../../long-term/rows.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
 import type { AgentEnd, AssistantMessage, Message, Usage } from "../../model/message.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import {
@@ -23,42 +21,15 @@ import type { AuxiliaryCall, HookInterrupt, Middleware, ModelHookRuntime } from 
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { applyHookWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { State, Write } from "../session/returns.ts";
-import { createHookRuntime, type InterruptRequest, type TaskScope } from "../session/scope.ts";
+import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import { getErrorPlace, type Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
-
-/** One pass of the hooks around one effect, with everything the hooks have done so far. */
-export interface HookPass {
-  readonly session: Session;
-  readonly scope: TaskScope;
-  /** Key of the effect. */
-  readonly effect: string;
-  readonly middleware: readonly Middleware[];
-  /** Writes of the task itself, for hooks called after its body. */
-  readonly taskWrites: readonly Write[];
-  readonly writes: Write[];
-  /** Results of auxiliary model calls. */
-  readonly auxiliaryAttempts: FailedAttempt[];
-  /** Long-term store changes of the hooks; changes after the last hook are ignored. */
-  readonly longTerm: LongTermChange[];
-  isFinished: boolean;
-  /** Ids of the interrupts, and keys of the auxiliary model calls, used in this pass. */
-  readonly usedIds: Set<string>;
-  /**
-   * Interrupts are allowed in phase `before` only. A hook called when the agent has `ended` cannot end the agent
-   * again, and a hook called at a `final` end cannot continue the agent.
-   */
-  phase: "before" | "sent" | "ended" | "final";
-  /** Id of the model of the current call. */
-  model: string | undefined;
-  /** Release functions of ledger reservations without an entry. */
-  readonly reservations: Set<() => void>;
-  ending: { readonly text: string; readonly ended: AgentEnd } | undefined;
-}
+import type { HookPass } from "./hook-pass.ts";
 
 /** Creates a pass that starts with the first hook. */
 export function createHookPass(

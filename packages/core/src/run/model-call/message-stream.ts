@@ -1,7 +1,7 @@
 /** Streams a message while its model writes it, and retracts the streamed text when the reply fails. */
 import type { TextStream } from "../../base/redaction/redact-text.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
+import type { FailedAttempt } from "../../model/message.ts";
 import { type AssistantMessage, getMessageText } from "../../model/message.ts";
 import type { ModelDelta } from "../../model/model.ts";
 import { emit, type Session } from "../session/session.ts";

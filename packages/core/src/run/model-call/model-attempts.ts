@@ -11,8 +11,7 @@ import {
   type ModelRetryPolicy,
   resolveFallback,
 } from "../../model/call-policy.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
-import type { AssistantMessage } from "../../model/message.ts";
+import type { AssistantMessage, FailedAttempt } from "../../model/message.ts";
 import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";

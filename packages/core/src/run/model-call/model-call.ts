@@ -12,31 +12,26 @@ import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../mo
 import type { AssistantMessage } from "../../model/message.ts";
 import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import {
-  type ChangedRegistries,
-  findChangedRegistries,
-  getAdvertisedNames,
-  rememberTools,
-} from "../conversation/advertised-tools.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
-import { countTurn, recordTurnLimitMessage } from "../conversation/turns.ts";
 import { perform } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { emit, mergeMiddleware, type Session } from "../session/session.ts";
+import { countTurn } from "../session/turns.ts";
+import {
+  type ChangedRegistries,
+  findChangedRegistries,
+  getAdvertisedNames,
+  rememberTools,
+} from "./advertised-tools.ts";
 import { runAfterAgentHooks, runBeforeAgentHooks } from "./agent-hooks.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
 import { findPreviousAttempts, type PreviousAttempts } from "./failed-attempts.ts";
 import { createFilteredStream } from "./filtered-stream.ts";
-import {
-  createEndingMessage,
-  createHookPass,
-  type HookPass,
-  recordLongTermChanges,
-  releaseReservations,
-} from "./hook-runtime.ts";
+import type { HookPass } from "./hook-pass.ts";
+import { createEndingMessage, createHookPass, recordLongTermChanges, releaseReservations } from "./hook-runtime.ts";
 import { createMessageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
 import { createModelAttempts, type ModelAttempts } from "./model-attempts.ts";
@@ -50,6 +45,7 @@ import {
 } from "./model-hooks.ts";
 import { redactMessage, redactReply } from "./redact-reply.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
+import { recordTurnLimitMessage } from "./turn-limit-message.ts";
 
 /**
  * Calls a model, or takes a turn of an agent. The message id is derived from the task and the key. Hooks of

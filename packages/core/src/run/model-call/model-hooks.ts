@@ -8,7 +8,8 @@ import type { ModelReply, ModelRequest } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { callHook } from "./call-hook.ts";
 import { createAttemptKey } from "./failed-attempt-hooks.ts";
-import { createModelHookRuntime, type HookPass } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-pass.ts";
+import { createModelHookRuntime } from "./hook-runtime.ts";
 
 /**
  * Returns the request with the tools selected by middleware. No middleware can show a tool hidden by another

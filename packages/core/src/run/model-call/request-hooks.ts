@@ -2,10 +2,10 @@
 import { describeThrown } from "../../base/errors.ts";
 import type { Model, ModelRequest } from "../../model/model.ts";
 import type { Middleware, OutgoingRequest, RequestEndListener } from "../../tool/policy/middleware.ts";
-import { createHookRuntime } from "../session/scope.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import type { Session } from "../session/session.ts";
 import { callHook } from "./call-hook.ts";
-import type { HookPass } from "./hook-runtime.ts";
+import type { HookPass } from "./hook-pass.ts";
 
 /** Called before a model request; returns the callback for the request's end. */
 export type BeforeRequest = (model: Model, request: ModelRequest) => Promise<RequestEndListener>;

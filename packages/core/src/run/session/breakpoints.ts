@@ -1,14 +1,8 @@
 /** Breakpoints: a run pauses before or after a node for debugging, and a plain resume continues the run. */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
-import type { BreakpointOption, CommonOptions } from "./options.ts";
+import type { BreakpointOption, Breakpoints, CommonOptions } from "./options.ts";
 import { getErrorPlace, type Session } from "./session.ts";
-
-/** Nodes with breakpoints. */
-export interface Breakpoints {
-  readonly before: ReadonlySet<string>;
-  readonly after: ReadonlySet<string>;
-}
 
 /**
  * Parses the option. Throws `invalid_option` for an unknown node, and `missing_store` without a store, since the run

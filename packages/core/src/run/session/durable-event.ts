@@ -4,7 +4,7 @@
  */
 import type { EventRow } from "../../checkpoint/event.ts";
 import { encodeWrapper } from "../../state/codec.ts";
-import type { RunEventBody } from "../events/events.ts";
+import type { RunEventBody } from "../events/run-event.ts";
 import { emit, type Session } from "./session.ts";
 
 /** Body of a durable event without a checkpoint. */

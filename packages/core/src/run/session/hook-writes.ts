@@ -2,19 +2,11 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { reduceEdit } from "../superstep/superstep.ts";
+import { reduceEdit } from "./reduce-writes.ts";
 import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
-import type { TaskScope } from "./scope.ts";
+import type { HookWrites, TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 import { validateWrites } from "./validate-writes.ts";
-
-/** Writes of the hooks of one task. */
-export interface HookWrites {
-  /** Applied before the return value of the body; one list per model call, in start order. */
-  readonly before: Write[][];
-  /** Applied after the return value of the body. */
-  readonly after: Write[];
-}
 
 /**
  * Parses the update of a hook. Throws `unknown_channel`, `undeclared_write`, `invalid_update` or `unencodable_value`,

@@ -11,10 +11,8 @@ import type { Store } from "../../checkpoint/store.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { findMessageIssue, type Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
+import type { InboxInput } from "./inbox-input.ts";
 import { getThreadRegistry } from "./thread-registry.ts";
-
-/** Input of `steer` and `followUp`: a text, or messages with the role user or system. */
-export type InboxInput = string | readonly Message[];
 
 /** Messages delivered together. */
 export interface QueuedMessage {

@@ -5,16 +5,17 @@ import type { JsonObject } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { StopKind } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import type { Migration } from "../../compile/migration.ts";
 import type { GraphTypes } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../tool/policy/interrupt.ts";
-import type { EventView, OpenInterrupt, RunEvent } from "../events/events.ts";
+import type { EventView } from "../events/events.ts";
 import type { Inspector } from "../events/inspection.ts";
-import type { TextOptions } from "../events/text-stream.ts";
-import type { InboxInput } from "./inbox.ts";
+import type { OpenInterrupt, RunEvent } from "../events/run-event.ts";
+import type { InboxInput } from "./inbox-input.ts";
+import type { TextOptions } from "./text-stream.ts";
 
 /** Options of both `run` and `resume`. */
 export interface CommonOptions {
@@ -218,4 +219,10 @@ export interface RunHandle<State, Output = unknown> {
   steer(input: InboxInput): Promise<void>;
   /** Like {@link steer}, but delivered only when the run would end otherwise: the run continues instead. */
   followUp(input: InboxInput): Promise<void>;
+}
+
+/** Nodes with breakpoints. */
+export interface Breakpoints {
+  readonly before: ReadonlySet<string>;
+  readonly after: ReadonlySet<string>;
 }

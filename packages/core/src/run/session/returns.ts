@@ -192,7 +192,7 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
       place: { graph: plan.graph.name, node },
     });
   }
-  const takesInput = plan.nodes.get(target)?.kind === "task";
+  const takesInput = plan.nodes.get(target)?.logic.takesInput === true;
   if (takesInput !== (getCommandKind(command) === "send")) {
     throw new StatewrightError("dead_route", {
       what: `the node "${node}" in graph "${plan.graph.name}" routed to "${target}" ${takesInput ? "without the input that it requires" : "with an input, which it does not accept"}`,
@@ -226,7 +226,8 @@ export function readSend(
   input: unknown,
 ): Extract<RouteIntent, { kind: "send" }> {
   const node = plan.nodes.get(target);
-  const parsed = node?.input === undefined ? { ok: true as const, value: input } : parseWith(node.input, input);
+  const schema = node?.logic.getInputSchema(node);
+  const parsed = schema === undefined ? { ok: true as const, value: input } : parseWith(schema, input);
   if (parsed.ok) return { kind: "send", target, input: deepFreeze(parsed.value) };
   const { name: graph } = plan.graph;
   checkSyncResult(parsed, `the input of the input node "${target}"`, { graph, node: target });

@@ -1,7 +1,7 @@
 /** Run rows, and the run fields of events and results. */
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import type { OpenInterrupt } from "../events/events.ts";
+import type { OpenInterrupt } from "../events/run-event.ts";
 import { toPublicState } from "./output.ts";
 import type { State } from "./returns.ts";
 import type { Persistence, Session } from "./session.ts";

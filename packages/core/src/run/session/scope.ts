@@ -6,18 +6,30 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import type { Channel } from "../../state/channel.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
-import type { OpenLedger } from "../../tool/policy/ledger.ts";
-import type { Middleware, MiddlewareRuntime } from "../../tool/policy/middleware.ts";
-import { openLedger } from "../journal/ledger.ts";
-import { emitCustomEvent } from "../task/custom-event.ts";
 import { subscribeToAbort } from "./abort.ts";
-import type { HookWrites } from "./hook-writes.ts";
+import type { Write } from "./returns.ts";
 import type { Session } from "./session.ts";
+import type { Stop } from "./stop.ts";
+
+/** The superstep loop as tasks use it. Created once; the scope of every task holds it, so no function passes it on. */
+export interface Loop {
+  /** Runs the supersteps of an inner graph until no task can run. `isFresh`: the call starts, it does not resume. */
+  readonly runSupersteps: (session: Session, isFresh: boolean) => Promise<Stop>;
+}
+
+/** Writes of the hooks of one task. */
+export interface HookWrites {
+  /** Applied before the return value of the body; one list per model call, in start order. */
+  readonly before: Write[][];
+  /** Applied after the return value of the body. */
+  readonly after: Write[];
+}
 
 /** Scope of one attempt of a task. */
 export interface TaskScope {
+  readonly session: Session;
+  readonly loop: Loop;
   readonly task: Task;
   readonly node: NodeRecord;
   readonly attempt: number;
@@ -98,25 +110,4 @@ export function sleep(session: Session, delayMs: number, signal: AbortSignal = s
     const cancel = session.world.schedule.after(delayMs, end);
     const stopListening = subscribeToAbort(signal, end);
   });
-}
-
-/** Creates the runtime of a middleware's hooks. `reservations` collects the release callbacks of open reservations. */
-export function createHookRuntime(
-  session: Session,
-  scope: TaskScope,
-  effect: string,
-  middleware: Middleware,
-  reservations?: Set<() => void>,
-): MiddlewareRuntime {
-  const { context, state, world } = session;
-  return {
-    context,
-    state,
-    run: getRunIdentity(session, scope.task),
-    clock: world.clock,
-    signal: scope.getSignal(),
-    wait: (ms) => sleep(session, ms, scope.getSignal()),
-    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, reservations)) as OpenLedger,
-    emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
-  };
 }

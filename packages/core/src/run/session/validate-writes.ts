@@ -6,9 +6,9 @@ import { addErrorPlace, type ErrorPlace, isStatewrightError } from "../../base/e
 import { isData } from "../../base/json.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
-import type { FinishedTask, StepResult } from "../superstep/superstep.ts";
 import type { TaskOutcome, Write } from "./returns.ts";
 import type { Session } from "./session.ts";
+import type { FinishedTask, StepResult } from "./step-result.ts";
 
 /**
  * Throws `unencodable_value` for a write or a send of a node that cannot be encoded. The error names node, channel

@@ -8,11 +8,11 @@ import type { LongTermChange } from "../../long-term/rows.ts";
 import { listToolCalls, type Message, type MessageWrite, type ToolMessage } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { findJournaledChanges } from "../journal/long-term-writes.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Persistence, Session } from "../session/session.ts";
-import type { PendingCall } from "../tool-call/context.ts";
 
 /** Writes that answer pending calls, and long-term store changes of the executed calls. */
 export interface CancelledCalls {

@@ -6,9 +6,8 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { encodeWrapper } from "../../state/codec.ts";
-import { getTurns } from "../conversation/turns.ts";
-import { describeStep, type EventPosition, noCheckpoint, type Transition } from "../events/events.ts";
-import { inspectTransition } from "../events/inspect-run.ts";
+import { describeStep, noCheckpoint } from "../events/events.ts";
+import type { EventPosition, Transition } from "../events/run-event.ts";
 import { listOrphanEntries } from "../journal/ledger.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
@@ -20,10 +19,13 @@ import { readOutput } from "../session/output.ts";
 import type { State, Write } from "../session/returns.ts";
 import { toRunRow, toRunStarted } from "../session/run-row.ts";
 import { awaitCommit, countSteps, emit, getMachinePath, type Persistence, type Session } from "../session/session.ts";
+import type { FinishedTask, StepResult } from "../session/step-result.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
+import { getTurns } from "../session/turns.ts";
 import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
-import { type FinishedTask, reduceResults, reduceSuperstep, type StepResult } from "./superstep.ts";
+import { inspectTransition } from "./inspect-run.ts";
+import { reduceResults, reduceSuperstep } from "./superstep.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
 export function commitInput(
@@ -365,7 +367,7 @@ function listEventRows({ started, ended }: EventNumbers): readonly EventRow[] | 
 
 /** True when tasks contain a tool node. A cancelled run continues only to answer the tool calls of a saved message. */
 export function hasToolTask(session: Session, tasks: readonly Task[]): boolean {
-  return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
+  return tasks.some((task) => session.plan.nodes.get(task.node)?.logic.answersCalls === true);
 }
 
 /** Commits the last checkpoint of a cancelled run: the finished tasks of its aborted superstep. */

@@ -7,14 +7,14 @@ import { isStatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
 import { START } from "../../define/edge.ts";
 import type { Message } from "../../model/message.ts";
-import { assignNewIds } from "../conversation/input-messages.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
 import { Preemption } from "../session/preemption.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import { emit, type Session } from "../session/session.ts";
+import type { StepResult } from "../session/step-result.ts";
 import { validateWrites } from "../session/validate-writes.ts";
-import type { StepResult } from "./superstep.ts";
+import { assignNewIds } from "./input-messages.ts";
 
 /** A superstep with the inbox messages that it delivers. */
 export interface InboxDelivery {

@@ -9,13 +9,13 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
-import { checkInputMessages } from "../conversation/input-messages.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import { validateStep, validateWrites } from "../session/validate-writes.ts";
 import { cancelUnansweredCalls, mergeCancelledWrites } from "./cancel-pending-calls.ts";
 import { commitInput } from "./commit.ts";
 import { listUndeliveredSteering, toInboxWrites } from "./drain-inbox.ts";
+import { checkInputMessages } from "./input-messages.ts";
 import { planFirstTasks, reduceInput } from "./superstep.ts";
 
 /**
@@ -29,7 +29,7 @@ export async function applyInput(session: Session, writes: readonly Write[]): Pr
   const allWrites = [...toInboxWrites(session, inboxMessages), ...writes];
   checkInputMessages(plan, session.state, writes);
   let reduced = reduceInput(plan, session.state, allWrites);
-  const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined);
+  const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.logic.answersCalls === true);
   const closing =
     saved === undefined || !hasOpenCalls
       ? undefined

@@ -14,7 +14,7 @@ import { type IdleWatch, ignoreBeat, watchIdle } from "../session/idle-watch.ts"
 import { createExpiredError, getExpiryFields } from "../session/interrupt-timers.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import type { InterruptRequest, TaskScope } from "../session/scope.ts";
+import type { InterruptRequest, Loop, TaskScope } from "../session/scope.ts";
 import { formatNestingPath, getErrorPlace, type Persistence, type Session } from "../session/session.ts";
 
 /** Result of a task attempt. */
@@ -28,19 +28,20 @@ export type TaskResult =
   | { readonly kind: "stopped"; readonly task: Task };
 
 /**
- * Runs `work` as one attempt. Never rejects: a failure is a result. `isInner` marks an inner graph, which must stop
- * before the next attempt starts.
+ * Runs `work` as one attempt. Never rejects: a failure is a result. `awaitsEnd`: an aborted attempt
+ * ends by itself before its result counts.
  */
 export function runAttempt(
   session: Session,
   task: Task,
   node: NodeRecord,
   attempt: number,
-  work: (session: Session, scope: TaskScope) => Promise<TaskOutcome>,
-  isInner = false,
+  loop: Loop,
+  work: (scope: TaskScope) => Promise<TaskOutcome>,
+  awaitsEnd = false,
 ): Promise<TaskResult> {
-  // A tool node does not stop for a sibling: each of its tool calls gets an answer.
-  const halt = node.kind === "tools" ? session.abort.signal : session.halt;
+  const { runsToEnd } = node.logic;
+  const halt = runsToEnd ? session.abort.signal : session.halt;
   return new Promise((resolve) => {
     let openInterrupts: readonly InterruptRow[] = [];
     let controller: AbortController | undefined;
@@ -62,9 +63,8 @@ export function runAttempt(
       finish(result);
       controller?.abort(reason);
     };
-    // An inner graph is aborted and awaited before the next attempt starts: two attempts would write the same rows.
     const giveUp = (result: TaskResult, reason: unknown): void => {
-      if (!isInner) finishAndAbort(result, reason);
+      if (!awaitsEnd) finishAndAbort(result, reason);
       else {
         pendingResult ??= result;
         controller?.abort(reason);
@@ -72,8 +72,7 @@ export function runAttempt(
     };
     const onAbort = (): void => {
       const { reason } = halt;
-      // A tool node runs to its end: its tool calls stop at the signal, and each call gets an answer.
-      if (node.kind === "tools") controller?.abort(reason);
+      if (runsToEnd) controller?.abort(reason);
       else giveUp(toFailedResult(session, task, attempt, reason), reason);
     };
     const signal = (): AbortSignal => {
@@ -136,6 +135,8 @@ export function runAttempt(
     const ended = (): boolean => isFinished;
     const beat = idle?.beat ?? ignoreBeat;
     const scope: TaskScope = {
+      session,
+      loop,
       task,
       node,
       attempt,
@@ -151,7 +152,7 @@ export function runAttempt(
       activeSteps: 0,
       recordedKeys: undefined,
     };
-    work(session, scope).then(
+    work(scope).then(
       (outcome) => {
         if (isFinished)
           session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });

@@ -12,9 +12,9 @@ import {
   createStateWriter,
   restoreState,
 } from "../../checkpoint/codec/saved-state.ts";
-import { parseControl } from "../../checkpoint/control.ts";
+import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { getPlan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -22,10 +22,10 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
-import type { Stop } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
-import type { TaskScope } from "../session/scope.ts";
+import { restoreGraphPosition } from "../session/restore-position.ts";
+import type { Loop, TaskScope } from "../session/scope.ts";
 import {
   awaitCommit,
   countSteps,
@@ -35,12 +35,10 @@ import {
   type Session,
   toJournalKey,
 } from "../session/session.ts";
+import type { Stop } from "../session/stop.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
-import { emptyControl, readContext, restoreSnapshot } from "./open-session.ts";
-
-/** Runs supersteps. Passed as a parameter to avoid an import cycle: a superstep runs nested graphs. */
-export type Supersteps = (session: Session, began: boolean) => Promise<Stop>;
+import { readContext } from "./open-session.ts";
 
 /** One call of a nested graph: its position in the parent graph, its context and its input. */
 export interface InnerCall {
@@ -62,12 +60,8 @@ export interface InnerCall {
  * Runs the graph of a node until no work is left for now. Resolves to the output for the parent node; never settles
  * while the graph is suspended.
  */
-export function runSubgraph(
-  outer: Session,
-  scope: TaskScope,
-  subgraph: SubgraphRecord,
-  supersteps: Supersteps,
-): Promise<unknown> {
+export function runSubgraph(scope: TaskScope, subgraph: SubgraphRecord): Promise<unknown> {
+  const { session: outer } = scope;
   const { state, context } = outer;
   const { graph, persistence, context: mapped = passContext } = subgraph;
   const getInput = (): unknown => getTaskInput(outer, scope);
@@ -82,7 +76,7 @@ export function runSubgraph(
     context: mapped as InnerCall["context"],
     input: () => subgraph.input(state as never, { context, input: getInput() } as never),
   };
-  return runInner(outer, scope, call, supersteps, (stop, session) => {
+  return runInner(scope, call, (stop, session) => {
     switch (stop.kind) {
       case "waiting":
         return scope.suspend(stop.interrupts);
@@ -108,17 +102,16 @@ function passContext(context: unknown): unknown {
 
 /** Runs a call of a nested graph until no work is left for now, then maps the stop with `finish`. */
 export async function runInner<Ended>(
-  outer: Session,
   scope: TaskScope,
   call: InnerCall,
-  supersteps: Supersteps,
   finish: (stop: Stop, session: Session) => Ended | Promise<Ended>,
 ): Promise<Ended> {
+  const { session: outer, loop } = scope;
   const session = await openInner(outer, scope, call);
   outer.innerSessions.set(session.namespace, session);
   const stopListening = forwardAbort(call.signal, session.abort);
   try {
-    const stop = await startOrContinue(session, call, supersteps);
+    const stop = await startOrContinue(session, call, loop);
     await flush(session);
     return await finish(stop, session);
   } catch (error) {
@@ -130,14 +123,14 @@ export async function runInner<Ended>(
 }
 
 /** Starts a call with its input, or continues a call started by the same caller. */
-async function startOrContinue(session: Session, call: InnerCall, supersteps: Supersteps): Promise<Stop> {
+async function startOrContinue(session: Session, call: InnerCall, loop: Loop): Promise<Stop> {
   if (session.control.caller?.task === call.id) {
     resumeTasks(session, findAnsweredTasks(session));
-    return supersteps(session, false);
+    return loop.runSupersteps(session, false);
   }
   if (session.abort.signal.aborted) return { kind: "cancelled" };
   await applyInput(session, parseInputWrites(session.plan, session.codec, call.input()));
-  return supersteps(session, true);
+  return loop.runSupersteps(session, true);
 }
 
 function getTaskInput({ control }: Session, { task }: TaskScope): unknown {
@@ -204,7 +197,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
     startedAgents,
     turns,
     snapshot: isContinued
-      ? restoreSnapshot(shared, outer.run.thread, control, state, saved?.thread.changed === true)
+      ? restoreGraphPosition(shared, { thread: outer.run.thread, control, changed: saved?.thread.changed === true })
       : shared.kernel.enter()[0],
     stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known),
   };

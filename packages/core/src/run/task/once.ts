@@ -141,16 +141,6 @@ function describePriorEffect({ codec }: Persistence, { branch, row: { state, out
   return { alreadyOn: branch, outcome: Object.fromEntries(writes.map(({ channel, value }) => [channel, value])) };
 }
 
-/**
- * Returns true if an interrupt concerns the start of a `once` node. Its answer has a fixed schema, whatever the graph
- * declares.
- */
-export function isStartInDoubt({ id }: InterruptRow): boolean {
-  return startInDoubtPattern.test(id);
-}
-
-const startInDoubtPattern = new RegExp(`/start\\d+:${inDoubtKey}$`);
-
 /** Error of a `once` node that raises an interrupt: its body would run again with the answer. */
 export function createOnceInterruptError(session: Session, task: Task, key: string): StatewrightError {
   return new StatewrightError("invalid_option", {

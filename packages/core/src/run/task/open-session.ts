@@ -10,24 +10,23 @@ import { captureSecrets, createRedactor } from "../../base/redaction/redactor.ts
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
-import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
+import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import {
   checkMessages,
   createInitialState,
   createStateWriter,
   restoreState,
 } from "../../checkpoint/codec/saved-state.ts";
-import { parseControl } from "../../checkpoint/control.ts";
+import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
-import { createExecutingValue } from "../../compile/compile-machine.ts";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
-import { type Kernel, notEnteredSnapshot } from "../kernel/kernel.ts";
+import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
 import { parseBreakpoints } from "../session/breakpoints.ts";
 import { popFinalState } from "../session/final-state-cache.ts";
@@ -40,6 +39,7 @@ import { type Persistence, type Session, toJournalKey } from "../session/session
 
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {
+  readonly programs: Programs;
   readonly graph: Graph;
   readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
   readonly thread: string;
@@ -99,6 +99,7 @@ async function createSession(opening: OpenSessionOptions): Promise<Session> {
   const context = opening.needsNoContext === true ? undefined : readContext(plan, options.context);
   const codec = getCodec(options);
   const kernel = getRunKernel(graph, opening.events);
+  const program = opening.programs[plan.program.name];
   const redactor = createRedactor();
   const base = {
     plan,
@@ -144,7 +145,7 @@ async function createSession(opening: OpenSessionOptions): Promise<Session> {
       sequence: { nextSeq: 1, durableSeq: 0, emittedSeq: 0 },
       state,
       control: emptyControl,
-      snapshot: plan.machine === undefined ? kernel.enter()[0] : notEnteredSnapshot,
+      snapshot: program.enter(kernel),
       step: -1,
     };
   }
@@ -184,7 +185,7 @@ async function checkBranchGraph(store: Store, thread: string, graph: Graph): Pro
 
 /** Resolves the graph version when another version wrote the thread. A run opened only for reading stays unchanged. */
 async function resolveThreadVersion(
-  { graph, options, thread, events, onIncompatible, queued }: OpenSessionOptions,
+  { graph, options, thread, events, onIncompatible, queued, programs }: OpenSessionOptions,
   store: Store,
   claim: Claim,
   codec: Codec,
@@ -196,7 +197,7 @@ async function resolveThreadVersion(
   const continuesRun = isOpen || (claim.run === undefined && queued === undefined);
   if (isWriter(graph, claim.writtenBy) || (isOpen && onIncompatible === undefined)) return { claim, migrated: false };
   return resolveVersion({
-    ...{ graph, store, codec, world, thread, claim, events, migrations },
+    ...{ graph, store, codec, world, thread, claim, events, migrations, programs },
     older: continuesRun && onIncompatible !== undefined ? older : [],
     onIncompatible: onIncompatible ?? "refused",
   });
@@ -236,7 +237,8 @@ async function loadSession(
   { claim, migrated }: Extract<VersionResolution, { readonly claim: Claim }>,
   codec: Codec,
 ): Promise<Session> {
-  const { graph, thread } = opening;
+  const { graph, thread, programs } = opening;
+  const program = programs[base.plan.program.name];
   const { channels } = graph.state;
   const { head } = claim;
   const finalState = popFinalState(store, base.plan, codec, thread, claim);
@@ -252,7 +254,7 @@ async function loadSession(
     writer: finalState?.writer ?? createStateWriter(channels, codec, rows),
     claim,
     thread: {
-      changed: base.plan.machine === undefined && !migrated && !isWriter(graph, claim.writtenBy),
+      changed: program.derivesPosition && !migrated && !isWriter(graph, claim.writtenBy),
       nextSeq: claim.nextSeq,
       durableSeq: claim.nextSeq - 1,
       emittedSeq: claim.nextSeq - 1,
@@ -285,60 +287,16 @@ async function loadSession(
     sequence: saved.thread,
     state,
     control,
-    snapshot: restoreSnapshot(base, thread, control, state, saved.thread.changed),
+    snapshot: program.restore(base, { thread, control, state, changed: saved.thread.changed }),
     step: head?.step ?? -1,
     // A fork starts from a checkpoint of another run, whose steps do not count.
     stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,
   };
 }
 
-/** Control state of a thread without checkpoints. */
-export const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };
-
 /** Returns true if a run is unfinished: not done and not cancelled. */
 export function isUnfinished(run: RunRow): boolean {
   return run.status !== "done" && run.status !== "cancelled";
-}
-
-/**
- * Restores the machine snapshot of a saved control state. If another graph version wrote it, derives the snapshot
- * from the pending nodes.
- */
-export function restoreSnapshot(
-  { plan, kernel }: Pick<Session, "plan" | "kernel">,
-  thread: string,
-  control: Control,
-  state: Readonly<Record<string, unknown>>,
-  changed: boolean,
-): Session["snapshot"] {
-  if (changed && plan.machine === undefined) {
-    const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
-    return kernel.restore(createExecutingValue(plan.graph, nodes));
-  }
-  if (plan.machine === undefined)
-    return control.machine === null ? kernel.enter()[0] : restoreMachine(kernel, plan, thread, control, undefined);
-  return control.machine === null
-    ? notEnteredSnapshot
-    : restoreMachine(kernel, plan, thread, control, state["context"]);
-}
-
-function restoreMachine(
-  kernel: Kernel,
-  plan: Plan,
-  thread: string,
-  control: Control,
-  context: unknown,
-): Session["snapshot"] {
-  try {
-    return kernel.restore(control.machine, context, control.pending?.children);
-  } catch (cause) {
-    throw createGraphChangedError(
-      plan,
-      thread,
-      `is in the state ${JSON.stringify(control.machine)}, which its machine no longer has`,
-      cause,
-    );
-  }
 }
 
 function ignoreStop(): void {
@@ -419,15 +377,5 @@ function checkFormat(thread: string, { writtenBy }: Claim): void {
     what: `the thread "${thread}" has the checkpoint format ${format}, and this version supports formats up to ${checkpointFormat}`,
     next: "Update the package. Nothing was written",
     place: { graph: writtenBy.graph, thread },
-  });
-}
-
-function createGraphChangedError(plan: Plan, thread: string, fact: string, cause: unknown): StatewrightError {
-  if (isStatewrightError(cause, "graph_changed")) return cause;
-  return new StatewrightError("graph_changed", {
-    what: `the thread "${thread}" ${fact}`,
-    next: `Use the graph that wrote it, or another thread for "${plan.graph.name}"`,
-    place: { graph: plan.graph.name, thread },
-    cause,
   });
 }

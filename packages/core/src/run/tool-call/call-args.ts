@@ -1,7 +1,8 @@
 /** Arguments of a tool call: parsed from the model's call, and replaced by hooks and people. */
-import { deepFreeze, isPlainObject, isSameData } from "../../base/json.ts";
+import { deepFreeze, isSameData } from "../../base/json.ts";
 import { describeIssues, limitIssues } from "../../base/schema.ts";
 import type { ToolCallBlock } from "../../model/message.ts";
+import { listForgedKeys, omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
 import { hasNoArguments, parseArgs, prepareArgs } from "../../tool/arguments/parse-args.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
@@ -32,19 +33,6 @@ export function parseCallArgs(
   return ToolError.invalidArgs(`The arguments of "${spec.name}" are invalid: ${describeIssues(parsed.issues)}.`, {
     details: limitIssues(parsed.issues),
   });
-}
-
-/**
- * Drops injected parameter names that the model or a change of arguments forged, before parsing. The injected value
- * wins.
- */
-export function omitHiddenArgs(spec: ToolSpec, args: unknown): unknown {
-  if (!isPlainObject(args) || listForgedKeys(spec, args).length === 0) return args;
-  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(spec.inject, name)));
-}
-
-function listForgedKeys(spec: ToolSpec, args: unknown): readonly string[] {
-  return isPlainObject(args) ? Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name)) : [];
 }
 
 /** {@link omitHiddenArgs}, with an event when a name was dropped. */

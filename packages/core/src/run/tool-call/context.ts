@@ -4,32 +4,18 @@ import type { Json } from "../../base/json.ts";
 import type { ToolCallEvent, ToolCallState } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import type { AssistantMessage, ToolCallBlock } from "../../model/message.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
 import type { Tool, ToolCall } from "../../tool/definition/tool.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { emit, getErrorPlace, mergeMiddleware, type Session } from "../session/session.ts";
-import type { Supersteps } from "../task/inner-run.ts";
 import type { CallLocks } from "./call-locks.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
-
-/** Tool call without an answer. Its id is unique among the calls of its message. */
-export interface PendingCall {
-  readonly block: ToolCallBlock;
-  /** Key of the call in journal, ledgers and interrupts. */
-  readonly key: string;
-  /** Index of the call in its message, from 0. */
-  readonly index: number;
-  /** True when the length limit truncated the message: the arguments may be incomplete. */
-  readonly isTruncated: boolean;
-  /** Message of the call, as saved. */
-  readonly message: AssistantMessage;
-}
 
 /** Context of a tool call in execution. */
 export interface ToolCallContext extends PendingCall {
@@ -40,8 +26,6 @@ export interface ToolCallContext extends PendingCall {
   readonly tool: Tool<never, never> | undefined;
   /** Batch of all calls of the message. */
   readonly batch: ToolCallBatch;
-  /** Runs the graph of a graph tool. */
-  readonly supersteps: Supersteps;
   /** Undefined when the tool has no lock. */
   locks: CallLocks | undefined;
   /**

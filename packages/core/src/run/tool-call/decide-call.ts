@@ -8,6 +8,7 @@ import { fingerprint } from "../../base/ids.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import { parseWith } from "../../base/schema.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
+import { omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
 import { parseArgs } from "../../tool/arguments/parse-args.ts";
 import { toJsonSchema, toModelTool } from "../../tool/definition/model-tool.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
@@ -22,10 +23,10 @@ import {
 } from "../../tool/policy/middleware.ts";
 import { type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
 import { digestArgs, isSameArgs } from "../journal/args-digest.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { createHookRuntime } from "../session/scope.ts";
 import { getErrorPlace, type Session } from "../session/session.ts";
-import { denyChangedCall, omitHiddenArgs, rewriteArgs } from "./call-args.ts";
+import { denyChangedCall, rewriteArgs } from "./call-args.ts";
 import {
   emitCallEvent,
   getResultFields,

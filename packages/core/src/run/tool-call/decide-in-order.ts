@@ -1,9 +1,10 @@
 /** Admits the tool calls of a message: in call order when call slots are limited, and each call only once. */
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { getClientInterruptId } from "./client-call.ts";
-import type { PendingCall, ToolCallContext } from "./context.ts";
+import type { ToolCallContext } from "./context.ts";
 import type { CallDecision } from "./decide-call.ts";
 import { prepareCall } from "./prepare-call.ts";
 import { getPriorCallInterruptId } from "./prior-call.ts";

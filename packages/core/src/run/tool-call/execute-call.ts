@@ -6,9 +6,10 @@ import { isToolError, ToolError, toToolError } from "../../tool/definition/tool-
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { applyErrorPolicy, isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { recordStage } from "../journal/journal.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
-import { createHookRuntime, sleep } from "../session/scope.ts";
+import { sleep } from "../session/scope.ts";
 import { attemptCall } from "./attempt-call.ts";
 import { parseChangedArgs, replaceArgs } from "./call-args.ts";
 import {

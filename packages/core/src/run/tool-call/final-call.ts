@@ -4,15 +4,10 @@
  */
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { ToolCallBlock, ToolMessage } from "../../model/message.ts";
-import type { PendingCall } from "./context.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 
 /** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;
-
-/** Returns true for a call of the node's final tool. */
-export function isFinalCall({ final }: ToolNode<never, never>, { block }: PendingCall): boolean {
-  return final !== undefined && block.name === final.tool.name;
-}
 
 /** Returns the answers to final calls in order. `hasFailedCall` is true when another call of the message failed. */
 export function answerFinalCalls(

@@ -10,10 +10,10 @@ import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolResult, toStoppedResult } from "../../tool/result.ts";
 import { toCallSegment } from "../conversation/pending-calls.ts";
-import type { Stop } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
+import type { Stop } from "../session/stop.ts";
 import { runInner } from "../task/inner-run.ts";
 import { validateResult } from "./attempt-call.ts";
 import type { ToolCallContext } from "./context.ts";
@@ -58,7 +58,6 @@ export async function attemptGraphCall(
   const { signal, getStopError, end } = createStopSignal(call, tool);
   try {
     return await runInner(
-      call.session,
       call.scope,
       {
         graph: record.graph(),
@@ -71,7 +70,6 @@ export async function attemptGraphCall(
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
         input: () => record.given(call.toolCall.args as never, getCallContext(call) as never),
       },
-      call.supersteps,
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, record, session, getStopError());
         call.longTerm = session.longTerm?.buffered;

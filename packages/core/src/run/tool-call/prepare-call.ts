@@ -3,7 +3,7 @@ import { deepFreeze } from "../../base/json.ts";
 import type { InvalidCall } from "../../define/tool-node.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { applyErrorPolicy, toErrorResult } from "../../tool/result.ts";
-import { formatAdvertisedTools, isAdvertised } from "../conversation/advertised-tools.ts";
+import { formatAdvertisedTools, isAdvertised } from "../model-call/advertised-tools.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { parseCallArgs } from "./call-args.ts";
 import { emitCallEvent, getResultFields, isProviderCall, redactCallArgs, type ToolCallContext } from "./context.ts";

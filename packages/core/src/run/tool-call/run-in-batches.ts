@@ -3,9 +3,9 @@
  * (batch), or all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
-import { resolveTool } from "../conversation/advertised-tools.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
+import { resolveTool } from "../model-call/advertised-tools.ts";
 import { mapBounded } from "../session/concurrency.ts";
-import type { PendingCall } from "./context.ts";
 
 /**
  * Runs `work` for each call by the node's strategy, results in call order; awaits `between` with the results so far

@@ -1,8 +1,8 @@
 /** Shared state of the tool calls of one message while their tool node runs. */
 import type { ToolNode } from "../../define/tool-node.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { type CallLimit, createCallLimit } from "./call-limit.ts";
-import type { PendingCall } from "./context.ts";
 
 /** Batch of the pending tool calls of one message. */
 export interface ToolCallBatch {

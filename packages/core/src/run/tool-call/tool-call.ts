@@ -14,8 +14,7 @@ import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { applyErrorPolicy, isResult, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
-import { resolveTool } from "../conversation/advertised-tools.ts";
-import { inspectCall } from "../events/inspect-run.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import {
   adoptPriorEffect,
@@ -25,12 +24,14 @@ import {
   perform,
 } from "../journal/journal.ts";
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
-import { createHookRuntime, type TaskScope } from "../session/scope.ts";
+import { resolveTool } from "../model-call/advertised-tools.ts";
+import type { TaskScope } from "../session/scope.ts";
 import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import type { Supersteps } from "../task/inner-run.ts";
+import { inspectCall } from "../superstep/inspect-run.ts";
 import { acquireCallLocks } from "./acquire-call-locks.ts";
 import { validateResult } from "./attempt-call.ts";
 import { createCallLocks } from "./call-locks.ts";
@@ -40,7 +41,6 @@ import {
   getResultFields,
   handleHookError,
   listCallMiddleware,
-  type PendingCall,
   redactCallArgs,
   type ToolCallContext,
 } from "./context.ts";
@@ -75,7 +75,6 @@ export async function runToolCall(
   node: ToolNode<never, never>,
   open: PendingCall,
   set: ToolCallBatch,
-  supersteps: Supersteps,
   skipError?: ToolError,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
@@ -93,7 +92,6 @@ export async function runToolCall(
     node,
     tool: resolveTool(node, open),
     batch: set,
-    supersteps,
     locks: undefined,
     hasStarted: hasStarted(session, scope, open, recordedRow),
     hasSlot: false,

@@ -1,21 +1,22 @@
 /** Runs a tool node: each call of the last assistant message gets exactly one answer, in call order. */
+import { afterCallsKey, isFinalCall } from "../../compile/kinds/tools.ts";
 import { goto } from "../../define/command.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Message, ToolMessage } from "../../model/message.ts";
 import type { ToolError } from "../../tool/definition/tool-error.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import { afterCallsKey, listPendingCalls } from "../conversation/pending-calls.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
+import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { collectCallChanges } from "../journal/long-term-writes.ts";
 import { runAfterAgentHooks } from "../model-call/agent-hooks.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import type { Supersteps } from "../task/inner-run.ts";
-import { listNodeMiddleware, type PendingCall } from "./context.ts";
+import { listNodeMiddleware } from "./context.ts";
 import { hasCallInterrupt } from "./decide-in-order.ts";
 import { type AnsweredCalls, findCallsFailure } from "./failed-calls.ts";
-import { answerFinalCalls, isFinalCall } from "./final-call.ts";
+import { answerFinalCalls } from "./final-call.ts";
 import { runInBatches } from "./run-in-batches.ts";
 import { checkSteering, watchInbox } from "./steering.ts";
 import { type CallEnd, runToolCall } from "./tool-call.ts";
@@ -29,11 +30,10 @@ export async function runToolNode(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  supersteps: Supersteps,
 ): Promise<AnsweredCalls> {
   const { renamed, calls: pending } = listPendingCalls(session.state["messages"] as readonly Message[]);
   const calls = node.final === undefined ? pending : pending.filter((call) => !isFinalCall(node, call));
-  const ends = await runCalls(session, scope, node, calls, supersteps);
+  const ends = await runCalls(session, scope, node, calls);
   for (const end of ends) if (end.kind === "failed") throw end.error;
   if (ends.some((end) => end.kind !== "answered")) {
     const waiting = ends.flatMap((end) => (end.kind === "waiting" ? end.open : []));
@@ -69,7 +69,6 @@ async function runCalls(
   scope: TaskScope,
   node: ToolNode<never, never>,
   calls: readonly PendingCall[],
-  supersteps: Supersteps,
 ): Promise<readonly (CallEnd | ReturnType<typeof toFailure>)[]> {
   const set = createToolCallBatch(node, calls);
   const stopWatching = watchInbox(session);
@@ -82,7 +81,7 @@ async function runCalls(
     return await runInBatches(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, call, set, supersteps, getSkipError(call)).catch(toFailure),
+      (call) => runToolCall(session, scope, node, call, set, getSkipError(call)).catch(toFailure),
       async (before) => {
         // The end of a call is reported once durable; no event of the next call comes before.
         await set.waitForFinished(before.filter(({ kind }) => kind === "answered").length, scope.getSignal());

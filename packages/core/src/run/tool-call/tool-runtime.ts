@@ -7,13 +7,13 @@ import { redactPartialResult } from "../../tool/artifacts/redaction-policy.ts";
 import type { ToolRuntime, ToolSpec } from "../../tool/definition/tool.ts";
 import { getContentText, type ToolOutput, toOutput } from "../../tool/result.ts";
 import { createCallLongTerm } from "../journal/long-term-writes.ts";
-import { flushWithheld, redactLines, redactPartial, redactPayload } from "../model-call/redact-progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, sleep } from "../session/scope.ts";
 import { emit, getErrorPlace } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import { createToolArtifacts } from "./artifact-access.ts";
 import { emitCallEvent, listCallMiddleware, type ToolCallContext } from "./context.ts";
+import { flushWithheld, redactLines, redactPartial, redactPayload } from "./redact-progress.ts";
 
 /** Values of a tool execution that are the same in every attempt. */
 export interface Execution {

@@ -4,15 +4,21 @@ import type { Json, JsonObject } from "../../base/json.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { Schema } from "../../base/schema.ts";
 import type { ModelTool } from "../../model/model.ts";
-import type { ToolSpec } from "./tool.ts";
 
-const modelTools: WeakMap<ToolSpec, ModelTool> = new WeakMap();
+/** A tool, as far as its definition for models is concerned. */
+export interface DescribedTool {
+  readonly name: string;
+  readonly description: string;
+  readonly input: Schema | { readonly jsonSchema: JsonObject };
+}
+
+const modelTools: WeakMap<DescribedTool, ModelTool> = new WeakMap();
 
 /**
  * Returns the model's definition of a tool, cached per spec. Throws `invalid_tool` when JSON Schema cannot represent
  * the input as an object.
  */
-export function toModelTool(spec: ToolSpec): ModelTool {
+export function toModelTool(spec: DescribedTool): ModelTool {
   const known = modelTools.get(spec);
   if (known !== undefined) return known;
   const tool = Object.freeze({ name: spec.name, description: spec.description, inputSchema: createInputSchema(spec) });
@@ -42,7 +48,7 @@ export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = 
   return deepFreeze(JSON.parse(JSON.stringify(rest)) as JsonObject);
 }
 
-function createInputSchema(spec: ToolSpec): JsonObject {
+function createInputSchema(spec: DescribedTool): JsonObject {
   let schema: JsonObject | undefined;
   try {
     schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : toModelSchema(spec.input);
@@ -97,7 +103,7 @@ function listLiterals(schema: Json): readonly Json[] | undefined {
   return Array.isArray(several) ? (several as readonly Json[]) : undefined;
 }
 
-function createInputError(spec: ToolSpec, reason: string, cause: unknown): StatewrightError {
+function createInputError(spec: DescribedTool, reason: string, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_tool", {
     what: `the tool "${spec.name}" cannot be advertised to a model: ${reason}`,
     next: "Declare its arguments with z.object({ … }) of plain types, or with a JSON Schema",

@@ -15,8 +15,7 @@ import {
   checkDuplicatePolicy,
   type ModelCallPolicy,
 } from "../../model/call-policy.ts";
-import type { FailedAttempt } from "../../model/failed-attempt.ts";
-import type { AgentEnd, AssistantMessage, Message, Usage } from "../../model/message.ts";
+import type { AgentEnd, AssistantMessage, FailedAttempt, Message, Usage } from "../../model/message.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../model/model.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { ToolCall, ToolSpec } from "../definition/tool.ts";

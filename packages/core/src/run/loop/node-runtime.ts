@@ -22,12 +22,12 @@ import {
   recordChanges,
 } from "../journal/long-term-writes.ts";
 import { callModel } from "../model-call/model-call.ts";
+import { emitCustomEvent } from "../session/custom-event.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import { emit, getErrorPlace, type Persistence, type Session } from "../session/session.ts";
 import { claimBodyKey } from "../session/step-keys.ts";
-import { requireStore } from "./attempt.ts";
-import { emitCustomEvent } from "./custom-event.ts";
-import { createOnceInterruptError } from "./once.ts";
+import { requireStore } from "../task/attempt.ts";
+import { createOnceInterruptError } from "../task/once.ts";
 
 const loneSurrogate = /\p{Surrogate}/u;
 

@@ -2,12 +2,49 @@
  * Migrates a user-written machine: renames states in the state value and in pending delays, and replaces the context
  * with the context from the migration. Pure. The compatibility check runs afterwards, as for any thread.
  */
-import type { Json } from "../../base/json.ts";
+import { deepFreeze, describeValue, isPlainObject, type Json } from "../../base/json.ts";
 import type { Control, Pending } from "../../checkpoint/checkpoint.ts";
 import { listLeafNames } from "../../compile/durable-machine.ts";
+import type { Migration } from "../../compile/migration.ts";
+import type { Plan } from "../../compile/plan.ts";
+import { getDefinition } from "../kernel/actor-tree.ts";
+import { computeState, createMigrationError } from "../migration/migrate.ts";
+import type { MigratedSnapshot } from "../migration/thread-snapshot.ts";
+
+/** Migrates a user-written machine. Its journal and interrupts contain actor names, which do not change. */
+export function migrateMachine(
+  snapshot: MigratedSnapshot,
+  plan: Plan,
+  migration: Migration | undefined,
+): MigratedSnapshot {
+  const machine = getDefinition(snapshot.plan).machine.id;
+  const next = getDefinition(plan).machine.id;
+  const control = deepFreeze(renameMachineStates(snapshot.control, machine, next, migration?.nodes ?? {}));
+  const values = migration === undefined ? {} : computeState(migration, snapshot.state);
+  const unexpected = Object.keys(values).find((name) => name !== "context");
+  if (unexpected !== undefined)
+    throw createMigrationError(
+      migration as Migration,
+      `its state returned "${unexpected}", but a user-written machine accepts only the context`,
+    );
+  const context = (values as { readonly context?: unknown }).context ?? snapshot.state["context"];
+  if (!isPlainObject(context))
+    throw createMigrationError(
+      migration as Migration,
+      `its state returned the context ${describeValue(context)}, which is not an object`,
+    );
+  return {
+    ...snapshot,
+    plan,
+    control,
+    state: Object.freeze({ ...snapshot.state, value: control.machine, context: deepFreeze(context) }),
+    newValues: new Set(["value", "context"]),
+    hasChanges: snapshot.hasChanges || migration !== undefined || plan.shape !== snapshot.plan.shape,
+  };
+}
 
 /** Returns the control with the new state names. */
-export function renameMachineStates(
+function renameMachineStates(
   control: Control,
   machine: string,
   next: string,

@@ -13,8 +13,14 @@ import {
   type MachinePromise,
   type MachineState,
 } from "../../compile/durable-machine.ts";
+import type { Plan } from "../../compile/plan.ts";
 import type { Delta } from "../../state/delta.ts";
-import { createKernel, type Effect, type Kernel, type Snapshot, type Step } from "../kernel/kernel.ts";
+import { createKernel, type Effect, type Kernel, type Snapshot, type Step } from "./kernel.ts";
+
+/** Returns the machine of the plan of a machine program. */
+export function getDefinition({ machine }: Plan): MachineDefinition {
+  return machine as MachineDefinition;
+}
 
 /** Running promise of a machine. Its address is the path of actor ids, separated by slashes. */
 export interface InvokedPromise {

@@ -1,13 +1,14 @@
 /** Reports transitions of a run to its inspector: graphs, their tool calls, and user-written machines. */
 import type { AnyEventObject } from "xstate";
-import type { Graph } from "../../compile/define-graph.ts";
+import type { Graph } from "../../compile/graph.ts";
+import { findSubgraph } from "../../define/inner-graph.ts";
 import { isInsideToolCall } from "../conversation/pending-calls.ts";
+import type { Actor, ActorEnd, Inspection, LookupByPath } from "../events/inspection.ts";
+import { type ActorTree, type MachineTransition, splitAddress } from "../kernel/actor-tree.ts";
 import { getMachineKernel } from "../kernel/get-kernel.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
-import { type ActorTree, type MachineTransition, splitAddress } from "../machine/actor-tree.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import type { Actor, ActorEnd, Inspection, LookupByPath } from "./inspection.ts";
 
 /** Reports that the machine of a graph applied an event. */
 export function inspectTransition(session: Session, from: Snapshot, event: AnyEventObject, step: Step): void {
@@ -66,7 +67,7 @@ function getMachine(inspection: Inspection, session: Session, from: Snapshot): A
 
 /** Returns the initial step of the nested graph of a node. */
 function getFirstStep({ plan }: Session, [node = "", ...more]: readonly string[]): Step | undefined {
-  const inner = more.length > 0 ? undefined : plan.nodes.get(node)?.subgraph?.graph;
+  const inner = more.length > 0 ? undefined : findSubgraph(plan.nodes.get(node))?.graph;
   return inner === undefined ? undefined : getMachineKernel(inner as Graph).enter();
 }
 

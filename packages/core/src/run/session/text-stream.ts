@@ -3,7 +3,7 @@ import { checkOptions, listOptionNames } from "../../base/options.ts";
 import { type AssistantMessage, getMessageText, listToolCalls, type ToolCallBlock } from "../../model/message.ts";
 import { finalCallName } from "../../tool/definition/final-call.ts";
 import { isInsideToolCall } from "../conversation/pending-calls.ts";
-import type { RunEvent } from "./events.ts";
+import type { RunEvent } from "../events/run-event.ts";
 
 /** Options of `text()` for retracted text. */
 export interface TextOptions {

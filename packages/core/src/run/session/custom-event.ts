@@ -4,8 +4,8 @@ import { StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, type Json } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { emit, getErrorPlace, type Session } from "../session/session.ts";
-import { validateEncodable } from "../session/validate-writes.ts";
+import { emit, getErrorPlace, type Session } from "./session.ts";
+import { validateEncodable } from "./validate-writes.ts";
 
 /**
  * Emits a custom event. Throws `invalid_option` for a name that is no string, and `unencodable_value` for a payload

@@ -6,8 +6,8 @@ import { parseControl } from "../../checkpoint/control.ts";
 import type { CheckpointWithDeltas, Store, StoredEvent } from "../../checkpoint/store.ts";
 import { END } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
-import type { DurableEventBody } from "../session/durable-event.ts";
-import type { RunEvent } from "./events.ts";
+import type { RunEvent } from "../events/run-event.ts";
+import type { DurableEventBody } from "./durable-event.ts";
 
 const pageSize = 100;
 

@@ -1,10 +1,7 @@
 /** Turns of agents with a limit: model requests since the last user message, stored in the control state. */
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import type { TurnLimit } from "../../define/node.ts";
-import type { AssistantMessage } from "../../model/message.ts";
-import { perform } from "../journal/journal.ts";
-import { createEndingMessage } from "../model-call/hook-runtime.ts";
-import { countSteps, emit, type Session } from "../session/session.ts";
+import { countSteps, type Session } from "./session.ts";
 
 /**
  * Returns the turns so far, including this superstep. A run that starts from another run's checkpoint starts at zero.
@@ -20,26 +17,6 @@ export function countTurn(session: Session, { node }: Task, { turns }: TurnLimit
   if (previousTurns >= turns) return false;
   session.turns = { ...getTurns(session), [node]: previousTurns + 1 };
   return true;
-}
-
-/** Records the message that ends the agent at its turn limit, so that the message is emitted once. */
-export function recordTurnLimitMessage(
-  session: Session,
-  task: Task,
-  key: string,
-  limit: TurnLimit,
-): Promise<AssistantMessage> {
-  return perform<AssistantMessage>(session, {
-    task,
-    key: `${key}:maxTurns`,
-    kind: "step",
-    name: "maxTurns",
-    effect: "pure",
-    execute: () => createEndingMessage(limit, `${task.id}:${key}`),
-    onCommitted: (message, reused) => {
-      if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message });
-    },
-  });
 }
 
 function getPreviousTurns(session: Session): Control["turns"] {

@@ -4,7 +4,7 @@ import type { Json } from "../../base/json.ts";
 import { findContinuationIndex, redactSplitSecrets } from "../../base/redaction/redact-chunks.ts";
 import { type PreviousChunk, redactChunk, redactText } from "../../base/redaction/redact-text.ts";
 import type { ToolOutput } from "../../tool/result.ts";
-import type { ToolCallContext } from "../tool-call/context.ts";
+import type { ToolCallContext } from "./context.ts";
 
 /** Redaction state of the previous chunks of a tool call: last progress line, content by index, events by name. */
 interface ProgressState {

@@ -8,8 +8,8 @@ import type { AssistantMessage } from "../../model/message.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import type { ToolRegistry } from "../../tool/registry.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import type { Session } from "../session/session.ts";
-import type { PendingCall } from "../tool-call/context.ts";
 
 type Tools = ReadonlyMap<string, Tool<never, never>>;
 

@@ -1,0 +1,231 @@
+/** Events of a run: what each type of event holds. */
+import type { EffectClass, EffectKind } from "../../base/effect.ts";
+import type { ErrorRecord } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
+import type { AssistantMessage, FailedAttempt, Message, Usage } from "../../model/message.ts";
+import type { ModelFailureKind } from "../../model/model-failure.ts";
+import type { Delta } from "../../state/delta.ts";
+import type { ToolOutput, ToolResult } from "../../tool/result.ts";
+import type { GuardResult } from "../kernel/kernel.ts";
+
+/** One transition of a machine, as tests, the command line and the inspector read it. */
+export interface Transition {
+  /** Path from the graph to the machine: the graph name, then the nodes of subgraphs. */
+  readonly path: readonly string[];
+  readonly event: string;
+  readonly from: Json;
+  readonly to: Json;
+  /** Evaluated guards, in order. */
+  readonly guards: readonly GuardResult[];
+  /** Ids of the actors that the transition starts. */
+  readonly effects: readonly string[];
+  /** Deltas of the checkpoint of this transition, by channel; empty without a checkpoint. */
+  readonly changes: Readonly<Record<string, Delta>>;
+  /** Bytes of that checkpoint's deltas. */
+  readonly bytes: number;
+  /** Duration in milliseconds of the superstep or turn that ends with the checkpoint; 0 without a checkpoint. */
+  readonly durationMs: number;
+}
+
+/** A transition on the event stream. */
+export interface TransitionRecord extends EventPosition, Transition {
+  readonly type: "transition.taken";
+  readonly path: readonly string[];
+}
+
+/** An open interrupt, as the caller of a run sees it. */
+export interface OpenInterrupt {
+  readonly id: string;
+  readonly key: string;
+  readonly node: string;
+  readonly payload: unknown;
+  /** JSON Schema of the answer; undefined when the answer schema has none. */
+  readonly schema: Json | undefined;
+  /** Expiry time in milliseconds since the epoch; absent for an interrupt without expiry. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** Fields of every event: the run's sequence number, and the time in milliseconds since the epoch. */
+export interface EventPosition {
+  readonly seq: number;
+  readonly at: number;
+  /** On events of a nested graph: the path of nodes and tools, e.g. `research` or `outer.research`. */
+  readonly within?: string;
+  /** With `within`: an id shared by all events of one call, distinct for each call of the same node or tool. */
+  readonly withinId?: string;
+}
+
+interface TaskFields {
+  readonly node: string;
+  readonly task: string;
+}
+
+interface MessageFields extends TaskFields {
+  /** Id of the message being streamed. */
+  readonly messageId: string;
+}
+
+interface CallFields extends TaskFields {
+  readonly callId: string;
+  /** Canonical tool name; for an unknown tool, the name in the model's call. */
+  readonly tool: string;
+  /** Display name of the tool. */
+  readonly label?: string | undefined;
+}
+
+/** Payload of an event, by `type`. */
+export type RunEventBody =
+  | {
+      readonly type: "run.started";
+      readonly run: string;
+      readonly thread: string;
+      readonly branch: string;
+      readonly graph: string;
+      readonly attempt: number;
+      readonly recovered: boolean;
+      /**
+       * Writer of the checkpoint that the run continues from, when that writer was another version or shape of the
+       * graph.
+       */
+      readonly writtenBy?: { readonly version: number; readonly shape: string };
+    }
+  /** The input is queued behind another run of the thread. */
+  | { readonly type: "run.queued"; readonly run: string; readonly thread: string; readonly branch: string }
+  /**
+   * Inbox messages were delivered to the state of the run: `steer` at a superstep boundary, `followUp` at the end of
+   * the run.
+   */
+  | {
+      readonly type: "inbox.taken";
+      readonly inboxMessageId: string;
+      readonly kind: InboxMessageKind;
+      readonly messages: readonly Message[];
+    }
+  /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
+  | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
+  | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
+  | { readonly type: "run.completed"; readonly steps: number }
+  | { readonly type: "run.failed"; readonly error: ErrorRecord }
+  /** `run` is set when the event is about another run: a suspended run that the input of the current run has ended. */
+  | { readonly type: "run.cancelled"; readonly reason: string; readonly run?: string }
+  | { readonly type: "run.paused"; readonly cause: ErrorRecord }
+  | ({ readonly type: "transition.taken" } & Transition)
+  | {
+      readonly type: "step.committed";
+      readonly step: number;
+      readonly checkpoint: number | undefined;
+      readonly nodes: readonly string[];
+      readonly next: readonly string[];
+      readonly changes: Readonly<Record<string, Delta>>;
+      readonly bytes: number;
+      readonly durationMs: number;
+    }
+  | ({ readonly type: "task.started"; readonly attempt: number; readonly input?: unknown } & TaskFields)
+  | ({ readonly type: "task.completed"; readonly durationMs: number; readonly reused: boolean } & TaskFields)
+  | ({
+      readonly type: "task.retried";
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly error: ErrorRecord;
+    } & TaskFields)
+  | ({ readonly type: "task.failed"; readonly error: ErrorRecord } & TaskFields)
+  /** The last failure of a task was passed to the error handler of its node. */
+  | ({ readonly type: "task.handled"; readonly attempt: number; readonly error: ErrorRecord } & TaskFields)
+  | ({ readonly type: "task.interrupted"; readonly keys: readonly string[] } & TaskFields)
+  | ({
+      readonly type: "effect.reused";
+      readonly key: string;
+      readonly kind: EffectKind;
+      readonly name: string;
+      readonly attempts: number;
+    } & TaskFields)
+  | ({
+      readonly type: "effect.repeated";
+      readonly key: string;
+      readonly kind: EffectKind;
+      readonly name: string;
+      readonly effect: EffectClass;
+      readonly idempotencyKey: string;
+    } & TaskFields)
+  | ({ readonly type: "tool.started"; readonly args: unknown } & CallFields)
+  | ({
+      readonly type: "tool.args_rewritten";
+      readonly by: string;
+      readonly args: unknown;
+      readonly raw?: unknown;
+    } & CallFields)
+  | ({ readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] } & CallFields)
+  | ({ readonly type: "tool.rejected"; readonly reason: string } & CallFields)
+  /** Middleware, or a person asked by middleware, denied a call with valid arguments. */
+  | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & CallFields)
+  /** `dropped`, here and in progress events: number of earlier updates dropped because the reader was too slow. */
+  | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & CallFields)
+  | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & CallFields)
+  | ({
+      readonly type: "tool.retried";
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly error: string;
+    } & CallFields)
+  /** The artifact store failed to save an artifact. The tool result contains a truncated version for the model. */
+  | ({
+      readonly type: "tool.artifact_lost";
+      readonly key: string;
+      readonly name: string;
+      readonly error: string;
+    } & CallFields)
+  | ({ readonly type: "tool.completed"; readonly result: ToolResult } & CallFields)
+  | ({ readonly type: "tool.failed"; readonly result: ToolResult } & CallFields)
+  | ({ readonly type: "model.started"; readonly model: string; readonly messages: number } & TaskFields)
+  /** The provider ignored a part of the request, e.g. an unsupported setting. Emitted once per run. */
+  | ({ readonly type: "model.warned"; readonly model: string; readonly warning: string } & TaskFields)
+  /** A model request failed. The same model or its fallback is called after the delay. */
+  | ({
+      readonly type: "model.retried";
+      readonly messageId: string;
+      /** Number of requests of the call so far. */
+      readonly attempt: number;
+      readonly delayMs: number;
+      /** The failed model and the next model. */
+      readonly model: string;
+      readonly next: string;
+      readonly kind: ModelFailureKind;
+      readonly error: ErrorRecord;
+      /** Known usage of the failed request; absent when unknown. */
+      readonly usage?: Usage;
+    } & TaskFields)
+  /** A hook called an auxiliary model. The reply is not part of the conversation. */
+  | ({
+      readonly type: "model.asked_beside";
+      /** Name of the middleware, and the key of the auxiliary model call. */
+      readonly by: string;
+      readonly key: string;
+      readonly model: string;
+      readonly usage?: Usage;
+    } & TaskFields)
+  | ({ readonly type: "message.delta"; readonly kind: "text" | "reasoning"; readonly text: string } & MessageFields)
+  | ({
+      readonly type: "message.call_delta";
+      readonly callId: string;
+      readonly tool: string;
+      readonly argsText: string;
+    } & MessageFields)
+  /** The text streamed so far is not part of the message: discard the text. Another reply may follow. */
+  | ({
+      readonly type: "message.voided";
+      readonly model: string;
+      readonly kind: FailedAttempt["kind"];
+      /** The retracted text; absent when another process streamed the text. */
+      readonly text?: string;
+    } & MessageFields)
+  | ({ readonly type: "message.completed"; readonly message: AssistantMessage } & TaskFields)
+  | ({ readonly type: "node.progress"; readonly text: string; readonly dropped?: number } & TaskFields)
+  | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & TaskFields)
+  /**
+   * Number of transient events dropped at this position because the reader was too slow. Durable events are never
+   * dropped.
+   */
+  | { readonly type: "events.dropped"; readonly count: number };
+
+export type RunEvent = EventPosition & RunEventBody;

@@ -1,0 +1,29 @@
+/** The program of a user-written machine: macrostep after macrostep. */
+import { notEnteredSnapshot } from "../kernel/kernel.ts";
+import type { Program } from "../migration/program.ts";
+import { restoreMachine } from "../session/restore-position.ts";
+import { findMachineIncompatibilities } from "./machine-compatibility.ts";
+import { readResumeInput, runMachineLoop, startMachineRun } from "./machine-loop.ts";
+import { migrateMachine } from "./migrate-machine.ts";
+
+/** Program of the machines of `durableMachine`. */
+export const machineProgram: Program = Object.freeze({
+  // The machine checks its interrupts itself, and runs no inner graphs.
+  isAwaited: () => true,
+  loadCalls: async () => [],
+  // The machine parses its input when it starts.
+  parseInput: () => undefined,
+  enter: () => notEnteredSnapshot,
+  restore: ({ plan, kernel }, { thread, control, state }) =>
+    control.machine === null ? notEnteredSnapshot : restoreMachine(kernel, plan, thread, control, state["context"]),
+  derivesPosition: false,
+  readOutput: (_, state) => state["output"],
+  begin: (session, input) => startMachineRun(session, input),
+  run: (session) => runMachineLoop(session),
+  recover: (session) => runMachineLoop(session, { event: undefined, rows: [] }),
+  resume: async (session, { answers, by }) => runMachineLoop(session, await readResumeInput(session, answers, by)),
+  isPreemptible: false,
+  isBounded: false,
+  findIncompatibilities: findMachineIncompatibilities,
+  migrate: migrateMachine,
+} satisfies Program);

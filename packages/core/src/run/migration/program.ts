@@ -1,0 +1,68 @@
+/**
+ * Programs: what a thread executes. A graph of nodes and a user-written machine are the two implementations of one
+ * interface; no other code asks which of them a plan is.
+ */
+import type { Control } from "../../checkpoint/checkpoint.ts";
+import type { Plan } from "../../compile/plan.ts";
+import type { ProgramDefinition } from "../../compile/program.ts";
+import type { Codec } from "../../state/codec.ts";
+import type { Kernel, Snapshot } from "../kernel/kernel.ts";
+import type { RunResult } from "../session/options.ts";
+import type { State, Write } from "../session/returns.ts";
+import type { Session } from "../session/session.ts";
+import type { Incompatibility } from "./compatibility.ts";
+
+import type { SnapshotMigrator } from "./migrate.ts";
+import type { SnapshotReader, ThreadSnapshot } from "./thread-snapshot.ts";
+
+/** Position of a saved thread. */
+export interface SavedPosition {
+  readonly thread: string;
+  readonly control: Control;
+  readonly state: State;
+  /** True when another graph version wrote the control state. */
+  readonly changed: boolean;
+}
+
+/** Answers of a resume, not yet parsed. */
+export interface GivenAnswers {
+  readonly answers: Readonly<Record<string, unknown>>;
+  readonly by: string | undefined;
+}
+
+/** A kind of program. Stateless: each method takes the plan, the session or the snapshot that it is about. */
+export interface Program extends SnapshotReader, SnapshotMigrator {
+  // Open and read.
+
+  /** Parses an input before any store access; undefined when the input is parsed at the start. */
+  readonly parseInput: (plan: Plan, codec: Codec, input: unknown) => readonly Write[] | undefined;
+  /** Snapshot of a thread without checkpoints. */
+  readonly enter: (kernel: Kernel) => Snapshot;
+  readonly restore: (at: Pick<Session, "plan" | "kernel">, position: SavedPosition) => Snapshot;
+  /** True when the position follows from the pending tasks, so that another version's position is derived anew. */
+  readonly derivesPosition: boolean;
+  /** Returns the output of a finished run from its last state. */
+  readonly readOutput: (plan: Plan, state: State) => unknown;
+
+  // Start, continue, loop.
+
+  /** Commits the first checkpoint. `writes`: the parsed input, if it was parsed before. */
+  readonly begin: (session: Session, input: unknown, writes: readonly Write[] | undefined) => Promise<void>;
+  /** Runs a begun session to its end. */
+  readonly run: (session: Session) => Promise<RunResult<State>>;
+  /** Continues a run whose process has died. */
+  readonly recover: (session: Session) => Promise<RunResult<State>>;
+  /** Continues a run with the answers of a caller. */
+  readonly resume: (session: Session, given: GivenAnswers) => Promise<RunResult<State>>;
+  /** False when a new input cannot interrupt or roll back a run. */
+  readonly isPreemptible: boolean;
+  /** False when its runs mostly wait, and do not count as concurrent work of an engine. */
+  readonly isBounded: boolean;
+
+  // Migrate.
+
+  readonly findIncompatibilities: (snapshot: ThreadSnapshot, codec: Codec) => readonly Incompatibility[];
+}
+
+/** The programs of the engine. Created once, and passed to `openSession`. */
+export type Programs = { readonly [Name in ProgramDefinition["name"]]: Program };
