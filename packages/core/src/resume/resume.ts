@@ -5,6 +5,7 @@ import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { getProgram, programs } from "../run/begin.ts";
 import { launch } from "../run/launch.ts";
+import { applyAnswers } from "../run/loop/apply-answers.ts";
 import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/check-run-options.ts";
@@ -66,7 +67,11 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
 async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
   const { saved } = session;
   if (saved !== undefined && saved.claim.head === undefined) throw await createNotStartedError(session, saved);
-  return getProgram(session.plan).resume(session, { answers: options.answers ?? {}, by: options.by });
+  return getProgram(session.plan).resume(session, {
+    answers: options.answers ?? {},
+    by: options.by,
+    apply: applyAnswers,
+  });
 }
 
 function createMissingStoreError(thread: string): StatewrightError {

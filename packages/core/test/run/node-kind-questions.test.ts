@@ -30,7 +30,7 @@ const programQuestions: readonly RegExp[] = [
   /\bgetPlan\([^()]*\)\.machine\b/g,
   /\bgetMachineDefinition\([^()]*(?:\(\))?\) (?:===|!==) undefined/g,
   /\bconst \{ machine \} = (?:session\.)?plan\b/g,
-  /\b(?:if \(|return )machine (?:===|!==) undefined/g,
+  /\breturn machine (?:===|!==) undefined/g,
   /\bdrawing (?:===|!==) undefined/g,
 ];
 

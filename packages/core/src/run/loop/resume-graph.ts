@@ -7,14 +7,13 @@ import type { State } from "../session/returns.ts";
 import { toRunRow } from "../session/run-row.ts";
 import { awaitCommit, emit, type Persistence, type Session } from "../session/session.ts";
 import { isUnfinished, release } from "../task/open-session.ts";
-import { applyAnswers } from "./apply-answers.ts";
 import { finishOnError } from "./finish.ts";
 import { runToEnd } from "./loop.ts";
 
 /** Continues a run of a graph with answers. A finished thread is unchanged. */
-export async function resumeGraph(session: Session, { answers, by }: GivenAnswers): Promise<RunResult<State>> {
+export async function resumeGraph(session: Session, { answers, by, apply }: GivenAnswers): Promise<RunResult<State>> {
   const { saved, world } = session;
-  const answered = await applyAnswers(session, answers, by);
+  const answered = await apply(session, answers, by);
   if (session.control.tasks.length > 0) return runToEnd(session, { answered });
   if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
   if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, world);

@@ -3,6 +3,7 @@
  * interface; no other code asks which of them a plan is.
  */
 import type { Control } from "../../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { ProgramDefinition } from "../../compile/program.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -28,6 +29,12 @@ export interface SavedPosition {
 export interface GivenAnswers {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
+  /** Records answers on the open interrupts. Passed by `resume`, so that a bundle with `run` alone does not hold it. */
+  readonly apply: (
+    session: Session,
+    answers: GivenAnswers["answers"],
+    by: string | undefined,
+  ) => Promise<readonly InterruptRow[]>;
 }
 
 /** A kind of program. Stateless: each method takes the plan, the session or the snapshot that it is about. */
