@@ -84,7 +84,7 @@ function under({ budget: options, script, log, store = memoryStore(), middleware
     world,
     events,
     requests: scripted.requests,
-    run: (input = "go", more: { readonly onBusy?: "interrupt" } = {}) =>
+    run: (input = "go", more: { readonly onBusy?: "cancel" } = {}) =>
       heard(agent.run({ thread: "t", input, world, ...more })).result,
     resume: (answers: Readonly<Record<string, unknown>> = {}, other: Store = store) =>
       heard(agent.resume({ thread: "t", store: other, world, answers })).result,
@@ -817,7 +817,7 @@ test("the spending of a failed run counts in its thread, also without a resume",
   });
   await expect(agent.run()).rejects.toThrow("broken");
   isBroken = false;
-  const { state } = await agent.run("more", { onBusy: "interrupt" });
+  const { state } = await agent.run("more", { onBusy: "cancel" });
   expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
 });
 

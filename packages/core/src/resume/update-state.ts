@@ -243,7 +243,7 @@ function toOutcome(session: Session, as: string, values: object | undefined, tar
   if (as === START) return { writes: parseInputWrites(plan, session.codec, values ?? {}), routes: [] };
   const returned = target === undefined ? values : goto(target, values);
   const outcome = validateOutcome(session, as, readReturn(plan, as, state, returned));
-  if (getEdge(plan, as).kind !== "gotos" || target !== undefined) return outcome;
+  if (getEdge(plan, as).kind !== "commandTargets" || target !== undefined) return outcome;
   throw createInvalidOptionError(
     session,
     `node "${as}" chooses its next node with commands, and the update has no \`goto\``,

@@ -52,7 +52,7 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
           refused.push(error);
       });
     };
-    const kinds: readonly OnBusy[] = ["enqueue", "enqueue", "interrupt", "reject"];
+    const kinds: readonly OnBusy[] = ["enqueue", "enqueue", "cancel", "reject"];
     for (let nth = 0; nth < 12; nth++) {
       const store = stores[below(2)] ?? first;
       const word = `${["plain", "slow", "ask"][below(3)]} ${nth}`;

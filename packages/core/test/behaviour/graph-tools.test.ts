@@ -1020,14 +1020,14 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
   const user = (id: string, text: string) => ({
     messages: [{ role: "user" as const, id, content: [{ type: "text" as const, text }] }],
   });
-  for (const onBusy of ["interrupt", "rollback"] as const) {
+  for (const onBusy of ["cancel", "rollback"] as const) {
     const store = memoryStore();
     const at = { store, thread: "t" };
     expect((await run(graph, { ...at, input: user("1", "ask") }).result).status).toBe("waiting");
     const { status, state } = await run(graph, { ...at, input: user("2", "stop"), onBusy }).result;
     expect(status).toBe("done");
     expect(state.messages.map(({ role }) => role)).toEqual(
-      onBusy === "interrupt" ? ["user", "assistant", "tool", "user"] : ["user"],
+      onBusy === "cancel" ? ["user", "assistant", "tool", "user"] : ["user"],
     );
     await copyThread(store, "t", "copy");
     expect((await getState(graph, { store, thread: "copy" })).state).toEqual(state);

@@ -53,7 +53,7 @@ test("an input for another graph is refused at once, and a queued input for anot
   const strange = notes(1, z.string(), "strange");
   const first = start(store, "slow");
   await world.settle();
-  for (const onBusy of ["enqueue", "interrupt", "rollback"] as const) {
+  for (const onBusy of ["enqueue", "cancel", "rollback"] as const) {
     const late = run(strange.graph, { store, world, thread: "t", input: { word: "x" }, onBusy });
     const refusal = await failureOf(late.result, "graph_changed");
     expect(refusal.message, onBusy).toContain('written by graph "notes"');

@@ -259,7 +259,7 @@ const counter = defineGraph({ name: "counter", state: Counter })
   .nodes({ add: (state) => ({ total: state.total + state.by, seen: [state.by] }) })
   .edges({ [START]: "add", add: END });
 
-function loop(persistence: "per-call" | "kept" | "none") {
+function loop(persistence: "per-call" | "per-thread" | "none") {
   return defineGraph({ name: "loop", state: defineState({ turns: channel.list(z.number()), goal: z.number() }) })
     .nodes({
       count: subgraph(counter, {
@@ -273,31 +273,36 @@ function loop(persistence: "per-call" | "kept" | "none") {
 }
 
 test("a subgraph call starts with fresh state unless its state persists across calls [E22]", async () => {
-  const totals = async (persistence: "per-call" | "kept" | "none", store?: Store) =>
+  const totals = async (persistence: "per-call" | "per-thread" | "none", store?: Store) =>
     (await run(loop(persistence), { ...(store && { store }), thread: "t", input: { goal: 3 } }).result).state.turns;
   for (const store of [undefined, memoryStore()]) {
     expect(await totals("per-call", store)).toEqual([1, 2, 3]);
   }
   for (const store of [undefined, memoryStore()]) expect(await totals("none", store)).toEqual([1, 2, 3]);
-  for (const store of [undefined, memoryStore()]) expect(await totals("kept", store)).toEqual([1, 3, 6]);
+  for (const store of [undefined, memoryStore()]) expect(await totals("per-thread", store)).toEqual([1, 3, 6]);
 });
 
 test("a persistent subgraph continues with the next input of the thread, in another process, and on a fork from the fork point [E22]", async () => {
   const store = memoryStore();
-  await run(loop("kept"), { store, thread: "t", input: { goal: 2 } }).result;
+  await run(loop("per-thread"), { store, thread: "t", input: { goal: 2 } }).result;
   const peer = store.peer();
   store.close();
-  const { state } = await run(loop("kept"), { store: peer, thread: "t", input: { goal: 3 } }).result;
+  const { state } = await run(loop("per-thread"), { store: peer, thread: "t", input: { goal: 3 } }).result;
   expect(state.turns).toEqual([1, 3, 6]);
   const entries = [];
-  for await (const entry of getHistory(loop("kept"), { store: peer, thread: "t" })) entries.push(entry);
+  for await (const entry of getHistory(loop("per-thread"), { store: peer, thread: "t" })) entries.push(entry);
   const first = entries.findLast(({ node }) => node === "count");
   const at = first?.checkpointId ?? 0;
-  const branch = await fork(loop("kept"), { store: peer, thread: "t", at, name: "again", update: { goal: 2 } });
-  const again = await resume(loop("kept"), { store: peer, thread: "t", branch }).result;
+  const branch = await fork(loop("per-thread"), { store: peer, thread: "t", at, name: "again", update: { goal: 2 } });
+  const again = await resume(loop("per-thread"), { store: peer, thread: "t", branch }).result;
   expect(again.state.turns).toEqual([1, 3]);
-  const deeper = await fork(loop("kept"), { store: peer, thread: "t", at: entries[0]?.checkpointId ?? 0, name: "on" });
-  const on = await run(loop("kept"), { store: peer, thread: "t", branch: deeper, input: { goal: 4 } }).result;
+  const deeper = await fork(loop("per-thread"), {
+    store: peer,
+    thread: "t",
+    at: entries[0]?.checkpointId ?? 0,
+    name: "on",
+  });
+  const on = await run(loop("per-thread"), { store: peer, thread: "t", branch: deeper, input: { goal: 4 } }).result;
   expect(on.state.turns).toEqual([1, 3, 6, 10]);
   expect((await getState(counter, { store: peer, thread: "t", nesting: "count", branch: "again" })).state.seen).toEqual(
     [1, 2],
@@ -322,7 +327,7 @@ test("an unsaved subgraph writes no row, restarts after a crash, and may neither
     .edges({ [START]: "add", add: END });
   for (const inner of [asks, once]) {
     const refusal = await failureOf(() => wrap(inner), "invalid_graph");
-    expect(refusal.details).toMatchObject([{ code: "unsaved_subgraph", node: "count" }]);
+    expect(refusal.details).toMatchObject([{ code: "unpersisted_subgraph", node: "count" }]);
   }
   const stepsOnce = defineGraph({ name: "steps", state: Counter })
     .nodes({ add: async (_state, { step }) => void (await step("pay", () => 1, { effect: "once" })) })
@@ -344,7 +349,7 @@ test("unsafe subgraph definitions are refused together [E22]", async () => {
           kept: inputNode(
             z.number(),
             subgraph(counter, {
-              persistence: "kept",
+              persistence: "per-thread",
               input: (_state, { input }) => ({ by: input }),
               output: () => undefined,
             }),
@@ -355,7 +360,7 @@ test("unsafe subgraph definitions are refused together [E22]", async () => {
     "invalid_graph",
   );
   expect(failure.details).toMatchObject([
-    { code: "kept_subgraph_sent", node: "kept" },
+    { code: "persistent_subgraph_sent", node: "kept" },
     { code: "once_subgraph", node: "once" },
   ]);
 });

@@ -83,9 +83,10 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
     const dice = chance.below(100);
     if (sendable.length > 0 && dice < 25) {
       const otherwise = chance.share(0.85) ? { otherwise: chance.of([...nodes, END]) } : {};
-      return { kind: "sends", target: chance.of(sendable), ...otherwise, seed: seedOf() };
+      return { kind: "fanOut", target: chance.of(sendable), ...otherwise, seed: seedOf() };
     }
-    if (commands && dice < 40) return { kind: "gotos", targets: some([...nodes, ...sendable, END], 4), seed: seedOf() };
+    if (commands && dice < 40)
+      return { kind: "commandTargets", targets: some([...nodes, ...sendable, END], 4), seed: seedOf() };
     if (dice < 55) {
       const targets = new Set([...some(nodes, 3), ...(chance.share(0.6) ? [END] : [])]);
       return { kind: "route", targets: [...targets], many: chance.share(0.5), seed: seedOf() };
@@ -99,7 +100,7 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
     const kind = name.startsWith("t") ? "task" : inner ? "inner" : "plain";
     const base = { name, kind, defer: chance.share(0.15), seed: seedOf(), edge: edgeFrom(index, !inner) } as const;
     if (inner) {
-      const persistence = chance.of(traits.asks === true ? (["per-call", "kept"] as const) : persistences);
+      const persistence = chance.of(traits.asks === true ? (["per-call", "per-thread"] as const) : persistences);
       return {
         ...base,
         writes: [],
@@ -140,7 +141,7 @@ function withJoin(chance: Chance, { nodes, start }: ModelGraph, loops: boolean):
   };
 }
 
-const persistences = ["per-call", "kept", "none"] as const;
+const persistences = ["per-call", "per-thread", "none"] as const;
 
 function shuffled(chance: Chance, names: readonly string[]): readonly string[] {
   const places = new Map(names.map((name) => [name, chance.below(1_000)]));
@@ -162,7 +163,7 @@ function reachable({ nodes, start }: ModelGraph): ModelGraph {
 
 function targetsOf(edge: ModelEdge): readonly string[] {
   if (edge.kind === "join") return [edge.target];
-  if (edge.kind === "sends") return [edge.target, ...(edge.otherwise === undefined ? [] : [edge.otherwise])];
+  if (edge.kind === "fanOut") return [edge.target, ...(edge.otherwise === undefined ? [] : [edge.otherwise])];
   return edge.targets;
 }
 
@@ -236,13 +237,13 @@ function edgeOf(edge: ModelEdge): unknown {
       return edge.targets;
     case "join":
       return join(edge.target);
-    case "gotos":
+    case "commandTargets":
       return commandTargets(...edge.targets);
     case "route": {
       const choose = (now: ModelState) => (edge.many ? chosen(edge, now) : chosen(edge, now)[0]);
       return loose(route)(edge.targets, choose, { many: edge.many });
     }
-    case "sends": {
+    case "fanOut": {
       const { target, otherwise } = edge;
       return fanOut(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
     }

@@ -70,7 +70,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
     depth === 0 ? plain : fc.oneof({ weight: 6, arbitrary: plain }, { weight: 1, arbitrary: anyGraph(depth - 1) });
   const node = fc.record({
     part,
-    form: fc.constantFrom("to", "many", "route", "gotos", "join"),
+    form: fc.constantFrom("to", "many", "route", "commandTargets", "join"),
     jumps: fc.array(fc.nat({ max: 9 }), { maxLength: 2 }),
     ends: fc.boolean(),
   });
@@ -85,7 +85,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
       const source = names[index - 1] ?? START;
       if (!isPlain(next)) edges[source] = each(next, others[0]);
       else if (form === "join") edges[source] = join(next);
-      else if (form === "gotos" && source !== START) edges[source] = commandTargets(...all);
+      else if (form === "commandTargets" && source !== START) edges[source] = commandTargets(...all);
       else if (form === "to") edges[source] = next;
       else edges[source] = form === "many" ? all : either(...all);
     });

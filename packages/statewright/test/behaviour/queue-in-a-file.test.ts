@@ -68,7 +68,7 @@ async function restingLog(graph: ReturnType<typeof held>["graph"], thread: strin
 test("in a file, the owner sees an input that ends its run at the next commit, ends the run, and starts the input [E27]", async () => {
   for (const [onBusy, log] of [
     ["enqueue", ["held 1", "held 2", "new 1", "new 2"]],
-    ["interrupt", ["held 1", "new 1", "new 2"]],
+    ["cancel", ["held 1", "new 1", "new 2"]],
     ["rollback", ["new 1", "new 2"]],
   ] as const) {
     const { graph, open, begun } = held();

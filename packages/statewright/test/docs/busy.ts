@@ -35,7 +35,7 @@ console.log(answered.status, answered.state.log.join(", "));
 
 // in the place of a run that waits
 await say("two", "send it");
-const instead = await say("two", "stop", "interrupt");
+const instead = await say("two", "stop", "cancel");
 console.log(instead.status, instead.state.log.join(", "));
 
 // as if that run had never been

@@ -118,7 +118,7 @@ const counter = defineGraph({ name: "counter", state: defineState({ total: z.num
   .nodes({ add: ({ total }) => ({ total: total + 1 }) })
   .edges({ [START]: "add", add: END });
 
-for (const persistence of ["per-call", "kept"] as const) {
+for (const persistence of ["per-call", "per-thread"] as const) {
   const twice = defineGraph({ name: "twice", state: defineState({ totals: channel.list(z.number()) }) })
     .nodes({
       count: subgraph(counter, { persistence, input: () => ({}), output: ({ total }) => ({ totals: [total] }) }),

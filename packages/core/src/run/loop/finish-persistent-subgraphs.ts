@@ -34,13 +34,13 @@ export async function finishPersistentSubgraphs(
 ): Promise<void> {
   for (const node of session.plan.nodes.values()) {
     const subgraph = findSubgraph(node);
-    if (subgraph?.persistence !== "kept" || session.saved === undefined) continue;
+    if (subgraph?.persistence !== "per-thread" || session.saved === undefined) continue;
     const { name } = node;
     const line = `${session.namespace}/${name}`;
     const head = await session.saved.store.head(session.run.thread, line);
     if (head === undefined || head.branch !== line) continue;
     const plan = getPlan(subgraph.graph);
-    const loaded = await loadInner(session, line, name, plan, "kept");
+    const loaded = await loadInner(session, line, name, plan, "per-thread");
     const inner: Session = {
       ...session,
       ...loaded,

@@ -36,7 +36,7 @@ export async function finishPreempted(
   const { message: reason } = preemption;
   const isRollback = preemption.kind === "rollback";
   if (saved.pending.size > 0) await awaitCommit(session, saved, {});
-  const source: CheckpointSource = isRollback ? "rollback" : "interrupt";
+  const source: CheckpointSource = isRollback ? "rollback" : "cancel";
   const runStart = isRollback ? await findRunStart(session, saved, endingRun.id) : undefined;
   const computeInnerEnd = (inner: Session, innerSaved: Persistence): Promise<EndState | undefined> =>
     runStart === undefined

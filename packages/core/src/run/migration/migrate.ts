@@ -90,7 +90,7 @@ function migrateTo(
             innerSnapshot,
             getPlan(inside.graph),
             migration?.inner[previousName],
-            `${line}/${inside.persistence === "kept" ? name : (task?.id ?? name)}`,
+            `${line}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
             [...path, name],
             codec,
           );

@@ -34,9 +34,9 @@ export function createMessageStream(session: Session, { node, id: task }: Task, 
   let parts: Map<string, MessagePart> | undefined;
   const takeBack: MessageStream["retract"] = (model, kind) => {
     parts = undefined;
-    if (kind === "unrecorded") emit(session, { type: "message.voided", node, task, messageId, model, kind });
+    if (kind === "unrecorded") emit(session, { type: "message.retracted", node, task, messageId, model, kind });
     if (!hasEmitted) return;
-    emit(session, { type: "message.voided", node, task, messageId, model, kind, text });
+    emit(session, { type: "message.retracted", node, task, messageId, model, kind, text });
     hasEmitted = false;
     text = "";
   };

@@ -232,7 +232,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
 /** Emits the delivery of inbox messages to the senders. */
 function emitDelivered(session: Session, letters: readonly QueuedMessage[]): void {
   for (const { id, kind, messages } of letters)
-    emit(session, { type: "inbox.taken", inboxMessageId: id, kind, messages });
+    emit(session, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
 }
 
 function createEndEvent(

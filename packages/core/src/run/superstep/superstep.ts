@@ -179,7 +179,7 @@ function followEdge(
     case "to":
       for (const target of edge.targets) addTarget(target, source);
       return;
-    case "gotos":
+    case "commandTargets":
       return;
     case "join":
       for (const target of edge.targets) arrived[target] = [...new Set([...(arrived[target] ?? []), source])];
@@ -187,7 +187,7 @@ function followEdge(
     case "route":
       for (const target of chooseTargets(plan, edge, source, state)) addTarget(target, source);
       return;
-    case "sends":
+    case "fanOut":
       followSends(plan, edge, source, state, addTarget, addSend);
   }
 }
@@ -239,25 +239,25 @@ function readTargets(
 
 function followSends(
   plan: Plan,
-  edge: Extract<EdgeRecord, { kind: "sends" }>,
+  edge: Extract<EdgeRecord, { kind: "fanOut" }>,
   source: string,
   state: State,
   addTarget: (target: string, from: string) => void,
   addSend: (target: string, input: unknown) => void,
 ): void {
-  const items = callChooser(() => edge.select(state as never), "sends", source, plan);
-  guardRead(plan, source, "sends", items, () => addSends(plan, edge, source, items, addTarget, addSend));
+  const items = callChooser(() => edge.select(state as never), "fanOut", source, plan);
+  guardRead(plan, source, "fanOut", items, () => addSends(plan, edge, source, items, addTarget, addSend));
 }
 
 function addSends(
   plan: Plan,
-  edge: Extract<EdgeRecord, { kind: "sends" }>,
+  edge: Extract<EdgeRecord, { kind: "fanOut" }>,
   source: string,
   items: unknown,
   addTarget: (target: string, from: string) => void,
   addSend: (target: string, input: unknown) => void,
 ): void {
-  if (items instanceof Promise) throw createAsyncError(plan, source, "sends", items);
+  if (items instanceof Promise) throw createAsyncError(plan, source, "fanOut", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
       what: `the sends after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
@@ -271,7 +271,7 @@ function addSends(
     addTarget(edge.otherwise, source);
     return;
   }
-  throw new StatewrightError("empty_sends", {
+  throw new StatewrightError("empty_fan_out", {
     what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
     next: `Add the node for an empty list: fanOut("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },

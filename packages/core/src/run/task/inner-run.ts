@@ -146,7 +146,7 @@ export function getChildNamespace({ namespace, run }: Session, segment: string):
 async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Promise<Session> {
   const { graph, persistence } = call;
   const plan = getPlan(graph);
-  const segment = persistence === "kept" ? call.name : call.id;
+  const segment = persistence === "per-thread" ? call.name : call.id;
   const namespace = `${outer.namespace}/${segment}`;
   const abort = new AbortController();
   const nesting = createNesting(outer, scope, call, getChildNamespace(outer, segment), abort);
@@ -237,7 +237,7 @@ export async function loadInner(
   const head = await store.head(id, line);
   const previous =
     head ??
-    (persistence === "kept"
+    (persistence === "per-thread"
       ? await findInheritedCheckpoint({ store, codec, thread: id }, outer.namespace, node)
       : undefined);
   const rows = previous === undefined ? [] : await store.state(id, previous.id);

@@ -125,7 +125,7 @@ function toStorableOutcome(session: Session, { writes, routes }: TaskOutcome): T
     throw new TypeError(`the channel "${untracked.channel}" is untracked and cannot be cached`);
   return {
     writes: writes.map((write) =>
-      write.kind === "draft" ? { channel: write.channel, kind: "fold", value: write.value } : write,
+      write.kind === "draft" ? { channel: write.channel, kind: "reduce", value: write.value } : write,
     ),
     routes,
   };
