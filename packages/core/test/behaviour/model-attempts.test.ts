@@ -579,7 +579,7 @@ describe("hook onFailedAttempt", () => {
     await told(asking(acting("a", says("Hi")), { middleware: [asks, noting(log)] }));
     expect(log).toEqual([
       "model:asks:plan lost 1: b overloaded 4",
-      "model:asks:plan lost 2: b beside 3",
+      "model:asks:plan lost 2: b auxiliary 3",
       "lost 1: a replaced 3",
     ]);
   });

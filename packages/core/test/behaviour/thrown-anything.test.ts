@@ -80,7 +80,7 @@ const failing: Readonly<Record<string, Place>> = {
   "a route": { graph: (boom) => graphOf(nothing, route([END], boom)), says: 'the route after "bad"' },
   sends: {
     graph: (boom) => graphOf(nothing, fanOut("other", boom), { other: inputNode(z.unknown(), nothing) }),
-    says: 'the sends after "bad"',
+    says: 'the fanOut after "bad"',
   },
   "a reducer": {
     graph: (boom) =>

@@ -205,7 +205,7 @@ export const defects: readonly Defect[] = [
   {
     name: "sends that may select nothing, beside a branch that has finished",
     graph: shape({ [START]: ["a", "b"], a: "c", b: END, c: each("T"), T: END }),
-    finds: [{ rule: "empty_fan_out", path: "start → a + b → c → (no items)", says: 'the sends after "c"' }],
+    finds: [{ rule: "empty_fan_out", path: "start → a + b → c → (no items)", says: 'the fanOut after "c"' }],
   },
   {
     name: "a node that starts itself again beside the way out",
