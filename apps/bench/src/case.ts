@@ -1,7 +1,7 @@
 /**
  * Bench case: one kind of work, measured for Statewright, for a peer, and for the minimum that the platform allows.
  */
-import type { Sample } from "./measure.ts";
+import type { Sample } from "./sample.ts";
 
 /** `limit` is the same effect without any framework. The distance to the limit is the cost of a framework. */
 export type Role = "ours" | "peer" | "limit";

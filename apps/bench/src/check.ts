@@ -3,9 +3,9 @@
  * on any machine.
  */
 import type { Check } from "./case.ts";
+import type { CaseReport, Report } from "./case-report.ts";
 import { fitLoadGrowth, type Load } from "./load/load.ts";
 import type { Measurement } from "./measure.ts";
-import type { CaseReport, Report } from "./report.ts";
 
 /**
  * Default maximum of the growth exponent. An exponent from 1.1 on is a finding: a larger heap alone costs the garbage

@@ -1,6 +1,7 @@
 /** Findings: growth of Statewright above the size of the work, by the fitted exponent. */
+
+import type { CaseReport, Report } from "./case-report.ts";
 import { fitLoadGrowth } from "./load/load.ts";
-import type { CaseReport, Report } from "./report.ts";
 
 /**
  * Exponent above which growth is a finding. 1 is linear; a heap that grows with the work costs the garbage collector

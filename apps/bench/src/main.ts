@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Contender } from "./case.ts";
+import type { CaseReport, Report } from "./case-report.ts";
 import { createCases } from "./cases/all.ts";
 import { listFailures } from "./check.ts";
 import { runGuard } from "./guard/guard.ts";
@@ -14,7 +15,7 @@ import { loadBundler } from "./peers/esbuild.ts";
 import { defaultRelease, loadPeers, noAgents, noPeers, type Peers } from "./peers/langgraph.ts";
 import { installOwn } from "./peers/own-packages.ts";
 import { runProfile } from "./profile/run-profile.ts";
-import { type CaseReport, describeMachine, type Report, toMarkdown, toText } from "./report.ts";
+import { describeMachine, toMarkdown, toText } from "./report.ts";
 import { measureRetainedHeap } from "./retained-heap.ts";
 import { openRunner } from "./runner.ts";
 import { startContender } from "./start-contender.ts";

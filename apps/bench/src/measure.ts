@@ -6,15 +6,7 @@ import { spawnSync } from "node:child_process";
 import { cpuUsage } from "node:process";
 import type { Case, Contender, Role } from "./case.ts";
 import { openRunner, type Runner } from "./runner.ts";
-
-/**
- * Time of some work in microseconds. CPU time counts all threads of the process, including garbage collector and
- * compiler.
- */
-export interface Sample {
-  readonly cpuUs: number;
-  readonly wallUs: number;
-}
+import type { Sample } from "./sample.ts";
 
 /** Median, minimum and maximum of the rounds. */
 export interface Spread {

@@ -1,33 +1,9 @@
 /** Bench report: measurements and their environment, as text for a terminal, as Markdown for the docs, and as JSON. */
 import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
-import type { Case } from "./case.ts";
+import type { CaseReport, Report } from "./case-report.ts";
 import { findingThreshold, isFinding, listFindings } from "./findings.ts";
-import type { Leaks } from "./leaks.ts";
-import { fitLoadGrowth, type Load } from "./load/load.ts";
+import { fitLoadGrowth } from "./load/load.ts";
 import type { Measurement } from "./measure.ts";
-import type { RetainedHeap } from "./retained-heap.ts";
-
-export interface Report {
-  readonly date: string;
-  readonly command: string;
-  readonly machine: string;
-  readonly versions: string;
-  readonly peers: readonly string[];
-  readonly cases: readonly CaseReport[];
-  readonly leaks: Leaks | undefined;
-  readonly retainedHeap: RetainedHeap | undefined;
-  readonly load: Load | undefined;
-}
-
-export interface CaseReport {
-  readonly id: string;
-  readonly title: string;
-  readonly unit: string;
-  readonly budget: Case["budget"];
-  readonly checks: NonNullable<Case["checks"]>;
-  readonly maxGrowth?: number;
-  readonly contenders: readonly Measurement[];
-}
 
 /** Describes the machine without its host name. */
 export function describeMachine(): string {

@@ -1,6 +1,6 @@
 /** Clock that is started by a node of the run. Earlier work, such as the start of the run, does not count. */
 import { cpuUsage } from "node:process";
-import type { Sample } from "./measure.ts";
+import type { Sample } from "./sample.ts";
 
 export interface RunClock {
   start(): void;

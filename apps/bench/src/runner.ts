@@ -2,7 +2,7 @@
 import { cpuUsage } from "node:process";
 import type { Contender } from "./case.ts";
 import { collectGarbage } from "./collector.ts";
-import type { Sample } from "./measure.ts";
+import type { Sample } from "./sample.ts";
 
 export interface Runner {
   /** Runs and measures one round. */

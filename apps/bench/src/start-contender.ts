@@ -3,8 +3,8 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Contender } from "./case.ts";
-import type { Sample } from "./measure.ts";
 import type { RoundDetails, Runner } from "./runner.ts";
+import type { Sample } from "./sample.ts";
 
 /** Request to a contender process. */
 export type ContenderRequest =

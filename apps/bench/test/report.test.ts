@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
+import type { CaseReport, Report } from "../src/case-report.ts";
 import { measureBundleParts } from "../src/cases/bundle.ts";
 import { listFindings } from "../src/findings.ts";
 import { fitLoadGrowth, type Load } from "../src/load/load.ts";
 import { computeSpread, type Growth, type Measurement } from "../src/measure.ts";
-import { type CaseReport, type Report, toMarkdown, toText } from "../src/report.ts";
+import { toMarkdown, toText } from "../src/report.ts";
 
 function measured(name: string, role: Measurement["role"], us: number, more: Partial<Measurement> = {}): Measurement {
   const cost = { cpuUs: computeSpread([us]), wallUs: computeSpread([us * 2]) };

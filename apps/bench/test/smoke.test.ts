@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Contender } from "../src/case.ts";
+import type { CaseReport, Report } from "../src/case-report.ts";
 import { createCases } from "../src/cases/all.ts";
 import { listFailures } from "../src/check.ts";
 import { type Costs, findRegressions, measurePaths } from "../src/guard/guard.ts";
@@ -7,7 +8,7 @@ import { measureLeaks } from "../src/leaks.ts";
 import { measureLoad } from "../src/load/load.ts";
 import { computeSpread, computeSteadyGrowth, fitExponent, type Measurement, measureCase } from "../src/measure.ts";
 import { noPeers } from "../src/peers/langgraph.ts";
-import { type CaseReport, describeMachine, type Report, toMarkdown, toText } from "../src/report.ts";
+import { describeMachine, toMarkdown, toText } from "../src/report.ts";
 import { measureRetainedHeap } from "../src/retained-heap.ts";
 import { startContender } from "../src/start-contender.ts";
 

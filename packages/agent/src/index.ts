@@ -18,7 +18,8 @@ export {
 } from "./agent/create-agent.ts";
 export type { LastValueChannel } from "./agent/last-value-channel.ts";
 export type { ToolChoiceNames } from "./agent/model-node.ts";
-export { type ModelNode, type ModelNodeOptions, modelNode } from "./agent/model-node.ts";
+export { type ModelNode, modelNode } from "./agent/model-node.ts";
+export type { ModelNodeOptions } from "./agent/model-node-options.ts";
 export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
 export type { ModelSettings, PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
 export * as agentRoutes from "./agent/routes.ts";

@@ -1,5 +1,5 @@
 /** Errors of files and child processes: one class, identified by `code`, with the fix in the message. */
-import type { ProcessResult } from "./process.ts";
+import type { ProcessResult } from "./process-result.ts";
 
 /** Error code: `outside` is a path outside its workspace, `io` covers all failures without a code of their own. */
 export type HostErrorCode =

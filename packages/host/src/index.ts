@@ -16,13 +16,13 @@ export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } f
 export {
   type OutputStream,
   type ProcessOptions,
-  type ProcessResult,
   type RunningProcess,
   runProcess,
   type StartOptions,
   startProcess,
 } from "./process.ts";
 export { killProcessGroup, type ProcessGroup } from "./process-group.ts";
+export type { ProcessResult } from "./process-result.ts";
 export { isPublicAddress } from "./public-address.ts";
 export type { PageLine, PageOptions, PageResult } from "./read-page.ts";
 export { resolvePathInside, resolveRealPathInside } from "./resolve-path-inside.ts";

@@ -22,6 +22,7 @@ import {
   signalGroup,
   watchGroup,
 } from "./process-group.ts";
+import type { ProcessResult } from "./process-result.ts";
 
 /** Output stream of a process. */
 export type OutputStream = "stdout" | "stderr";
@@ -56,22 +57,6 @@ export interface ProcessOptions extends EnvironmentOptions {
 export interface StartOptions extends ProcessOptions {
   /** Keeps stdin open: `write` appends data, `endInput` closes it. Default: false. */
   readonly keepInputOpen?: boolean;
-}
-
-/** Exit status and output of a process. */
-export interface ProcessResult {
-  /** Exit code; 128 + n for signal n. */
-  readonly exitCode: number;
-  /** Terminating signal, such as `SIGTERM`. */
-  readonly signal: string | undefined;
-  /** `exited`, or the reason for stopping the process. */
-  readonly ended: "exited" | "stopped" | "timeout" | "cancelled";
-  readonly stdout: string;
-  readonly stderr: string;
-  /** True when the middle of an output was dropped; the text contains a line with the number of bytes. */
-  readonly truncated: boolean;
-  readonly droppedBytes: { readonly stdout: number; readonly stderr: number };
-  readonly durationMs: number;
 }
 
 /** Started process. */

@@ -47,14 +47,14 @@ describe.each(formats)("a file of format %i", (format) => {
     const checks = await checkRuns(store, graphs);
     const verdicts = checks.map(({ run, verdict }) => [run.thread, run.status, verdict]);
     expect(verdicts.sort()).toEqual([
-      ["calls", "waiting", "goes on"],
-      ["dead", "crashed", "goes on"],
-      ["failed", "failed", "goes on"],
-      ["inside", "waiting", "goes on"],
-      ["timer", "waiting", "goes on"],
-      ["values", "waiting", "goes on"],
-      ["waits", "queued", "goes on"],
-      ["waits", "waiting", "goes on"],
+      ["calls", "waiting", "continues"],
+      ["dead", "crashed", "continues"],
+      ["failed", "failed", "continues"],
+      ["inside", "waiting", "continues"],
+      ["timer", "waiting", "continues"],
+      ["values", "waiting", "continues"],
+      ["waits", "queued", "continues"],
+      ["waits", "waiting", "continues"],
     ]);
   });
 

@@ -21,22 +21,18 @@ export {
   toolTest,
 } from "./node/part-tests.ts";
 export type { StateName } from "./node/state-names.ts";
-export { type EveryOrderOptions, everyOrder, type Order, type OrderReport } from "./order/every-order.ts";
-export type { StartingPoint } from "./run/start-checkpoint.ts";
+export { type EveryOrderOptions, everyOrder, type OrderReport } from "./order/every-order.ts";
+export type { Order } from "./order/order.ts";
 export {
   type GraphFactory,
-  type SendOptions,
-  type SentEvent,
-  type Target,
   type Testable,
   type TestInput,
   type TestOptions,
-  type TestRun,
-  type TestRunOf,
   type TestRunOptions,
-  type TestStatus,
   testRun,
-} from "./run/test-run.ts";
+} from "./run/create-test-run.ts";
+export type { StartingPoint } from "./run/start-checkpoint.ts";
+export type { SendOptions, SentEvent, Target, TestRun, TestRunOf, TestStatus } from "./run/test-run.ts";
 export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./trace/trace.ts";
 export { traceText } from "./trace/trace-text.ts";
 export type { CrashMatchers } from "./vitest/crash-matcher.ts";

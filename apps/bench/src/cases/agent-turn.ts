@@ -6,9 +6,10 @@ import Database from "better-sqlite3";
 import { createAgent, defineTool, type Message, type ModelReply, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
-import { measureTime, type Sample } from "../measure.ts";
+import { measureTime } from "../measure.ts";
 import type { AgentPeer } from "../peers/agents.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
 const input = z.object({ city: z.string() });

@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type Case, type Contender, listDoublings } from "../case.ts";
 import type { ColdShape } from "../cold/shape.ts";
-import type { Sample } from "../measure.ts";
 import type { Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 
 const programs = {
   statewright: fileURLToPath(new URL("../cold/statewright.ts", import.meta.url)),

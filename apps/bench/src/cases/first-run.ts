@@ -4,8 +4,8 @@ import { defineGraph, defineState, END, run, START } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings } from "../case.ts";
 import { createColdGraph } from "../cold/shape.ts";
-import type { Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 
 /** Graphs per sample: one graph is too little work for a timer. */
 const graphsPerSample = 10;

@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Case, Contender } from "../case.ts";
-import type { Sample } from "../measure.ts";
 import type { Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 
 const packages = new URL("../../../../packages/", import.meta.url);
 

@@ -5,9 +5,9 @@
 import { defineGraph, defineState, END, route, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
-import type { Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 import { createRunClock } from "../run-clock.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
 /** Supersteps per round. The first superstep does not count: its checkpoint contains the whole state. */

@@ -4,9 +4,9 @@ import { defineGraph, defineState, END, type Graph, route, run, START, type Stor
 import { assign, createMachine, initialTransition, transition } from "xstate";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
-import type { Sample } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
 import { createRunClock } from "../run-clock.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile, type ScratchFile } from "../scratch-files.ts";
 
 type Durability = "normal" | "full";

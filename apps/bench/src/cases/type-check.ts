@@ -7,8 +7,8 @@ import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
-import type { Sample } from "../measure.ts";
 import type { Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));

@@ -3,8 +3,9 @@ import Database from "better-sqlite3";
 import { getState, run, sqliteStore } from "statewright";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import { interruptGraph } from "../interrupt-graph.ts";
-import { measureTime, type Sample } from "../measure.ts";
+import { measureTime } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile, type ScratchFile } from "../scratch-files.ts";
 
 /** Threads per round, each loaded once: a single load is too short for a timer. */

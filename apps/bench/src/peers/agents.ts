@@ -6,7 +6,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Sample } from "../measure.ts";
+import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 import { install, type Peer } from "./install.ts";
 

@@ -10,7 +10,7 @@ import type {
 } from "@statewright/core";
 import type { OutputOptions } from "../output/agent-output.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node.ts";
+import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
 import type { OnFinish } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 

@@ -12,7 +12,7 @@ import {
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import { checkCount, checkFunction } from "./check-option.ts";
-import type { ModelNodeOptions } from "./model-node.ts";
+import type { ModelNodeOptions } from "./model-node-options.ts";
 import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 

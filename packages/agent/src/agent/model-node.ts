@@ -7,15 +7,9 @@ import {
   type Middleware,
   type Model,
   type ModelCall,
-  type ModelFallback,
   type ModelRequest,
-  type ModelRetryPolicy,
-  type ModelTimeouts,
   type NodeRuntime,
-  type OutputInput,
-  type ProviderTool,
   StatewrightError,
-  type Tool,
   type ToolCallBlock,
   type ToolChoice,
   type ToolMessage,
@@ -31,7 +25,6 @@ import {
   chooseOutputStrategy,
   createRepairMessages,
   isOutputSatisfied,
-  type OutputOptions,
   parseAgentOutput,
 } from "../output/agent-output.ts";
 import { type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turns.ts";
@@ -40,64 +33,14 @@ import { getAgentEnd } from "./agent-end.ts";
 import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
-import { checkPreparedStep, type ModelSettings, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
-
-/** Options of `modelNode`, equal to the options of `createAgent` with the same names. */
-export interface ModelNodeOptions<
-  State = unknown,
-  Context = unknown,
-  AnyModel = Model,
-  Tools extends string = string,
-  Choices extends string = Tools,
-> {
-  readonly model: AnyModel;
-  /** System prompt: a text, or a function of state and context. */
-  readonly instructions?: string | ((state: State, context: Context) => string);
-  /** Tools, or a tool registry; changes of a registry take effect with the next model request. */
-  readonly tools?: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
-  /** Names of the tools shown to the model: a fixed list, or a function called in each turn. Default: all tools. */
-  readonly allowedTools?: readonly Tools[] | ((state: State, context: Context) => readonly Tools[]);
-  /** Tools defined by the model provider, such as its web search; the provider runs most of them itself. */
-  readonly providerTools?: readonly ProviderTool[];
-  /** Tool choice of the model: `auto`, `none`, `required`, or a specific tool. Default: `auto`. */
-  readonly toolChoice?: ToolChoice<Choices>;
-  readonly middleware?: readonly Middleware<Context, State>[];
-  /** Settings of every model request. */
-  readonly settings?: ModelSettings;
-  /**
-   * Retry policy inside the model call; hooks and interrupts do not repeat. Default: 3 attempts for retryable
-   * failures.
-   */
-  readonly retry?: ModelRetryPolicy;
-  /** Timeouts: to the first token, between two deltas, and of the whole call. Default: no limit. */
-  readonly timeouts?: ModelTimeouts;
-  /** Models called in order after a permanent failure of the previous model. */
-  readonly fallback?: readonly AnyModel[] | ModelFallback<AnyModel>;
-  /** Customizes each model request. */
-  readonly prepareStep?: PrepareStep<State, Context, AnyModel, Tools, Choices>;
-  /** Structured output of the agent: a schema, or a schema with output options. */
-  readonly output?: OutputInput<unknown> | OutputOptions<unknown>;
-  /** Maximum model calls per user input, before the agent ends `by` this limit. Default: no limit. */
-  readonly maxTurns?: number;
-}
+import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
+import { checkPreparedStep, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
 
 /** Names allowed in `toolChoice`: tools, the final call, and any name with provider tools. */
 export type ToolChoiceNames<Tools, ProviderTools> =
   | ToolNamesIn<Tools>
   | typeof finalCallName
   | (unknown extends ProviderTools ? never : string);
-
-/** Options of a model node without the types of state and context. */
-export type AnyModelNodeOptions = Pick<
-  ModelNodeOptions,
-  "model" | "providerTools" | "toolChoice" | "settings" | "retry" | "timeouts" | "fallback" | "output" | "maxTurns"
-> & {
-  readonly instructions?: string | ((state: never, context: never) => string);
-  readonly tools?: readonly Tool<never, never>[] | ToolRegistry<never, never>;
-  readonly allowedTools?: readonly string[] | ((state: never, context: never) => readonly string[]);
-  readonly middleware?: readonly Middleware<never, never>[];
-  readonly prepareStep?: PrepareStep<never, never>;
-};
 
 type ModelNodeRuntime<Context> = Pick<NodeRuntime<Context>, "context" | "model" | "step" | "run">;
 type TurnUpdate = { readonly messages: readonly Message[] };

@@ -22,7 +22,8 @@ import {
   type World,
 } from "@statewright/core";
 import type { Delta } from "@statewright/core/store";
-import { type TestStatus, testRun } from "../run/test-run.ts";
+import { testRun } from "../run/create-test-run.ts";
+import type { TestStatus } from "../run/test-run.ts";
 import type { Trace } from "../trace/trace.ts";
 
 type RequiredOption<Name extends string, Value> = unknown extends Value

@@ -11,16 +11,7 @@ import { type Chance, createChance } from "../simulation/chance.ts";
 import { formatWrite } from "../trace/format-write.ts";
 import { formatPath, listChannelWrites } from "../trace/trace.ts";
 import { type Difference, findFirstDifference, formatValue } from "./first-difference.ts";
-
-/** One order of completion of concurrent work; pass it to `testRun` as `order`. */
-export interface Order {
-  /** Blocks a node body, a step, a model or a tool until its turn. Work of a dead process is never released. */
-  readonly gate: (point: string, isAlive: () => boolean) => Promise<void>;
-  /** Releases the next waiting work; returns false when nothing waits. */
-  readonly release: () => boolean;
-  /** Registers the run of this order, for the failure message. */
-  readonly watch: (run: TestRun) => void;
-}
+import type { Order } from "./order.ts";
 
 /** Options of `everyOrder`. */
 export interface EveryOrderOptions {

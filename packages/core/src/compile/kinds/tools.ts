@@ -36,7 +36,7 @@ export const toolKind: NodeKind = Object.freeze({
 export const afterCallsKey = "tools";
 
 /** Returns true for the key of an `afterAgent` hook called by a tool node. */
-export function isAfterAgentEffect(key: string): boolean {
+function isAfterAgentEffect(key: string): boolean {
   return `${key}:`.startsWith(`${afterCallsKey}:afterAgent:`);
 }
 
