@@ -55,7 +55,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       const session = await openSession(opening);
       const { saved } = session;
       // A dead process may have left a queued input that pre-empts this run.
-      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(session, saved);
+      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved);
       result = runAsActive(session, caller, () => continueThread(session, options));
     } finally {
       unregister();
@@ -85,7 +85,7 @@ async function continueThread(session: Session, options: ResumeOptions<GraphType
 async function completeFailed(session: Session, saved: Persistence): Promise<RunResult<State>> {
   const endEvent = createFinalEvent(session, { type: "run.completed", steps: 0 });
   try {
-    await awaitCommit(session, saved, { run: toRunRow(session, "done"), events: endEvent.rows, release: true });
+    await awaitCommit(saved, { run: toRunRow(session, "done"), events: endEvent.rows, release: true });
   } catch (error) {
     return finishOnError(session, error);
   }

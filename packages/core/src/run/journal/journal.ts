@@ -133,7 +133,7 @@ function reusePriorEffect<Value>(
   if (state === "ok") return adoptPriorEffect(session, saved, request, found.row, value as Value);
   const error = fromErrorRecord(value as ErrorRecord);
   session.outcomes.set(toJournalKey(session.step, request.task.id, request.key), { error });
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: toOwnRow(session, request, found.row),
     encode: () => outcome,
     onCommitted: undefined,
@@ -154,7 +154,7 @@ export function adoptPriorEffect<Value>(
   session.outcomes.set(toJournalKey(session.step, task.id, key), { value });
   const { attempts } = priorRow;
   emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: { ...toOwnRow(session, request, priorRow), state: "ok" },
     encode: () => text,
     onCommitted: (failure) => {
@@ -241,7 +241,7 @@ function startEffect<Value>(session: Session, request: EffectRequest<Value>): Pr
     return completeEffect(session, request, row, execute);
   }
   if (request.effect !== "once") {
-    if (request.kind !== "task") recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+    if (request.kind !== "task") recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
     return completeEffect(session, request, row, execute);
   }
   return startOnceEffect(session, saved, request, row);
@@ -258,7 +258,7 @@ function startOnceEffect<Value>(
   request.beforeStart?.();
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {
@@ -276,7 +276,7 @@ function startOnceEffect<Value>(
 
 /** Marks an effect as not performed: the caller abandoned it while its start became durable. */
 export function recordCancelledStart(session: Session, saved: Persistence, row: EffectRow): void {
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: { ...row, endedAt: session.world.clock.now() },
     encode: undefined,
     onCommitted: undefined,
@@ -352,7 +352,7 @@ async function completeEffect<Value>(
     endedAt: session.world.clock.now(),
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
   };
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: ended,
     encode: () => text ?? encodeValue(saved, request, value),
     artifacts: request.getArtifacts?.(),
@@ -368,7 +368,7 @@ export function recordStage(session: Session, task: Task, key: string, stage: st
   const { saved } = session;
   const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.abort.signal.aborted) return;
-  recordEffect(session, saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -377,7 +377,7 @@ export function recordFailure(session: Session, task: Task, key: string, error: 
   const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   session.outcomes.set(toJournalKey(session.step, task.id, key), { error });
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: { ...row, state: "error", endedAt: session.world.clock.now() },
     encode: () => saved.codec.encode(toRedactedRecord(session, error), `the failure of "${row.name}"`),
     onCommitted: undefined,

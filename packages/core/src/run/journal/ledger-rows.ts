@@ -7,22 +7,26 @@ import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import type { Write } from "../session/returns.ts";
-import { recordEffect, recordInParent, type Session } from "../session/session.ts";
+import { type Persistence, recordInParent, type Session } from "../session/session.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 import type { LedgerEntry } from "./ledger-registry.ts";
 
 /**
- * Journals an entry in the graph `home` that declares the channel; `session` is the active graph. An entry in a
+ * Journals an entry in the graph `home` that declares the channel; `saved` belongs to the active graph. An entry in a
  * parent graph becomes durable no later than the recorded effect: a lost entry is repeated under the same key.
  */
-export function recordEntry(session: Session, home: Session, task: Task, slot: string, { write }: LedgerEntry): void {
-  const { saved } = home;
-  if (saved === undefined) return;
+export function recordEntry(
+  saved: Persistence | undefined,
+  home: Session,
+  task: Task,
+  slot: string,
+  { write }: LedgerEntry,
+): void {
+  const { saved: homeSaved } = home;
+  if (homeSaved === undefined) return;
   const row = createAuxiliaryRow(home, task, "ledger", slot);
-  const encode = (): string => encodeWrapper(saved.codec, write, `an entry in the ledger "${write.channel}"`);
-  const effect = { row, encode, onCommitted: undefined };
-  if (home === session) recordEffect(home, saved, effect);
-  else recordInParent(session, home, saved, effect);
+  const encode = (): string => encodeWrapper(homeSaved.codec, write, `an entry in the ledger "${write.channel}"`);
+  recordInParent(saved, homeSaved, { row, encode, onCommitted: undefined });
 }
 
 /** Loads the entries of the current superstep from the journal. */

@@ -91,7 +91,7 @@ export function openLedger(
       dropReservation(book, slot, reservations);
       putEntry(book, slot, entry);
       if (!shared) removeRelease(key);
-      recordEntry(session, home, task, slot, entry);
+      recordEntry(session.saved, home, task, slot, entry);
       notifyListeners(book);
     },
     release,

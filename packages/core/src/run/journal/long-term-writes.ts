@@ -145,7 +145,7 @@ export function recordChanges(session: Session, task: Task, key: string, changes
   if (saved === undefined) return;
   const row = createAuxiliaryRow(session, task, "longTerm", key);
   const encode = (): string => encodeWrapper(saved.codec, changes, `what "${key}" put into the long-term store`);
-  recordEffect(session, saved, { row, encode, onCommitted: undefined });
+  recordEffect(saved, { row, encode, onCommitted: undefined });
 }
 
 /** Returns the recorded changes of a call or a step that is not repeated. */

@@ -37,7 +37,7 @@ export async function finishPersistentSubgraphs(
     const head = await session.saved.store.head(session.run.thread, line);
     if (head === undefined || head.branch !== line) continue;
     const plan = getPlan(subgraph.graph);
-    const loaded = await loadInner(session, line, name, plan, "kept");
+    const loaded = await loadInner(session, { namespace: line, name, plan, persistence: "kept", parents: [] });
     const inner: Session = {
       ...session,
       ...loaded,

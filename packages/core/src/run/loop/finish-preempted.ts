@@ -34,7 +34,7 @@ export async function finishPreempted(
 ): Promise<RunResult<State>> {
   const { message: reason } = preemption;
   const isRollback = preemption.kind === "rollback";
-  if (saved.pending.size > 0) await awaitCommit(session, saved, {});
+  if (saved.pending.size > 0) await awaitCommit(saved, {});
   const source: CheckpointSource = isRollback ? "rollback" : "interrupt";
   const runStart = isRollback ? await findRunStart(session, saved, endingRun.id) : undefined;
   const computeInnerEnd = (inner: Session, innerSaved: Persistence): Promise<EndState | undefined> =>

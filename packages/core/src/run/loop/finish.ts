@@ -38,7 +38,7 @@ export async function finishWaiting(session: Session, waiting: readonly Interrup
   const interrupts = waiting.map((row) => toOpenInterrupt(saved, row));
   const event = createFinalEvent(session, { type: "run.waiting", interrupts });
   const [run, timers, events] = [toRunRow(session, "waiting"), armTimers(waiting), event.rows];
-  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });
+  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });
   for (const task of new Set(waiting.map((row) => row.task))) {
     const taskRows = waiting.filter((row) => row.task === task);
     emit(session, {
@@ -57,7 +57,7 @@ export async function finishPaused(session: Session, breakpoint: StatewrightErro
   const cause = toRedactedRecord(session, breakpoint);
   const event = createFinalEvent(session, { type: "run.paused", cause });
   if (session.saved !== undefined)
-    await awaitCommit(session, session.saved, {
+    await awaitCommit(session.saved, {
       run: { ...toRunRow(session, "paused"), error: cause },
       events: event.rows,
       release: true,
@@ -98,7 +98,7 @@ export async function finishCancelled(session: Session, step?: PartialSuperstep)
 
 async function commitFinish(session: Session, run: RunRow, { rows: events }: DurableEvent): Promise<void> {
   if (session.saved !== undefined)
-    await awaitCommit(session, session.saved, {
+    await awaitCommit(session.saved, {
       run,
       timers: listTimerDrops(session),
       events,
@@ -159,7 +159,6 @@ function saveFailure(
     const open = [...saved.interrupts.values()].filter(isOpen);
     const openInterrupts = open.length === 0 ? {} : { interrupts: open };
     writeCommit(
-      session,
       saved,
       { run, timers: listTimerDrops(session), events, release: true, ...openInterrupts },
       (failure) => {

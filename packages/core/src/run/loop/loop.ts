@@ -50,7 +50,7 @@ async function recordContinuation(session: Session, answered: readonly Interrupt
   const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
   if (saved !== undefined) {
     const timers = disarmTimers(answered);
-    await awaitCommit(session, saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
+    await awaitCommit(saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
   }
   fact.emit();
   resumeTasks(session, new Set(answered.map((row) => row.task)));

@@ -189,7 +189,7 @@ async function runSaved(session: Session, saved: Persistence, task: Task): Promi
 }
 
 function journalTask(session: Session, saved: Persistence, task: Task, outcome: TaskOutcome, startedAt: number): void {
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: {
       step: session.step,
       task: task.id,

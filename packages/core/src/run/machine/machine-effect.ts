@@ -109,7 +109,7 @@ export function carryRows(
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
-  for (const row of rows) recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+  for (const row of rows) recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
   return () => {
     for (const row of rows) saved.journal.set(toJournalKey(row.step, row.task, row.key), row);
   };
@@ -141,12 +141,12 @@ function recordStart(
   isAbandoned: () => boolean,
 ): Promise<boolean> {
   if (row.effect !== "once") {
-    recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
     return Promise.resolve(true);
   }
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {
@@ -155,7 +155,7 @@ function recordStart(
           if (failure !== undefined) reject(failure);
           else if (isAbandoned()) {
             // The promise did not start: record the end in its row.
-            recordEffect(session, saved, {
+            recordEffect(saved, {
               row: { ...row, endedAt: session.world.clock.now() },
               encode: undefined,
               onCommitted: undefined,
@@ -177,7 +177,7 @@ function recordEnd(
 ): void {
   const { saved, step, world } = session;
   if (saved === undefined) return;
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: { ...row, step, state, endedAt: world.clock.now() },
     encode: () => encode(saved.codec),
     onCommitted: undefined,

@@ -188,7 +188,7 @@ async function continueMachineRun(session: Session, rows: readonly InterruptRow[
   const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
   if (saved !== undefined) {
     const timers = hasTimerRows(saved.claim.run) ? undefined : listTimerChanges(undefined, control);
-    await awaitCommit(session, saved, { run, interrupts: rows, timers, events: fact.rows });
+    await awaitCommit(saved, { run, interrupts: rows, timers, events: fact.rows });
   }
   fact.emit();
 }

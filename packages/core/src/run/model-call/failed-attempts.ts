@@ -76,7 +76,7 @@ export function recordRequestedModels(
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
   return new Promise((resolve, reject) =>
-    commitEffect(session, saved, {
+    commitEffect(saved, {
       row: { ...row, stage, attempts: failedAttempts.length },
       encode: undefined,
       onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),

@@ -1,10 +1,11 @@
 /** Pre-emption check: another process may have queued an input that ends this run. */
 import { toErrorRecord } from "../../base/errors.ts";
 import { Preemption } from "./preemption.ts";
-import type { Persistence, Session } from "./session.ts";
+import type { Persistence } from "./session.ts";
 
 /** Checks the queue of the thread, and stops the run when a queued input pre-empts it. Never rejects. */
-export async function checkPreemption({ run, stop, world }: Session, { store }: Persistence): Promise<void> {
+export async function checkPreemption({ store, thread }: Persistence): Promise<void> {
+  const { run, stop, world } = thread;
   try {
     const queued = await store.runs({ thread: run.thread, status: "queued" });
     const next = queued.findLast(({ stops }) => stops?.run === run.id);

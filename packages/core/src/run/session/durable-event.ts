@@ -5,7 +5,7 @@
 import type { EventRow } from "../../checkpoint/event.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import type { RunEventBody } from "../events/events.ts";
-import { emit, type Session } from "./session.ts";
+import { emit, type Persistence, type Session } from "./session.ts";
 
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<
@@ -25,16 +25,24 @@ export interface DurableEvent {
 
 /** Creates the next durable event of the thread. */
 export function createDurableEvent(session: Session, body: DurableEventBody): DurableEvent {
-  const { sequence, saved, world, run } = session;
+  const { sequence, saved, world } = session;
   const seq = sequence.nextSeq;
   const at = world.clock.now();
   sequence.nextSeq += 1;
-  const text = saved && encodeWrapper(saved.codec, body, `the event ${body.type}`);
   return {
-    rows: text === undefined ? [] : [{ seq, branch: run.branch, at, text }],
+    rows: saved === undefined ? [] : [createEventRow(saved, body, { seq, at })],
     emit: () => emit(session, body, { seq, at }),
     emitUnsaved: () => emit(session, body),
   };
+}
+
+function createEventRow(
+  { codec, thread: { run } }: Persistence,
+  body: DurableEventBody,
+  place: Pick<EventRow, "seq" | "at">,
+): EventRow {
+  const text = encodeWrapper(codec, body, `the event ${body.type}`);
+  return { ...place, branch: run.branch, text };
 }
 
 /** Creates the event that finishes a run for now. Reuses sequence numbers reserved for writes that failed. */

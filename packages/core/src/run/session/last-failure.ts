@@ -40,7 +40,7 @@ export function saveFailure(session: Session, { task, error, attempt }: LastFail
     endedAt: world.clock.now(),
   };
   return new Promise((resolve, reject) =>
-    commitEffect(session, saved, {
+    commitEffect(saved, {
       row,
       encode: () => session.codec.encode(toRedactedRecord(session, error), `the failure of the node "${task.node}"`),
       onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
@@ -57,7 +57,7 @@ export function forgetFailure(session: Session, task: Task): void {
   const { saved } = session;
   if (saved === undefined || row === undefined) return;
   const { endedAt: _, outcome: __, ...again } = row;
-  recordEffect(session, saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
 }
 
 function getTaskRow({ saved, step }: Session, task: Task): EffectRow | undefined {

@@ -48,6 +48,10 @@ export interface Persistence {
   readonly claim: Claim;
   /** State shared by a graph and its inner graphs. */
   readonly thread: ActiveThread;
+  /** Namespace of the rows in the store: the run's branch, or a child namespace. */
+  readonly namespace: string;
+  /** Persistence of the parent graphs, innermost first. */
+  readonly parents: readonly Persistence[];
   parent: number | undefined;
   /** Journal rows of the current step, including rows from before a crash. */
   readonly journal: Map<string, EffectRow>;
@@ -68,6 +72,12 @@ export interface Sequence {
 
 /** Thread written by this process, on its branch and on the child namespaces of inner graphs. */
 export interface ActiveThread extends Sequence {
+  readonly run: RunRow;
+  readonly world: World;
+  /** Aborts the whole run. */
+  readonly abort: AbortController;
+  /** Stops the run for a new input or for a shutdown of the process. */
+  readonly stop: (reason: Preemption) => void;
   /**
    * True when a graph of another shape wrote the newest checkpoint. Unused for user-written machines, which check
    * this themselves.
@@ -252,24 +262,18 @@ function toRowKey(row: EffectRow): string {
  * Buffers a journal row for the next commit: with the superstep, or at the end of the current turn of the event loop.
  * `onCommitted` is called when the row is durable or the commit failed.
  */
-export function recordEffect(session: Session, saved: Persistence, effect: PendingEffect): void {
+export function recordEffect(saved: Persistence, effect: PendingEffect): void {
   bufferEffect(saved, effect);
-  scheduleWrite(session, saved);
+  scheduleWrite(saved);
 }
 
 /**
  * Buffers a row for the journal of a parent graph. The row is committed with the next commit of the inner graph, or
  * before it, so later rows of the inner graph never become durable first.
  */
-export function recordInParent(
-  session: Session,
-  parentSession: Session,
-  saved: Persistence,
-  effect: PendingEffect,
-): void {
-  bufferEffect(saved, effect);
-  if (session.saved === undefined) scheduleWrite(parentSession, saved);
-  else scheduleWrite(session, session.saved);
+export function recordInParent(saved: Persistence | undefined, parent: Persistence, effect: PendingEffect): void {
+  bufferEffect(parent, effect);
+  scheduleWrite(saved ?? parent);
 }
 
 function bufferEffect(saved: Persistence, effect: PendingEffect): void {
@@ -284,50 +288,31 @@ function bufferEffect(saved: Persistence, effect: PendingEffect): void {
 }
 
 /** Commits pending rows at the end of the current turn of the event loop, with the pending rows of parent graphs. */
-function scheduleWrite(session: Session, saved: Persistence): void {
+function scheduleWrite(saved: Persistence): void {
   if (saved.flushing) return;
   saved.flushing = true;
-  session.world.schedule.soon(() => {
+  saved.thread.world.schedule.soon(() => {
     saved.flushing = false;
-    if (saved.pending.size > 0) writeInBackground(session, saved);
-    else
-      for (const parent of listPersistentParents(session))
-        if (parent.saved.pending.size > 0) writeInBackground(parent.session, parent.saved);
+    if (saved.pending.size > 0) writeInBackground(saved);
+    else for (const parent of saved.parents) if (parent.pending.size > 0) writeInBackground(parent);
   });
 }
 
-/** Lists the persistent parent sessions, innermost first. */
-function listPersistentParents({ parent }: Session): readonly PersistentSession[] {
-  if (parent === undefined) return noParents;
-  const { session } = parent;
-  return [
-    ...(session.saved === undefined ? [] : [{ session, saved: session.saved }]),
-    ...listPersistentParents(session),
-  ];
-}
-
-interface PersistentSession {
-  readonly session: Session;
-  readonly saved: Persistence;
-}
-
-const noParents: readonly PersistentSession[] = Object.freeze([]);
-
 /** Commits a journal row immediately; `onCommitted` runs in the same turn as the store's callback. */
-export function commitEffect(session: Session, saved: Persistence, effect: PendingEffect): void {
-  recordEffect(session, saved, effect);
-  writeInBackground(session, saved);
+export function commitEffect(saved: Persistence, effect: PendingEffect): void {
+  recordEffect(saved, effect);
+  writeInBackground(saved);
 }
 
 /**
  * Commits pending rows in the background. A failure is stored for the run loop and aborts the tasks at once: their
  * further effects could not be recorded, and would be repeated.
  */
-function writeInBackground(session: Session, saved: Persistence): void {
-  writeCommit(session, saved, {}, (failure) => {
+function writeInBackground(saved: Persistence): void {
+  writeCommit(saved, {}, (failure) => {
     if (failure === undefined) return;
     saved.thread.failure ??= failure;
-    (session.nesting ?? session).abort.abort(failure);
+    saved.thread.abort.abort(failure);
   });
 }
 
@@ -350,7 +335,6 @@ export type SessionWrite = Pick<
  * already reduced.
  */
 export function writeCommit(
-  session: Session,
   saved: Persistence,
   parts: SessionWrite,
   onCommitted: (failure?: StatewrightError) => void,
@@ -371,7 +355,7 @@ export function writeCommit(
     }
   }
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
-  const parents = session.parent === undefined ? undefined : encodeParentEffects(session);
+  const parents = encodeParentEffects(saved);
   saved.store.commit(
     {
       ...parts,
@@ -379,8 +363,8 @@ export function writeCommit(
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
       parentJournals: parents?.map(({ namespace, effects }) => ({ namespace, effects })),
-      thread: session.run.thread,
-      branch: session.namespace,
+      thread: saved.thread.run.thread,
+      branch: saved.namespace,
       epoch: saved.claim.epoch,
       after,
       seq,
@@ -389,12 +373,12 @@ export function writeCommit(
       if (failure === undefined) saved.thread.durableSeq = Math.max(saved.thread.durableSeq, seq);
       if (queued !== saved.thread.queued) {
         saved.thread.queued = queued;
-        if (queued > 0 && parts.release !== true) void checkPreemption(session, saved);
+        if (queued > 0 && parts.release !== true) void checkPreemption(saved);
       }
       if (failure !== undefined) {
         // The first failure is the cause; later failures, also of inner graphs, follow from it.
         saved.thread.failure ??= failure;
-        retainUnsavedOutcomes(session.namespace, saved.thread, waiting);
+        retainUnsavedOutcomes(saved.namespace, saved.thread, waiting);
         for (const { namespace, entries } of parents ?? []) retainUnsavedOutcomes(namespace, saved.thread, entries);
       }
       for (const { entries } of parents ?? []) for (const effect of entries) effect.onCommitted?.(failure);
@@ -405,16 +389,16 @@ export function writeCommit(
 }
 
 /** Encodes the pending rows of parent graphs for this commit; the checkpoint reduces none of them. */
-function encodeParentEffects(
-  session: Session,
-): readonly (EncodedEffects & { readonly namespace: string })[] | undefined {
+function encodeParentEffects({
+  parents,
+}: Persistence): readonly (EncodedEffects & { readonly namespace: string })[] | undefined {
   let encodedParents: (EncodedEffects & { readonly namespace: string })[] | undefined;
-  for (const { session: outer, saved } of listPersistentParents(session)) {
-    if (saved.pending.size === 0) continue;
-    const rows = encodeEffects([...saved.pending.values()], undefined);
-    saved.pending.clear();
-    if (rows.failure !== undefined) saved.thread.failure ??= rows.failure;
-    encodedParents = [...(encodedParents ?? []), { ...rows, namespace: outer.namespace }];
+  for (const { pending, thread, namespace } of parents) {
+    if (pending.size === 0) continue;
+    const rows = encodeEffects([...pending.values()], undefined);
+    pending.clear();
+    if (rows.failure !== undefined) thread.failure ??= rows.failure;
+    encodedParents = [...(encodedParents ?? []), { ...rows, namespace }];
   }
   return encodedParents;
 }
@@ -443,9 +427,9 @@ function retainUnsavedOutcomes(line: string, thread: ActiveThread, waiting: read
 }
 
 /** Promise form of {@link writeCommit}, for callers that need no synchronous callback. */
-export function awaitCommit(session: Session, saved: Persistence, parts: SessionWrite): Promise<void> {
+export function awaitCommit(saved: Persistence, parts: SessionWrite): Promise<void> {
   return new Promise((resolve, reject) =>
-    writeCommit(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
+    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
   );
 }
 

@@ -349,7 +349,7 @@ export async function saveCheckpoint(
     release,
     ...interruptPart,
   };
-  const durable = awaitCommit(session, saved, parts);
+  const durable = awaitCommit(saved, parts);
   // Clear synchronously: effects recorded from here on belong to the next step.
   saved.journal.clear();
   await durable;

@@ -15,7 +15,7 @@ import {
 import { parseControl } from "../../checkpoint/control.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
 import type { Graph } from "../../compile/define-graph.ts";
-import { getPlan } from "../../compile/plan.ts";
+import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
@@ -188,7 +188,8 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   };
   const known = outer.innerSessions.get(namespace);
   const longTerm = known?.longTerm ?? (nesting.unsaved ? createBufferedView(outer.longTerm) : outer.longTerm);
-  const source = known ?? (await loadInner(outer, namespace, call.name, plan, persistence));
+  const parents = outer.saved === undefined ? [] : [outer.saved, ...outer.saved.parents];
+  const source = known ?? (await loadInner(outer, { namespace, name: call.name, plan, persistence, parents }));
   const { saved, state, control, step, outcomes, innerSessions, ledger, startedAgents, turns } = source;
   const isContinued = control.caller?.task === call.id;
   return {
@@ -221,13 +222,19 @@ type LoadedGraph = Pick<
   "saved" | "state" | "control" | "step" | "outcomes" | "innerSessions" | "ledger" | "startedAgents" | "turns"
 >;
 
+/** Graph to load: its namespace, its node or tool, and the persistence of its parent graphs, innermost first. */
+interface InnerGraph {
+  readonly namespace: string;
+  readonly name: string;
+  readonly plan: Plan;
+  readonly persistence: SubgraphRecord["persistence"];
+  readonly parents: readonly Persistence[];
+}
+
 /** Loads a nested graph from the store, or creates its initial state. */
 export async function loadInner(
   outer: Session,
-  line: string,
-  node: string,
-  plan: Session["plan"],
-  persistence: SubgraphRecord["persistence"],
+  { namespace, name, plan, persistence, parents }: InnerGraph,
 ): Promise<LoadedGraph> {
   const { channels } = plan.graph.state;
   const empty = {
@@ -241,20 +248,22 @@ export async function loadInner(
     return { ...empty, saved: undefined, state: createInitialState(channels), control: emptyControl, step: -1 };
   const { store, codec, claim, thread, interrupts } = outer.saved;
   const id = outer.run.thread;
-  const head = await store.head(id, line);
+  const head = await store.head(id, namespace);
   const previous =
     head ??
     (persistence === "kept"
-      ? await findInheritedCheckpoint({ store, codec, thread: id }, outer.namespace, node)
+      ? await findInheritedCheckpoint({ store, codec, thread: id }, outer.namespace, name)
       : undefined);
   const rows = previous === undefined ? [] : await store.state(id, previous.id);
-  const effects = head === undefined ? [] : await store.effects(id, line, head.step);
+  const effects = head === undefined ? [] : await store.effects(id, namespace, head.step);
   const saved: Persistence = {
     store,
     codec,
     writer: createStateWriter(channels, codec, rows),
     claim,
     thread,
+    namespace,
+    parents,
     parent: previous?.id,
     journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts,
@@ -335,5 +344,5 @@ function skipCleanup(): void {
 /** Writes pending rows before the parent graph may release the thread. */
 async function flush(session: Session): Promise<void> {
   const { saved } = session;
-  if (saved !== undefined && saved.pending.size > 0) await awaitCommit(session, saved, {});
+  if (saved !== undefined && saved.pending.size > 0) await awaitCommit(saved, {});
 }

@@ -188,7 +188,7 @@ function saveStart(
   };
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {

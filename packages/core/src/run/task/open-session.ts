@@ -246,6 +246,11 @@ async function loadSession(
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =
     head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
+  const open = claim.run !== undefined && isUnfinished(claim.run);
+  const run: RunRow =
+    open && claim.run !== undefined
+      ? toResumedRow(claim.run, claim, graph.version, opening.isRecovery === true)
+      : createRunRow(opening, base.world, claim.branch);
   const saved: Persistence = {
     store,
     codec,
@@ -261,7 +266,13 @@ async function loadSession(
       failure: undefined,
       queued: claim.queued,
       unsavedOutcomes: new Map(),
+      run,
+      world: base.world,
+      abort: base.abort,
+      stop: base.stop,
     },
+    namespace: claim.branch,
+    parents: [],
     parent: head?.id,
     journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
@@ -269,11 +280,6 @@ async function loadSession(
     starts: new Set(),
     flushing: false,
   };
-  const open = claim.run !== undefined && isUnfinished(claim.run);
-  const run: RunRow =
-    open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, opening.isRecovery === true)
-      : createRunRow(opening, base.world, claim.branch);
   const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
   if (finalState === undefined) checkMessages(channels, state);
   return {

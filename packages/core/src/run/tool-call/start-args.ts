@@ -21,7 +21,7 @@ export function recordStartArgs(call: ToolCallContext): void {
   call.startedCall = toolCall;
   const { saved } = session;
   if (saved === undefined || (toolCall === parsedCall && !saved.journal.has(getArgsKey(call)))) return;
-  recordEffect(session, saved, createArgsRow(call, saved));
+  recordEffect(saved, createArgsRow(call, saved));
 }
 
 /** Makes arguments durable that a hook around the call changed after the start row was recorded. */
@@ -29,7 +29,7 @@ export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Pr
   call.startedCall = call.toolCall;
   return new Promise((resolve, reject) => {
     const told = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure));
-    commitEffect(call.session, saved, { ...createArgsRow(call, saved), onCommitted: told });
+    commitEffect(saved, { ...createArgsRow(call, saved), onCommitted: told });
   });
 }
 
