@@ -1,14 +1,17 @@
 /** `resume`: resumes a thread after a crash, a failure, or with answers of interrupts. */
+
 import { checkSyncResult } from "../base/async-schema.ts";
 import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { isPlainObject } from "../base/json.ts";
 import { describeIssues } from "../base/schema.ts";
+import type { World } from "../base/world.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { readAnswer } from "../run/conversation/interrupt-schema.ts";
+import { emit } from "../run/events/event-emitter.ts";
 import { launch } from "../run/launch.ts";
 import { finishOnError } from "../run/loop/finish.ts";
 import { runToEnd } from "../run/loop/loop.ts";
@@ -19,9 +22,13 @@ import { checkRunOptions } from "../run/session/check-run-options.ts";
 import { createFinalEvent } from "../run/session/durable-event.ts";
 import { createExpiredError, expireOverdue } from "../run/session/interrupt-timers.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
+import { awaitCommit, type Persistence } from "../run/session/persistence.ts";
+import type { Position } from "../run/session/position.ts";
+import { getErrorPlace } from "../run/session/position.ts";
+import type { Progress } from "../run/session/progress.ts";
 import type { State } from "../run/session/returns.ts";
 import { toOpenInterrupt, toRunRow } from "../run/session/run-row.ts";
-import { awaitCommit, emit, getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import type { Session } from "../run/session/session.ts";
 import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
 
 /**
@@ -53,7 +60,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
     let result: Promise<RunResult<State>>;
     try {
       const session = await openSession(opening);
-      const { saved } = session;
+      const { saved } = session.journal;
       // A dead process may have left a queued input that pre-empts this run.
       if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved);
       result = runAsActive(session, caller, () => continueThread(session, options));
@@ -65,27 +72,33 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
 }
 
 async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
-  const { saved, world } = session;
-  if (saved !== undefined && saved.claim.head === undefined) throw await createNotStartedError(session, saved);
-  const { machine } = session.plan;
+  const { world } = session.env;
+  const { saved } = session.journal;
+  if (saved !== undefined && saved.claim.head === undefined)
+    throw await createNotStartedError(session.position, session.env.world, saved);
+  const { machine } = session.position.plan;
   if (machine !== undefined) {
     const machineAnswers = await readResumeInput(session, machine, options.answers ?? {}, options.by);
     return runMachineLoop(session, machine, machineAnswers);
   }
   const answered = await applyAnswers(session, options.answers ?? {}, options.by);
-  if (session.control.tasks.length > 0) return runToEnd(session, { answered });
+  if (session.progress.control.tasks.length > 0) return runToEnd(session, { answered });
   if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
   if (saved !== undefined) await release(options.store, options.thread, saved.claim, world);
   // Emits the completion event of the finished run again, for new listeners.
-  emit(session, { type: "run.completed", steps: 0 });
+  emit(session.events, { type: "run.completed", steps: 0 });
   return runToEnd(session);
 }
 
 /** Completes a failed run whose last superstep is saved: the resume accepts the superstep. */
 async function completeFailed(session: Session, saved: Persistence): Promise<RunResult<State>> {
-  const endEvent = createFinalEvent(session, { type: "run.completed", steps: 0 });
+  const endEvent = createFinalEvent(session.events, session.journal, { type: "run.completed", steps: 0 });
   try {
-    await awaitCommit(saved, { run: toRunRow(session, "done"), events: endEvent.rows, release: true });
+    await awaitCommit(saved, {
+      run: toRunRow(session.position, session.env.world, "done"),
+      events: endEvent.rows,
+      release: true,
+    });
   } catch (error) {
     return finishOnError(session, error);
   }
@@ -105,12 +118,12 @@ function createMissingStoreError(thread: string): StatewrightError {
  * Creates the error for a thread without a checkpoint: the process died before the input was saved, or START has no
  * route.
  */
-async function createNotStartedError(session: Session, saved: Persistence): Promise<StatewrightError> {
-  await release(saved.store, session.run.thread, saved.claim, session.world);
+async function createNotStartedError(position: Position, world: World, saved: Persistence): Promise<StatewrightError> {
+  await release(saved.store, position.run.thread, saved.claim, world);
   return new StatewrightError("unknown_checkpoint", {
-    what: `thread "${session.run.thread}" has no checkpoint: no run saved its input`,
+    what: `thread "${position.run.thread}" has no checkpoint: no run saved its input`,
     next: "Run it again with its input",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
   });
 }
 
@@ -123,23 +136,28 @@ async function applyAnswers(
   answers: Readonly<Record<string, unknown>>,
   by: string | undefined,
 ): Promise<readonly InterruptRow[]> {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined) return [];
   try {
-    const overdue = expireOverdue(session, saved);
-    if (!isPlainObject(answers)) throw createMissingKeyError(session, saved);
+    const overdue = expireOverdue(session.env.world, saved);
+    if (!isPlainObject(answers)) throw createMissingKeyError(session.position, saved);
     const entries = Object.entries(answers);
-    const all = entries.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
-    const known = { all, awaited: await loadAwaited(session, saved, answers) };
-    const rows = entries.map(([name, value]) => toAnsweredRow(session, saved, known, name, value, by));
+    const all =
+      entries.length === 0
+        ? []
+        : await saved.store.interrupts(session.position.run.thread, session.position.run.branch);
+    const known = { all, awaited: await loadAwaited(session.position, saved, answers) };
+    const rows = entries.map(([name, value]) =>
+      toAnsweredRow(session.position, session.progress, session.env.world, saved, known, name, value, by),
+    );
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
   } catch (error) {
-    await release(saved.store, session.run.thread, saved.claim, session.world);
+    await release(saved.store, session.position.run.thread, saved.claim, session.env.world);
     ignoreRejections(answers);
     throw isStatewrightError(error)
-      ? addErrorPlace(error, getErrorPlace(session))
-      : createUnreadableAnswersError(session, error);
+      ? addErrorPlace(error, getErrorPlace(session.position))
+      : createUnreadableAnswersError(session.position, error);
   }
 }
 
@@ -153,11 +171,11 @@ interface BranchInterrupts {
 
 /** Loads the ids of the awaited interrupts, only when a key is ambiguous. */
 async function loadAwaited(
-  session: Session,
+  position: Position,
   { store, interrupts }: Persistence,
   answers: object,
 ): Promise<BranchInterrupts["awaited"]> {
-  const { thread, branch } = session.run;
+  const { thread, branch } = position.run;
   const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
   const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
   if (!isUnclear) return new Set();
@@ -166,41 +184,43 @@ async function loadAwaited(
 }
 
 /** Creates the error for answers that throw when read. */
-function createUnreadableAnswersError(session: Session, cause: unknown): StatewrightError {
+function createUnreadableAnswersError(position: Position, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_answer", {
     what: `the answers cannot be read: ${describeThrown(cause)}`,
     next: "Pass plain data, without getters and proxies that throw; the interrupts stay open",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     cause,
   });
 }
 
-function createMissingKeyError(session: Session, saved: Persistence): StatewrightError {
+function createMissingKeyError(position: Position, saved: Persistence): StatewrightError {
   const open = [...saved.interrupts.values()].filter(isOpen);
   return new StatewrightError("ambiguous_answer", {
     what: `an answer has no key, and ${open.length === 1 ? "1 interrupt is" : `${open.length} interrupts are`} open`,
     next: `Use answers by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: open.map((row) => toOpenInterrupt(saved, row)),
   });
 }
 
 function toAnsweredRow(
-  session: Session,
+  position: Position,
+  progress: Progress,
+  world: World,
   saved: Persistence,
   known: BranchInterrupts,
   name: string,
   value: unknown,
   by: string | undefined,
 ): InterruptRow {
-  const row = findInterrupt(session, saved, known, name);
-  const parsed = readAnswer(session.plan, row, value);
+  const row = findInterrupt(position, progress, saved, known, name);
+  const parsed = readAnswer(position.plan, row, value);
   if (!parsed.ok) {
-    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(session, { node: row.node }));
+    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(position, { node: row.node }));
     throw new StatewrightError("invalid_answer", {
       what: `the answer to interrupt "${name}" does not match its schema: ${describeIssues(parsed.issues)}`,
       next: "Fix the answer to match the interrupt's schema; the interrupt stays open",
-      place: getErrorPlace(session, { node: row.node }),
+      place: getErrorPlace(position, { node: row.node }),
       details: { issues: parsed.issues, schema: row.schema },
       cause: parsed.cause,
     });
@@ -208,13 +228,14 @@ function toAnsweredRow(
   return {
     ...row,
     answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
-    answeredAt: session.world.clock.now(),
+    answeredAt: world.clock.now(),
     ...(by === undefined ? {} : { answeredBy: by }),
   };
 }
 
 function findInterrupt(
-  session: Session,
+  position: Position,
+  progress: Progress,
   saved: Persistence,
   { all: asked, awaited }: BranchInterrupts,
   name: string,
@@ -232,19 +253,19 @@ function findInterrupt(
     throw new StatewrightError("ambiguous_answer", {
       what: `${byKey.length} open interrupts have the key "${name}"`,
       next: `Use an id as key: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       details: list,
     });
   }
   const closed = asked.map((row) => saved.interrupts.get(row.id) ?? row).filter((row) => !isOpen(row));
   const before = closed.findLast((row) => row.id === name || row.key === name);
-  if (before !== undefined && before.answer === undefined) throw createExpiredError(session, before);
+  if (before !== undefined && before.answer === undefined) throw createExpiredError(position, before);
   if (before?.answer !== undefined) {
     const { answeredAt, answeredBy, expiredAt } = before;
     throw new StatewrightError("already_answered", {
       what: `interrupt "${name}" ${expiredAt === undefined ? "is already answered" : "has expired with its declared answer"}`,
       next: "Use the first answer, in details: later answers are ignored",
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       details: {
         answer: saved.codec.decode(before.answer),
         answeredAt,
@@ -254,14 +275,14 @@ function findInterrupt(
     });
   }
   throw new StatewrightError("unknown_interrupt", {
-    what: `thread "${session.run.thread}" has no open interrupt "${name}"`,
+    what: `thread "${position.run.thread}" has no open interrupt "${name}"`,
     next:
       open.length === 0
-        ? session.control.tasks.length === 0
+        ? progress.control.tasks.length === 0
           ? "Pass the thread a new input with run: the run has finished and accepts no answers"
           : "Resume without answers first, and answer the interrupts raised then: no interrupt is open"
         : `Use an open interrupt: ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: list,
   });
 }

@@ -3,8 +3,9 @@ import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
 import { runToEnd } from "./loop/loop.ts";
 import { runMachineLoop, startMachineRun } from "./machine/machine-loop.ts";
 import type { RunResult } from "./session/options.ts";
+import { getErrorPlace } from "./session/position.ts";
 import type { State, Write } from "./session/returns.ts";
-import { getErrorPlace, type Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import { applyInput, parseInputWrites } from "./superstep/input.ts";
 import { release } from "./task/open-session.ts";
 
@@ -13,7 +14,9 @@ import { release } from "./task/open-session.ts";
  * nothing, and the thread is released.
  */
 export async function beginRun(session: Session, input: unknown, writes?: readonly Write[]): Promise<RunResult<State>> {
-  const { plan, codec, saved } = session;
+  const { codec } = session.env;
+  const { plan } = session.position;
+  const { saved } = session.journal;
   const { machine } = plan;
   try {
     if (machine === undefined)
@@ -21,8 +24,8 @@ export async function beginRun(session: Session, input: unknown, writes?: readon
     else await startMachineRun(session, machine, input);
   } catch (error) {
     if (saved !== undefined && !isStatewrightError(error, "fenced"))
-      await release(saved.store, session.run.thread, saved.claim, session.world);
-    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
+      await release(saved.store, session.position.run.thread, saved.claim, session.env.world);
+    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   }
   return machine === undefined ? runToEnd(session) : runMachineLoop(session, machine);
 }

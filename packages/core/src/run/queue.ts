@@ -2,6 +2,7 @@
  * Run queue of a thread: inputs that wait behind a run, and the start of the next run. The store holds the queue. The
  * process that ends a run starts the next run; after a crash in between, the next process that opens the thread does.
  */
+
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
@@ -16,9 +17,11 @@ import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
 import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
 import { subscribeToAbort } from "./session/abort.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options.ts";
+import type { Persistence } from "./session/persistence.ts";
+import type { Position } from "./session/position.ts";
 import { Preemption } from "./session/preemption.ts";
 import type { State } from "./session/returns.ts";
-import type { Persistence, Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import {
   getThreadRegistry,
   isThreadActive,
@@ -66,12 +69,22 @@ export async function runAsActive(
   work: () => Promise<RunResult<State>>,
   isStillFirst: (error: unknown) => boolean = () => false,
 ): Promise<RunResult<State>> {
-  const { saved, run, stop, inbox } = session;
+  const { run } = session.position;
+  const { saved } = session.journal;
+  const { stop } = session.signals;
+  const { inbox } = session.inboxes;
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
   const { id, branch, key } = run;
-  const activeRun = { run: id, branch, key, handle: session.events.handle, stop, notifySteered: inbox.notifyArrival };
+  const activeRun = {
+    run: id,
+    branch,
+    key,
+    handle: session.events.stream.handle,
+    stop,
+    notifySteered: inbox.notifyArrival,
+  };
   active.set(run.thread, activeRun);
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
@@ -295,7 +308,12 @@ async function startQueued(
       if (typeof turn === "string") continue;
       const { session, saved } = turn;
       const work = (): Promise<RunResult<State>> => startOrDequeue(session, saved, row, options.migrations);
-      result = runAsActive(session, caller, work, (error) => isStoreFailure(error) && hasNotStarted(session, saved));
+      result = runAsActive(
+        session,
+        caller,
+        work,
+        (error) => isStoreFailure(error) && hasNotStarted(session.position, saved),
+      );
     }
   } catch (error) {
     mayUnblockOthers ||= isStatewrightError(error, "graph_changed") && (await dropForeignInput(caller, store, row));
@@ -334,7 +352,7 @@ type TurnResult = "busy" | "later" | "ended" | { readonly session: Session; read
 async function openIfNext(opening: OpenSessionOptions, row: RunRow): Promise<TurnResult> {
   const session = await openUnlessBusy(opening);
   if (session === undefined) return "busy";
-  const saved = session.saved as Persistence;
+  const saved = session.journal.saved as Persistence;
   const turn = await resolveTurn(session, saved, row);
   return turn === "now" ? { session, saved } : turn;
 }
@@ -368,10 +386,10 @@ async function resolveTurn(
       }
     }
   } catch (error) {
-    await release(store, thread, claim, session.world);
+    await release(store, thread, claim, session.env.world);
     throw error;
   }
-  await release(store, thread, claim, session.world);
+  await release(store, thread, claim, session.env.world);
   return "later";
 }
 
@@ -384,7 +402,8 @@ async function startOrDequeue(
   row: RunRow,
   migrations: CommonOptions["migrations"] = [],
 ): Promise<RunResult<State>> {
-  const { codec, world, plan } = session;
+  const { codec, world } = session.env;
+  const { plan } = session.position;
   try {
     let input: unknown;
     try {
@@ -395,7 +414,7 @@ async function startOrDequeue(
     }
     return await beginRun(session, input);
   } catch (error) {
-    if (hasNotStarted(session, saved) && isStatewrightError(error) && error.kind !== "store") {
+    if (hasNotStarted(session.position, saved) && isStatewrightError(error) && error.kind !== "store") {
       const ended = { at: world.clock.now(), reason: error.message };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
@@ -403,7 +422,7 @@ async function startOrDequeue(
   }
 }
 
-function hasNotStarted({ step }: Session, { claim }: Persistence): boolean {
+function hasNotStarted({ step }: Position, { claim }: Persistence): boolean {
   return step === (claim.head?.step ?? -1);
 }
 

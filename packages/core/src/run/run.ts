@@ -1,6 +1,8 @@
 /** `run`: starts a graph on a thread. */
+
 import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
+import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -22,9 +24,13 @@ import {
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
 import { checkRunOptions } from "./session/check-run-options.ts";
+import type { Journal } from "./session/journal.ts";
 import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
+import type { Persistence } from "./session/persistence.ts";
+import type { Position } from "./session/position.ts";
+import { getErrorPlace } from "./session/position.ts";
 import type { State, Write } from "./session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";
 import { createMissingInputError, listUnsetChannels, parseInputWrites } from "./superstep/input.ts";
 import {
@@ -152,9 +158,12 @@ async function startOnThread(
   const endClaim = store === undefined ? undefined : announceClaim(caller, store, thread);
   try {
     session = await openSession(opening);
-    const { saved } = session;
-    if (saved !== undefined && (hasUnfinishedRun(saved) || (await hasQueue(session, saved)))) {
-      await release(saved.store, thread, saved.claim, session.world);
+    const { saved } = session.journal;
+    if (
+      saved !== undefined &&
+      (hasUnfinishedRun(saved) || (await hasQueue(session.position, session.env.world, saved)))
+    ) {
+      await release(saved.store, thread, saved.claim, session.env.world);
       if (!rejectsWhenBusy(caller))
         return enqueueAndWait(
           caller,
@@ -163,7 +172,7 @@ async function startOnThread(
           stops,
           claimsOnCommit,
         );
-      throw createBusyError(session, saved);
+      throw createBusyError(session.position, saved);
     }
     result = runAsActive(session, caller, () => beginRun(session, options.input, input));
   } catch (error) {
@@ -185,7 +194,8 @@ async function startOnThread(
   try {
     return await result;
   } catch (error) {
-    if (claimMode.begins && isStatewrightError(error, "fenced") && !hasStarted(session)) throw new OvertakenError();
+    if (claimMode.begins && isStatewrightError(error, "fenced") && !hasStarted(session.position, session.journal))
+      throw new OvertakenError();
     const first = isStatewrightError(error, "run_exists") ? await findRunByKey(caller, thread) : undefined;
     if (first === undefined) throw error;
     // Another process has started or queued the same run under this key.
@@ -194,7 +204,7 @@ async function startOnThread(
 }
 
 /** Returns true if the first commit of the run is durable. */
-function hasStarted({ step, saved }: Session): boolean {
+function hasStarted({ step }: Position, { saved }: Journal): boolean {
   return step !== (saved?.claim.head?.step ?? -1);
 }
 
@@ -258,7 +268,7 @@ function hasUnfinishedRun({ claim: { run } }: Persistence): boolean {
 }
 
 /** Returns true if runs of the branch are queued. Releases the thread when the store fails. */
-async function hasQueue({ run: { thread }, world }: Session, { store, claim }: Persistence): Promise<boolean> {
+async function hasQueue({ run: { thread } }: Position, world: World, { store, claim }: Persistence): Promise<boolean> {
   if (claim.queued === 0) return false;
   try {
     const queued = await store.runs({ thread, status: "queued" });
@@ -269,8 +279,8 @@ async function hasQueue({ run: { thread }, world }: Session, { store, claim }: P
   }
 }
 
-function createBusyError(session: Session, { claim: { run: before } }: Persistence): StatewrightError {
-  const { thread } = session.run;
+function createBusyError(position: Position, { claim: { run: before } }: Persistence): StatewrightError {
+  const { thread } = position.run;
   const what =
     before === undefined || !isUnfinished(before)
       ? `the thread "${thread}" has queued inputs, which come first`
@@ -278,7 +288,7 @@ function createBusyError(session: Session, { claim: { run: before } }: Persisten
   return new StatewrightError("thread_busy", {
     what,
     next: `Continue it with resume and thread: "${thread}", use onBusy, or use another thread for the new input`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: before === undefined ? undefined : { run: before.id, status: before.status },
   });
 }

@@ -3,8 +3,9 @@
  * and the resulting channel values.
  */
 
+import type { Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import type { Write } from "../session/returns.ts";
-import type { Session } from "../session/session.ts";
 import { reduceEdit } from "../superstep/superstep.ts";
 
 /** Entries and reservations, by slot. */
@@ -85,7 +86,8 @@ export function notifyListeners(book: LedgerBook): void {
 
 /** Computes the value of a channel with the entries and reservations of the book, except for excluded slots. */
 export function computeValue(
-  home: Session,
+  position: Position,
+  progress: Progress,
   book: LedgerBook,
   name: string,
   includeReserved: boolean,
@@ -94,46 +96,53 @@ export function computeValue(
   const excludedSlots = new Set(excluded);
   const includesAllEntries = excluded.every((place) => !book.entered.has(place));
   const sum = includesAllEntries
-    ? getSum(home, book, name)
-    : reduceEntries(home, name, home.state[name], book.entered, excludedSlots);
+    ? getSum(position, progress, book, name)
+    : reduceEntries(position, progress, name, progress.state[name], book.entered, excludedSlots);
   if (!includeReserved || book.reserved.size === 0) return sum;
   const includesAll = includesAllEntries && excluded.every((place) => !book.reserved.has(place));
   return includesAll
-    ? getReservedSum(home, book, name, sum)
-    : reduceEntries(home, name, sum, book.reserved, excludedSlots);
+    ? getReservedSum(position, progress, book, name, sum)
+    : reduceEntries(position, progress, name, sum, book.reserved, excludedSlots);
 }
 
 /** Returns the channel value with all entries. Each write is reduced only once. */
-function getSum(home: Session, { entered, sums }: LedgerBook, name: string): unknown {
+function getSum(position: Position, progress: Progress, { entered, sums }: LedgerBook, name: string): unknown {
   let sum = sums.get(name);
   if (sum === undefined) {
     const writes = [...entered.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
-    sum = { writes, reducedCount: 0, value: home.state[name] };
+    sum = { writes, reducedCount: 0, value: progress.state[name] };
     sums.set(name, sum);
   }
-  return reduceRest(home, name, sum);
+  return reduceRest(position, progress, name, sum);
 }
 
-function getReservedSum(home: Session, { reserved, reservedSums }: LedgerBook, name: string, from: unknown): unknown {
+function getReservedSum(
+  position: Position,
+  progress: Progress,
+  { reserved, reservedSums }: LedgerBook,
+  name: string,
+  from: unknown,
+): unknown {
   let sum = reservedSums.get(name);
   if (sum === undefined || sum.from !== from) {
     const writes = [...reserved.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
     sum = { writes, reducedCount: 0, value: from, from };
     reservedSums.set(name, sum);
   }
-  return reduceRest(home, name, sum);
+  return reduceRest(position, progress, name, sum);
 }
 
-function reduceRest(home: Session, name: string, sum: Sum): unknown {
+function reduceRest(position: Position, progress: Progress, name: string, sum: Sum): unknown {
   if (sum.reducedCount < sum.writes.length) {
-    sum.value = reduceWrites(home, name, sum.value, sum.writes.slice(sum.reducedCount));
+    sum.value = reduceWrites(position, progress, name, sum.value, sum.writes.slice(sum.reducedCount));
     sum.reducedCount = sum.writes.length;
   }
   return sum.value;
 }
 
 function reduceEntries(
-  home: Session,
+  position: Position,
+  progress: Progress,
   name: string,
   value: unknown,
   entries: ReadonlyMap<string, LedgerEntry>,
@@ -141,9 +150,15 @@ function reduceEntries(
 ): unknown {
   const writes: Write[] = [];
   for (const [slot, { write }] of entries) if (write.channel === name && !excludedSlots.has(slot)) writes.push(write);
-  return reduceWrites(home, name, value, writes);
+  return reduceWrites(position, progress, name, value, writes);
 }
 
-function reduceWrites({ plan, state }: Session, name: string, value: unknown, writes: readonly Write[]): unknown {
+function reduceWrites(
+  { plan }: Position,
+  { state }: Progress,
+  name: string,
+  value: unknown,
+  writes: readonly Write[],
+): unknown {
   return writes.length === 0 ? value : reduceEdit(plan, { ...state, [name]: value }, writes).state[name];
 }

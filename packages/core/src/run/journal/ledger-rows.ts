@@ -2,12 +2,15 @@
  * Journal rows of a ledger. The rows preserve entries across crashes and are deleted when the superstep of the graph
  * is committed.
  */
+
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
+import type { Journal } from "../session/journal.ts";
+import { type Persistence, recordInParent } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
 import type { Write } from "../session/returns.ts";
-import { type Persistence, recordInParent, type Session } from "../session/session.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 import type { LedgerEntry } from "./ledger-registry.ts";
 
@@ -17,20 +20,21 @@ import type { LedgerEntry } from "./ledger-registry.ts";
  */
 export function recordEntry(
   saved: Persistence | undefined,
-  home: Session,
+  position: Position,
+  journal: Journal,
   task: Task,
   slot: string,
   { write }: LedgerEntry,
 ): void {
-  const { saved: homeSaved } = home;
+  const { saved: homeSaved } = journal;
   if (homeSaved === undefined) return;
-  const row = createAuxiliaryRow(home, task, "ledger", slot);
+  const row = createAuxiliaryRow(position, journal.world, task, "ledger", slot);
   const encode = (): string => encodeWrapper(homeSaved.codec, write, `an entry in the ledger "${write.channel}"`);
   recordInParent(saved, homeSaved, { row, encode, onCommitted: undefined });
 }
 
 /** Loads the entries of the current superstep from the journal. */
-export function loadEntries({ saved, step, plan }: Session): Map<string, LedgerEntry> {
+export function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
   if (saved === undefined) return entered;
   for (const row of saved.journal.values()) {

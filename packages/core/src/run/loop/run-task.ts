@@ -2,18 +2,24 @@
 
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import { computeRetryDelayMs, type RetryPolicy, shouldRetry } from "../../base/retry.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import { isProgrammingError } from "../../model/model-failure.ts";
+import type { Codec } from "../../state/codec.ts";
+import { emit } from "../events/event-emitter.ts";
 import { addEntries } from "../journal/ledger.ts";
 import { addChanges } from "../journal/long-term-writes.ts";
 import { addHookWrites } from "../session/hook-writes.ts";
 import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../session/last-failure.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
-import { emit, getErrorPlace, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { handlerKeys } from "../session/step-keys.ts";
 import { validateOutcome } from "../session/validate-writes.ts";
 import { runAttempt, type TaskResult, toFailedResult } from "../task/attempt.ts";
@@ -25,21 +31,21 @@ import { runToolNode } from "../tool-call/tool-node.ts";
 
 /** Runs one task. Never rejects: returns failures as results. */
 export async function runTask(session: Session, task: Task, supersteps: Supersteps): Promise<TaskResult> {
-  const node = session.plan.nodes.get(task.node);
-  if (node === undefined) return { kind: "failed", task, error: createUnknownNodeError(session, task) };
-  if (session.events.hasReaders())
-    emit(session, {
+  const node = session.position.plan.nodes.get(task.node);
+  if (node === undefined) return { kind: "failed", task, error: createUnknownNodeError(session.position, task) };
+  if (session.events.stream.hasReaders())
+    emit(session.events, {
       type: "task.started",
       node: task.node,
       task: task.id,
       attempt: 1,
       ...(task.input === undefined
         ? {}
-        : { input: session.redactor.redactUncommon(session.control.inputs[task.input]) }),
+        : { input: session.env.redactor.redactUncommon(session.progress.control.inputs[task.input]) }),
     });
-  const startedAt = session.world.clock.monotonic();
+  const startedAt = session.env.world.clock.monotonic();
   const { cache, onError, retry = noRetry } = node.policy;
-  const storedFailure = onError === undefined ? undefined : loadFailure(session, task);
+  const storedFailure = onError === undefined ? undefined : loadFailure(session.position, session.journal, task);
   if (storedFailure !== undefined) return finishFailedTask(session, node, startedAt, storedFailure, storedFailure);
   let storeOutcome: Extract<CacheLookup, { kind: "miss" }>["storeOutcome"] | undefined;
   if (cache !== undefined) {
@@ -49,7 +55,10 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
         return completeTask(session, { kind: "done", task, outcome: consulted.outcome }, startedAt, true);
       storeOutcome = consulted.storeOutcome;
     } catch (error) {
-      return finishFailedTask(session, node, startedAt, { ...toFailedResult(session, task, 1, error), attempt: 1 });
+      return finishFailedTask(session, node, startedAt, {
+        ...toFailedResult(session.position, task, 1, error),
+        attempt: 1,
+      });
     }
   }
   for (let attempt = 1; ; attempt++) {
@@ -66,18 +75,18 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
       return completeTask(session, result, startedAt, false);
     }
     if (result.kind !== "failed") return result;
-    if (attempt >= retry.attempts || session.halt.aborted || !canRetry(retry, result.error, attempt))
+    if (attempt >= retry.attempts || session.signals.halt.aborted || !canRetry(retry, result.error, attempt))
       return finishFailedTask(session, node, startedAt, { ...result, attempt });
-    const delayMs = computeRetryDelayMs(retry, attempt, session.world.random.next());
-    emit(session, {
+    const delayMs = computeRetryDelayMs(retry, attempt, session.env.world.random.next());
+    emit(session.events, {
       type: "task.retried",
       node: task.node,
       task: task.id,
       attempt,
       delayMs,
-      error: toRedactedRecord(session, result.error),
+      error: toRedactedRecord(session.env.redactor, result.error),
     });
-    await sleep(session, delayMs, session.halt);
+    await sleep(session.signals, session.env.world, delayMs, session.signals.halt);
   }
 }
 
@@ -89,16 +98,16 @@ function completeTask(
   startedAt: number,
   reused: boolean,
 ): TaskResult {
-  if (session.events.hasReaders())
-    emit(session, {
+  if (session.events.stream.hasReaders())
+    emit(session.events, {
       type: "task.completed",
       node: result.task.node,
       task: result.task.id,
-      durationMs: session.world.clock.monotonic() - startedAt,
+      durationMs: session.env.world.clock.monotonic() - startedAt,
       reused,
     });
   // After the cache lookup: a cached result does not add its ledger entries again.
-  const outcome = addEntries(result.outcome, session, result.task);
+  const outcome = addEntries(result.outcome, session.position, session.journal, result.task);
   return outcome === result.outcome ? result : { ...result, outcome };
 }
 
@@ -115,16 +124,16 @@ async function finishFailedTask(
 ): Promise<TaskResult> {
   const { onError } = node.policy;
   let result: TaskResult = failure;
-  if (onError !== undefined && !session.halt.aborted) {
+  if (onError !== undefined && !session.signals.halt.aborted) {
     result = await runErrorHandler(session, node, failure, storedFailure, onError);
     if (result.kind === "done") return completeTask(session, result, startedAt, false);
   }
   if (result.kind === "failed")
-    emit(session, {
+    emit(session.events, {
       type: "task.failed",
       node: node.name,
       task: failure.task.id,
-      error: toRedactedRecord(session, result.error),
+      error: toRedactedRecord(session.env.redactor, result.error),
     });
   return result;
 }
@@ -142,32 +151,33 @@ async function runErrorHandler(
 ): Promise<TaskResult> {
   const { task, error, attempt } = failure;
   try {
-    if (storedFailure === undefined) await saveFailure(session, failure);
+    if (storedFailure === undefined) await saveFailure(session.position, session.journal, failure);
   } catch (saveError) {
-    return toFailedResult(session, task, attempt, saveError);
+    return toFailedResult(session.position, task, attempt, saveError);
   }
-  emit(session, {
+  emit(session.events, {
     type: "task.handled",
     node: task.node,
     task: task.id,
     attempt,
-    error: toRedactedRecord(session, error),
+    error: toRedactedRecord(session.env.redactor, error),
   });
   const result = await runAttempt(session, task, node, attempt, async (_, scope) => {
     const runtime = Object.assign(createNodeRuntime(session, scope, handlerKeys), { error });
-    const returned = await callErrorHandler(session, task, failure, () =>
-      onError(session.state as never, runtime as never),
+    const returned = await callErrorHandler(session.position, session.env.redactor, task, failure, () =>
+      onError(session.progress.state as never, runtime as never),
     );
-    return toTaskOutcome(session, scope, returned);
+    return toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned);
   });
-  if (result.kind !== "failed" || session.halt.aborted) return result;
-  forgetFailure(session, task);
+  if (result.kind !== "failed" || session.signals.halt.aborted) return result;
+  forgetFailure(session.position, session.journal, task);
   return result;
 }
 
 /** Calls the error handler. Its own failure is a new error, with the original failure in the details. */
 async function callErrorHandler(
-  session: Session,
+  position: Position,
+  redactor: Redactor,
   task: Task,
   failure: LastFailure,
   handler: () => unknown,
@@ -177,35 +187,50 @@ async function callErrorHandler(
   } catch (cause) {
     if (isStatewrightError(cause)) throw cause;
     throw new StatewrightError("node_failed", {
-      what: `the error handler of the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${describeThrown(cause)}`,
+      what: `the error handler of the node "${task.node}" in graph "${position.plan.graph.name}" failed: ${describeThrown(cause)}`,
       next: "Fix the handler, then resume the thread: the body runs again, and the details hold the failure passed to the handler",
-      place: getErrorPlace(session, { node: task.node, task: task.id, attempt: failure.attempt }),
-      details: { handling: toRedactedRecord(session, failure.error) },
+      place: getErrorPlace(position, { node: task.node, task: task.id, attempt: failure.attempt }),
+      details: { handling: toRedactedRecord(redactor, failure.error) },
       cause,
     });
   }
 }
 
 /** Converts the return value of a body or handler to a validated outcome, with its long-term store changes. */
-function toTaskOutcome(session: Session, scope: TaskScope, returned: unknown): TaskOutcome {
+function toTaskOutcome(
+  position: Position,
+  progress: Progress,
+  codec: Codec,
+  scope: TaskScope,
+  returned: unknown,
+): TaskOutcome {
   const { node } = scope.task;
-  const outcome = validateOutcome(session, node, readReturn(session.plan, node, session.state, returned));
+  const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
   return addChanges(addHookWrites(outcome, scope), scope);
 }
 
 async function callBody(session: Session, scope: TaskScope, supersteps: Supersteps): Promise<TaskOutcome> {
   const { node } = scope;
   if (node.subgraph !== undefined)
-    return toTaskOutcome(session, scope, await runSubgraph(session, scope, node.subgraph, supersteps));
+    return toTaskOutcome(
+      session.position,
+      session.progress,
+      session.env.codec,
+      scope,
+      await runSubgraph(session, scope, node.subgraph, supersteps),
+    );
   if (node.tools !== undefined) {
     const { returned, failure } = await runToolNode(session, scope, node.tools, supersteps);
-    const outcome = toTaskOutcome(session, scope, returned);
-    return failure === undefined ? outcome : { ...outcome, failure: toRedactedRecord(session, failure) };
+    const outcome = toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned);
+    return failure === undefined ? outcome : { ...outcome, failure: toRedactedRecord(session.env.redactor, failure) };
   }
   const runtime = createNodeRuntime(session, scope, "");
-  const body = (): unknown => node.body(session.state as never, runtime as never);
-  if (node.policy.effect !== "once" || session.saved === undefined) return toTaskOutcome(session, scope, await body());
-  return runOnce(session, session.saved, scope, body, (returned) => toTaskOutcome(session, scope, returned));
+  const body = (): unknown => node.body(session.progress.state as never, runtime as never);
+  if (node.policy.effect !== "once" || session.journal.saved === undefined)
+    return toTaskOutcome(session.position, session.progress, session.env.codec, scope, await body());
+  return runOnce(session, session.journal.saved, scope, body, (returned) =>
+    toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned),
+  );
 }
 
 function canRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
@@ -217,10 +242,10 @@ function canRetry(retry: RetryPolicy, error: StatewrightError, attempt: number):
   return !isProgrammingError(original);
 }
 
-function createUnknownNodeError(session: Session, task: Task): StatewrightError {
+function createUnknownNodeError(position: Position, task: Task): StatewrightError {
   return new StatewrightError("graph_changed", {
-    what: `the thread "${session.run.thread}" waits in the node "${task.node}", which graph "${session.plan.graph.name}" no longer has`,
+    what: `the thread "${position.run.thread}" waits in the node "${task.node}", which graph "${position.plan.graph.name}" no longer has`,
     next: "Restore the node under its name, or fork from an earlier checkpoint",
-    place: getErrorPlace(session, { node: task.node }),
+    place: getErrorPlace(position, { node: task.node }),
   });
 }

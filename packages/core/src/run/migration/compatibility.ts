@@ -17,8 +17,8 @@ import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "..
 import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { restoreActorTree } from "../machine/actor-tree.ts";
 import { isAfterAgentEffect } from "../model-call/agent-hooks.ts";
+import { taskKey } from "../session/persistence.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import { taskKey } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 import { isStartInDoubt } from "../task/once.ts";
 import { isFinalCall } from "../tool-call/final-call.ts";

@@ -2,14 +2,18 @@
  * State at a checkpoint from before a run, converted to the current graph version. Another version may have written
  * the checkpoint, and a migration of the run since then did not migrate that checkpoint.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan } from "../../compile/plan.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
 import type { State } from "../session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import { emptyControl } from "../task/open-session.ts";
 import { findIncompatibilities } from "./compatibility.ts";
 import { migrate } from "./migrate.ts";
@@ -22,14 +26,16 @@ import { isSameWriter, type ThreadSnapshot } from "./thread-snapshot.ts";
  * version. Throws `needs_migration` or `migration_failed` before any change.
  */
 export async function loadPreviousState(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   { store, codec }: Persistence,
   row: CheckpointRow,
   laterMigrations: readonly CheckpointRow[],
 ): Promise<State> {
-  const { versions, plan, nesting } = session;
+  const { versions } = env;
+  const { plan, nesting } = position;
   const { graph, migrations } = versions;
-  const { thread } = session.run;
+  const { thread } = position.run;
   const rows = await store.state(thread, row.id);
   const writtenBy = await store.writtenBy(thread, row.id);
   const { channels } = plan.graph.state;
@@ -39,13 +45,18 @@ export async function loadPreviousState(
   for (const { id } of writers.some((each) => isWriter(graph, each)) ? [] : laterMigrations) {
     const writer = await store.writtenBy(thread, id);
     if (writer !== undefined && !writers.some((each) => isSameWriter(writer, each)))
-      throw createMigrationError(session, writtenBy, `a later checkpoint was migrated to version ${writer.version}`);
+      throw createMigrationError(
+        env,
+        position,
+        writtenBy,
+        `a later checkpoint was migrated to version ${writer.version}`,
+      );
   }
   const namespaceChain = nesting === undefined ? chain : selectInnerMigrations(chain, nesting.path);
   const previousPlan = namespaceChain[0] === undefined ? plan : getPlan(namespaceChain[0].from);
   const snapshot: ThreadSnapshot = {
     plan: previousPlan,
-    namespace: session.namespace,
+    namespace: position.namespace,
     path: nesting?.path ?? [],
     head: row,
     control: emptyControl,
@@ -59,7 +70,7 @@ export async function loadPreviousState(
   const migrated = migrate(snapshot, namespaceChain, plan, codec);
   const incompatibilities = findIncompatibilities(migrated, codec);
   if (incompatibilities.length > 0)
-    throw createMigrationError(session, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
+    throw createMigrationError(env, position, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
   return migrated.state;
 }
 
@@ -76,16 +87,17 @@ function selectInnerMigrations(chain: readonly Migration[], path: readonly strin
 }
 
 function createMigrationError(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   { version }: GraphVersion,
   reason: string,
   details?: unknown,
 ): StatewrightError {
-  const { graph } = session.versions;
+  const { graph } = env.versions;
   return new StatewrightError("needs_migration", {
     what: `the rollback restores a state written by version ${version} of graph "${graph.name}", which version ${graph.version} cannot read: ${reason}`,
     next: 'Add the migration from that version to migrations, or end the run with onBusy: "cancel"; nothing was changed',
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details,
   });
 }

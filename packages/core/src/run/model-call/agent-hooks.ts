@@ -7,12 +7,13 @@ import type { AgentEndCheck } from "../../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { afterCallsKey } from "../conversation/pending-calls.ts";
+import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { hasDeliverableMessage } from "../superstep/drain-inbox.ts";
 import { callHook } from "./call-hook.ts";
 import {
@@ -53,7 +54,7 @@ export async function runBeforeAgentHooks(
   middleware: readonly Middleware[],
 ): Promise<AssistantMessage | undefined> {
   const { task } = scope;
-  if (session.control.startedAgents?.includes(task.node) === true) return undefined;
+  if (session.progress.control.startedAgents?.includes(task.node) === true) return undefined;
   if (!middleware.some(({ beforeAgent }) => beforeAgent !== undefined)) return undefined;
   const effect = `${key}:beforeAgent`;
   const hookWrites = addWriteList(scope);
@@ -75,12 +76,14 @@ export async function runBeforeAgentHooks(
     },
     onCommitted: ({ answer: message }, reused) => {
       if (message !== undefined && !reused)
-        emit(session, { type: "message.completed", node: task.node, task: task.id, message });
+        emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
   if (writes !== undefined) hookWrites.push(...deepFreeze(writes));
-  collectHookChanges(session, scope, effect);
-  session.startedAgents = [...new Set([...(session.startedAgents ?? session.control.startedAgents ?? []), task.node])];
+  collectHookChanges(session.position, session.journal, scope, effect);
+  session.progress.startedAgents = [
+    ...new Set([...(session.progress.startedAgents ?? session.progress.control.startedAgents ?? []), task.node]),
+  ];
   return answer;
 }
 
@@ -108,7 +111,7 @@ export async function runAfterAgentHooks(
 ): Promise<void> {
   if (!middleware.some(({ afterAgent }) => afterAgent !== undefined)) return;
   const taskWrites = getTaskWrites();
-  const state = applyHookWrites(session, scope, taskWrites);
+  const state = applyHookWrites(session.position, session.progress, scope, taskWrites);
   const messages = state["messages"] as readonly Message[];
   const finalEnd = getAgentEnd(messages);
   const agentEnd = finalEnd ?? (await findAgentEnd(state as never));
@@ -128,7 +131,7 @@ export async function runAfterAgentHooks(
     },
   });
   if (writes !== undefined) getLateWrites(scope).push(...deepFreeze(writes));
-  collectHookChanges(session, scope, `${key}:afterAgent`);
+  collectHookChanges(session.position, session.journal, scope, `${key}:afterAgent`);
 }
 
 async function callAfterAgentHooks(
@@ -149,13 +152,15 @@ async function callAfterAgentHooks(
       throw createHookResultError(hooks, "afterAgent", returned, "{ messages: […] }");
     if (returned["messages"].length === 0) continue;
     if (hookContext.phase === "final") {
-      const { graph } = hookContext.session.run;
+      const { graph } = hookContext.session.position.run;
       const warning = `afterAgent of middleware "${hooks.name}" returned messages, but the end by "${ended.by}" is final: the messages were ignored`;
-      hookContext.session.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
+      hookContext.session.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
       continue;
     }
     hookContext.writes.push(
-      ...readHookWrites(hookContext.session, hookContext.scope, hooks, { messages: returned["messages"] }),
+      ...readHookWrites(hookContext.session.position, hookContext.session.env.codec, hookContext.scope, hooks, {
+        messages: returned["messages"],
+      }),
     );
     return;
   }

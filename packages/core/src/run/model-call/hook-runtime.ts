@@ -24,9 +24,10 @@ import { readPayload } from "../conversation/interrupt-payload.ts";
 import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { applyHookWrites, readHookWrites } from "../session/hook-writes.ts";
+import { getErrorPlace } from "../session/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import { createHookRuntime, type InterruptRequest, type TaskScope } from "../session/scope.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { Lineage, Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
@@ -86,7 +87,7 @@ export function createHookPass(
 export function recordLongTermChanges(pass: HookPass): void {
   const { session, scope, effect, longTerm } = pass;
   pass.isFinished = true;
-  recordChanges(session, scope.task, effect, longTerm);
+  recordChanges(session.position, session.journal, scope.task, effect, longTerm);
 }
 
 /** Creates the runtime for the hooks of one middleware. */
@@ -99,7 +100,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
       ...createHookRuntime(session, scope, pass.effect, middleware, pass.reservations),
       model: pass.model,
       write: (update: Readonly<Record<string, unknown>>) => {
-        const writes = readHookWrites(session, scope, middleware, update);
+        const writes = readHookWrites(session.position, session.env.codec, scope, middleware, update);
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
         pass.writes.push(...writes);
       },
@@ -107,7 +108,8 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         pass.ending ??= parseEnding(pass, middleware, text, ended);
       },
       ask: (key: string, call: AuxiliaryCall) => callAuxiliaryModel(pass, middleware, key, call),
-      longTerm: (...ids: readonly string[]) => createStepLongTerm(session, scope, ids, pass.longTerm, isFinished),
+      longTerm: (...ids: readonly string[]) =>
+        createStepLongTerm(session.position, session.journal, scope, ids, pass.longTerm, isFinished),
       interrupt: ((key: string, question?: HookInterrupt) =>
         raiseInterrupt(pass, middleware, key, question)) as ModelHookRuntime["interrupt"],
     },
@@ -118,7 +120,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         if (cached?.writes !== pass.writes.length)
           cached = {
             writes: pass.writes.length,
-            state: applyHookWrites(session, scope, [...pass.taskWrites, ...pass.writes]),
+            state: applyHookWrites(session.position, session.progress, scope, [...pass.taskWrites, ...pass.writes]),
           };
         return cached.state;
       },
@@ -165,7 +167,7 @@ function parseEnding(pass: HookPass, { name }: Middleware, text: unknown, ended:
     next: isValid
       ? "Write to its messages, or return { messages } to continue the agent"
       : 'Call end("the text of the answer", { by: "who", reason: "why" })',
-    place: getErrorPlace(pass.session, { node: pass.scope.task.node }),
+    place: getErrorPlace(pass.session.position, { node: pass.scope.task.node }),
   });
 }
 
@@ -178,15 +180,17 @@ function checkMessagesAfterEnd(
   { name }: Middleware,
   writes: readonly Write[],
 ): void {
-  const messages = applyHookWrites(session, scope, [...taskWrites, ...before, ...writes])[
+  const messages = applyHookWrites(session.position, session.progress, scope, [...taskWrites, ...before, ...writes])[
     "messages"
   ] as readonly Message[];
   if (getAgentEnd(messages) !== undefined) return;
-  const by = getAgentEnd(applyHookWrites(session, scope, taskWrites)["messages"] as readonly Message[])?.by;
+  const by = getAgentEnd(
+    applyHookWrites(session.position, session.progress, scope, taskWrites)["messages"] as readonly Message[],
+  )?.by;
   throw new StatewrightError("invalid_update", {
     what: `the middleware "${name}" wrote messages after the agent was ended by "${by}", which is final`,
     next: "Edit the message that ends the agent, or write messages only when ended.by is undefined",
-    place: getErrorPlace(session, { node: scope.task.node, channel: "messages" }),
+    place: getErrorPlace(session.position, { node: scope.task.node, channel: "messages" }),
   });
 }
 
@@ -208,14 +212,14 @@ async function raiseInterrupt(
     question = parseInterrupt(pass, middleware, key, options);
   } catch (error) {
     releaseReservations(pass);
-    cancelStart(session, scope.task, effect);
+    cancelStart(session.position, session.journal, scope.task, effect);
     return scope.fail(error);
   }
   const found = scope.consult(question);
   if ("answer" in found) return found.answer;
   // No request was sent: the effect starts when the answer exists.
   releaseReservations(pass);
-  cancelStart(session, scope.task, effect);
+  cancelStart(session.position, session.journal, scope.task, effect);
   return scope.suspend([found.open]);
 }
 
@@ -227,14 +231,14 @@ function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, opt
   if (pass.phase !== "before") throw createTooLateError(pass, owner);
   checkOptions(owner, options, ["payload", "expiresMs", "onExpire"]);
   const declared = getDeclaration(pass, name, key);
-  if (scope.node.policy.effect === "once") throw createOnceInterruptError(session, task, key);
-  const { codec } = requireStore(session, task, key, options.payload);
+  if (scope.node.policy.effect === "once") throw createOnceInterruptError(session.position, task, key);
+  const { codec } = requireStore(session.position, session.journal, task, key, options.payload);
   const payload = readPayload(
     `the middleware "${name}"`,
     key,
     declared,
     options.payload,
-    getErrorPlace(session, { node: task.node }),
+    getErrorPlace(session.position, { node: task.node }),
   );
   codec.encode(payload, `the payload of ${owner}`);
   const baseId = inherited === true ? `${name}:${key}` : `${task.id}/${effect}/${name}:${key}`;
@@ -248,7 +252,7 @@ function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, opt
 
 /** Returns the declaration of an interrupt in the graph or in one of its parent graphs. */
 function getDeclaration({ session, scope }: HookPass, middleware: string, key: unknown): InterruptDeclaration {
-  const { name } = session.plan.graph;
+  const { name } = session.position.plan.graph;
   const declared = typeof key === "string" ? findDeclaration(session, key) : undefined;
   const { node } = scope;
   if (declared !== undefined && (node.policy.asks?.includes(key as string) ?? true)) return declared;
@@ -263,13 +267,13 @@ function getDeclaration({ session, scope }: HookPass, middleware: string, key: u
       declared === undefined
         ? "Add the interrupts of the middleware to those of the graph: interrupts: { …, ...middleware.interrupts }"
         : `Add ${describeValue(key)} to the asks option of the node`,
-    place: getErrorPlace(session, { node: node.name }),
+    place: getErrorPlace(session.position, { node: node.name }),
   });
 }
 
 function findDeclaration(session: Session, key: string): InterruptDeclaration | undefined {
-  for (let at: Session | undefined = session; at !== undefined; at = at.parent?.session) {
-    const { interrupts } = at.plan.graph;
+  for (let at: Session | undefined = session; at !== undefined; at = at.lineage.parent?.session) {
+    const { interrupts } = at.position.plan.graph;
     if (Object.hasOwn(interrupts, key)) return interrupts[key];
   }
   return undefined;
@@ -281,9 +285,9 @@ function findDeclaration(session: Session, key: string): InterruptDeclaration | 
  */
 function locateInterrupt(session: Session, task: Task, key: string, id: string): string {
   let home = { session, task };
-  for (let at: Session["parent"] = home; at !== undefined; at = at.session.parent)
-    if (Object.hasOwn(at.session.plan.graph.interrupts, key)) home = at;
-  return `${home.session.nesting?.idPrefix ?? ""}${home.task.id}/${id}`;
+  for (let at: Lineage["parent"] = home; at !== undefined; at = at.session.lineage.parent)
+    if (Object.hasOwn(at.session.position.plan.graph.interrupts, key)) home = at;
+  return `${home.session.position.nesting?.idPrefix ?? ""}${home.task.id}/${id}`;
 }
 
 /** Returns the expiry of the interrupt: from the hook, else from the declaration. */
@@ -306,6 +310,6 @@ function createTooLateError({ session, scope }: HookPass, owner: string): Statew
   return new StatewrightError("invalid_option", {
     what: `${owner} was raised after the model request was sent`,
     next: "Raise it in beforeAgent, selectTools or beforeModel",
-    place: getErrorPlace(session, { node: scope.task.node }),
+    place: getErrorPlace(session.position, { node: scope.task.node }),
   });
 }

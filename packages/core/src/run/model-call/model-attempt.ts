@@ -7,10 +7,11 @@ import type { SchemaIssue } from "../../base/schema.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
+import type { Position } from "../session/position.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { createWarningReporter } from "./model-warnings.ts";
 import { createWire } from "./model-wire.ts";
@@ -22,17 +23,18 @@ export type AttemptLimits = ModelTimeouts & { readonly remainingMs?: number | un
  * Makes one request. Rejects with the model's error, with `model_failed` on a timeout, or with the signal's reason.
  */
 export async function attemptModel(
-  session: Session,
+  position: Position,
+  events: EventEmitter,
   scope: TaskScope,
   model: Model,
   request: ModelRequest,
   stream: MessageStream,
   limits: AttemptLimits | undefined,
 ): Promise<ModelReply> {
-  const wire = createWire(session.plan, model, request);
+  const wire = createWire(position.plan, model, request);
   const forwardDelta: DeltaHandler = (delta) => stream.emitDelta(delta, wire.toCanonicalName);
   if (limits !== undefined) {
-    const reply = await attemptWithTimeouts(session, scope, model, wire.request, forwardDelta, limits);
+    const reply = await attemptWithTimeouts(events, scope, model, wire.request, forwardDelta, limits);
     return checkReply(model, wire.convertReply(reply));
   }
   const hasIdleTimeout = scope.node.policy.idleTimeoutMs !== undefined;
@@ -42,9 +44,9 @@ export async function attemptModel(
     reply = await model.respond(wire.request, {
       ...(hasIdleTimeout && { alive: scope.sendHeartbeat }),
       signal: scope.getSignal(),
-      warn: createWarningReporter(session, scope, model),
+      warn: createWarningReporter(events, scope, model),
       delta:
-        hasIdleTimeout || session.events.hasReaders()
+        hasIdleTimeout || events.stream.hasReaders()
           ? (delta) => {
               // Deltas after the end of a request are ignored.
               if (isFinished || scope.isEnded()) return;
@@ -63,14 +65,14 @@ type DeltaHandler = NonNullable<ModelCallOptions["delta"]>;
 
 /** Makes the request with a signal of its own. A timeout rejects at once, even when the model ignores its signal. */
 function attemptWithTimeouts(
-  session: Session,
+  events: EventEmitter,
   scope: TaskScope,
   model: Model,
   request: ModelRequest,
   forwardDelta: DeltaHandler,
   { firstTokenMs, idleMs, totalMs, remainingMs }: AttemptLimits,
 ): Promise<ModelReply> {
-  const { world } = session;
+  const { world } = events;
   const outer = scope.getSignal();
   const controller = new AbortController();
   return new Promise((resolve, reject) => {
@@ -120,7 +122,7 @@ function attemptWithTimeouts(
     const response = Promise.resolve().then(() =>
       model.respond(request, {
         signal: controller.signal,
-        warn: createWarningReporter(session, scope, model),
+        warn: createWarningReporter(events, scope, model),
         delta: (delta) => {
           if (isFinished) return;
           handlePart();

@@ -2,9 +2,11 @@
  * The requests of one model call: retries, then fallback models. Model requests are retried only here: hooks,
  * interrupts and steps of the node are not repeated.
  */
+
 import { extendError, isStatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { computeRetryDelayMs, shouldRetry } from "../../base/retry.ts";
+import type { World } from "../../base/world.ts";
 import {
   defaultMaxRetryAfterMs,
   type ModelCallPolicy,
@@ -16,10 +18,12 @@ import type { AssistantMessage } from "../../model/message.ts";
 import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
+import { emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
+import type { Signals } from "../session/signals.ts";
 import {
   forgetFailedAttempts,
   type PreviousAttempts,
@@ -67,14 +71,14 @@ export function createModelAttempts(
   policy: ModelCallPolicy,
   previous: PreviousAttempts,
   {
-    stream = createMessageStream(session, scope.task, `${scope.task.id}:${key}`),
+    stream = createMessageStream(session.events, session.env.redactor, scope.task, `${scope.task.id}:${key}`),
     auxiliaryAttempts = [],
     onFailedAttempt,
     beforeRequest,
   }: AttemptParts = {},
 ): ModelAttempts {
   const { task } = scope;
-  const { clock } = session.world;
+  const { clock } = session.env.world;
   const { timeouts, retry } = policy;
   const fallback = resolveFallback(policy);
   const messageId = `${task.id}:${key}`;
@@ -107,19 +111,19 @@ export function createModelAttempts(
    */
   const attemptOnce = (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const { timeoutMs, idleTimeoutMs } = scope.node.policy;
-    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.hasReaders();
+    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.stream.hasReaders();
     return mustWatch && !scope.getSignal().aborted
       ? attemptWatched(model, request)
-      : attemptModel(session, scope, model, request, stream, getLimits());
+      : attemptModel(session.position, session.events, scope, model, request, stream, getLimits());
   };
 
   const attemptWatched = async (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const stopWatching = addAbortListener(scope.getSignal(), () => {
       void addFailedAttempt(model, "cancelled", undefined);
-      rememberFailedAttempts(session, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, key, failedAttempts);
     });
     try {
-      return await attemptModel(session, scope, model, request, stream, getLimits());
+      return await attemptModel(session.position, session.events, scope, model, request, stream, getLimits());
     } finally {
       stopWatching();
     }
@@ -156,7 +160,7 @@ export function createModelAttempts(
         const reply = await attemptOnce(model, request);
         answered = { model, reply };
         ended?.(reply.usage, true);
-        if (failedAttempts.length > 0) forgetFailedAttempts(session, task, key);
+        if (failedAttempts.length > 0) forgetFailedAttempts(session.position, session.journal, task, key);
         const currentNotes = collectNotes();
         return currentNotes === noNotes ? reply : { ...reply, ...currentNotes };
       } catch (error) {
@@ -168,13 +172,13 @@ export function createModelAttempts(
       const kind = getModelFailureKind(thrown) ?? "other";
       const failure = getFailureDetails(thrown);
       const notified = addFailedAttempt(model, kind, failure.usage);
-      rememberFailedAttempts(session, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, key, failedAttempts);
       if (notified !== undefined) await notified;
       const isExpired = deadline !== undefined && clock.monotonic() >= deadline;
       const retryMs =
         isExpired || retry === undefined || retries + 1 >= retry.attempts || !canRetry(retry, thrown, kind, failures)
           ? undefined
-          : getRetryDelayMs(retry, retries + 1, failure.retryAfterMs, session.world.random.next());
+          : getRetryDelayMs(retry, retries + 1, failure.retryAfterMs, session.env.world.random.next());
       const canRetrySame = retryMs !== undefined && (deadline === undefined || clock.monotonic() + retryMs < deadline);
       let next: Model | undefined = model;
       if (canRetrySame) retries += 1;
@@ -182,7 +186,7 @@ export function createModelAttempts(
         next = isExpired || !shouldFallBack(fallback.on, thrown, kind) ? undefined : fallback.models[fallbackIndex++];
       if (next === undefined) throw addAttemptSummary(thrown, failedAttempts);
       const delayMs = canRetrySame ? retryMs : 0;
-      emit(session, {
+      emit(session.events, {
         type: "model.retried",
         node: task.node,
         task: task.id,
@@ -192,10 +196,10 @@ export function createModelAttempts(
         model: model.id,
         next: next.id,
         kind,
-        error: toRedactedRecord(session, thrown),
+        error: toRedactedRecord(session.env.redactor, thrown),
         ...(failure.usage === undefined ? {} : { usage: failure.usage }),
       });
-      await waitWithHeartbeat(session, scope, delayMs);
+      await waitWithHeartbeat(session.signals, session.env.world, scope, delayMs);
       model = next;
     }
   };
@@ -228,11 +232,11 @@ export function createModelAttempts(
  * Waits before the next request. The wait counts as activity for the node's idle timeout. Throws the reason of an
  * aborted signal.
  */
-async function waitWithHeartbeat(session: Session, scope: TaskScope, delayMs: number): Promise<void> {
+async function waitWithHeartbeat(signals: Signals, world: World, scope: TaskScope, delayMs: number): Promise<void> {
   const { idleTimeoutMs = delayMs * 2 } = scope.node.policy;
   const signal = scope.getSignal();
   for (let remainingMs = delayMs; remainingMs > 0; remainingMs -= idleTimeoutMs / 2) {
-    await sleep(session, Math.min(remainingMs, idleTimeoutMs / 2), signal);
+    await sleep(signals, world, Math.min(remainingMs, idleTimeoutMs / 2), signal);
     signal.throwIfAborted();
     scope.sendHeartbeat();
   }

@@ -2,7 +2,8 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
-import { getErrorPlace, type Session } from "./session.ts";
+import { getErrorPlace } from "./position.ts";
+import type { Session } from "./session.ts";
 
 /** Nodes with breakpoints. */
 export interface Breakpoints {
@@ -44,10 +45,10 @@ export function findBreakpoint(
   session: Session,
   finishedNodes: readonly string[] | undefined,
 ): StatewrightError | undefined {
-  const { breakpoints } = session;
+  const { breakpoints } = session.env;
   if (breakpoints === undefined || finishedNodes === undefined) return undefined;
   const after = [...new Set(finishedNodes)].filter((node) => breakpoints.after.has(node));
-  const next = new Set(session.control.tasks.map((task) => task.node));
+  const next = new Set(session.progress.control.tasks.map((task) => task.node));
   const before = [...next].filter((node) => breakpoints.before.has(node));
   if (after.length === 0 && before.length === 0) return undefined;
   const locations = [
@@ -57,7 +58,7 @@ export function findBreakpoint(
   return new StatewrightError("breakpoint", {
     what: `the run paused ${locations.join(" and ")}`,
     next: "Resume the thread to continue",
-    place: getErrorPlace(session),
+    place: getErrorPlace(session.position),
     details: { after, before },
   });
 }

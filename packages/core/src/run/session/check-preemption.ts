@@ -1,7 +1,7 @@
 /** Pre-emption check: another process may have queued an input that ends this run. */
 import { toErrorRecord } from "../../base/errors.ts";
+import type { Persistence } from "./persistence.ts";
 import { Preemption } from "./preemption.ts";
-import type { Persistence } from "./session.ts";
 
 /** Checks the queue of the thread, and stops the run when a queued input pre-empts it. Never rejects. */
 export async function checkPreemption({ store, thread }: Persistence): Promise<void> {

@@ -2,10 +2,14 @@
  * Durable events of a run (rule E58). A checkpoint is the durable event of a superstep; every other durable event is
  * an event row, committed with the change that it reports and emitted after the commit.
  */
+
 import type { EventRow } from "../../checkpoint/event.ts";
 import { encodeWrapper } from "../../state/codec.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
+import { emit } from "../events/event-emitter.ts";
 import type { RunEventBody } from "../events/events.ts";
-import { emit, type Persistence, type Session } from "./session.ts";
+import type { Journal } from "./journal.ts";
+import type { Persistence } from "./persistence.ts";
 
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<
@@ -24,15 +28,16 @@ export interface DurableEvent {
 }
 
 /** Creates the next durable event of the thread. */
-export function createDurableEvent(session: Session, body: DurableEventBody): DurableEvent {
-  const { sequence, saved, world } = session;
+export function createDurableEvent(events: EventEmitter, journal: Journal, body: DurableEventBody): DurableEvent {
+  const { sequence, world } = events;
+  const { saved } = journal;
   const seq = sequence.nextSeq;
   const at = world.clock.now();
   sequence.nextSeq += 1;
   return {
     rows: saved === undefined ? [] : [createEventRow(saved, body, { seq, at })],
-    emit: () => emit(session, body, { seq, at }),
-    emitUnsaved: () => emit(session, body),
+    emit: () => emit(events, body, { seq, at }),
+    emitUnsaved: () => emit(events, body),
   };
 }
 
@@ -46,7 +51,7 @@ function createEventRow(
 }
 
 /** Creates the event that finishes a run for now. Reuses sequence numbers reserved for writes that failed. */
-export function createFinalEvent(session: Session, body: DurableEventBody): DurableEvent {
-  session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  return createDurableEvent(session, body);
+export function createFinalEvent(events: EventEmitter, journal: Journal, body: DurableEventBody): DurableEvent {
+  events.sequence.nextSeq = events.sequence.durableSeq + 1;
+  return createDurableEvent(events, journal, body);
 }

@@ -1,11 +1,14 @@
 /** Channel writes of hooks, committed with their task before or after the return value of its body. */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
+import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { reduceEdit } from "../superstep/superstep.ts";
+import type { Position } from "./position.ts";
+import type { Progress } from "./progress.ts";
 import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
-import type { Session } from "./session.ts";
 import { validateWrites } from "./validate-writes.ts";
 
 /** Writes of the hooks of one task. */
@@ -21,7 +24,8 @@ export interface HookWrites {
  * each with the name of the middleware.
  */
 export function readHookWrites(
-  { plan, codec }: Session,
+  { plan }: Position,
+  codec: Codec,
   { task, node }: TaskScope,
   { name }: Middleware,
   update: unknown,
@@ -64,7 +68,12 @@ function getHookWrites(scope: TaskScope): HookWrites {
 }
 
 /** Returns the state with the writes of the task's hooks and more writes applied. */
-export function applyHookWrites({ plan, state }: Session, { hookWrites }: TaskScope, more: readonly Write[]): State {
+export function applyHookWrites(
+  { plan }: Position,
+  { state }: Progress,
+  { hookWrites }: TaskScope,
+  more: readonly Write[],
+): State {
   const writes = hookWrites === undefined ? more : [...hookWrites.before.flat(), ...hookWrites.after, ...more];
   return writes.length === 0 ? state : reduceEdit(plan, state, writes).state;
 }

@@ -1,7 +1,9 @@
 /** Scope of a task: signal, interrupts and recorded changes shared by its body, tool calls and hooks. */
+
 import type { StatewrightError } from "../../base/errors.ts";
 import type { RunIdentity } from "../../base/injection.ts";
 import type { Json } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
@@ -14,7 +16,9 @@ import { openLedger } from "../journal/ledger.ts";
 import { emitCustomEvent } from "../task/custom-event.ts";
 import { subscribeToAbort } from "./abort.ts";
 import type { HookWrites } from "./hook-writes.ts";
+import type { Position } from "./position.ts";
 import type { Session } from "./session.ts";
+import type { Signals } from "./signals.ts";
 
 /** Scope of one attempt of a task. */
 export interface TaskScope {
@@ -70,8 +74,8 @@ export interface InterruptRequest {
 }
 
 /** Returns the run identity for bodies, tools and middleware. */
-export function getRunIdentity(session: Session, task: Task): RunIdentity {
-  const { run } = session;
+export function getRunIdentity(position: Position, task: Task): RunIdentity {
+  const { run } = position;
   return {
     run: run.id,
     thread: run.thread,
@@ -79,12 +83,17 @@ export function getRunIdentity(session: Session, task: Task): RunIdentity {
     graph: run.graph,
     node: task.node,
     task: task.id,
-    step: session.step,
+    step: position.step,
   };
 }
 
 /** Waits on the world's schedule; a signal, by default that of the cancelled run, ends the wait at once. */
-export function sleep(session: Session, delayMs: number, signal: AbortSignal = session.abort.signal): Promise<void> {
+export function sleep(
+  signals: Signals,
+  world: World,
+  delayMs: number,
+  signal: AbortSignal = signals.abort.signal,
+): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {
       resolve();
@@ -95,7 +104,7 @@ export function sleep(session: Session, delayMs: number, signal: AbortSignal = s
       stopListening();
       resolve();
     };
-    const cancel = session.world.schedule.after(delayMs, end);
+    const cancel = world.schedule.after(delayMs, end);
     const stopListening = subscribeToAbort(signal, end);
   });
 }
@@ -108,14 +117,15 @@ export function createHookRuntime(
   middleware: Middleware,
   reservations?: Set<() => void>,
 ): MiddlewareRuntime {
-  const { context, state, world } = session;
+  const { context, world } = session.env;
+  const { state } = session.progress;
   return {
     context,
     state,
-    run: getRunIdentity(session, scope.task),
+    run: getRunIdentity(session.position, scope.task),
     clock: world.clock,
     signal: scope.getSignal(),
-    wait: (ms) => sleep(session, ms, scope.getSignal()),
+    wait: (ms) => sleep(session.signals, session.env.world, ms, scope.getSignal()),
     ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, reservations)) as OpenLedger,
     emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
   };

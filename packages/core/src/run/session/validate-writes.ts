@@ -2,19 +2,20 @@
  * Write validation: a value that no codec can encode fails its task before any write is applied, with a store and
  * without a store. A graph that runs in memory therefore runs with a store too.
  */
+
 import { addErrorPlace, type ErrorPlace, isStatewrightError } from "../../base/errors.ts";
 import { isData } from "../../base/json.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { FinishedTask, StepResult } from "../superstep/superstep.ts";
+import type { Position } from "./position.ts";
 import type { TaskOutcome, Write } from "./returns.ts";
-import type { Session } from "./session.ts";
 
 /**
  * Throws `unencodable_value` for a write or a send of a node that cannot be encoded. The error names node, channel
  * and path.
  */
-export function validateOutcome({ plan, codec }: Session, node: string, outcome: TaskOutcome): TaskOutcome {
+export function validateOutcome({ plan }: Position, codec: Codec, node: string, outcome: TaskOutcome): TaskOutcome {
   validateWrites(plan, codec, outcome.writes, `the write of the node "${node}" to`, node);
   for (const route of outcome.routes) {
     if (route.kind === "send")
@@ -55,7 +56,12 @@ function toRecord(write: unknown): unknown {
 }
 
 /** Throws `unencodable_value` for a reducer result or an edge's send that no codec can encode. */
-export function validateStep({ plan, codec }: Session, finished: readonly FinishedTask[], result: StepResult): void {
+export function validateStep(
+  { plan }: Position,
+  codec: Codec,
+  finished: readonly FinishedTask[],
+  result: StepResult,
+): void {
   for (const [channel, delta] of Object.entries(result.deltas)) {
     if (plan.graph.state.channels[channel]?.kind !== "reduce" || delta.kind !== "replace") continue;
     const writer = finished.findLast(({ outcome }) => outcome.writes.some((write) => write.channel === channel));

@@ -1,5 +1,7 @@
 /** Commits a superstep: the state machine transitions, the superstep becomes durable, then its events are emitted. */
+
 import type { ErrorRecord } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../../checkpoint/checkpoint.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
@@ -7,6 +9,8 @@ import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { getTurns } from "../conversation/turns.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
+import { emit } from "../events/event-emitter.ts";
 import { describeStep, type EventPosition, noCheckpoint, type Transition } from "../events/events.ts";
 import { inspectTransition } from "../events/inspect-run.ts";
 import { listOrphanEntries } from "../journal/ledger.ts";
@@ -16,10 +20,15 @@ import { createDurableEvent, type DurableEvent, type DurableEventBody } from "..
 import { cacheFinalState } from "../session/final-state-cache.ts";
 import type { QueuedMessage } from "../session/inbox.ts";
 import { disarmTimers } from "../session/interrupt-timers.ts";
+import type { Journal } from "../session/journal.ts";
 import { readOutput } from "../session/output.ts";
+import { awaitCommit, type Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { countSteps, getMachinePath } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import type { State, Write } from "../session/returns.ts";
 import { toRunRow, toRunStarted } from "../session/run-row.ts";
-import { awaitCommit, countSteps, emit, getMachinePath, type Persistence, type Session } from "../session/session.ts";
+import type { Lineage, Session } from "../session/session.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
 import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
@@ -33,7 +42,7 @@ export function commitInput(
   inboxMessages: readonly QueuedMessage[] = [],
   longTerm?: readonly LongTermChange[],
 ): Promise<void> {
-  const began = session.world.clock.monotonic();
+  const began = session.env.world.clock.monotonic();
   return commit(session, result, { nodes: [], source, startedAt: began, isFirst: true, inboxMessages, longTerm });
 }
 
@@ -48,24 +57,25 @@ interface MachineEvent {
  * repeats an emitted transition.
  */
 export function applyMachineEvent(session: Session, event: MachineEvent, shown: boolean): void {
-  const from = session.snapshot;
-  const step = session.kernel.step(from, event);
-  [session.snapshot] = step;
-  inspectTransition(session, from, event, step);
-  if (shown) emitTransition(session, event, from, step, noCheckpoint);
+  const from = session.progress.snapshot;
+  const step = session.progress.kernel.step(from, event);
+  [session.progress.snapshot] = step;
+  inspectTransition(session.position, session.events, from, event, step);
+  if (shown) emitTransition(session.position, session.events, event, from, step, noCheckpoint);
 }
 
 function emitTransition(
-  session: Session,
+  position: Position,
+  events: EventEmitter,
   event: MachineEvent,
   from: Snapshot,
   step: Step,
   saved: Pick<Transition, "changes" | "bytes" | "durationMs">,
 ): void {
-  if (!session.events.hasReaders()) return;
-  emit(session, {
+  if (!events.stream.hasReaders()) return;
+  emit(events, {
     type: "transition.taken",
-    path: getMachinePath(session),
+    path: getMachinePath(position),
     event: event.type,
     from: from.value,
     ...describeStep(step),
@@ -75,7 +85,7 @@ function emitTransition(
 
 /** Resumes pending tasks with answered interrupts: their nodes become active in the machine again. */
 export function resumeTasks(session: Session, answered: ReadonlySet<string>): void {
-  const waiting = new Set(session.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
+  const waiting = new Set(session.progress.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
   if (waiting.size === 0) return;
   for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, false);
   applyMachineEvent(session, { type: "run.resumed" }, true);
@@ -91,16 +101,16 @@ export async function commitStep(
   began: number,
   failure?: ErrorRecord,
 ): Promise<void> {
-  const before = { state: session.state, ...session.control };
+  const before = { state: session.progress.state, ...session.progress.control };
   const reduceStep = (outside: readonly Write[]): StepResult =>
-    reduceSuperstep(session.plan, session.step + 1, before, finished, outside);
+    reduceSuperstep(session.position.plan, session.position.step + 1, before, finished, outside);
   const withoutMessages = reduceStep([]);
-  const { result, delivered } = session.inbox.mayHaveMessages()
+  const { result, delivered } = session.inboxes.inbox.mayHaveMessages()
     ? await drainInbox(session, withoutMessages, reduceStep)
     : { result: withoutMessages, delivered: [] };
-  validateStep(session, finished, result);
+  validateStep(session.position, session.env.codec, finished, result);
   const nodes = listNodes(finished.map(({ task }) => task));
-  const last = failure === undefined ? {} : { last: createFailure(session, failure) };
+  const last = failure === undefined ? {} : { last: createFailure(session.position, session.env.world, failure) };
   const longTerm = collectChanges(finished);
   await commit(session, result, {
     nodes,
@@ -111,7 +121,7 @@ export async function commitStep(
     longTerm,
     ...last,
   });
-  if (session.nesting === undefined) session.inbox.acknowledge(delivered);
+  if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(delivered);
 }
 
 /** Lists the nodes of tasks without duplicates. */
@@ -120,8 +130,8 @@ function listNodes(tasks: readonly Task[]): readonly string[] {
   return nodes.length < 2 ? nodes : [...new Set(nodes)];
 }
 
-function createFailure(session: Session, error: ErrorRecord): NonNullable<CommitOptions["final"]> {
-  return { run: { ...toRunRow(session, "failed"), error }, body: { type: "run.failed", error } };
+function createFailure(position: Position, world: World, error: ErrorRecord): NonNullable<CommitOptions["final"]> {
+  return { run: { ...toRunRow(position, world, "failed"), error }, body: { type: "run.failed", error } };
 }
 
 interface CommitOptions {
@@ -146,15 +156,18 @@ interface CommitOptions {
 
 /** Makes a superstep durable, then emits its events. No work of the next step starts before. */
 export async function commit(session: Session, result: StepResult, facts: CommitOptions): Promise<void> {
-  const { nesting } = session;
+  const { nesting } = session.position;
   const next = listNodes(result.tasks);
-  const from = session.snapshot;
+  const from = session.progress.snapshot;
   const event = { type: "step.commit", to: next };
-  const step = session.kernel.step(from, event);
+  const step = session.progress.kernel.step(from, event);
   const [snapshot] = step;
-  const { startedAgents = session.control.startedAgents ?? [] } = session;
+  const { startedAgents = session.progress.control.startedAgents ?? [] } = session.progress;
   // New input or inbox messages expect an answer: reset the turn count.
-  const turns = facts.source === "input" || (facts.inboxMessages ?? []).length > 0 ? undefined : getTurns(session);
+  const turns =
+    facts.source === "input" || (facts.inboxMessages ?? []).length > 0
+      ? undefined
+      : getTurns(session.position, session.progress);
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
@@ -162,60 +175,68 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     inputs: result.inputs,
     joins: result.joins,
     ...(result.held === undefined ? {} : { deferred: result.held }),
-    steps: countSteps(session) + (facts.source === "step" ? 1 : 0),
+    steps: countSteps(session.position) + (facts.source === "step" ? 1 : 0),
     ...(facts.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
     ...(nesting === undefined ? {} : { caller: nesting.caller }),
   };
   const done = result.tasks.length === 0;
-  if (done) readOutput(session.plan, result.state);
-  const durationMs = session.world.clock.monotonic() - facts.startedAt;
+  if (done) readOutput(session.position.plan, result.state);
+  const durationMs = session.env.world.clock.monotonic() - facts.startedAt;
   const run =
     facts.final !== undefined
       ? facts.final.run
       : done
-        ? toRunRow(session, "done")
+        ? toRunRow(session.position, session.env.world, "done")
         : facts.isFirst
-          ? session.run
+          ? session.position.run
           : undefined;
   const release = done || facts.final !== undefined;
-  const steps = session.stepsOfRun + (facts.source === "step" ? 1 : 0);
+  const steps = session.position.stepsOfRun + (facts.source === "step" ? 1 : 0);
   const number = (): EventNumbers => ({
     started:
       facts.isFirst && nesting === undefined
-        ? createDurableEvent(session, { type: "run.started", ...toRunStarted(session) })
+        ? createDurableEvent(session.events, session.journal, {
+            type: "run.started",
+            ...toRunStarted(session.position, session.journal),
+          })
         : undefined,
-    place: allocateEventPlace(session),
-    ended: nesting === undefined ? createEndEvent(session, done, steps, facts) : undefined,
+    place: allocateEventPlace(session.events),
+    ended: nesting === undefined ? createEndEvent(session.events, session.journal, done, steps, facts) : undefined,
   });
   const saving = nesting === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
   const { row, started, place, ended } =
-    session.saved === undefined
+    session.journal.saved === undefined
       ? { row: undefined, ...number() }
-      : await saveCheckpoint(session, session.saved, result, control, { ...saving, assignNumbers: number });
-  if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.buffered?.push(...facts.longTerm);
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, result, control, {
+          ...saving,
+          assignNumbers: number,
+        });
+  if (session.journal.saved === undefined && facts.longTerm !== undefined)
+    session.journal.longTerm?.buffered?.push(...facts.longTerm);
   advance(session, result.state, control, snapshot, facts.isPartial);
-  if (done && session.saved !== undefined && row !== undefined) cacheFinalState(session, session.saved, row);
-  if (facts.source === "step") session.stepsOfRun += 1;
-  inspectTransition(session, from, event, step);
-  if (!session.events.hasReaders()) {
-    session.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
+  if (done && session.journal.saved !== undefined && row !== undefined)
+    cacheFinalState(session.position, session.progress, session.journal.saved, row);
+  if (facts.source === "step") session.position.stepsOfRun += 1;
+  inspectTransition(session.position, session.events, from, event, step);
+  if (!session.events.stream.hasReaders()) {
+    session.events.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
   }
   started?.emit();
-  emitDelivered(session, facts.inboxMessages ?? []);
+  emitDelivered(session.events, facts.inboxMessages ?? []);
   // Model arguments are saved without masking, since the run acts on them, and emitted with secrets masked.
   const saved = {
-    changes: session.redactor.redactUncommon(result.deltas),
+    changes: session.env.redactor.redactUncommon(result.deltas),
     bytes: row?.bytes ?? 0,
     // The stored value, equal to a later read.
     durationMs: row?.durationMs ?? durationMs,
   };
   emit(
-    session,
+    session.events,
     {
       type: "step.committed",
-      step: session.step,
+      step: session.position.step,
       checkpoint: row?.id,
       nodes: facts.nodes,
       next: done ? [END] : next,
@@ -223,31 +244,33 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     },
     place,
   );
-  emitTransition(session, event, from, step, saved);
+  emitTransition(session.position, session.events, event, from, step, saved);
   ended?.emit();
 }
 
 /** Emits the delivery of inbox messages to the senders. */
-function emitDelivered(session: Session, letters: readonly QueuedMessage[]): void {
+function emitDelivered(events: EventEmitter, letters: readonly QueuedMessage[]): void {
   for (const { id, kind, messages } of letters)
-    emit(session, { type: "inbox.taken", inboxMessageId: id, kind, messages });
+    emit(events, { type: "inbox.taken", inboxMessageId: id, kind, messages });
 }
 
 function createEndEvent(
-  session: Session,
+  events: EventEmitter,
+  journal: Journal,
   done: boolean,
   steps: number,
   { final }: CommitOptions,
 ): DurableEvent | undefined {
-  if (final !== undefined) return final.body === undefined ? undefined : createDurableEvent(session, final.body);
-  return done ? createDurableEvent(session, { type: "run.completed", steps }) : undefined;
+  if (final !== undefined)
+    return final.body === undefined ? undefined : createDurableEvent(events, journal, final.body);
+  return done ? createDurableEvent(events, journal, { type: "run.completed", steps }) : undefined;
 }
 
 /**
  * Allocates the sequence number of the next checkpoint among the durable events. An unsaved inner graph allocates no
  * number.
  */
-export function allocateEventPlace({ sequence, world, nesting }: Session): Pick<EventPosition, "seq" | "at"> {
+export function allocateEventPlace({ sequence, world, nesting }: EventEmitter): Pick<EventPosition, "seq" | "at"> {
   const at = world.clock.now();
   if (nesting?.unsaved === true) return { seq: sequence.emittedSeq, at };
   sequence.nextSeq += 1;
@@ -259,22 +282,22 @@ function advance(
   session: Session,
   state: State,
   control: Control,
-  snapshot: Session["snapshot"],
+  snapshot: Progress["snapshot"],
   isPartial: boolean = false,
 ): void {
-  session.outcomes.clear();
-  session.ledger = undefined;
-  session.startedAgents = undefined;
-  session.turns = undefined;
-  dropInnerSessions(session);
-  session.state = state;
-  session.control = control;
-  session.snapshot = snapshot;
-  if (!isPartial) session.step += 1;
+  session.journal.outcomes.clear();
+  session.journal.ledger = undefined;
+  session.progress.startedAgents = undefined;
+  session.progress.turns = undefined;
+  dropInnerSessions(session.position, session.lineage);
+  session.progress.state = state;
+  session.progress.control = control;
+  session.progress.snapshot = snapshot;
+  if (!isPartial) session.position.step += 1;
 }
 
 /** Removes the inner sessions of the finished superstep; persistent subgraphs continue from the same state. */
-function dropInnerSessions({ innerSessions, plan, namespace }: Session): void {
+function dropInnerSessions({ plan, namespace }: Position, { innerSessions }: Lineage): void {
   if (innerSessions.size === 0) return;
   for (const called of innerSessions.keys())
     if (!plan.nodes.has(called.slice(namespace.length + 1))) innerSessions.delete(called);
@@ -300,7 +323,8 @@ export interface EventNumbers {
 
 /** Writes a checkpoint as the next step of the branch, and deletes the journal of the step before. */
 export async function saveCheckpoint(
-  session: Session,
+  position: Position,
+  progress: Progress,
   saved: Persistence,
   result: Pick<StepResult, "deltas" | "state">,
   control: Control,
@@ -312,13 +336,13 @@ export async function saveCheckpoint(
   const numbers = facts.assignNumbers();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
-    branch: session.namespace,
-    step: facts.isPartial === true ? session.step : session.step + 1,
+    branch: position.namespace,
+    step: facts.isPartial === true ? position.step : position.step + 1,
     parent: saved.parent,
     source: facts.source,
     nodes: facts.nodes,
     control: text,
-    run: session.run.id,
+    run: position.run.id,
     at: numbers.place.at,
     durationMs: Math.round(facts.durationMs),
     seq: numbers.place.seq,
@@ -328,11 +352,11 @@ export async function saveCheckpoint(
   const { run, release = false, interrupts, longTerm, rolledBackRun } = facts;
   const interruptPart = interrupts === undefined ? {} : { interrupts };
   const events = listEventRows(numbers);
-  const timerMoves = listTimerChanges(session.control, control);
+  const timerMoves = listTimerChanges(progress.control, control);
   // Interrupts belong to the namespace of the outermost graph and end with its superstep, whether closed or not.
   const closingInterrupts = facts.isPartial === true ? (interrupts ?? []) : saved.interrupts.values();
   const disarmedTimers =
-    session.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
+    position.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
   const timers = disarmedTimers.length === 0 ? timerMoves : [...(timerMoves ?? []), ...disarmedTimers];
   const taken =
     facts.inboxMessages === undefined || facts.inboxMessages.length === 0
@@ -354,7 +378,7 @@ export async function saveCheckpoint(
   saved.journal.clear();
   await durable;
   saved.parent = row.id;
-  if (session.nesting === undefined) saved.interrupts.clear();
+  if (position.nesting === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
   return { ...numbers, row };
 }
@@ -364,8 +388,8 @@ function listEventRows({ started, ended }: EventNumbers): readonly EventRow[] | 
 }
 
 /** True when tasks contain a tool node. A cancelled run continues only to answer the tool calls of a saved message. */
-export function hasToolTask(session: Session, tasks: readonly Task[]): boolean {
-  return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
+export function hasToolTask(position: Position, tasks: readonly Task[]): boolean {
+  return tasks.some((task) => position.plan.nodes.get(task.node)?.kind === "tools");
 }
 
 /** Commits the last checkpoint of a cancelled run: the finished tasks of its aborted superstep. */
@@ -375,18 +399,18 @@ export async function commitCancelled(
   startedAt: number,
   body: DurableEventBody,
 ): Promise<DurableEvent> {
-  const ledgerWrites = listOrphanEntries(session, finished);
+  const ledgerWrites = listOrphanEntries(session.position, session.journal, finished);
   const ledgerPart =
     ledgerWrites.length === 0
       ? []
       : [{ task: { id: START, node: START }, outcome: { writes: ledgerWrites, routes: [] } }];
-  const result = reduceResults(session.plan, session.state, [...finished, ...ledgerPart]);
+  const result = reduceResults(session.position.plan, session.progress.state, [...finished, ...ledgerPart]);
   const nodes = listNodes(finished.map(({ task }) => task));
-  const durationMs = session.world.clock.monotonic() - startedAt;
+  const durationMs = session.env.world.clock.monotonic() - startedAt;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
-  const run = { ...toRunRow(session, "cancelled"), ...reason };
+  const run = { ...toRunRow(session.position, session.env.world, "cancelled"), ...reason };
   const facts = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
-  return commitFinal(session, result, countSteps(session) + 1, body, facts);
+  return commitFinal(session, result, countSteps(session.position) + 1, body, facts);
 }
 
 /** Data of the last checkpoint of a run that a new input pre-empts. */
@@ -407,7 +431,7 @@ export function commitPreempted(
   { body, ...end }: PreemptedEnd,
 ): Promise<DurableEvent> {
   const facts = { nodes: [], durationMs: 0, ...end };
-  return commitFinal(session, result, countSteps(session), body, facts);
+  return commitFinal(session, result, countSteps(session.position), body, facts);
 }
 
 /** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
@@ -418,14 +442,17 @@ async function commitFinal(
   body: DurableEventBody,
   facts: Omit<SaveOptions, "assignNumbers" | "release">,
 ): Promise<DurableEvent> {
-  const [snapshot] = session.kernel.enter();
+  const [snapshot] = session.progress.kernel.enter();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
-  session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  const number = () => ({ place: allocateEventPlace(session), ended: createDurableEvent(session, body) });
+  session.events.sequence.nextSeq = session.events.sequence.durableSeq + 1;
+  const number = () => ({
+    place: allocateEventPlace(session.events),
+    ended: createDurableEvent(session.events, session.journal, body),
+  });
   const { ended } =
-    session.saved === undefined
+    session.journal.saved === undefined
       ? number()
-      : await saveCheckpoint(session, session.saved, result, control, {
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, result, control, {
           ...facts,
           assignNumbers: number,
           release: true,

@@ -13,8 +13,8 @@ import type { ToolCallContext } from "./context.ts";
 /** Creates the artifact reader of a tool call. */
 export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
   const { node, session } = call;
-  const { thread } = session.run;
-  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.saved?.store.artifacts;
+  const { thread } = session.position.run;
+  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.journal.saved?.store.artifacts;
   return {
     list: async () => (await getStore()?.list(thread)) ?? [],
     read: async (artifact) => {
@@ -68,7 +68,7 @@ async function readPage(
   rows: Rows,
   { offset, limit }: { readonly offset: number; readonly limit: number },
 ): Promise<ArtifactPage> {
-  const { thread } = call.session.run;
+  const { thread } = call.session.position.run;
   const [{ key, name, mimeType, text, bytes }] = rows;
   if (!text)
     throw ToolError.failed(

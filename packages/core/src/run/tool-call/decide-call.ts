@@ -22,9 +22,10 @@ import {
 } from "../../tool/policy/middleware.ts";
 import { type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
 import { digestArgs, isSameArgs } from "../journal/args-digest.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { createHookRuntime } from "../session/scope.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { denyChangedCall, omitHiddenArgs, rewriteArgs } from "./call-args.ts";
 import {
   emitCallEvent,
@@ -83,7 +84,7 @@ export function decideCall(call: ToolCallContext, tool: Tool<never, never>): Cal
  */
 function denyUnconfirmed(call: ToolCallContext, { spec: { name } }: Tool<never, never>): CallDecision {
   const { session, scope } = call;
-  session.world.log(
+  session.env.world.log(
     "warn",
     `the tool "${name}" has confirm: "always", and its agent has no middleware that asks for approval`,
     {
@@ -135,7 +136,7 @@ async function decideRound(
       case "modify": {
         const { args } = call.toolCall;
         if (isProviderCall(call)) {
-          if (isSameArgs(call.session.codec, args, decision.args)) break;
+          if (isSameArgs(call.session.env.codec, args, decision.args)) break;
           return toAnswer(
             denyCall(call, middleware.name, `"${middleware.name}" wants other arguments, ${unchangedNote}`),
           );
@@ -216,7 +217,7 @@ export async function reviewArgs(
 /** True when the arguments of a hook, once parsed, equal the shown arguments. */
 function isUnchanged({ session }: ToolCallContext, spec: ToolSpec, shown: unknown, proposed: unknown): boolean {
   const parsed = parseArgs(spec, omitHiddenArgs(spec, proposed));
-  return parsed.ok && isSameArgs(session.codec, parsed.value, shown);
+  return parsed.ok && isSameArgs(session.env.codec, parsed.value, shown);
 }
 
 /** Returns the answer for a hook that does not allow the call. */
@@ -229,7 +230,9 @@ function toCallResult(call: ToolCallContext, middleware: Middleware, decision: F
     case "deny":
       return denyCall(call, middleware.name, decision.reason, decision);
     case "abort":
-      (call.session.nesting?.getHookController(middleware) ?? call.session.abort).abort(new Error(decision.reason));
+      (call.session.position.nesting?.getHookController(middleware) ?? call.session.signals.abort).abort(
+        new Error(decision.reason),
+      );
       return toErrorResult(
         new ToolError("cancelled", `The run was ended: ${decision.reason}`),
         getResultFields(call, 0),
@@ -331,7 +334,7 @@ function getInterruptIdentity(
 }
 
 function digestCallArgs({ session, toolCall }: ToolCallContext): string | undefined {
-  return digestArgs(session.codec, toolCall.args);
+  return digestArgs(session.env.codec, toolCall.args);
 }
 
 const unchangedNote = "but the provider can run the call only unchanged.";
@@ -361,7 +364,7 @@ export function consultPerson(
         ? { ...payload, args: redactCallArgs(call) }
         : payload,
     schema: toJsonSchema(approval),
-    about: fingerprint(`${toolIdentity} ${digestArgs(call.session.codec, call.toolCall.args)}`),
+    about: fingerprint(`${toolIdentity} ${digestArgs(call.session.env.codec, call.toolCall.args)}`),
     ...(isProviderCall(call) ? {} : { tool: tool.spec.name }),
     expiry: createApprovalExpiry(interrupt),
   });
@@ -384,7 +387,7 @@ export function consultPerson(
 
 /** Throws `unknown_interrupt` for a key that the graph does not declare, or that is reserved for another interrupt. */
 function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key: string): void {
-  const { graph } = session.plan;
+  const { graph } = session.position.plan;
   const reservedFor =
     key === inDoubtKey ? "calls in doubt" : node.registry.get(key)?.spec.client === true && "a tool's answer";
   if (!reservedFor && isDeclared(session, key)) return;
@@ -393,7 +396,7 @@ function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key
       ? `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which is reserved for ${reservedFor}`
       : `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which the graph "${graph.name}" does not declare`,
     next: reservedFor ? "Use another key" : `Add it to the graph's interrupts: { ${key}: approval }`,
-    place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 
@@ -402,8 +405,8 @@ function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key
  * here too.
  */
 function isDeclared(session: Session, key: string): boolean {
-  for (let current: Session | undefined = session; current !== undefined; current = current.parent?.session)
-    if (Object.hasOwn(current.plan.graph.interrupts, key)) return true;
+  for (let current: Session | undefined = session; current !== undefined; current = current.lineage.parent?.session)
+    if (Object.hasOwn(current.position.plan.graph.interrupts, key)) return true;
   return false;
 }
 

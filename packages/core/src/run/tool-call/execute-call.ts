@@ -52,7 +52,7 @@ function runWithHooks(
 
 function startCall(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { startedCall, toolCall } = call;
-  const { saved } = call.session;
+  const { saved } = call.session.journal;
   if (startedCall === undefined || startedCall === toolCall || saved === undefined)
     return startAttempts(call, tool, execution);
   return recordChangedArgs(call, saved).then(() => startAttempts(call, tool, execution));
@@ -148,7 +148,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         error.disposition !== "fail" &&
         error.kind !== "cancelled" &&
         isRetryable(tool.spec, error, attempt);
-      const { aborted, reason } = session.abort.signal;
+      const { aborted, reason } = session.signals.abort.signal;
       // An interrupted call gets no answer: a resume repeats the call, or raises an in-doubt interrupt.
       if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;
       const willRetry = canRetry && !aborted;
@@ -157,17 +157,18 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
-      const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.world.random.next());
+      const delayMs =
+        getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
       recordStage(session, call.scope.task, call.key, call.getState(), attempt);
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
         delayMs,
-        error: session.redactor.redact(error.userMessage),
+        error: session.env.redactor.redact(error.userMessage),
       });
-      await sleep(session, delayMs);
-      if (session.abort.signal.aborted && !isSuspension(session.abort.signal.reason))
+      await sleep(session.signals, session.env.world, delayMs);
+      if (session.signals.abort.signal.aborted && !isSuspension(session.signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
       recordStage(session, call.scope.task, call.key, call.getState(), attempt);
@@ -176,10 +177,10 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
 }
 
 function logFailure({ session, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {
-  session.world.log("warn", `the tool "${tool}" failed`, {
+  session.env.world.log("warn", `the tool "${tool}" failed`, {
     callId: block.id,
     attempt,
-    error: toRedactedRecord(session, thrown),
+    error: toRedactedRecord(session.env.redactor, thrown),
   });
 }
 

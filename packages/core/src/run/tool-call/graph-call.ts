@@ -2,6 +2,7 @@
  * One attempt at a call of a graph tool. The graph writes to its own child namespace, so that a call interrupted by a
  * crash, an interrupt or a retry continues at its last checkpoint.
  */
+
 import { describeThrown, isError, isStatewrightError, type StatewrightError } from "../../base/errors.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { type GraphToolRecord, getToolGraph } from "../../define/graph-tool.ts";
@@ -12,6 +13,8 @@ import { type ToolResult, toStoppedResult } from "../../tool/result.ts";
 import { toCallSegment } from "../conversation/pending-calls.ts";
 import type { Stop } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
+import type { Journal } from "../session/journal.ts";
+import type { Progress } from "../session/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { runInner } from "../task/inner-run.ts";
@@ -74,8 +77,8 @@ export async function attemptGraphCall(
       call.supersteps,
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, record, session, getStopError());
-        call.longTerm = session.longTerm?.buffered;
-        const ended = { ...getCallContext(call), ended: session.state };
+        call.longTerm = session.journal.longTerm?.buffered;
+        const ended = { ...getCallContext(call), ended: session.progress.state };
         const returned = record.answer(stop.output as never, ended as never);
         const result = validateResult(call, tool.spec, returned, attempt);
         const stopped = getStopError();
@@ -83,7 +86,7 @@ export async function attemptGraphCall(
       },
     );
   } catch (thrown) {
-    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session, thrown)) throw thrown;
+    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session.journal, thrown)) throw thrown;
     throw findToolError(thrown) ?? toGraphFailure(call, record, thrown);
   } finally {
     end();
@@ -91,11 +94,11 @@ export async function attemptGraphCall(
 }
 
 function getCallContext({ block, session }: ToolCallContext): object {
-  return { callId: block.id, context: session.context, state: session.state };
+  return { callId: block.id, context: session.env.context, state: session.progress.state };
 }
 
 function checkDepth({ session, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
-  const { path, depth } = session.nesting ?? { path: [], depth: 0 };
+  const { path, depth } = session.position.nesting ?? { path: [], depth: 0 };
   if (depth < maxDepth) return;
   const callPath = [...path, block.name].join(" → ");
   throw new ToolError(
@@ -126,7 +129,7 @@ function createStopSignal(
     stopped ??= ToolError.cancelled();
     controller.abort(outer.reason);
   });
-  const cancelTimer = session.world.schedule.after(timeoutMs, () => {
+  const cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
     stopped ??= ToolError.timeout(timeoutMs);
     controller.abort(stopped);
   });
@@ -160,14 +163,14 @@ function toUnansweredError(
       return stop.error;
     case "cancelled": {
       if (stopped?.kind === "timeout")
-        return createUnfinishedError(call, record, session, stopped.kind, stopped.message);
+        return createUnfinishedError(call, record, session.progress, stopped.kind, stopped.message);
       if (stopped !== undefined) return stopped;
       // A hook inside the graph ended the call; the run continues without its answer.
-      const { reason } = session.abort.signal;
+      const { reason } = session.signals.abort.signal;
       return createUnfinishedError(
         call,
         record,
-        session,
+        session.progress,
         "limit",
         isError(reason) ? reason.message : describeThrown(reason),
       );
@@ -179,7 +182,7 @@ function toUnansweredError(
 function createUnfinishedError(
   call: ToolCallContext,
   { found }: GraphToolRecord,
-  { state }: Pick<Session, "state">,
+  { state }: Pick<Progress, "state">,
   kind: "limit" | "timeout",
   reason: string,
 ): ToolError {
@@ -212,7 +215,7 @@ const runFailureCodes: ReadonlySet<string> = new Set([
   "parked",
 ]);
 
-function isRunFailure({ saved }: Pick<Session, "saved">, error: unknown): boolean {
+function isRunFailure({ saved }: Pick<Journal, "saved">, error: unknown): boolean {
   if (saved?.thread.failure !== undefined) return true;
   if (!isStatewrightError(error)) return false;
   const { code, kind, cause } = error;
@@ -223,13 +226,14 @@ function isRunFailure({ saved }: Pick<Session, "saved">, error: unknown): boolea
 
 /** Returns the nested session of the call in this process. */
 function getInnerSession({ session, scope, index }: ToolCallContext): Session | undefined {
-  return session.innerSessions.get(`${session.namespace}/${toCallSegment(scope.task.id, index)}`);
+  return session.lineage.innerSessions.get(`${session.position.namespace}/${toCallSegment(scope.task.id, index)}`);
 }
 
 /** Adds the usage of the graph to the result, for successful and failed calls. */
 export function addUsage(call: ToolCallContext, result: ToolResult): ToolResult {
   const record = getToolGraph(call.tool);
-  const state = record?.usage === undefined || result.usage !== undefined ? undefined : getInnerSession(call)?.state;
+  const state =
+    record?.usage === undefined || result.usage !== undefined ? undefined : getInnerSession(call)?.progress.state;
   if (record?.usage === undefined || state === undefined) return result;
   try {
     const usage = record.usage(state as never);
@@ -250,13 +254,17 @@ function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: u
   log(call, `the graph of the tool "${call.block.name}" failed`, error);
   if (!isStatewrightError(error, "step_limit"))
     return new ToolError("failed", `${call.block.name} failed before it had an answer.`, { cause: error });
-  const { maxSteps } = call.session.limits;
+  const { maxSteps } = call.session.env.limits;
   const state =
-    call.session.innerSessions.get(`${call.session.namespace}/${toCallSegment(call.scope.task.id, call.index)}`)
-      ?.state ?? {};
+    call.session.lineage.innerSessions.get(
+      `${call.session.position.namespace}/${toCallSegment(call.scope.task.id, call.index)}`,
+    )?.progress.state ?? {};
   return createUnfinishedError(call, record, { state }, "limit", `it took ${maxSteps} steps without finishing`);
 }
 
 function log(call: ToolCallContext, what: string, thrown: unknown): void {
-  call.session.world.log("warn", what, { callId: call.block.id, error: toRedactedRecord(call.session, thrown) });
+  call.session.env.world.log("warn", what, {
+    callId: call.block.id,
+    error: toRedactedRecord(call.session.env.redactor, thrown),
+  });
 }

@@ -2,6 +2,7 @@
  * Runs one tool call through its machine, from received to answered. The result is a recorded effect; a replay calls
  * no hooks.
  */
+
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
@@ -27,8 +28,10 @@ import {
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
+import type { Journal } from "../session/journal.ts";
+import { type Persistence, toJournalKey } from "../session/persistence.ts";
 import { createHookRuntime, type TaskScope } from "../session/scope.ts";
-import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import type { Supersteps } from "../task/inner-run.ts";
 import { acquireCallLocks } from "./acquire-call-locks.ts";
@@ -81,11 +84,11 @@ export async function runToolCall(
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
   const first = machine.enter();
-  const inspect = inspectCall(session, scope, open.block.id, first);
+  const inspect = inspectCall(session.position, session.events, scope, open.block.id, first);
   let [at] = first;
   const { block } = open;
-  const journalRowKey = toJournalKey(session.step, scope.task.id, open.key);
-  const recordedRow = session.saved?.journal.get(journalRowKey);
+  const journalRowKey = toJournalKey(session.position.step, scope.task.id, open.key);
+  const recordedRow = session.journal.saved?.journal.get(journalRowKey);
   const call: ToolCallContext = {
     ...open,
     session,
@@ -95,7 +98,7 @@ export async function runToolCall(
     batch: set,
     supersteps,
     locks: undefined,
-    hasStarted: hasStarted(session, scope, open, recordedRow),
+    hasStarted: hasStarted(session.position, session.journal, scope, open, recordedRow),
     hasSlot: false,
     getState: () => at.value as ToolCallState,
     transition: (type) => {
@@ -103,7 +106,7 @@ export async function runToolCall(
       [at] = step;
       inspect?.({ type }, step);
     },
-    startedAt: session.world.clock.monotonic(),
+    startedAt: session.env.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },
     parsedCall: undefined,
     startedCall: undefined,
@@ -113,7 +116,8 @@ export async function runToolCall(
     artifacts: undefined,
     longTerm: undefined,
   };
-  const attempts = recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session, journalRowKey);
+  const attempts =
+    recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
   if (attempts !== undefined) {
     exposeCallChanges(call);
     if (attempts > 0) set.limit?.acquire(true);
@@ -145,11 +149,11 @@ export async function runToolCall(
   // The answer of a client tool is saved, so reading it again has no effect. A graph continues from its checkpoint;
   // its own nodes and calls protect their `once` effects.
   const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
-  const { saved } = session;
-  const args = effect === "once" && saved !== undefined ? digestArgs(session.codec, call.toolCall.args) : undefined;
+  const { saved } = session.journal;
+  const args = effect === "once" && saved !== undefined ? digestArgs(session.env.codec, call.toolCall.args) : undefined;
   // Also checked when the call had started on this branch: another branch may have run it since.
   if (effect === "once" && saved !== undefined && doubt?.happened !== true) {
-    const journals = findPriorEffects(session, saved);
+    const journals = findPriorEffects(session.env, session.position, saved);
     const priorEffect = journals === undefined ? undefined : resolvePriorCall(call, saved, args, await journals);
     if (priorEffect?.kind === "waiting") return suspendForInterrupt(call, priorEffect.open);
     if (priorEffect !== undefined)
@@ -157,7 +161,7 @@ export async function runToolCall(
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
   const ask = concludeAnswer ?? createReconcile(call, tool, () => injected);
-  const locks = createCallLocks(tool.spec, session.world);
+  const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
   if (lockError !== undefined) {
     call.transition("call.settled");
@@ -190,7 +194,7 @@ export async function runToolCall(
 }
 
 /** Returns the attempts of a call that this process has already answered; undefined otherwise. */
-function getAnsweredAttempts({ outcomes }: Session, place: string): number | undefined {
+function getAnsweredAttempts({ outcomes }: Journal, place: string): number | undefined {
   const known = outcomes.get(place);
   return known !== undefined && "value" in known ? getAttempts(known.value as ToolResult) : undefined;
 }
@@ -317,7 +321,7 @@ async function callReconcile(
   startedCall: ToolCall,
 ): Promise<ToolResult | undefined> {
   try {
-    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, startedCall);
+    const happened = await tool.reconcile?.(call.session.progress.state as never, runtime as never, startedCall);
     return happened === undefined ? undefined : validateResult(call, tool.spec, happened, 1);
   } catch (thrown) {
     if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
@@ -360,7 +364,7 @@ async function callAfterHooks(
 /** Moves from the state persisting to persisted; synchronous without artifacts. */
 function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
   call.transition("call.reviewed");
-  const prepared = presentResult(call, call.session.redactor.redact(result));
+  const prepared = presentResult(call, call.session.env.redactor.redact(result));
   return prepared instanceof Promise
     ? prepared.then((shown) => finishResult(call, shown))
     : finishResult(call, prepared);
@@ -381,14 +385,15 @@ function journalLongTermChanges(call: ToolCallContext, result: ToolResult): Tool
   const { session, scope, key, longTerm } = call;
   if (longTerm === undefined) return result;
   call.longTerm = undefined;
-  recordChanges(session, scope.task, key, result.isError ? [] : longTerm);
+  recordChanges(session.position, session.journal, scope.task, key, result.isError ? [] : longTerm);
   if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
   return result;
 }
 
 /** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
 function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
-  const { saved, codec } = call.session;
+  const { codec } = call.session.env;
+  const { saved } = call.session.journal;
   const what = `the result of the tool "${result.name}"`;
   try {
     // In a list, as in the channel of messages.
@@ -448,7 +453,7 @@ function toEffectIdentity(call: ToolCallContext): EffectIdentity<ToolResult> {
 
 function throwUnreachable(call: ToolCallContext): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${createIdempotencyKey(call.session, call.scope.task, call.key)} was about to run again`,
+    what: `the recorded call ${createIdempotencyKey(call.session.position, call.scope.task, call.key)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }
