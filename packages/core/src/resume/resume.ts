@@ -84,7 +84,7 @@ async function continueThread(session: Session, options: ResumeOptions<GraphType
   const answered = await applyAnswers(session, options.answers ?? {}, options.by);
   if (session.progress.control.tasks.length > 0) return runToEnd(session, { answered });
   if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
-  if (saved !== undefined) await release(options.store, options.thread, saved.claim, world);
+  if (saved !== undefined) await release(options.store, options.thread, saved.claim, { world });
   // Emits the completion event of the finished run again, for new listeners.
   emit(session.events, { type: "run.completed", steps: 0 });
   return runToEnd(session);
@@ -119,7 +119,7 @@ function createMissingStoreError(thread: string): StatewrightError {
  * route.
  */
 async function createNotStartedError(position: Position, world: World, saved: Persistence): Promise<StatewrightError> {
-  await release(saved.store, position.run.thread, saved.claim, world);
+  await release(saved.store, position.run.thread, saved.claim, { world });
   return new StatewrightError("unknown_checkpoint", {
     what: `thread "${position.run.thread}" has no checkpoint: no run saved its input`,
     next: "Run it again with its input",
@@ -148,12 +148,12 @@ async function applyAnswers(
         : await saved.store.interrupts(session.position.run.thread, session.position.run.branch);
     const known = { all, awaited: await loadAwaited(session.position, saved, answers) };
     const rows = entries.map(([name, value]) =>
-      toAnsweredRow(session.position, session.progress, session.env.world, saved, known, name, value, by),
+      toAnsweredRow(session.position, session.progress, saved, { world: session.env.world, known, name, value, by }),
     );
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
   } catch (error) {
-    await release(saved.store, session.position.run.thread, saved.claim, session.env.world);
+    await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
     ignoreRejections(answers);
     throw isStatewrightError(error)
       ? addErrorPlace(error, getErrorPlace(session.position))
@@ -203,17 +203,22 @@ function createMissingKeyError(position: Position, saved: Persistence): Statewri
   });
 }
 
+/** Options of `toAnsweredRow`. */
+interface ToAnsweredRowOptions {
+  readonly world: World;
+  readonly known: BranchInterrupts;
+  readonly name: string;
+  readonly value: unknown;
+  readonly by: string | undefined;
+}
+
 function toAnsweredRow(
   position: Position,
   progress: Progress,
-  world: World,
   saved: Persistence,
-  known: BranchInterrupts,
-  name: string,
-  value: unknown,
-  by: string | undefined,
+  { world, known, name, value, by }: ToAnsweredRowOptions,
 ): InterruptRow {
-  const row = findInterrupt(position, progress, saved, known, name);
+  const row = findInterrupt(position, progress, known, { saved, name });
   const parsed = readAnswer(position.plan, row, value);
   if (!parsed.ok) {
     checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(position, { node: row.node }));
@@ -236,9 +241,8 @@ function toAnsweredRow(
 function findInterrupt(
   position: Position,
   progress: Progress,
-  saved: Persistence,
   { all: asked, awaited }: BranchInterrupts,
-  name: string,
+  { saved, name }: { readonly saved: Persistence; readonly name: string },
 ): InterruptRow {
   const open = [...saved.interrupts.values()].filter(isOpen);
   const byId = open.find((row) => row.id === name);

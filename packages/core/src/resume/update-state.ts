@@ -109,7 +109,7 @@ export async function updateState<Types extends GraphTypes>(
   const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
   const unregister = announceUpdate({ graph: graph as Graph, options }, store, thread);
   try {
-    return { checkpointId: await openAndApply(graph as Graph, options, world, thread, updates) };
+    return { checkpointId: await openAndApply(graph as Graph, options, world, { thread, updates }) };
   } finally {
     unregister();
   }
@@ -119,8 +119,7 @@ async function openAndApply(
   graph: Graph,
   options: CommonOptions & { readonly store: Store },
   world: World,
-  thread: string,
-  updates: readonly Partial<NodeUpdate<GraphTypes>>[],
+  { thread, updates }: { readonly thread: string; readonly updates: readonly Partial<NodeUpdate<GraphTypes>>[] },
 ): Promise<number> {
   const session = await openSession({
     graph,
@@ -138,7 +137,7 @@ async function openAndApply(
   try {
     return await applyUpdates(session, saved, updates);
   } catch (error) {
-    await release(options.store, thread, saved.claim, world);
+    await release(options.store, thread, saved.claim, { world });
     throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   }
 }
@@ -177,7 +176,7 @@ async function applyUpdates(
   const finished = sortInReduceOrder(plan, named).map(
     ({ as, values, goto: target }, index): FinishedTask => ({
       task: { id: `${session.position.step}:${index}`, node: as },
-      outcome: toOutcome(session.position, session.progress, session.env.codec, as, values, target),
+      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, target }),
     }),
   );
   const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
@@ -189,13 +188,13 @@ async function applyUpdates(
           plan,
           session.position.step + 1,
           { state: session.progress.state, ...control, hasPendingTasks: isContinued },
-          all,
+          { results: all },
         );
   const withoutClosing = reduceResults(finished);
-  const closing = await closeRemainingCalls(session.position, session.progress, saved, withoutClosing, [
-    ...pending,
-    ...withoutClosing.tasks,
-  ]);
+  const closing = await closeRemainingCalls(session.position, session.progress, withoutClosing, {
+    saved,
+    next: [...pending, ...withoutClosing.tasks],
+  });
   const result = closing === undefined ? withoutClosing : reduceResults(addClosing(finished, closing));
   session.progress.snapshot = kernel.restore(
     createCommittingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]),
@@ -253,13 +252,18 @@ async function resolveNode(position: Position, saved: Persistence, as: string | 
   );
 }
 
+/** Options of `toOutcome`. */
+interface ToOutcomeOptions {
+  readonly as: string;
+  readonly values: object | undefined;
+  readonly target: string | undefined;
+}
+
 function toOutcome(
   position: Position,
   progress: Progress,
   codec: Codec,
-  as: string,
-  values: object | undefined,
-  target: string | undefined,
+  { as, values, target }: ToOutcomeOptions,
 ): TaskOutcome {
   const { plan } = position;
   const { state } = progress;
@@ -287,15 +291,17 @@ function applyInput(position: Position, progress: Progress, finished: readonly F
 async function closeRemainingCalls(
   position: Position,
   progress: Progress,
-  saved: Persistence,
   { state }: StepResult,
-  next: readonly Task[],
+  { saved, next }: { readonly saved: Persistence; readonly next: readonly Task[] },
 ): Promise<CancelledCalls | undefined> {
   const { plan } = position;
   const { control } = progress;
   const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.tools !== undefined;
   if (!control.tasks.some(isToolTask) || next.some(isToolTask)) return undefined;
-  return cancelUnansweredCalls(position, progress, saved, state, "an update replaced the tool node");
+  return cancelUnansweredCalls(position, progress, saved, {
+    nextState: state,
+    reason: "an update replaced the tool node",
+  });
 }
 
 function addClosing([first, ...others]: readonly FinishedTask[], closing: CancelledCalls): readonly FinishedTask[] {

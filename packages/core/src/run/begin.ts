@@ -24,7 +24,7 @@ export async function beginRun(session: Session, input: unknown, writes?: readon
     else await startMachineRun(session, machine, input);
   } catch (error) {
     if (saved !== undefined && !isStatewrightError(error, "fenced"))
-      await release(saved.store, session.position.run.thread, saved.claim, session.env.world);
+      await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
     throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   }
   return machine === undefined ? runToEnd(session) : runMachineLoop(session, machine);

@@ -242,7 +242,7 @@ function launchQueued(caller: CallerWithStore, row: RunRow): RunHandle<unknown> 
   const world = getWorld(options);
   const starting = registerStarting(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    startQueued(caller, row, events, stops, () => getCurrentOutcome(caller, row), starting),
+    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting }),
   );
   handle.result.catch((error: unknown) => {
     // Another process has started the run, and reports its end.
@@ -273,6 +273,13 @@ function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & {
   return starting;
 }
 
+/** Options of `startQueued`. */
+interface StartQueuedOptions {
+  readonly stops: RunControls;
+  readonly waitAgain: () => Promise<RunResult<State>>;
+  readonly starting?: ReturnType<typeof registerStarting> | undefined;
+}
+
 /**
  * Starts a queued run when its turn comes, after ending the run that it pre-empts. `waitAgain` is called when another
  * run active in this process comes first. If the run does not start, no run end would wake the waiting runs here, so
@@ -282,9 +289,7 @@ async function startQueued(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: RunControls,
-  waitAgain: () => Promise<RunResult<State>>,
-  starting: ReturnType<typeof registerStarting> = registerStarting(caller.options.store, row),
+  { stops, waitAgain, starting = registerStarting(caller.options.store, row) }: StartQueuedOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
@@ -386,10 +391,10 @@ async function resolveTurn(
       }
     }
   } catch (error) {
-    await release(store, thread, claim, session.env.world);
+    await release(store, thread, claim, { world: session.env.world });
     throw error;
   }
-  await release(store, thread, claim, session.env.world);
+  await release(store, thread, claim, { world: session.env.world });
   return "later";
 }
 
@@ -409,7 +414,7 @@ async function startOrDequeue(
     try {
       input = migrateQueuedInput(row, plan.graph, migrations, codec);
     } catch (error) {
-      await release(saved.store, row.thread, saved.claim, world);
+      await release(saved.store, row.thread, saved.claim, { world });
       throw error;
     }
     return await beginRun(session, input);
@@ -528,7 +533,7 @@ function waitForTurn(
     const waitAgain = (): Promise<RunResult<State>> => waitForTurn(caller, row, events, stops);
     const waiting: WaitingRun = {
       row,
-      start: () => leaveQueue(() => startQueued(caller, row, events, stops, waitAgain)),
+      start: () => leaveQueue(() => startQueued(caller, row, events, { stops, waitAgain })),
       detach: leave,
     };
     inLine.set(row.id, waiting);

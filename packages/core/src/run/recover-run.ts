@@ -28,8 +28,7 @@ export async function recoverRun(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: RunControls,
-  parkAfter: number = defaultParkAfter,
+  { stops, parkAfter = defaultParkAfter }: { readonly stops: RunControls; readonly parkAfter?: number | undefined },
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { thread, branch } = row;
@@ -41,7 +40,7 @@ export async function recoverRun(
     const saved = session.journal.saved as Persistence;
     const { run } = saved.claim;
     if (run?.id !== row.id || !isUnfinished(run) || session.progress.control.tasks.length === 0) {
-      await release(options.store, thread, saved.claim, session.env.world);
+      await release(options.store, thread, saved.claim, { world: session.env.world });
       return await getCurrentOutcome(caller, row);
     }
     result = runAsActive(session, caller, () => continueSession(session, parkAfter));

@@ -118,10 +118,10 @@ interface StartParams {
 
 async function startWithRetry(params: StartParams): Promise<RunResult<State>> {
   try {
-    return await startOnThread(params, true);
+    return await startOnThread(params, { claimsOnCommit: true });
   } catch (error) {
     if (!(error instanceof OvertakenError)) throw error;
-    return startOnThread(params, false);
+    return startOnThread(params, { claimsOnCommit: false });
   }
 }
 
@@ -131,7 +131,7 @@ class OvertakenError extends Error {}
 /** Starts a run on its thread. `claimsOnCommit`: the first commit claims the thread, with no claim before it. */
 async function startOnThread(
   { caller, thread, runId, events, stops, input }: StartParams,
-  claimsOnCommit: boolean,
+  { claimsOnCommit }: { readonly claimsOnCommit: boolean },
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   // An input without values for required channels is valid on a thread whose state has them.
@@ -145,13 +145,10 @@ async function startOnThread(
   const { store } = options;
   if (store !== undefined && !rejectsWhenBusy(caller) && (await isBranchBusy(store, thread, options.branch))) {
     readContext(getPlan(graph), options.context);
-    return enqueueAndWait(
-      caller,
-      createQueueWrite(caller, thread, { id: runId, ...labels }),
-      events,
+    return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
       stops,
       claimsOnCommit,
-    );
+    });
   }
   let session: Session;
   let result: Promise<RunResult<State>>;
@@ -163,15 +160,12 @@ async function startOnThread(
       saved !== undefined &&
       (hasUnfinishedRun(saved) || (await hasQueue(session.position, session.env.world, saved)))
     ) {
-      await release(saved.store, thread, saved.claim, session.env.world);
+      await release(saved.store, thread, saved.claim, { world: session.env.world });
       if (!rejectsWhenBusy(caller))
-        return enqueueAndWait(
-          caller,
-          createQueueWrite(caller, thread, { id: runId, ...labels }),
-          events,
+        return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
           stops,
           claimsOnCommit,
-        );
+        });
       throw createBusyError(session.position, saved);
     }
     result = runAsActive(session, caller, () => beginRun(session, options.input, input));
@@ -181,13 +175,10 @@ async function startOnThread(
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw addErrorPlace(createMissingInputError(getPlan(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || rejectsWhenBusy(caller)) throw error;
-    return enqueueAndWait(
-      caller,
-      createQueueWrite(caller, thread, { id: runId, ...labels }),
-      events,
+    return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
       stops,
       claimsOnCommit,
-    );
+    });
   } finally {
     endClaim?.();
   }
@@ -227,7 +218,7 @@ function joinExistingRun(
   stops: RunControls,
 ): Promise<RunResult<State>> {
   const storeCaller = caller as RunCaller & CallerWithStore;
-  if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, stops);
+  if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, { stops });
   return existing.status === "queued"
     ? waitInQueue(storeCaller, existing, events, stops)
     : getCurrentOutcome(storeCaller, existing);
@@ -254,8 +245,7 @@ async function enqueueAndWait(
   caller: RunCaller,
   write: QueueWrite,
   events: EventStream,
-  stops: RunControls,
-  claimsOnCommit: boolean,
+  { stops, claimsOnCommit }: { readonly stops: RunControls; readonly claimsOnCommit: boolean },
 ): Promise<RunResult<State>> {
   const joined = await joinQueue(caller as RunCaller & CallerWithStore, write, events, stops);
   // The run that was to create the thread did not start.
@@ -274,7 +264,7 @@ async function hasQueue({ run: { thread } }: Position, world: World, { store, cl
     const queued = await store.runs({ thread, status: "queued" });
     return queued.some(({ branch }) => branch === claim.branch);
   } catch (error) {
-    await release(store, thread, claim, world);
+    await release(store, thread, claim, { world });
     throw error;
   }
 }

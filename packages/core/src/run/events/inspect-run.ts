@@ -16,15 +16,14 @@ export function inspectTransition(
   position: Position,
   events: EventEmitter,
   from: Snapshot,
-  event: AnyEventObject,
-  step: Step,
+  { event, step }: { readonly event: AnyEventObject; readonly step: Step },
 ): void {
   const { inspection } = events.stream;
   if (inspection === undefined) return;
   const machine = getMachine(inspection, position, from);
   const ended = event.type.startsWith(doneEvent) ? machine.children.get(event.type.slice(doneEvent.length)) : undefined;
   const report = (source: Actor | undefined): void =>
-    inspection.transition(machine, event, step, source, (ids) => getFirstStep(position, ids));
+    inspection.transition(machine, event, step, { source, inner: (ids) => getFirstStep(position, ids) });
   if (ended !== undefined && !isMachine(ended)) inspection.end(ended, { output: undefined }, () => report(ended));
   else report(ended ?? findSender(machine, event));
 }
@@ -92,13 +91,12 @@ export function inspectCall(
   position: Position,
   events: EventEmitter,
   { task }: TaskScope,
-  id: string,
-  first: Step,
+  { id, first }: { readonly id: string; readonly first: Step },
 ): ((event: AnyEventObject, step: Step) => void) | undefined {
   const { inspection } = events.stream;
   if (inspection === undefined) return undefined;
   const parent = inspection.machines.get(position.namespace)?.children.get(task.node);
-  const call = inspection.enter(parent, id, first, undefined);
+  const call = inspection.enter(parent, id, first, { input: undefined });
   return (event, step) => inspection.transition(call, event, step);
 }
 
@@ -144,9 +142,15 @@ export function inspectTurn(
     if (event.type === "xstate.init" && path.length === 0) {
       const first = takeEntry([]);
       if (first !== undefined)
-        machines.set(namespace, inspection.enter(undefined, plan.graph.name, first, event["input"], takeEntry));
+        machines.set(
+          namespace,
+          inspection.enter(undefined, plan.graph.name, first, { input: event["input"], inner: takeEntry }),
+        );
     } else if (event.type !== "xstate.init" && actor !== undefined)
-      inspection.transition(actor, event, step, findActor(source), (ids) => takeEntry([...path, ...ids]));
+      inspection.transition(actor, event, step, {
+        source: findActor(source),
+        inner: (ids) => takeEntry([...path, ...ids]),
+      });
   };
   const [first, ...rest] = moves;
   const promise = findActor(finishedPromise?.path);

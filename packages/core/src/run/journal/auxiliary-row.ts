@@ -21,8 +21,7 @@ export function createAuxiliaryRow(
   { step }: Position,
   world: World,
   task: Task,
-  auxiliary: AuxiliaryKind,
-  key: string,
+  { auxiliary, key }: { readonly auxiliary: AuxiliaryKind; readonly key: string },
 ): EffectRow {
   const now = world.clock.now();
   return {

@@ -130,7 +130,7 @@ function reusePriorEffect<Value>(
   if (session.env.onPriorEffect !== "reuse" || outcome === undefined)
     throw createPriorEffectError(session.position, request, found);
   const value = saved.codec.decode(outcome);
-  if (state === "ok") return adoptPriorEffect(session, saved, request, found.row, value as Value);
+  if (state === "ok") return adoptPriorEffect(session, saved, request, { priorRow: found.row, value: value as Value });
   const error = fromErrorRecord(value as ErrorRecord);
   session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
   recordEffect(saved, {
@@ -146,8 +146,7 @@ export function adoptPriorEffect<Value>(
   session: Session,
   saved: Persistence,
   request: EffectIdentity<Value>,
-  priorRow: EffectRow,
-  value: Value,
+  { priorRow, value }: { readonly priorRow: EffectRow; readonly value: Value },
 ): Value {
   const { task, key, kind, name } = request;
   const text = encodeValue(saved, request, value);
@@ -188,7 +187,7 @@ async function repeatEffect<Value>(session: Session, request: EffectRequest<Valu
   if (effect === "once") {
     const reconciled = await request.reconcile?.(row.idempotencyKey);
     if (reconciled !== undefined)
-      return completeEffect(session.position, session.journal, request, row, async () => reconciled);
+      return completeEffect(session.position, session.journal, request, { row, execute: async () => reconciled });
     if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);
   }
   if (request.isResumable !== true)
@@ -205,8 +204,14 @@ async function repeatEffect<Value>(session: Session, request: EffectRequest<Valu
   const { saved } = session.journal;
   // A new start: a reconciled earlier start is no evidence about the new start.
   if (effect === "once" && saved !== undefined)
-    return startOnceEffect(session.position, session.journal, saved, request, toRestartedRow(session.env.world, row));
-  return completeEffect(session.position, session.journal, request, row, () => request.execute(row.idempotencyKey));
+    return startOnceEffect(session.position, session.journal, saved, {
+      request,
+      row: toRestartedRow(session.env.world, row),
+    });
+  return completeEffect(session.position, session.journal, request, {
+    row,
+    execute: () => request.execute(row.idempotencyKey),
+  });
 }
 
 /** Returns the row of a restarted effect with a new start time. */
@@ -244,13 +249,13 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
   if (saved === undefined) {
     if (request.effect === "once" && position.nesting?.unsaved === true)
       throw createUnsavedError(position, request, position.nesting);
-    return completeEffect(position, journal, request, row, execute);
+    return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
     if (request.kind !== "task") recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
-    return completeEffect(position, journal, request, row, execute);
+    return completeEffect(position, journal, request, { row, execute });
   }
-  return startOnceEffect(position, journal, saved, request, row);
+  return startOnceEffect(position, journal, saved, { request, row });
 }
 
 /** Makes the start of a `once` effect durable, then runs the effect. */
@@ -258,8 +263,7 @@ function startOnceEffect<Value>(
   position: Position,
   journal: Journal,
   saved: Persistence,
-  request: EffectRequest<Value>,
-  row: EffectRow,
+  { request, row }: { readonly request: EffectRequest<Value>; readonly row: EffectRow },
 ): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
   request.beforeStart?.();
@@ -273,7 +277,7 @@ function startOnceEffect<Value>(
           saved.starts.delete(start);
           if (failure !== undefined) reject(failure);
           else if (request.isAbandoned?.() === true) recordCancelledStart(journal.world, saved, row);
-          else completeEffect(position, journal, request, row, execute).then(resolve, reject);
+          else completeEffect(position, journal, request, { row, execute }).then(resolve, reject);
         },
       });
     });
@@ -311,8 +315,7 @@ function encodeOutcome<Value>(
   position: Position,
   journal: Journal,
   saved: Persistence,
-  request: EffectRequest<Value>,
-  value: Value,
+  { request, value }: { readonly request: EffectRequest<Value>; readonly value: Value },
 ): string | undefined {
   if (request.kind === "tool") return undefined;
   if (saved.codec === plainCodec && isJson(value)) {
@@ -322,7 +325,7 @@ function encodeOutcome<Value>(
   try {
     return encodeValue(saved, request, value);
   } catch (error) {
-    recordFailure(position, journal, request.task, request.key, error);
+    recordFailure(position, journal, request.task, { key: request.key, error });
     throw error;
   }
 }
@@ -339,8 +342,7 @@ async function completeEffect<Value>(
   position: Position,
   journal: Journal,
   request: EffectRequest<Value>,
-  row: EffectRow,
-  execute: () => Value | Promise<Value>,
+  { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
   const value = await execute();
   const { saved } = journal;
@@ -348,7 +350,7 @@ async function completeEffect<Value>(
   // recorded.
   if (row.step !== position.step && row.effect !== "once") return value;
   if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
-  const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, request, value);
+  const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
   journal.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
@@ -373,7 +375,12 @@ async function completeEffect<Value>(
 }
 
 /** Journals the stage of a started effect with the next write. */
-export function recordStage(session: Session, task: Task, key: string, stage: string, attempts: number): void {
+export function recordStage(
+  session: Session,
+  task: Task,
+  key: string,
+  { stage, attempts }: { readonly stage: string; readonly attempts: number },
+): void {
   const { saved } = session.journal;
   const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
@@ -381,7 +388,12 @@ export function recordStage(session: Session, task: Task, key: string, stage: st
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
-export function recordFailure(position: Position, journal: Journal, task: Task, key: string, error: unknown): void {
+export function recordFailure(
+  position: Position,
+  journal: Journal,
+  task: Task,
+  { key, error }: { readonly key: string; readonly error: unknown },
+): void {
   const { saved } = journal;
   const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;

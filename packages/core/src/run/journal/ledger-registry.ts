@@ -84,25 +84,30 @@ export function notifyListeners(book: LedgerBook): void {
   for (const resolve of listeners) resolve();
 }
 
+/** Options of `computeValue`. */
+interface ComputeValueOptions {
+  readonly name: string;
+  readonly includeReserved: boolean;
+  readonly excluded: readonly string[];
+}
+
 /** Computes the value of a channel with the entries and reservations of the book, except for excluded slots. */
 export function computeValue(
   position: Position,
   progress: Progress,
   book: LedgerBook,
-  name: string,
-  includeReserved: boolean,
-  excluded: readonly string[],
+  { name, includeReserved, excluded }: ComputeValueOptions,
 ): unknown {
   const excludedSlots = new Set(excluded);
   const includesAllEntries = excluded.every((place) => !book.entered.has(place));
   const sum = includesAllEntries
     ? getSum(position, progress, book, name)
-    : reduceEntries(position, progress, name, progress.state[name], book.entered, excludedSlots);
+    : reduceEntries(position, progress, name, { value: progress.state[name], entries: book.entered, excludedSlots });
   if (!includeReserved || book.reserved.size === 0) return sum;
   const includesAll = includesAllEntries && excluded.every((place) => !book.reserved.has(place));
   return includesAll
-    ? getReservedSum(position, progress, book, name, sum)
-    : reduceEntries(position, progress, name, sum, book.reserved, excludedSlots);
+    ? getReservedSum(position, progress, book, { name, from: sum })
+    : reduceEntries(position, progress, name, { value: sum, entries: book.reserved, excludedSlots });
 }
 
 /** Returns the channel value with all entries. Each write is reduced only once. */
@@ -120,8 +125,7 @@ function getReservedSum(
   position: Position,
   progress: Progress,
   { reserved, reservedSums }: LedgerBook,
-  name: string,
-  from: unknown,
+  { name, from }: { readonly name: string; readonly from: unknown },
 ): unknown {
   let sum = reservedSums.get(name);
   if (sum === undefined || sum.from !== from) {
@@ -134,31 +138,38 @@ function getReservedSum(
 
 function reduceRest(position: Position, progress: Progress, name: string, sum: Sum): unknown {
   if (sum.reducedCount < sum.writes.length) {
-    sum.value = reduceWrites(position, progress, name, sum.value, sum.writes.slice(sum.reducedCount));
+    sum.value = reduceWrites(position, progress, name, {
+      value: sum.value,
+      writes: sum.writes.slice(sum.reducedCount),
+    });
     sum.reducedCount = sum.writes.length;
   }
   return sum.value;
+}
+
+/** Options of `reduceEntries`. */
+interface ReduceEntriesOptions {
+  readonly value: unknown;
+  readonly entries: ReadonlyMap<string, LedgerEntry>;
+  readonly excludedSlots: ReadonlySet<string>;
 }
 
 function reduceEntries(
   position: Position,
   progress: Progress,
   name: string,
-  value: unknown,
-  entries: ReadonlyMap<string, LedgerEntry>,
-  excludedSlots: ReadonlySet<string>,
+  { value, entries, excludedSlots }: ReduceEntriesOptions,
 ): unknown {
   const writes: Write[] = [];
   for (const [slot, { write }] of entries) if (write.channel === name && !excludedSlots.has(slot)) writes.push(write);
-  return reduceWrites(position, progress, name, value, writes);
+  return reduceWrites(position, progress, name, { value, writes });
 }
 
 function reduceWrites(
   { plan }: Position,
   { state }: Progress,
   name: string,
-  value: unknown,
-  writes: readonly Write[],
+  { value, writes }: { readonly value: unknown; readonly writes: readonly Write[] },
 ): unknown {
   return writes.length === 0 ? value : reduceEdit(plan, { ...state, [name]: value }, writes).state[name];
 }

@@ -14,6 +14,13 @@ import type { Write } from "../session/returns.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 import type { LedgerEntry } from "./ledger-registry.ts";
 
+/** Options of `recordEntry`. */
+interface RecordEntryOptions {
+  readonly journal: Journal;
+  readonly task: Task;
+  readonly slot: string;
+}
+
 /**
  * Journals an entry in the graph `home` that declares the channel; `saved` belongs to the active graph. An entry in a
  * parent graph becomes durable no later than the recorded effect: a lost entry is repeated under the same key.
@@ -21,14 +28,12 @@ import type { LedgerEntry } from "./ledger-registry.ts";
 export function recordEntry(
   saved: Persistence | undefined,
   position: Position,
-  journal: Journal,
-  task: Task,
-  slot: string,
   { write }: LedgerEntry,
+  { journal, task, slot }: RecordEntryOptions,
 ): void {
   const { saved: homeSaved } = journal;
   if (homeSaved === undefined) return;
-  const row = createAuxiliaryRow(position, journal.world, task, "ledger", slot);
+  const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "ledger", key: slot });
   const encode = (): string => encodeWrapper(homeSaved.codec, write, `an entry in the ledger "${write.channel}"`);
   recordInParent(saved, homeSaved, { row, encode, onCommitted: undefined });
 }

@@ -28,6 +28,13 @@ import {
 } from "./ledger-registry.ts";
 import { loadEntries, recordEntry } from "./ledger-rows.ts";
 
+/** Options of `openLedger`. */
+interface OpenLedgerOptions {
+  readonly middleware: Middleware;
+  readonly channel: Channel;
+  readonly reservations: Set<() => void> | undefined;
+}
+
 /**
  * Opens the ledger of a channel for the hooks around an effect. `reservations` collects the release functions of open
  * reservations.
@@ -36,9 +43,7 @@ export function openLedger(
   session: Session,
   scope: TaskScope,
   effect: string,
-  middleware: Middleware,
-  channel: Channel,
-  reservations: Set<() => void> | undefined,
+  { middleware, channel, reservations }: OpenLedgerOptions,
 ): Ledger {
   const { home, task, name } = findHome(session, scope, middleware, channel);
   const space = `${session.position.namespace}/${session.position.step}/${scope.task.id}/${effect}/${name}`;
@@ -46,7 +51,7 @@ export function openLedger(
   const releases = new Map<string, () => void>();
   const parseWrite = (write: unknown): Write => {
     const writes = readUpdate(home.position.plan, task.node, { [name]: write }, `a ledger of the node "${task.node}"`);
-    validateWrites(home.position.plan, home.env.codec, writes, "what was entered into", task.node);
+    validateWrites(home.position.plan, home.env.codec, writes, { label: "what was entered into", node: task.node });
     return writes[0] as Write;
   };
   const removeRelease = (key: string): void => {
@@ -71,14 +76,11 @@ export function openLedger(
     getValue: ({ reserved = true, excludedKeys = [], siblings = "all" } = {}) => {
       const book = getLedgerBook(home.position, home.journal);
       const ownSlots = excludedKeys.map(getSlot);
-      return computeValue(
-        home.position,
-        home.progress,
-        book,
+      return computeValue(home.position, home.progress, book, {
         name,
-        reserved,
-        siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
-      );
+        includeReserved: reserved,
+        excluded: siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
+      });
     },
     reserve: (key, write) => {
       const book = getLedgerBook(home.position, home.journal);
@@ -98,7 +100,7 @@ export function openLedger(
       dropReservation(book, slot, reservations);
       putEntry(book, slot, entry);
       if (!shared) removeRelease(key);
-      recordEntry(session.journal.saved, home.position, home.journal, task, slot, entry);
+      recordEntry(session.journal.saved, home.position, entry, { journal: home.journal, task, slot });
       notifyListeners(book);
     },
     release,

@@ -34,14 +34,26 @@ export function createTaskLongTerm(
   ids: readonly string[],
 ): LongTerm {
   const port = (): LongTermPort =>
-    createPort(position, journal, scope, getChanges(scope), {
-      isOver: scope.isEnded,
-      refuse: (changes) => {
-        if (scope.activeSteps > 0 && changes.some((change) => !("touch" in change)))
-          throw createStepConflictError(position, scope);
+    createPort(
+      position,
+      journal,
+      {
+        isOver: scope.isEnded,
+        refuse: (changes) => {
+          if (scope.activeSteps > 0 && changes.some((change) => !("touch" in change)))
+            throw createStepConflictError(position, scope);
+        },
       },
-    });
+      { scope, changes: getChanges(scope) },
+    );
   return createLongTermHandle(port, ids);
+}
+
+/** Options of `createStepLongTerm`. */
+interface CreateStepLongTermOptions {
+  readonly ids: readonly string[];
+  readonly changes: LongTermChange[];
+  readonly isOver: () => boolean;
 }
 
 /** Creates the long-term store for a recorded step. Its changes are kept separate until the step succeeds. */
@@ -49,11 +61,9 @@ export function createStepLongTerm(
   position: Position,
   journal: Journal,
   scope: TaskScope,
-  ids: readonly string[],
-  changes: LongTermChange[],
-  isOver: () => boolean,
+  { ids, changes, isOver }: CreateStepLongTermOptions,
 ): LongTerm {
-  return createLongTermHandle(() => createPort(position, journal, scope, changes, { isOver }), ids);
+  return createLongTermHandle(() => createPort(position, journal, { isOver }, { scope, changes }), ids);
 }
 
 /** Creates the long-term store for the active attempt of a tool call, now or at the time of use. */
@@ -61,9 +71,14 @@ export function createCallLongTerm(call: ToolCallContext): OpenLongTerm {
   const attempt = call.longTerm;
   const port = (): LongTermPort => {
     const changes = attempt ?? call.longTerm ?? [];
-    return createPort(call.session.position, call.session.journal, call.scope, changes, {
-      isOver: () => call.longTerm !== changes,
-    });
+    return createPort(
+      call.session.position,
+      call.session.journal,
+      {
+        isOver: () => call.longTerm !== changes,
+      },
+      { scope: call.scope, changes },
+    );
   };
   return (...ids) => createLongTermHandle(port, ids);
 }
@@ -96,12 +111,11 @@ export function getChanges(scope: TaskScope): LongTermChange[] {
 function createPort(
   position: Position,
   journal: Journal,
-  scope: TaskScope,
-  changes: LongTermChange[],
   {
     isOver: isFinished,
     refuse,
   }: { readonly isOver: () => boolean; readonly refuse?: (made: readonly LongTermChange[]) => void },
+  { scope, changes }: { readonly scope: TaskScope; readonly changes: LongTermChange[] },
 ): LongTermPort {
   const { longTerm, codec, world } = journal;
   const taskChanges = getChanges(scope);
@@ -161,8 +175,7 @@ export function recordChanges(
   position: Position,
   journal: Journal,
   task: Task,
-  key: string,
-  changes: readonly LongTermChange[],
+  { key, changes }: { readonly key: string; readonly changes: readonly LongTermChange[] },
 ): void {
   const { step } = position;
   const { saved } = journal;
@@ -170,7 +183,7 @@ export function recordChanges(
   if (changes.length === 0 && saved?.journal.has(rowKey) !== true) return;
   journal.outcomes.set(rowKey, { value: changes });
   if (saved === undefined) return;
-  const row = createAuxiliaryRow(position, journal.world, task, "longTerm", key);
+  const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "longTerm", key });
   const encode = (): string => encodeWrapper(saved.codec, changes, `what "${key}" put into the long-term store`);
   recordEffect(saved, { row, encode, onCommitted: undefined });
 }

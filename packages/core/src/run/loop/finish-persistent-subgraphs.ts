@@ -102,12 +102,16 @@ async function commitEndState(
   const { caller } = inner.position.nesting as NonNullable<Position["nesting"]>;
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: 0, caller };
   inner.events.sequence.nextSeq = saved.thread.durableSeq + 1;
-  const { row, place } = await saveCheckpoint(inner.position, inner.progress, saved, endState, control, {
-    nodes: [],
-    source,
-    durationMs: 0,
-    longTerm: endState.longTerm,
-    assignNumbers: () => ({ place: allocateEventPlace(inner.events) }),
+  const { row, place } = await saveCheckpoint(inner.position, inner.progress, saved, {
+    result: endState,
+    control,
+    facts: {
+      nodes: [],
+      source,
+      durationMs: 0,
+      longTerm: endState.longTerm,
+      assignNumbers: () => ({ place: allocateEventPlace(inner.events) }),
+    },
   });
   const { id: checkpoint, step, bytes } = row;
   const changes = inner.env.redactor.redactUncommon(endState.deltas);

@@ -97,7 +97,7 @@ async function computeCancelledEnd(
   const ledgerWrites = listUnfinishedEntries(position.plan, codec, journal, finished);
   if (ledgerWrites.length > 0) finished.push(toSyntheticResult(position, { writes: ledgerWrites }));
   const folded = reduceFinished(position, progress, finished);
-  const closing = cancelPendingCalls(position, codec, journal, folded.state, reason);
+  const closing = cancelPendingCalls(position, codec, journal, { state: folded.state, reason });
   return closing === undefined
     ? folded
     : reduceFinished(position, progress, [...finished, toSyntheticResult(position, closing)]);
@@ -155,7 +155,10 @@ async function computeRollbackEnd(
   const previousState =
     previousCheckpoint === undefined
       ? createInitialState(channels)
-      : await loadPreviousState(session.env, session.position, saved, previousCheckpoint, migrations);
+      : await loadPreviousState(session.env, session.position, saved, {
+          row: previousCheckpoint,
+          laterMigrations: migrations,
+        });
   const state: Record<string, unknown> = { ...session.progress.state };
   const deltas: Record<string, Delta> = {};
   for (const [name, { kind }] of Object.entries(channels)) {
@@ -170,7 +173,7 @@ async function computeRollbackEnd(
     previousCheckpoint === undefined
       ? []
       : await saved.store.effects(thread, session.position.namespace, previousCheckpoint.step);
-  const closing = cancelPendingCalls(session.position, saved.codec, journal, state, reason);
+  const closing = cancelPendingCalls(session.position, saved.codec, journal, { state, reason });
   return closing === undefined
     ? { state: Object.freeze(state), deltas }
     : applyClosing(session.position, { state, deltas }, closing);

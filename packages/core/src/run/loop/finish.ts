@@ -216,9 +216,10 @@ async function releaseThread(session: Session, run: RunRow | undefined, event?: 
   const lines = new Map(collectUnsavedOutcomes(session));
   saved.pending.clear();
   const results = lines.get(namespace);
-  let isSaved = results !== undefined && (await release(store, thread, claim, world, run, event?.rows, results));
+  let isSaved =
+    results !== undefined && (await release(store, thread, claim, { world, run, events: event?.rows, results }));
   if (isSaved) lines.delete(namespace);
-  else isSaved = await release(store, thread, claim, world, run, event?.rows);
+  else isSaved = await release(store, thread, claim, { world, run, events: event?.rows });
   if (saved.thread.failure?.code !== "fenced") retainOutcomes(store, thread, { epoch: claim.epoch, namespaces: lines });
   return isSaved;
 }

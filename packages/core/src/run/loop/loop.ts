@@ -21,7 +21,7 @@ export async function runToEnd(session: Session, continuation?: Continuation): P
   let failure: unknown;
   try {
     if (continuation !== undefined) await recordContinuation(session, continuation.answered);
-    const stop = await runSupersteps(session, continuation === undefined);
+    const stop = await runSupersteps(session, { isFresh: continuation === undefined });
     switch (stop.kind) {
       case "waiting":
         return await finishWaiting(session, stop.interrupts);

@@ -46,7 +46,7 @@ export interface PartialSuperstep {
 }
 
 /** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
-export async function runSupersteps(session: Session, isFresh: boolean): Promise<Stop> {
+export async function runSupersteps(session: Session, { isFresh }: { readonly isFresh: boolean }): Promise<Stop> {
   let lastNodes: readonly string[] | undefined = isFresh ? [] : undefined;
   while (session.progress.control.tasks.length > 0) {
     throwCommitFailure(session.journal);
@@ -187,17 +187,23 @@ async function runSaved(session: Session, saved: Persistence, task: Task): Promi
   }
   const startedAt = session.env.world.clock.now();
   const result = await runTask(session, task, runSupersteps);
-  if (result.kind === "done") journalTask(session.position, session.env.world, saved, task, result.outcome, startedAt);
+  if (result.kind === "done")
+    journalTask(session.position, saved, task, { world: session.env.world, outcome: result.outcome, startedAt });
   return result;
+}
+
+/** Options of `journalTask`. */
+interface JournalTaskOptions {
+  readonly world: World;
+  readonly outcome: TaskOutcome;
+  readonly startedAt: number;
 }
 
 function journalTask(
   position: Position,
-  world: World,
   saved: Persistence,
   task: Task,
-  outcome: TaskOutcome,
-  startedAt: number,
+  { world, outcome, startedAt }: JournalTaskOptions,
 ): void {
   recordEffect(saved, {
     row: {
@@ -244,8 +250,9 @@ function moveMachine(session: Session, results: readonly TaskResult[]): void {
 }
 
 function moveNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
-  if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, true);
-  else applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
+  if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, { shown: true });
+  else
+    applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, { shown: true });
 }
 
 /** Returns a single failure itself; combines several failures into one error with all causes. */

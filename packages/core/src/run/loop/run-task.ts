@@ -46,37 +46,37 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
   const startedAt = session.env.world.clock.monotonic();
   const { cache, onError, retry = noRetry } = node.policy;
   const storedFailure = onError === undefined ? undefined : loadFailure(session.position, session.journal, task);
-  if (storedFailure !== undefined) return finishFailedTask(session, node, startedAt, storedFailure, storedFailure);
+  if (storedFailure !== undefined)
+    return finishFailedTask(session, node, startedAt, { failure: storedFailure, storedFailure });
   let storeOutcome: Extract<CacheLookup, { kind: "miss" }>["storeOutcome"] | undefined;
   if (cache !== undefined) {
     try {
       const consulted = await consultCache(session, task, cache);
       if (consulted.kind === "hit")
-        return completeTask(session, { kind: "done", task, outcome: consulted.outcome }, startedAt, true);
+        return completeTask(session, { kind: "done", task, outcome: consulted.outcome }, startedAt, { reused: true });
       storeOutcome = consulted.storeOutcome;
     } catch (error) {
       return finishFailedTask(session, node, startedAt, {
-        ...toFailedResult(session.position, task, 1, error),
-        attempt: 1,
+        failure: {
+          ...toFailedResult(session.position, task, 1, error),
+          attempt: 1,
+        },
       });
     }
   }
   for (let attempt = 1; ; attempt++) {
-    const result = await runAttempt(
-      session,
-      task,
-      node,
+    const result = await runAttempt(session, task, node, {
       attempt,
-      (_, scope) => callBody(session, scope, supersteps),
-      node.subgraph !== undefined,
-    );
+      work: (_, scope) => callBody(session, scope, supersteps),
+      isInner: node.subgraph !== undefined,
+    });
     if (result.kind === "done") {
       storeOutcome?.(result.outcome);
-      return completeTask(session, result, startedAt, false);
+      return completeTask(session, result, startedAt, { reused: false });
     }
     if (result.kind !== "failed") return result;
     if (attempt >= retry.attempts || session.signals.halt.aborted || !canRetry(retry, result.error, attempt))
-      return finishFailedTask(session, node, startedAt, { ...result, attempt });
+      return finishFailedTask(session, node, startedAt, { failure: { ...result, attempt } });
     const delayMs = computeRetryDelayMs(retry, attempt, session.env.world.random.next());
     emit(session.events, {
       type: "task.retried",
@@ -96,7 +96,7 @@ function completeTask(
   session: Session,
   result: Extract<TaskResult, { kind: "done" }>,
   startedAt: number,
-  reused: boolean,
+  { reused }: { readonly reused: boolean },
 ): TaskResult {
   if (session.events.stream.hasReaders())
     emit(session.events, {
@@ -119,14 +119,13 @@ async function finishFailedTask(
   session: Session,
   node: NodeRecord,
   startedAt: number,
-  failure: LastFailure,
-  storedFailure?: LastFailure,
+  { failure, storedFailure }: { readonly failure: LastFailure; readonly storedFailure?: LastFailure | undefined },
 ): Promise<TaskResult> {
   const { onError } = node.policy;
   let result: TaskResult = failure;
   if (onError !== undefined && !session.signals.halt.aborted) {
-    result = await runErrorHandler(session, node, failure, storedFailure, onError);
-    if (result.kind === "done") return completeTask(session, result, startedAt, false);
+    result = await runErrorHandler(session, node, failure, { storedFailure, onError });
+    if (result.kind === "done") return completeTask(session, result, startedAt, { reused: false });
   }
   if (result.kind === "failed")
     emit(session.events, {
@@ -146,8 +145,7 @@ async function runErrorHandler(
   session: Session,
   node: NodeRecord,
   failure: LastFailure,
-  storedFailure: LastFailure | undefined,
-  onError: NodeRecord["body"],
+  { storedFailure, onError }: { readonly storedFailure: LastFailure | undefined; readonly onError: NodeRecord["body"] },
 ): Promise<TaskResult> {
   const { task, error, attempt } = failure;
   try {
@@ -162,12 +160,16 @@ async function runErrorHandler(
     attempt,
     error: toRedactedRecord(session.env.redactor, error),
   });
-  const result = await runAttempt(session, task, node, attempt, async (_, scope) => {
-    const runtime = Object.assign(createNodeRuntime(session, scope, handlerKeys), { error });
-    const returned = await callErrorHandler(session.position, session.env.redactor, task, failure, () =>
-      onError(session.progress.state as never, runtime as never),
-    );
-    return toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned);
+  const result = await runAttempt(session, task, node, {
+    attempt,
+    work: async (_, scope) => {
+      const runtime = Object.assign(createNodeRuntime(session, scope, handlerKeys), { error });
+      const returned = await callErrorHandler(session.position, session.env.redactor, task, {
+        failure,
+        handler: () => onError(session.progress.state as never, runtime as never),
+      });
+      return toTaskOutcome(session.position, session.progress, scope, { codec: session.env.codec, returned });
+    },
   });
   if (result.kind !== "failed" || session.signals.halt.aborted) return result;
   forgetFailure(session.position, session.journal, task);
@@ -179,8 +181,7 @@ async function callErrorHandler(
   position: Position,
   redactor: Redactor,
   task: Task,
-  failure: LastFailure,
-  handler: () => unknown,
+  { failure, handler }: { readonly failure: LastFailure; readonly handler: () => unknown },
 ): Promise<unknown> {
   try {
     return await handler();
@@ -200,9 +201,8 @@ async function callErrorHandler(
 function toTaskOutcome(
   position: Position,
   progress: Progress,
-  codec: Codec,
   scope: TaskScope,
-  returned: unknown,
+  { codec, returned }: { readonly codec: Codec; readonly returned: unknown },
 ): TaskOutcome {
   const { node } = scope.task;
   const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
@@ -212,25 +212,27 @@ function toTaskOutcome(
 async function callBody(session: Session, scope: TaskScope, supersteps: Supersteps): Promise<TaskOutcome> {
   const { node } = scope;
   if (node.subgraph !== undefined)
-    return toTaskOutcome(
-      session.position,
-      session.progress,
-      session.env.codec,
-      scope,
-      await runSubgraph(session, scope, node.subgraph, supersteps),
-    );
+    return toTaskOutcome(session.position, session.progress, scope, {
+      codec: session.env.codec,
+      returned: await runSubgraph(session, scope, node.subgraph, supersteps),
+    });
   if (node.tools !== undefined) {
     const { returned, failure } = await runToolNode(session, scope, node.tools, supersteps);
-    const outcome = toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned);
+    const outcome = toTaskOutcome(session.position, session.progress, scope, { codec: session.env.codec, returned });
     return failure === undefined ? outcome : { ...outcome, failure: toRedactedRecord(session.env.redactor, failure) };
   }
   const runtime = createNodeRuntime(session, scope, "");
   const body = (): unknown => node.body(session.progress.state as never, runtime as never);
   if (node.policy.effect !== "once" || session.journal.saved === undefined)
-    return toTaskOutcome(session.position, session.progress, session.env.codec, scope, await body());
-  return runOnce(session, session.journal.saved, scope, body, (returned) =>
-    toTaskOutcome(session.position, session.progress, session.env.codec, scope, returned),
-  );
+    return toTaskOutcome(session.position, session.progress, scope, {
+      codec: session.env.codec,
+      returned: await body(),
+    });
+  return runOnce(session, session.journal.saved, scope, {
+    body,
+    read: (returned) =>
+      toTaskOutcome(session.position, session.progress, scope, { codec: session.env.codec, returned }),
+  });
 }
 
 function canRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {

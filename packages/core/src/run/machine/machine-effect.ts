@@ -80,18 +80,20 @@ export async function runPromise(
   try {
     const output = deepFreeze(await create(row.idempotencyKey));
     if (isAbandoned()) return undefined;
-    recordEnd(session.position, session.journal, row, "ok", (codec) =>
-      codec.encode(output, `the result of "${row.name}"`),
-    );
+    recordEnd(session.position, session.journal, row, {
+      state: "ok",
+      encode: (codec) => codec.encode(output, `the result of "${row.name}"`),
+    });
     return { output };
   } catch (thrown) {
     if (isAbandoned()) return undefined;
     const failure = toErrorRecord(thrown);
     // A resume retries other promises: only the failure of a `once` promise must be recorded.
     if (row.effect === "once")
-      recordEnd(session.position, session.journal, row, "error", (codec) =>
-        codec.encode(failure, `the failure of "${row.name}"`),
-      );
+      recordEnd(session.position, session.journal, row, {
+        state: "error",
+        encode: (codec) => codec.encode(failure, `the failure of "${row.name}"`),
+      });
     return { error: fromErrorRecord(failure) };
   }
 }
@@ -177,8 +179,7 @@ function recordEnd(
   position: Position,
   journal: Journal,
   row: EffectRow,
-  state: "ok" | "error",
-  encode: (codec: Persistence["codec"]) => string,
+  { state, encode }: { readonly state: "ok" | "error"; readonly encode: (codec: Persistence["codec"]) => string },
 ): void {
   const { step } = position;
   const { saved, world } = journal;

@@ -112,7 +112,7 @@ export async function readResumeInput(
     for (const [name, value] of Object.entries(answers)) {
       const interrupt = findInDoubtInterrupt(session.position, session.journal, name);
       if (interrupt !== undefined)
-        rows.push(createAnsweredRow(session.position, session.journal, interrupt, value, by));
+        rows.push(createAnsweredRow(session.position, session.journal, interrupt, { value, by }));
       else if (value === null || value === true || isPlainObject(value))
         events.push({ ...(isPlainObject(value) ? value : {}), type: name });
       else throw createInvalidAnswerError(session.position, name, "expected an object or true as the event's payload");
@@ -125,11 +125,12 @@ export async function readResumeInput(
         place: getErrorPlace(session.position),
         details: events.map(({ type }) => type),
       });
-    if (event !== undefined) checkEvent(session.position, session.progress, session.env.world, drawing, event);
+    if (event !== undefined) checkEvent(session.position, session.progress, session.env.world, { drawing, event });
     for (const row of rows) saved?.interrupts.set(row.id, row);
     return { event, rows };
   } catch (error) {
-    if (saved !== undefined) await release(saved.store, session.position.run.thread, saved.claim, session.env.world);
+    if (saved !== undefined)
+      await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
     throw error;
   }
 }
@@ -239,7 +240,9 @@ async function runMacrosteps(
     const moment = getStepTime(session.position, session.env.world);
     const due = findDueTimer(tree, moment.now);
     if (due !== undefined && dropTimer(tree, due)) {
-      await runMacrostep(loop, tree, startedAt, () => applyActorEvent(tree, due.to, due.event, moment, due.owner));
+      await runMacrostep(loop, tree, startedAt, {
+        apply: () => applyActorEvent(tree, due.to, due.event, { time: moment, source: due.owner }),
+      });
       continue;
     }
     if (event !== undefined) {
@@ -249,7 +252,7 @@ async function runMacrosteps(
       // continue.
       loop.refusal = findRefusal(drawing, tree, incoming);
       if (loop.refusal !== undefined) continue;
-      await runMacrostep(loop, tree, startedAt, () => applyEvent(tree, "", incoming, moment));
+      await runMacrostep(loop, tree, startedAt, { apply: () => applyEvent(tree, "", incoming, moment) });
       continue;
     }
     const lookup = findPriorPromises(session, tree, loop.priorEffects, (work) => isDenied(loop, work));
@@ -266,13 +269,17 @@ async function runMacrosteps(
       if (tree.promises.get(work.address) !== work) continue;
       tree.promises.delete(work.address);
       const endEvent = "error" in end ? createErrorEvent(work.id, end.error) : createDoneEvent(work.id, end.output);
-      const applyEnd = (): Macrostep => applyActorEvent(tree, work.owner, endEvent, moment, work.address);
-      await runMacrostep(loop, tree, startedAt, applyEnd, { path: splitAddress(work.address), end });
+      const applyEnd = (): Macrostep =>
+        applyActorEvent(tree, work.owner, endEvent, { time: moment, source: work.address });
+      await runMacrostep(loop, tree, startedAt, {
+        apply: applyEnd,
+        settled: { path: splitAddress(work.address), end },
+      });
       continue;
     }
     if (getRootSnapshot(tree).status === "done") {
       // The saved state became final in a later version of the machine.
-      await runMacrostep(loop, tree, startedAt, () => ({ transitions: [], actions: [] }));
+      await runMacrostep(loop, tree, startedAt, { apply: () => ({ transitions: [], actions: [] }) });
       continue;
     }
     if (!hasRunningPromise(loop)) {
@@ -316,8 +323,7 @@ async function runMacrostep(
   loop: MachineLoop,
   tree: ActorTree,
   began: number,
-  apply: () => Macrostep,
-  settled?: FinishedPromise,
+  { apply, settled }: { readonly apply: () => Macrostep; readonly settled?: FinishedPromise | undefined },
 ): Promise<void> {
   const { session, drawing } = loop;
   const before = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
@@ -354,7 +360,7 @@ async function commitMacrostep(
   const { source, nodes } = options;
   const { name } = session.position.plan.graph;
   const first = source === "input";
-  const { state, deltas } = createState(tree, session.progress.state as MachineState, first);
+  const { state, deltas } = createState(tree, session.progress.state as MachineState, { fresh: first });
   const steps = countSteps(session.position) + (first ? 0 : 1);
   const control = createControl(tree, name, session.position.step + 1, steps);
   const done = control.tasks.length === 0;
@@ -381,14 +387,11 @@ async function commitMacrostep(
     const run = done ? toRunRow(session.position, session.env.world, "done") : first ? session.position.run : undefined;
     const applyCarriedRows = carryRows(session.position, session.journal, tree.promises.values(), options.outcomes);
     const saveFacts = { nodes, source, durationMs, run, release: done, assignNumbers };
-    const durable = saveCheckpoint(
-      session.position,
-      session.progress,
-      session.journal.saved,
-      saving,
+    const durable = saveCheckpoint(session.position, session.progress, session.journal.saved, {
+      result: saving,
       control,
-      saveFacts,
-    );
+      facts: saveFacts,
+    });
     // Outcomes from here on are recorded in the new step: the store keeps the order of writes.
     session.position.step += 1;
     applyCarriedRows();
@@ -628,8 +631,7 @@ function checkEvent(
   position: Position,
   progress: Progress,
   world: World,
-  drawing: MachineDefinition,
-  event: AnyEventObject,
+  { drawing, event }: { readonly drawing: MachineDefinition; readonly event: AnyEventObject },
 ): void {
   if (event.type.startsWith("xstate."))
     throw createInvalidAnswerError(position, event.type, "event types that begin with xstate. are reserved");
@@ -660,7 +662,10 @@ function listInDoubt(loop: MachineLoop): readonly InterruptRow[] {
     const about = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
     const payload =
       found === undefined ? about : { ...about, alreadyOn: found.branch, ...describePriorOutcome(loop, work) };
-    const interrupt = createMachineInterrupt(session, getInDoubtId(found, work), inDoubtKey, work.task.node, payload);
+    const interrupt = createMachineInterrupt(session, getInDoubtId(found, work), inDoubtKey, {
+      node: work.task.node,
+      payload,
+    });
     return [{ ...interrupt, about: describeStart(row) }];
   });
 }
@@ -679,7 +684,7 @@ function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise):
 function listEventInterrupts(session: Session, drawing: MachineDefinition, tree: ActorTree): readonly InterruptRow[] {
   const state = session.progress.control.tasks.map(({ node }) => node).join(" ");
   return listAcceptedTypes(drawing, tree).map((type) =>
-    createMachineInterrupt(session, `${session.position.step}:${type}`, type, state, null),
+    createMachineInterrupt(session, `${session.position.step}:${type}`, type, { node: state, payload: null }),
   );
 }
 
@@ -687,8 +692,7 @@ function createMachineInterrupt(
   session: Session,
   id: string,
   key: string,
-  node: string,
-  payload: unknown,
+  { node, payload }: { readonly node: string; readonly payload: unknown },
 ): InterruptRow {
   const { world } = session.env;
   const { step, run } = session.position;
@@ -726,8 +730,7 @@ function createAnsweredRow(
   position: Position,
   journal: Journal,
   row: InterruptRow,
-  value: unknown,
-  by: string | undefined,
+  { value, by }: { readonly value: unknown; readonly by: string | undefined },
 ): InterruptRow {
   const parsed = parseWith(actorInDoubt, value);
   if (!parsed.ok) throw createInvalidAnswerError(position, row.key, describeIssues(parsed.issues));

@@ -39,7 +39,7 @@ export function findPriorPromises(
         work,
         isStarted || machine === undefined
           ? undefined
-          : await findPriorPromise(session.position, saved, work, machine, priorEffects),
+          : await findPriorPromise(session.position, saved, work, { machine, priorEffects }),
       );
     }
   });
@@ -56,8 +56,10 @@ async function findPriorPromise(
   { run }: Position,
   { store }: Persistence,
   { task, address, owner }: InvokedPromise,
-  { definition }: RunningMachine,
-  priorEffects: readonly PriorEffect[],
+  {
+    machine: { definition },
+    priorEffects,
+  }: { readonly machine: RunningMachine; readonly priorEffects: readonly PriorEffect[] },
 ): Promise<PriorEffect | undefined> {
   // A promise named after its state had another address before the state was renamed.
   const isSameAddress = (key: string): boolean => {

@@ -44,11 +44,11 @@ export function migrate(
   codec: Codec,
 ): MigratedSnapshot {
   const final = migrations.reduce((current, migration) => {
-    const migrated = migrateTo(current, getPlan(migration.to), migration, current.namespace, [], codec);
+    const migrated = migrateTo(current, getPlan(migration.to), migration, { line: current.namespace, path: [], codec });
     if (migrated.plan.machine !== undefined) return migrated;
     return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
   }, toUnmigrated(snapshot));
-  return final.plan === plan ? final : migrateTo(final, plan, undefined, final.namespace, [], codec);
+  return final.plan === plan ? final : migrateTo(final, plan, undefined, { line: final.namespace, path: [], codec });
 }
 
 function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
@@ -60,16 +60,24 @@ function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
 
 const noRenames: Readonly<Record<string, string>> = {};
 
+/** Options of `migrateTo`. */
+interface MigrateToOptions {
+  readonly line: string;
+  readonly path: readonly string[];
+  readonly codec: Codec;
+}
+
 function migrateTo(
   snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
-  line: string,
-  path: readonly string[],
-  codec: Codec,
+  { line, path, codec }: MigrateToOptions,
 ): MigratedSnapshot {
   if (plan.machine !== undefined && snapshot.plan.machine !== undefined)
-    return migrateMachine(snapshot, plan, migration, snapshot.plan.machine.machine.id, plan.machine.machine.id);
+    return migrateMachine(snapshot, plan, migration, {
+      machine: snapshot.plan.machine.machine.id,
+      next: plan.machine.machine.id,
+    });
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
   const control = renameControl(snapshot.control, plan, node, path);
@@ -83,14 +91,11 @@ function migrateTo(
     const migrated =
       subgraph === undefined
         ? innerSnapshot
-        : migrateTo(
-            innerSnapshot,
-            getPlan(subgraph.graph),
-            migration?.inner[previousName],
-            `${line}/${subgraph.persistence === "kept" ? name : (task?.id ?? name)}`,
-            [...path, name],
+        : migrateTo(innerSnapshot, getPlan(subgraph.graph), migration?.inner[previousName], {
+            line: `${line}/${subgraph.persistence === "kept" ? name : (task?.id ?? name)}`,
+            path: [...path, name],
             codec,
-          );
+          });
     return {
       node: name,
       task: task === undefined ? undefined : { ...task, node: node(task.node) },
@@ -109,7 +114,7 @@ function migrateTo(
     const migrated =
       graph === undefined
         ? innerSnapshot
-        : migrateTo(innerSnapshot, getPlan(graph), undefined, callNamespace, [...path, name], codec);
+        : migrateTo(innerSnapshot, getPlan(graph), undefined, { line: callNamespace, path: [...path, name], codec });
     return { node: name, task, callIndex: call.callIndex, snapshot: migrated };
   }
   const removedCalls = snapshot.calls.flatMap((call) =>
@@ -143,8 +148,7 @@ function migrateMachine(
   snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
-  machine: string,
-  next: string,
+  { machine, next }: { readonly machine: string; readonly next: string },
 ): MigratedSnapshot {
   const control = deepFreeze(renameMachineStates(snapshot.control, machine, next, migration?.nodes ?? noRenames));
   const values = migration === undefined ? {} : computeState(migration, snapshot.state);

@@ -29,8 +29,7 @@ export async function loadPreviousState(
   env: RunEnvironment,
   position: Position,
   { store, codec }: Persistence,
-  row: CheckpointRow,
-  laterMigrations: readonly CheckpointRow[],
+  { row, laterMigrations }: { readonly row: CheckpointRow; readonly laterMigrations: readonly CheckpointRow[] },
 ): Promise<State> {
   const { versions } = env;
   const { plan, nesting } = position;
@@ -45,12 +44,9 @@ export async function loadPreviousState(
   for (const { id } of writers.some((each) => isWriter(graph, each)) ? [] : laterMigrations) {
     const writer = await store.writtenBy(thread, id);
     if (writer !== undefined && !writers.some((each) => isSameWriter(writer, each)))
-      throw createMigrationError(
-        env,
-        position,
-        writtenBy,
-        `a later checkpoint was migrated to version ${writer.version}`,
-      );
+      throw createMigrationError(env, position, writtenBy, {
+        reason: `a later checkpoint was migrated to version ${writer.version}`,
+      });
   }
   const namespaceChain = nesting === undefined ? chain : selectInnerMigrations(chain, nesting.path);
   const previousPlan = namespaceChain[0] === undefined ? plan : getPlan(namespaceChain[0].from);
@@ -70,7 +66,10 @@ export async function loadPreviousState(
   const migrated = migrate(snapshot, namespaceChain, plan, codec);
   const incompatibilities = findIncompatibilities(migrated, codec);
   if (incompatibilities.length > 0)
-    throw createMigrationError(env, position, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
+    throw createMigrationError(env, position, writtenBy, {
+      reason: formatIncompatibilities(incompatibilities),
+      details: incompatibilities,
+    });
   return migrated.state;
 }
 
@@ -90,8 +89,7 @@ function createMigrationError(
   env: RunEnvironment,
   position: Position,
   { version }: GraphVersion,
-  reason: string,
-  details?: unknown,
+  { reason, details }: { readonly reason: string; readonly details?: unknown | undefined },
 ): StatewrightError {
   const { graph } = env.versions;
   return new StatewrightError("needs_migration", {

@@ -73,8 +73,7 @@ export function loadThreadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   line: string,
-  head: CheckpointRow,
-  target?: MigrationTarget,
+  { head, target }: { readonly head: CheckpointRow; readonly target?: MigrationTarget | undefined },
 ): Promise<ThreadSnapshot> {
   return loadSnapshot(source, plan, { namespace: line, path: [], head }, target);
 }
@@ -108,8 +107,8 @@ async function loadSnapshot(
     calls:
       plan.machine === undefined
         ? [
-            ...(await loadSubgraphCalls(source, plan, location, control, target)),
-            ...(await loadToolGraphCalls(source, plan, location, control, state)),
+            ...(await loadSubgraphCalls(source, plan, location, { control, target })),
+            ...(await loadToolGraphCalls(source, location, control, { plan, state })),
           ]
         : [],
     migratedHead: undefined,
@@ -128,8 +127,7 @@ async function loadSubgraphCalls(
   source: SnapshotSource,
   plan: Plan,
   { namespace, path }: SnapshotLocation,
-  control: Control,
-  target: MigrationTarget | undefined,
+  { control, target }: { readonly control: Control; readonly target: MigrationTarget | undefined },
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
@@ -138,14 +136,21 @@ async function loadSubgraphCalls(
     const head =
       (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
     if (head !== undefined)
-      calls.push(await loadSubgraphCall(source, plan, { namespace, path }, name, head, control, target));
+      calls.push(
+        await loadSubgraphCall(source, plan, control, { outer: { namespace, path }, node: name, head, target }),
+      );
   }
   for (const task of control.tasks) {
     for (const name of [task.id, task.node]) {
       if (calls.some((call) => call.node === name)) continue;
       const head = await store.head(thread, `${namespace}/${name}`);
       if (head === undefined) continue;
-      const call = await loadSubgraphCall(source, plan, { namespace, path }, task.node, head, control, target);
+      const call = await loadSubgraphCall(source, plan, control, {
+        outer: { namespace, path },
+        node: task.node,
+        head,
+        target,
+      });
       if (call.task?.id === task.id) calls.push(call);
     }
   }
@@ -155,10 +160,9 @@ async function loadSubgraphCalls(
 /** Loads the inner graphs of pending tool calls. */
 async function loadToolGraphCalls(
   source: SnapshotSource,
-  plan: Plan,
   { namespace, path }: SnapshotLocation,
   { tasks }: Control,
-  state: State,
+  { plan, state }: { readonly plan: Plan; readonly state: State },
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
@@ -179,14 +183,19 @@ async function loadToolGraphCalls(
   return calls;
 }
 
+/** Options of `loadSubgraphCall`. */
+interface LoadSubgraphCallOptions {
+  readonly outer: Pick<SnapshotLocation, "namespace" | "path">;
+  readonly node: string;
+  readonly head: CheckpointRow;
+  readonly target: MigrationTarget | undefined;
+}
+
 async function loadSubgraphCall(
   source: SnapshotSource,
   plan: Plan,
-  outer: Pick<SnapshotLocation, "namespace" | "path">,
-  node: string,
-  head: CheckpointRow,
   { tasks }: Control,
-  target: MigrationTarget | undefined,
+  { outer, node, head, target }: LoadSubgraphCallOptions,
 ): Promise<InnerGraphCall> {
   const { store, codec, thread } = source;
   const { caller } = parseControl(codec, head);

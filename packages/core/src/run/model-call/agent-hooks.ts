@@ -65,7 +65,7 @@ export async function runBeforeAgentHooks(
     name: "beforeAgent",
     effect: "idempotent",
     execute: async () => {
-      const hookContext = createHookPass(session, scope, effect, "before", middleware);
+      const hookContext = createHookPass(session, scope, effect, { phase: "before", middleware });
       await callBeforeAgentHooks(hookContext, middleware);
       recordLongTermChanges(hookContext);
       const answerPart =
@@ -96,6 +96,13 @@ async function callBeforeAgentHooks(hookContext: HookPass, middleware: readonly 
   }
 }
 
+/** Options of `runAfterAgentHooks`. */
+interface RunAfterAgentHooksOptions {
+  readonly middleware: readonly Middleware[];
+  readonly getTaskWrites: () => readonly Write[];
+  readonly findAgentEnd: AgentEndCheck;
+}
+
 /**
  * Calls `afterAgent` of all middleware, last to first, when the writes of the task would end the agent. A queued
  * inbox message prevents the end of the agent. An end made by a hook or a limit is final: hooks may read state and
@@ -105,9 +112,7 @@ export async function runAfterAgentHooks(
   session: Session,
   scope: TaskScope,
   key: string,
-  middleware: readonly Middleware[],
-  getTaskWrites: () => readonly Write[],
-  findAgentEnd: AgentEndCheck,
+  { middleware, getTaskWrites, findAgentEnd }: RunAfterAgentHooksOptions,
 ): Promise<void> {
   if (!middleware.some(({ afterAgent }) => afterAgent !== undefined)) return;
   const taskWrites = getTaskWrites();
@@ -124,7 +129,7 @@ export async function runAfterAgentHooks(
     effect: "idempotent",
     execute: async () => {
       const phase = finalEnd === undefined ? "ended" : "final";
-      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, phase, middleware, taskWrites);
+      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, { phase, middleware, said: taskWrites });
       await callAfterAgentHooks(hookContext, middleware, messages, agentEnd);
       recordLongTermChanges(hookContext);
       return hookContext.writes.length === 0 ? {} : { writes: hookContext.writes };
@@ -158,8 +163,11 @@ async function callAfterAgentHooks(
       continue;
     }
     hookContext.writes.push(
-      ...readHookWrites(hookContext.session.position, hookContext.session.env.codec, hookContext.scope, hooks, {
-        messages: returned["messages"],
+      ...readHookWrites(hookContext.session.position, hookContext.scope, hooks, {
+        codec: hookContext.session.env.codec,
+        update: {
+          messages: returned["messages"],
+        },
       }),
     );
     return;

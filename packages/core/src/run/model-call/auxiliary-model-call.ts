@@ -51,7 +51,11 @@ export async function callAuxiliaryModel(
     name: model.id,
     effect: "idempotent",
     execute: () =>
-      createModelAttempts(session, scope, model, effectKey, { retry: { attempts: 3 }, ...policy }, previous, {
+      createModelAttempts(session, scope, {
+        primaryModel: model,
+        key: effectKey,
+        policy: { retry: { attempts: 3 }, ...policy },
+        previous,
         stream: discardStream,
         onFailedAttempt: (attempt, nth) =>
           notifyFailedAttempt(hookContext, attempt, `${effectKey} ${createAttemptKey(nth)}`),

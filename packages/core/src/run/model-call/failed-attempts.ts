@@ -52,8 +52,7 @@ export function rememberFailedAttempts(
   position: Position,
   journal: Journal,
   task: Task,
-  key: string,
-  attempts: readonly FailedAttempt[],
+  { key, attempts }: { readonly key: string; readonly attempts: readonly FailedAttempt[] },
 ): void {
   const sessionAttempts = attemptsBySession.get(journal) ?? new Map<string, readonly FailedAttempt[]>();
   attemptsBySession.set(journal, sessionAttempts.set(toJournalKey(position.step, task.id, key), attempts));
@@ -72,8 +71,7 @@ export function recordRequestedModels(
   session: Session,
   task: Task,
   key: string,
-  failedAttempts: readonly FailedAttempt[],
-  nextModel: string,
+  { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },
 ): Promise<void> {
   const { saved } = session.journal;
   const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));

@@ -61,14 +61,19 @@ export interface HookPass {
   ending: { readonly text: string; readonly ended: AgentEnd } | undefined;
 }
 
+/** Options of `createHookPass`. */
+interface CreateHookPassOptions {
+  readonly phase: HookPass["phase"];
+  readonly middleware: readonly Middleware[];
+  readonly said?: readonly Write[] | undefined;
+}
+
 /** Creates a pass that starts with the first hook. */
 export function createHookPass(
   session: Session,
   scope: TaskScope,
   effect: string,
-  phase: HookPass["phase"],
-  middleware: readonly Middleware[],
-  said: readonly Write[] = [],
+  { phase, middleware, said = [] }: CreateHookPassOptions,
 ): HookPass {
   const defaults = {
     writes: [],
@@ -87,7 +92,7 @@ export function createHookPass(
 export function recordLongTermChanges(pass: HookPass): void {
   const { session, scope, effect, longTerm } = pass;
   pass.isFinished = true;
-  recordChanges(session.position, session.journal, scope.task, effect, longTerm);
+  recordChanges(session.position, session.journal, scope.task, { key: effect, changes: longTerm });
 }
 
 /** Creates the runtime for the hooks of one middleware. */
@@ -97,10 +102,10 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
   let cached: { readonly writes: number; readonly state: State } | undefined;
   return Object.defineProperty(
     {
-      ...createHookRuntime(session, scope, pass.effect, middleware, pass.reservations),
+      ...createHookRuntime(session, scope, pass.effect, { middleware, reservations: pass.reservations }),
       model: pass.model,
       write: (update: Readonly<Record<string, unknown>>) => {
-        const writes = readHookWrites(session.position, session.env.codec, scope, middleware, update);
+        const writes = readHookWrites(session.position, scope, middleware, { codec: session.env.codec, update });
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
         pass.writes.push(...writes);
       },
@@ -109,7 +114,11 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
       },
       ask: (key: string, call: AuxiliaryCall) => callAuxiliaryModel(pass, middleware, key, call),
       longTerm: (...ids: readonly string[]) =>
-        createStepLongTerm(session.position, session.journal, scope, ids, pass.longTerm, isFinished),
+        createStepLongTerm(session.position, session.journal, scope, {
+          ids,
+          changes: pass.longTerm,
+          isOver: isFinished,
+        }),
       interrupt: ((key: string, question?: HookInterrupt) =>
         raiseInterrupt(pass, middleware, key, question)) as ModelHookRuntime["interrupt"],
     },
@@ -232,14 +241,11 @@ function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, opt
   checkOptions(owner, options, ["payload", "expiresMs", "onExpire"]);
   const declared = getDeclaration(pass, name, key);
   if (scope.node.policy.effect === "once") throw createOnceInterruptError(session.position, task, key);
-  const { codec } = requireStore(session.position, session.journal, task, key, options.payload);
-  const payload = readPayload(
-    `the middleware "${name}"`,
-    key,
-    declared,
-    options.payload,
-    getErrorPlace(session.position, { node: task.node }),
-  );
+  const { codec } = requireStore(session.position, session.journal, task, { key, payload: options.payload });
+  const payload = readPayload(`the middleware "${name}"`, key, declared, {
+    payload: options.payload,
+    place: getErrorPlace(session.position, { node: task.node }),
+  });
   codec.encode(payload, `the payload of ${owner}`);
   const baseId = inherited === true ? `${name}:${key}` : `${task.id}/${effect}/${name}:${key}`;
   let id = baseId;

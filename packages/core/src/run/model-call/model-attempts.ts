@@ -50,8 +50,12 @@ export interface ModelAttempts {
 
 const noNotes: AttemptNotes = Object.freeze({});
 
-/** Optional parts that the requests of a call share with its hooks. */
+/** Requests of a call: the model, the policy, the attempts already made, and parts shared with its hooks. */
 export interface AttemptParts {
+  readonly primaryModel: Model;
+  readonly key: string;
+  readonly policy: ModelCallPolicy;
+  readonly previous: PreviousAttempts;
   /** Target of the streamed deltas. */
   readonly stream?: MessageStream;
   /** Auxiliary model calls of hooks; grows until the message is finished. */
@@ -66,16 +70,16 @@ export interface AttemptParts {
 export function createModelAttempts(
   session: Session,
   scope: TaskScope,
-  primaryModel: Model,
-  key: string,
-  policy: ModelCallPolicy,
-  previous: PreviousAttempts,
   {
+    primaryModel,
+    key,
+    policy,
+    previous,
     stream = createMessageStream(session.events, session.env.redactor, scope.task, `${scope.task.id}:${key}`),
     auxiliaryAttempts = [],
     onFailedAttempt,
     beforeRequest,
-  }: AttemptParts = {},
+  }: AttemptParts,
 ): ModelAttempts {
   const { task } = scope;
   const { clock } = session.env.world;
@@ -114,16 +118,21 @@ export function createModelAttempts(
     const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.stream.hasReaders();
     return mustWatch && !scope.getSignal().aborted
       ? attemptWatched(model, request)
-      : attemptModel(session.position, session.events, scope, model, request, stream, getLimits());
+      : attemptModel(session.position, session.events, scope, { model, request, stream, limits: getLimits() });
   };
 
   const attemptWatched = async (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const stopWatching = addAbortListener(scope.getSignal(), () => {
       void addFailedAttempt(model, "cancelled", undefined);
-      rememberFailedAttempts(session.position, session.journal, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
     });
     try {
-      return await attemptModel(session.position, session.events, scope, model, request, stream, getLimits());
+      return await attemptModel(session.position, session.events, scope, {
+        model,
+        request,
+        stream,
+        limits: getLimits(),
+      });
     } finally {
       stopWatching();
     }
@@ -149,7 +158,7 @@ export function createModelAttempts(
       const ended = beforeRequest && (await runBeforeRequest(model, request));
       if (failedAttempts.length > 0)
         try {
-          await recordRequestedModels(session, task, key, failedAttempts, model.id);
+          await recordRequestedModels(session, task, key, { failedAttempts, nextModel: model.id });
           scope.getSignal().throwIfAborted();
         } catch (error) {
           ended?.(undefined, false);
@@ -172,7 +181,7 @@ export function createModelAttempts(
       const kind = getModelFailureKind(thrown) ?? "other";
       const failure = getFailureDetails(thrown);
       const notified = addFailedAttempt(model, kind, failure.usage);
-      rememberFailedAttempts(session.position, session.journal, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
       if (notified !== undefined) await notified;
       const isExpired = deadline !== undefined && clock.monotonic() >= deadline;
       const retryMs =

@@ -82,7 +82,7 @@ export async function callModel(
   if (isHooked && !message.content.some(({ type }) => type === "call")) {
     const getWrites = (): readonly Write[] =>
       readUpdate(session.position.plan, scope.task.node, { messages: [message] });
-    await runAfterAgentHooks(session, scope, key, middleware, getWrites, turn.ends);
+    await runAfterAgentHooks(session, scope, key, { middleware, getTaskWrites: getWrites, findAgentEnd: turn.ends });
   }
   scope.sendHeartbeat();
   return deepFreeze(message);
@@ -145,16 +145,13 @@ async function generateMessage(
     execute: () => {
       const { model } = call;
       if (middleware.length === 0)
-        return generateWithoutHooks(
-          session.position,
-          session.events,
-          session.env.redactor,
+        return generateWithoutHooks(session.position, session.events, call, {
+          redactor: session.env.redactor,
           scope,
-          call,
           key,
-          createModelAttempts(session, scope, model, key, policy, previous),
-        );
-      const pass = createHookPass(session, scope, key, "before", middleware);
+          attempts: createModelAttempts(session, scope, { primaryModel: model, key, policy, previous }),
+        });
+      const pass = createHookPass(session, scope, key, { phase: "before", middleware });
       pass.model = model.id;
       const stream = createFilteredStream(
         session.env.world,
@@ -162,13 +159,17 @@ async function generateMessage(
         middleware,
       );
       const { auxiliaryAttempts } = pass;
-      const attempts = createModelAttempts(session, scope, model, key, policy, previous, {
+      const attempts = createModelAttempts(session, scope, {
+        primaryModel: model,
+        key,
+        policy,
+        previous,
         stream,
         auxiliaryAttempts,
         onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
         beforeRequest: createBeforeRequest(pass),
       });
-      return generateWithHooks(pass, call, middleware, attempts, previous).finally(() => releaseReservations(pass));
+      return generateWithHooks(pass, call, middleware, { attempts, previous }).finally(() => releaseReservations(pass));
     },
     onCommitted: (value, reused) => {
       if (reused) return;
@@ -191,19 +192,29 @@ interface SentRequest {
   registries: ChangedRegistries;
 }
 
+/** Options of `generateWithoutHooks`. */
+interface GenerateWithoutHooksOptions {
+  readonly redactor: Redactor;
+  readonly scope: TaskScope;
+  readonly key: string;
+  readonly attempts: ModelAttempts;
+}
+
 async function generateWithoutHooks(
   position: Position,
   events: EventEmitter,
-  redactor: Redactor,
-  scope: TaskScope,
   { model, request }: ModelCall,
-  key: string,
-  attempts: ModelAttempts,
+  { redactor, scope, key, attempts }: GenerateWithoutHooksOptions,
 ): Promise<AssistantMessage> {
   emitStart(events, scope, model, request);
   const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
   const reply = await attempts.generate(request);
-  return toAssistantMessage(position, redactor, request, reply, sentRequest, attempts, `${scope.task.id}:${key}`);
+  return toAssistantMessage(position, redactor, request, {
+    reply,
+    sentRequest,
+    attempts,
+    id: `${scope.task.id}:${key}`,
+  });
 }
 
 /**
@@ -213,8 +224,7 @@ async function generateWithHooks(
   pass: HookPass,
   call: ModelCall,
   middleware: readonly Middleware[],
-  attempts: ModelAttempts,
-  previous: PreviousAttempts,
+  { attempts, previous }: { readonly attempts: ModelAttempts; readonly previous: PreviousAttempts },
 ): Promise<RecordedReply> {
   const { session, scope, effect } = pass;
   const { model } = call;
@@ -239,7 +249,12 @@ async function generateWithHooks(
   const { ending } = pass;
   const answer =
     ending === undefined
-      ? toAssistantMessage(session.position, session.env.redactor, call.request, reviewed, sentRequest, attempts, id)
+      ? toAssistantMessage(session.position, session.env.redactor, call.request, {
+          reply: reviewed,
+          sentRequest,
+          attempts,
+          id,
+        })
       : attempts.finishMessage(createEndingMessage(ending, id, reviewed.usage));
   return finishRecordedReply(pass, middleware, answer, isAnswered ? (answer.answeredBy ?? model.id) : undefined);
 }
@@ -261,15 +276,20 @@ function emitStart(events: EventEmitter, { task }: TaskScope, model: Model, { me
   emit(events, { type: "model.started", node, task: id, model: model.id, messages: messages.length });
 }
 
+/** Options of `toAssistantMessage`. */
+interface ToAssistantMessageOptions {
+  readonly reply: ModelReply;
+  readonly sentRequest: SentRequest;
+  readonly attempts: ModelAttempts;
+  readonly id: string;
+}
+
 /** Converts a reply to a message, with a note of the advertised tools for its calls. */
 function toAssistantMessage(
   position: Position,
   redactor: Redactor,
   originalRequest: ModelRequest,
-  reply: ModelReply,
-  sentRequest: SentRequest,
-  attempts: ModelAttempts,
-  id: string,
+  { reply, sentRequest, attempts, id }: ToAssistantMessageOptions,
 ): AssistantMessage {
   const bounded = enforceBounds(redactReply(redactor, reply));
   const hasCalls = bounded.content.some(({ type }) => type === "call");

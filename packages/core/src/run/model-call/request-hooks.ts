@@ -33,7 +33,7 @@ async function callHooks(
     for (const hooks of middleware) {
       const { beforeRequest } = hooks;
       if (beforeRequest === undefined) continue;
-      const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
+      const runtime = createHookRuntime(session, scope, effect, { middleware: hooks, reservations });
       const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest(outgoing, runtime));
       if (typeof ended === "function")
         endCallbacks.push(withErrorLog(session.env.world, hooks, ended as RequestEndListener));

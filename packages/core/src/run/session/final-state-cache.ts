@@ -55,8 +55,7 @@ export function popFinalState(
   store: Store,
   plan: Plan,
   codec: Codec,
-  thread: string,
-  claim: Claim,
+  { thread, claim }: { readonly thread: string; readonly claim: Claim },
 ): FinalState | undefined {
   const threads = finalStates.get(store);
   const found = threads?.get(thread)?.deref();

@@ -25,17 +25,17 @@ export interface HookWrites {
  */
 export function readHookWrites(
   { plan }: Position,
-  codec: Codec,
   { task, node }: TaskScope,
   { name }: Middleware,
-  update: unknown,
+  { codec, update }: { readonly codec: Codec; readonly update: unknown },
 ): readonly Write[] {
   const who = `the middleware "${name}"`;
   const writes = readUpdate(plan, task.node, update, who);
   refuseUntracked(plan, task.node, writes, who);
   const listed = node.policy.writes;
-  if (listed !== undefined) checkDeclaredWrites(plan, task.node, listed, writes, `${who} of the node "${task.node}"`);
-  validateWrites(plan, codec, writes, `what ${who} wrote to`, task.node);
+  if (listed !== undefined)
+    checkDeclaredWrites(plan, task.node, listed, { writes, author: `${who} of the node "${task.node}"` });
+  validateWrites(plan, codec, writes, { label: `what ${who} wrote to`, node: task.node });
   return writes;
 }
 

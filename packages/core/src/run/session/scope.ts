@@ -114,8 +114,10 @@ export function createHookRuntime(
   session: Session,
   scope: TaskScope,
   effect: string,
-  middleware: Middleware,
-  reservations?: Set<() => void>,
+  {
+    middleware,
+    reservations,
+  }: { readonly middleware: Middleware; readonly reservations?: Set<() => void> | undefined },
 ): MiddlewareRuntime {
   const { context, world } = session.env;
   const { state } = session.progress;
@@ -126,7 +128,8 @@ export function createHookRuntime(
     clock: world.clock,
     signal: scope.getSignal(),
     wait: (ms) => sleep(session.signals, session.env.world, ms, scope.getSignal()),
-    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, reservations)) as OpenLedger,
+    ledger: ((channel: Channel) =>
+      openLedger(session, scope, effect, { middleware, channel, reservations })) as OpenLedger,
     emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
   };
 }

@@ -15,6 +15,13 @@ export const handlerKeys = "onError/";
 /** Matches keys of hooks at the ends of an agent, next to the model call, and of the turn limit. */
 const hookKeyPattern = /:(beforeAgent|afterAgent|maxTurns)(?=:|$)/g;
 
+/** Options of `claimBodyKey`. */
+interface ClaimBodyKeyOptions {
+  readonly keyPrefix: string;
+  readonly key: string;
+  readonly name: string | undefined;
+}
+
 /**
  * Claims a key for a step named `name`, or for a model call, of the body; `keyPrefix` precedes it. Returns the error
  * for a forbidden key.
@@ -23,11 +30,9 @@ export function claimBodyKey(
   position: Position,
   journal: Journal,
   scope: TaskScope,
-  keyPrefix: string,
-  key: string,
-  name: string | undefined,
+  { keyPrefix, key, name }: ClaimBodyKeyOptions,
 ): StatewrightError | undefined {
-  const owner = findKeyOwner(position, journal, scope, keyPrefix, key, name);
+  const owner = findKeyOwner(position, journal, scope, { keyPrefix, key, name });
   scope.recordedKeys ??= new Map();
   if (owner !== undefined || key === "" || scope.recordedKeys.has(keyPrefix + key))
     return createKeyError(position, scope.task, key, owner);
@@ -44,18 +49,25 @@ export function claimHookKey(position: Position, scope: TaskScope, key: string):
   scope.recordedKeys.set(key, "hooks");
 }
 
+/** Options of `findKeyOwner`. */
+interface FindKeyOwnerOptions {
+  readonly keyPrefix: string;
+  readonly key: string;
+  readonly name: string | undefined;
+}
+
 /** Returns the owner of a key that a body must not use. A key that the body has already recorded stays usable. */
 function findKeyOwner(
   position: Position,
   journal: Journal,
   { task, recordedKeys }: TaskScope,
-  keyPrefix: string,
-  key: string,
-  name: string | undefined,
+  { keyPrefix, key, name }: FindKeyOwnerOptions,
 ): string | undefined {
   if (recordedKeys?.get(keyPrefix + key) === "hooks") return auxiliaryCallOwner;
   const owner = findReservedOwner(keyPrefix, key);
-  return owner === undefined || isRecordedByBody(position, journal, task, keyPrefix + key, name) ? undefined : owner;
+  return owner === undefined || isRecordedByBody(position, journal, task, { key: keyPrefix + key, name })
+    ? undefined
+    : owner;
 }
 
 function findReservedOwner(keyPrefix: string, key: string): string | undefined {
@@ -68,8 +80,7 @@ function isRecordedByBody(
   { step }: Position,
   { saved }: Journal,
   task: Task,
-  key: string,
-  name: string | undefined,
+  { key, name }: { readonly key: string; readonly name: string | undefined },
 ): boolean {
   const findRow = (other: string): EffectRow | undefined => saved?.journal.get(toJournalKey(step, task.id, other));
   const known = findRow(key);

@@ -16,7 +16,7 @@ import type { TaskOutcome, Write } from "./returns.ts";
  * and path.
  */
 export function validateOutcome({ plan }: Position, codec: Codec, node: string, outcome: TaskOutcome): TaskOutcome {
-  validateWrites(plan, codec, outcome.writes, `the write of the node "${node}" to`, node);
+  validateWrites(plan, codec, outcome.writes, { label: `the write of the node "${node}" to`, node });
   for (const route of outcome.routes) {
     if (route.kind === "send")
       validateEncodable(
@@ -30,7 +30,12 @@ export function validateOutcome({ plan }: Position, codec: Codec, node: string, 
 }
 
 /** Throws `unencodable_value` for a write that cannot be encoded. `label` precedes the channel name in the message. */
-export function validateWrites(plan: Plan, codec: Codec, writes: readonly Write[], label: string, node?: string): void {
+export function validateWrites(
+  plan: Plan,
+  codec: Codec,
+  writes: readonly Write[],
+  { label, node }: { readonly label: string; readonly node?: string | undefined },
+): void {
   for (const write of writes) {
     const { channel } = write;
     const kind = plan.graph.state.channels[channel]?.kind;
@@ -70,12 +75,17 @@ export function validateStep(
     validateEncodable(codec, delta.value, label, { ...createErrorPlace(plan, node), channel });
   }
   for (const { input, node, from } of result.tasks)
-    if (input !== undefined) validateSend(plan, codec, node, from?.[0], result.inputs[input]);
+    if (input !== undefined) validateSend(plan, codec, node, { from: from?.[0], input: result.inputs[input] });
   for (const { sent, node, from } of result.held ?? [])
-    if (sent !== undefined) validateSend(plan, codec, node, from[0], sent.input);
+    if (sent !== undefined) validateSend(plan, codec, node, { from: from[0], input: sent.input });
 }
 
-function validateSend(plan: Plan, codec: Codec, node: string, from: string | undefined, input: unknown): void {
+function validateSend(
+  plan: Plan,
+  codec: Codec,
+  node: string,
+  { from, input }: { readonly from: string | undefined; readonly input: unknown },
+): void {
   validateEncodable(
     codec,
     input,

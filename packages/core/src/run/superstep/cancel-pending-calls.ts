@@ -23,6 +23,13 @@ export interface CancelledCalls {
   readonly longTerm: readonly LongTermChange[];
 }
 
+/** Options of `cancelPendingCalls`. */
+interface CancelPendingCallsOptions {
+  readonly state: State;
+  readonly reason: string;
+  readonly isIncluded?: ((call: PendingCall) => boolean) | undefined;
+}
+
 /**
  * Creates the answers to the pending calls of the last assistant message, or to the calls that `isIncluded` selects.
  */
@@ -30,9 +37,7 @@ export function cancelPendingCalls(
   { plan, step }: Position,
   codec: Codec,
   journal: readonly EffectRow[],
-  state: State,
-  reason: string,
-  isIncluded?: (call: PendingCall) => boolean,
+  { state, reason, isIncluded }: CancelPendingCallsOptions,
 ): CancelledCalls | undefined {
   if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
   const { renamed, calls: pending } = listPendingCalls(state["messages"] as readonly Message[]);
@@ -71,8 +76,7 @@ export async function cancelUnansweredCalls(
   position: Position,
   progress: Progress,
   { codec, store }: Persistence,
-  nextState: State,
-  reason: string,
+  { nextState, reason }: { readonly nextState: State; readonly reason: string },
 ): Promise<CancelledCalls | undefined> {
   const { run, namespace, step } = position;
   const { state } = progress;
@@ -81,14 +85,11 @@ export async function cancelUnansweredCalls(
   const calls = messages.flatMap((message) => (message.role === "assistant" ? listToolCalls(message) : []));
   const currentIds = new Set(calls.map(({ id }) => id));
   const isUnanswered = ({ block }: PendingCall): boolean => currentIds.has(block.id) && !answered.has(block.id);
-  return cancelPendingCalls(
-    position,
-    codec,
-    await store.effects(run.thread, namespace, step),
+  return cancelPendingCalls(position, codec, await store.effects(run.thread, namespace, step), {
     state,
     reason,
-    isUnanswered,
-  );
+    isIncluded: isUnanswered,
+  });
 }
 
 /** Puts the answers before the next writes, or after answers that the next writes contain themselves. */

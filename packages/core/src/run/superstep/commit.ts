@@ -39,8 +39,13 @@ export function commitInput(
   session: Session,
   result: StepResult,
   source: CheckpointSource,
-  inboxMessages: readonly QueuedMessage[] = [],
-  longTerm?: readonly LongTermChange[],
+  {
+    inboxMessages = [],
+    longTerm,
+  }: {
+    readonly inboxMessages?: readonly QueuedMessage[] | undefined;
+    readonly longTerm?: readonly LongTermChange[] | undefined;
+  } = {},
 ): Promise<void> {
   const began = session.env.world.clock.monotonic();
   return commit(session, result, { nodes: [], source, startedAt: began, isFirst: true, inboxMessages, longTerm });
@@ -56,21 +61,26 @@ interface MachineEvent {
  * Applies an event to the machine of the graph, and emits the transition. `shown` is false when the event only
  * repeats an emitted transition.
  */
-export function applyMachineEvent(session: Session, event: MachineEvent, shown: boolean): void {
+export function applyMachineEvent(session: Session, event: MachineEvent, { shown }: { readonly shown: boolean }): void {
   const from = session.progress.snapshot;
   const step = session.progress.kernel.step(from, event);
   [session.progress.snapshot] = step;
-  inspectTransition(session.position, session.events, from, event, step);
-  if (shown) emitTransition(session.position, session.events, event, from, step, noCheckpoint);
+  inspectTransition(session.position, session.events, from, { event, step });
+  if (shown) emitTransition(session.position, session.events, event, { from, step, saved: noCheckpoint });
+}
+
+/** Options of `emitTransition`. */
+interface EmitTransitionOptions {
+  readonly from: Snapshot;
+  readonly step: Step;
+  readonly saved: Pick<Transition, "changes" | "bytes" | "durationMs">;
 }
 
 function emitTransition(
   position: Position,
   events: EventEmitter,
   event: MachineEvent,
-  from: Snapshot,
-  step: Step,
-  saved: Pick<Transition, "changes" | "bytes" | "durationMs">,
+  { from, step, saved }: EmitTransitionOptions,
 ): void {
   if (!events.stream.hasReaders()) return;
   emit(events, {
@@ -87,8 +97,8 @@ function emitTransition(
 export function resumeTasks(session: Session, answered: ReadonlySet<string>): void {
   const waiting = new Set(session.progress.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
   if (waiting.size === 0) return;
-  for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, false);
-  applyMachineEvent(session, { type: "run.resumed" }, true);
+  for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, { shown: false });
+  applyMachineEvent(session, { type: "run.resumed" }, { shown: true });
 }
 
 /**
@@ -103,7 +113,10 @@ export async function commitStep(
 ): Promise<void> {
   const before = { state: session.progress.state, ...session.progress.control };
   const reduceStep = (outside: readonly Write[]): StepResult =>
-    reduceSuperstep(session.position.plan, session.position.step + 1, before, finished, outside);
+    reduceSuperstep(session.position.plan, session.position.step + 1, before, {
+      results: finished,
+      externalWrites: outside,
+    });
   const withoutMessages = reduceStep([]);
   const { result, delivered } = session.inboxes.inbox.mayHaveMessages()
     ? await drainInbox(session, withoutMessages, reduceStep)
@@ -202,23 +215,27 @@ export async function commit(session: Session, result: StepResult, facts: Commit
           })
         : undefined,
     place: allocateEventPlace(session.events),
-    ended: nesting === undefined ? createEndEvent(session.events, session.journal, done, steps, facts) : undefined,
+    ended: nesting === undefined ? createEndEvent(session.events, session.journal, facts, { done, steps }) : undefined,
   });
   const saving = nesting === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
   const { row, started, place, ended } =
     session.journal.saved === undefined
       ? { row: undefined, ...number() }
-      : await saveCheckpoint(session.position, session.progress, session.journal.saved, result, control, {
-          ...saving,
-          assignNumbers: number,
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
+          result,
+          control,
+          facts: {
+            ...saving,
+            assignNumbers: number,
+          },
         });
   if (session.journal.saved === undefined && facts.longTerm !== undefined)
     session.journal.longTerm?.buffered?.push(...facts.longTerm);
-  advance(session, result.state, control, snapshot, facts.isPartial);
+  advance(session, result.state, control, { snapshot, isPartial: facts.isPartial });
   if (done && session.journal.saved !== undefined && row !== undefined)
     cacheFinalState(session.position, session.progress, session.journal.saved, row);
   if (facts.source === "step") session.position.stepsOfRun += 1;
-  inspectTransition(session.position, session.events, from, event, step);
+  inspectTransition(session.position, session.events, from, { event, step });
   if (!session.events.stream.hasReaders()) {
     session.events.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
@@ -244,7 +261,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     },
     place,
   );
-  emitTransition(session.position, session.events, event, from, step, saved);
+  emitTransition(session.position, session.events, event, { from, step, saved });
   ended?.emit();
 }
 
@@ -257,9 +274,8 @@ function emitDelivered(events: EventEmitter, letters: readonly QueuedMessage[]):
 function createEndEvent(
   events: EventEmitter,
   journal: Journal,
-  done: boolean,
-  steps: number,
   { final }: CommitOptions,
+  { done, steps }: { readonly done: boolean; readonly steps: number },
 ): DurableEvent | undefined {
   if (final !== undefined)
     return final.body === undefined ? undefined : createDurableEvent(events, journal, final.body);
@@ -282,8 +298,10 @@ function advance(
   session: Session,
   state: State,
   control: Control,
-  snapshot: Progress["snapshot"],
-  isPartial: boolean = false,
+  {
+    snapshot,
+    isPartial = false,
+  }: { readonly snapshot: Progress["snapshot"]; readonly isPartial?: boolean | undefined },
 ): void {
   session.journal.outcomes.clear();
   session.journal.ledger = undefined;
@@ -321,14 +339,19 @@ export interface EventNumbers {
   readonly ended?: DurableEvent | undefined;
 }
 
+/** Options of `saveCheckpoint`. */
+interface SaveCheckpointOptions {
+  readonly result: Pick<StepResult, "deltas" | "state">;
+  readonly control: Control;
+  readonly facts: SaveOptions;
+}
+
 /** Writes a checkpoint as the next step of the branch, and deletes the journal of the step before. */
 export async function saveCheckpoint(
   position: Position,
   progress: Progress,
   saved: Persistence,
-  result: Pick<StepResult, "deltas" | "state">,
-  control: Control,
-  facts: SaveOptions,
+  { result, control, facts }: SaveCheckpointOptions,
 ): Promise<EventNumbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
@@ -410,7 +433,7 @@ export async function commitCancelled(
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
   const run = { ...toRunRow(session.position, session.env.world, "cancelled"), ...reason };
   const facts = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
-  return commitFinal(session, result, countSteps(session.position) + 1, body, facts);
+  return commitFinal(session, result, countSteps(session.position) + 1, { body, facts });
 }
 
 /** Data of the last checkpoint of a run that a new input pre-empts. */
@@ -431,7 +454,7 @@ export function commitPreempted(
   { body, ...end }: PreemptedEnd,
 ): Promise<DurableEvent> {
   const facts = { nodes: [], durationMs: 0, ...end };
-  return commitFinal(session, result, countSteps(session.position), body, facts);
+  return commitFinal(session, result, countSteps(session.position), { body, facts });
 }
 
 /** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
@@ -439,8 +462,7 @@ async function commitFinal(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
   steps: number,
-  body: DurableEventBody,
-  facts: Omit<SaveOptions, "assignNumbers" | "release">,
+  { body, facts }: { readonly body: DurableEventBody; readonly facts: Omit<SaveOptions, "assignNumbers" | "release"> },
 ): Promise<DurableEvent> {
   const [snapshot] = session.progress.kernel.enter();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
@@ -452,11 +474,15 @@ async function commitFinal(
   const { ended } =
     session.journal.saved === undefined
       ? number()
-      : await saveCheckpoint(session.position, session.progress, session.journal.saved, result, control, {
-          ...facts,
-          assignNumbers: number,
-          release: true,
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
+          result,
+          control,
+          facts: {
+            ...facts,
+            assignNumbers: number,
+            release: true,
+          },
         });
-  advance(session, result.state, control, snapshot);
+  advance(session, result.state, control, { snapshot });
   return ended as DurableEvent;
 }

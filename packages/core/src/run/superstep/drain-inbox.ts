@@ -43,7 +43,10 @@ export async function drainInbox(
   for (const choice of choices) {
     if (choice.length === 0) continue;
     const letters = assignNewIds(result.state["messages"] as readonly Message[], choice);
-    const next = tryDeliver(session.position, session.events, session.env.codec, letters, reduceWith);
+    const next = tryDeliver(session.position, session.events, session.env.codec, {
+      inboxMessages: letters,
+      reduceWith,
+    });
     if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: letters };
   }
   return none;
@@ -71,7 +74,7 @@ export function toInboxWrites(
 ): readonly Write[] {
   if (inboxMessages.length === 0) return [];
   const writes = readUpdate(plan, START, { messages: inboxMessages.flatMap(({ messages }) => messages) });
-  validateWrites(plan, codec, writes, "inbox messages for");
+  validateWrites(plan, codec, writes, { label: "inbox messages for" });
   return writes;
 }
 
@@ -120,8 +123,13 @@ function tryDeliver(
   position: Position,
   events: EventEmitter,
   codec: Codec,
-  inboxMessages: readonly QueuedMessage[],
-  reduceWith: (writes: readonly Write[]) => StepResult,
+  {
+    inboxMessages,
+    reduceWith,
+  }: {
+    readonly inboxMessages: readonly QueuedMessage[];
+    readonly reduceWith: (writes: readonly Write[]) => StepResult;
+  },
 ): StepResult | undefined {
   try {
     return reduceWith(toInboxWrites(position, codec, inboxMessages));

@@ -36,13 +36,10 @@ export async function applyInput(session: Session, writes: readonly Write[]): Pr
   const closing =
     saved === undefined || !hasOpenCalls
       ? undefined
-      : await cancelUnansweredCalls(
-          session.position,
-          session.progress,
-          saved,
-          reduced.state,
-          "cancelled by a new input",
-        );
+      : await cancelUnansweredCalls(session.position, session.progress, saved, {
+          nextState: reduced.state,
+          reason: "cancelled by a new input",
+        });
   if (closing !== undefined)
     reduced = reduceInput(plan, session.progress.state, mergeCancelledWrites(closing, allWrites));
   const { state, deltas } = reduced;
@@ -50,7 +47,7 @@ export async function applyInput(session: Session, writes: readonly Write[]): Pr
   session.progress.snapshot = session.progress.kernel.enter()[0];
   const result = { state, deltas, ...planFirstTasks(plan, step, state) };
   validateStep(session.position, session.env.codec, [], result);
-  await commitInput(session, result, "input", inboxMessages, closing?.longTerm);
+  await commitInput(session, result, "input", { inboxMessages, longTerm: closing?.longTerm });
   if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(inboxMessages);
 }
 
@@ -68,7 +65,7 @@ export function parseInputWrites(plan: Plan, codec: Codec, value: unknown): read
   try {
     const channelValues = isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(toOverwrite)) : input;
     const writes = readUpdate(plan, START, channelValues);
-    validateWrites(plan, codec, writes, `the input of graph "${plan.graph.name}" for`);
+    validateWrites(plan, codec, writes, { label: `the input of graph "${plan.graph.name}" for` });
     return writes;
   } catch (cause) {
     ignoreRejections(value);

@@ -33,6 +33,13 @@ export type TaskResult =
   /** Aborted because a sibling task failed. */
   | { readonly kind: "stopped"; readonly task: Task };
 
+/** Options of `runAttempt`. */
+interface RunAttemptOptions {
+  readonly attempt: number;
+  readonly work: (session: Session, scope: TaskScope) => Promise<TaskOutcome>;
+  readonly isInner?: boolean | undefined;
+}
+
 /**
  * Runs `work` as one attempt. Never rejects: a failure is a result. `isInner` marks an inner graph, which must stop
  * before the next attempt starts.
@@ -41,9 +48,7 @@ export function runAttempt(
   session: Session,
   task: Task,
   node: NodeRecord,
-  attempt: number,
-  work: (session: Session, scope: TaskScope) => Promise<TaskOutcome>,
-  isInner = false,
+  { attempt, work, isInner = false }: RunAttemptOptions,
 ): Promise<TaskResult> {
   // A tool node does not stop for a sibling: each of its tool calls gets an answer.
   const halt = node.kind === "tools" ? session.signals.abort.signal : session.signals.halt;
@@ -88,7 +93,10 @@ export function runAttempt(
       return controller.signal;
     };
     const consult = (question: InterruptRequest): ReturnType<TaskScope["consult"]> => {
-      const saved = requireStore(session.position, session.journal, task, question.key, question.payload);
+      const saved = requireStore(session.position, session.journal, task, {
+        key: question.key,
+        payload: question.payload,
+      });
       const row = createInterruptRow(session.env, session.position, task, question);
       const stored = saved.interrupts.get(row.id);
       const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;
@@ -128,20 +136,20 @@ export function runAttempt(
     const { timeoutMs, idleTimeoutMs } = node.policy;
     if (timeoutMs !== undefined) {
       cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
-        const error = createTimeoutError(
-          session.position,
-          task,
-          attempt,
-          `took longer than ${timeoutMs} ms`,
-          "timeoutMs",
-        );
+        const error = createTimeoutError(session.position, task, attempt, {
+          reason: `took longer than ${timeoutMs} ms`,
+          options: "timeoutMs",
+        });
         giveUp({ kind: "failed", task, error }, error);
       });
     }
     if (idleTimeoutMs !== undefined) {
       idle = watchIdle(session.env.world, idleTimeoutMs, () => {
         const reason = `showed no activity for ${idleTimeoutMs} ms`;
-        const error = createTimeoutError(session.position, task, attempt, reason, "idleTimeoutMs, a heartbeat()");
+        const error = createTimeoutError(session.position, task, attempt, {
+          reason,
+          options: "idleTimeoutMs, a heartbeat()",
+        });
         giveUp({ kind: "failed", task, error }, error);
       });
     }
@@ -208,8 +216,7 @@ function createTimeoutError(
   position: Position,
   task: Task,
   attempt: number,
-  reason: string,
-  options: string,
+  { reason, options }: { readonly reason: string; readonly options: string },
 ): StatewrightError {
   return new StatewrightError("task_timeout", {
     what: `the node "${task.node}" in graph "${position.plan.graph.name}" ${reason}`,
@@ -222,8 +229,7 @@ export function requireStore(
   position: Position,
   journal: Journal,
   task: Task,
-  key: string,
-  payload: unknown,
+  { key, payload }: { readonly key: string; readonly payload: unknown },
 ): Persistence {
   if (journal.saved !== undefined) return journal.saved;
   ignoreRejections(payload);

@@ -41,7 +41,7 @@ import { applyInput, parseInputWrites } from "../superstep/input.ts";
 import { emptyControl, readContext, restoreSnapshot } from "./open-session.ts";
 
 /** Runs supersteps. Passed as a parameter to avoid an import cycle: a superstep runs nested graphs. */
-export type Supersteps = (session: Session, began: boolean) => Promise<Stop>;
+export type Supersteps = (session: Session, start: { readonly isFresh: boolean }) => Promise<Stop>;
 
 /** One call of a nested graph: its position in the parent graph, its context and its input. */
 export interface InnerCall {
@@ -84,24 +84,27 @@ export function runSubgraph(
     context: mapped as InnerCall["context"],
     input: () => subgraph.input(state as never, { context, input: getInput() } as never),
   };
-  return runInner(outer, scope, call, supersteps, (stop, session) => {
-    switch (stop.kind) {
-      case "waiting":
-        return scope.suspend(stop.interrupts);
-      case "paused":
-        return scope.pauseAtBoundary(stop.cause);
-      case "cancelled":
-        throw session.signals.abort.signal.reason;
-      case "failed":
-        throw stop.error;
-      case "done":
-        if (session.journal.longTerm?.buffered !== undefined)
-          getChanges(scope).push(...session.journal.longTerm.buffered);
-        return subgraph.output(
-          stop.output as never,
-          { state, context, input: getInput(), ended: session.progress.state } as never,
-        );
-    }
+  return runInner(outer, scope, call, {
+    supersteps,
+    finish: (stop, session) => {
+      switch (stop.kind) {
+        case "waiting":
+          return scope.suspend(stop.interrupts);
+        case "paused":
+          return scope.pauseAtBoundary(stop.cause);
+        case "cancelled":
+          throw session.signals.abort.signal.reason;
+        case "failed":
+          throw stop.error;
+        case "done":
+          if (session.journal.longTerm?.buffered !== undefined)
+            getChanges(scope).push(...session.journal.longTerm.buffered);
+          return subgraph.output(
+            stop.output as never,
+            { state, context, input: getInput(), ended: session.progress.state } as never,
+          );
+      }
+    },
   });
 }
 
@@ -114,8 +117,10 @@ export async function runInner<Ended>(
   outer: Session,
   scope: TaskScope,
   call: InnerCall,
-  supersteps: Supersteps,
-  finish: (stop: Stop, session: Session) => Ended | Promise<Ended>,
+  {
+    supersteps,
+    finish,
+  }: { readonly supersteps: Supersteps; readonly finish: (stop: Stop, session: Session) => Ended | Promise<Ended> },
 ): Promise<Ended> {
   const session = await openInner(outer, scope, call);
   outer.lineage.innerSessions.set(session.position.namespace, session);
@@ -136,11 +141,11 @@ export async function runInner<Ended>(
 async function startOrContinue(session: Session, call: InnerCall, supersteps: Supersteps): Promise<Stop> {
   if (session.progress.control.caller?.task === call.id) {
     resumeTasks(session, findAnsweredTasks(session));
-    return supersteps(session, false);
+    return supersteps(session, { isFresh: false });
   }
   if (session.signals.abort.signal.aborted) return { kind: "cancelled" };
   await applyInput(session, parseInputWrites(session.position.plan, session.env.codec, call.input()));
-  return supersteps(session, true);
+  return supersteps(session, { isFresh: true });
 }
 
 function getTaskInput({ control }: Progress, { task }: TaskScope): unknown {
@@ -159,7 +164,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   const segment = persistence === "kept" ? call.name : call.id;
   const namespace = `${outer.position.namespace}/${segment}`;
   const abort = new AbortController();
-  const nesting = createNesting(outer, scope, call, getChildNamespace(outer.position, segment), abort);
+  const nesting = createNesting(outer, scope, call, { line: getChildNamespace(outer.position, segment), abort });
   const env: RunEnvironment = {
     ...outer.env,
     context: readContext(plan, call.context(outer.env.context)),
@@ -193,7 +198,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
       state,
       control,
       snapshot: isContinued
-        ? restoreSnapshot({ plan, kernel }, run.thread, control, state, saved?.thread.changed === true)
+        ? restoreSnapshot({ plan, kernel }, run.thread, control, { state, changed: saved?.thread.changed === true })
         : kernel.enter()[0],
       startedAgents: known?.progress.startedAgents,
       turns: known?.progress.turns,
@@ -299,8 +304,7 @@ function createNesting(
   outer: Session,
   { task }: TaskScope,
   { name, id, graph, isTool, middleware, persistence }: InnerCall,
-  line: string,
-  abort: AbortController,
+  { line, abort }: { readonly line: string; readonly abort: AbortController },
 ): Nesting {
   const parentNesting = outer.position.nesting;
   const path = [...(parentNesting?.path ?? []), name];

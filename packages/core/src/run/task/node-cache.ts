@@ -32,10 +32,13 @@ export type CacheLookup =
 export async function consultCache(session: Session, task: Task, policy: Policy): Promise<CacheLookup> {
   const { store } = policy;
   const key = buildCacheKey(session.position, session.progress, task, policy);
-  const entry = await readEntry(session.signals, session.env.world, task, store, key);
+  const entry = await readEntry(session.signals, session.env.world, task, { store, key });
   const outcome = entry === undefined ? undefined : decodeOutcome(session.env, session.position, task, entry);
   if (outcome !== undefined) return { kind: "hit", outcome };
-  return { kind: "miss", storeOutcome: (made) => storeResult(session.env, session.position, task, policy, key, made) };
+  return {
+    kind: "miss",
+    storeOutcome: (made) => storeResult(session.env, session.position, policy, { task, key, outcome: made }),
+  };
 }
 
 /**
@@ -73,8 +76,7 @@ function readEntry(
   signals: Signals,
   world: World,
   task: Task,
-  store: NodeCache,
-  key: string,
+  { store, key }: { readonly store: NodeCache; readonly key: string },
 ): Promise<CacheEntry | undefined> {
   return new Promise((resolve) => {
     const { halt } = signals;
@@ -114,14 +116,19 @@ function decodeOutcome(
   }
 }
 
+/** Options of `storeResult`. */
+interface StoreResultOptions {
+  readonly task: Task;
+  readonly key: string;
+  readonly outcome: TaskOutcome;
+}
+
 /** Stores a result in the background: the task does not wait for the cache. */
 function storeResult(
   env: RunEnvironment,
   position: Position,
-  task: Task,
   { ttlMs, store }: Policy,
-  key: string,
-  outcome: TaskOutcome,
+  { task, key, outcome }: StoreResultOptions,
 ): void {
   Promise.resolve()
     .then(() => {

@@ -49,15 +49,12 @@ export function createNodeRuntime(
     // A database stores every lone surrogate as the same replacement character, so two keys would collide.
     if (typeof key !== "string" || loneSurrogate.test(key))
       return Promise.reject(
-        createInvalidArgumentError(
-          session.position,
-          task,
-          "the step key",
-          key,
-          "Pass a string without lone surrogates",
-        ),
+        createInvalidArgumentError(session.position, task, "the step key", {
+          value: key,
+          next: "Pass a string without lone surrogates",
+        }),
       );
-    const keyError = claimBodyKey(session.position, session.journal, scope, keyPrefix, key, name);
+    const keyError = claimBodyKey(session.position, session.journal, scope, { keyPrefix, key, name });
     if (keyError !== undefined) return Promise.reject(keyError);
     return undefined;
   };
@@ -77,18 +74,21 @@ export function createNodeRuntime(
           const declared = getDeclaredInterrupt(session.position, node, key);
           if (keyPrefix === "" && node.policy.effect === "once")
             throw createOnceInterruptError(session.position, task, key);
-          const { interrupts, codec } = requireStore(session.position, session.journal, task, key, options.payload);
-          const payload = readPayload(
-            `the node "${task.node}"`,
+          const { interrupts, codec } = requireStore(session.position, session.journal, task, {
             key,
-            declared,
-            options.payload,
-            getErrorPlace(session.position, { node: task.node }),
-          );
+            payload: options.payload,
+          });
+          const payload = readPayload(`the node "${task.node}"`, key, declared, {
+            payload: options.payload,
+            place: getErrorPlace(session.position, { node: task.node }),
+          });
           const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
           const baseId = keyPrefix === "" ? `${task.id}:${key}` : `${task.id}/${keyPrefix}${key}`;
           raisedIds ??= new Set();
-          const id = findInterruptId(interrupts, raisedIds, session.position.nesting?.idPrefix ?? "", baseId, text);
+          const id = findInterruptId(interrupts, raisedIds, session.position.nesting?.idPrefix ?? "", {
+            baseId,
+            payload: text,
+          });
           raisedIds.add(id);
           request = {
             id,
@@ -104,9 +104,9 @@ export function createNodeRuntime(
         return "answer" in found ? found.answer : scope.suspend([found.open]);
       }) as NodeRuntime["interrupt"],
       step: (key, work, options = {}) => {
-        const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, work, options);
+        const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, { work, options });
         if (refusal !== undefined) return refusal;
-        return runStep(session, scope, keyPrefix + key, work, { name: key, ...options });
+        return runStep(session, scope, keyPrefix + key, { work, options: { name: key, ...options } });
       },
       model: (call, key = "model") => {
         const refusal = checkKey(key);
@@ -116,7 +116,7 @@ export function createNodeRuntime(
       progress: (text) => {
         scope.sendHeartbeat();
         if (typeof text !== "string")
-          throw createInvalidArgumentError(session.position, task, "progress", text, "Pass a string");
+          throw createInvalidArgumentError(session.position, task, "progress", { value: text, next: "Pass a string" });
         emit(session.events, { type: "node.progress", node: task.node, task: task.id, text });
       },
       emit: (name, payload) => {
@@ -145,8 +145,7 @@ async function runStep<Value>(
   session: Session,
   scope: TaskScope,
   key: string,
-  work: (at: StepRuntime) => Value | Promise<Value>,
-  options: StepOptions,
+  { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
 ): Promise<Value> {
   const { effect = "idempotent", name = key } = options;
   const { task } = scope;
@@ -164,13 +163,17 @@ async function runStep<Value>(
       try {
         const isFinished = (): boolean => changes === stepChanges || scope.isEnded();
         const longTerm: OpenLongTerm = (...ids) =>
-          createStepLongTerm(session.position, session.journal, scope, ids, stepChanges, isFinished);
+          createStepLongTerm(session.position, session.journal, scope, {
+            ids,
+            changes: stepChanges,
+            isOver: isFinished,
+          });
         const result = await work({ signal: scope.getSignal(), idempotencyKey, longTerm });
         changes = stepChanges;
-        recordChanges(session.position, session.journal, task, key, stepChanges);
+        recordChanges(session.position, session.journal, task, { key, changes: stepChanges });
         return result;
       } catch (error) {
-        recordFailure(session.position, session.journal, task, key, error);
+        recordFailure(session.position, session.journal, task, { key, error });
         throw error;
       } finally {
         scope.activeSteps -= 1;
@@ -216,8 +219,7 @@ function findInterruptId(
   rows: Persistence["interrupts"],
   raisedIds: ReadonlySet<string>,
   idPrefix: string,
-  baseId: string,
-  payload: string,
+  { baseId, payload }: { readonly baseId: string; readonly payload: string },
 ): string {
   let unusedAnswers = 0;
   for (let n = 1; ; n++) {
@@ -263,8 +265,7 @@ function createInvalidArgumentError(
   position: Position,
   task: Task,
   what: string,
-  value: unknown,
-  next: string,
+  { value, next }: { readonly value: unknown; readonly next: string },
 ): StatewrightError {
   ignoreRejections(value);
   return new StatewrightError("invalid_option", {
@@ -279,29 +280,22 @@ function checkStep(
   position: Position,
   task: Task,
   key: string,
-  work: unknown,
-  options: StepOptions,
+  { work, options }: { readonly work: unknown; readonly options: StepOptions },
 ): Promise<never> | undefined {
   try {
     if (typeof work !== "function")
-      throw createInvalidArgumentError(
-        position,
-        task,
-        `the work of the step "${key}"`,
-        work,
-        "Pass a function that does the work",
-      );
+      throw createInvalidArgumentError(position, task, `the work of the step "${key}"`, {
+        value: work,
+        next: "Pass a function that does the work",
+      });
     if (Object.keys(options).length === 0) return undefined;
     checkStepOptions(task, key, options);
     const { name = key } = options;
     if (typeof name !== "string" || loneSurrogate.test(name))
-      throw createInvalidArgumentError(
-        position,
-        task,
-        `the name of the step "${key}"`,
-        name,
-        "Pass a string without lone surrogates",
-      );
+      throw createInvalidArgumentError(position, task, `the name of the step "${key}"`, {
+        value: name,
+        next: "Pass a string without lone surrogates",
+      });
     return undefined;
   } catch (error) {
     return Promise.reject(error);

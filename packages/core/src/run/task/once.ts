@@ -36,8 +36,7 @@ export async function runOnce(
   session: Session,
   saved: Persistence,
   scope: TaskScope,
-  body: () => unknown,
-  read: (returned: unknown) => TaskOutcome,
+  { body, read }: { readonly body: () => unknown; readonly read: (returned: unknown) => TaskOutcome },
 ): Promise<TaskOutcome> {
   const row = saved.journal.get(toJournalKey(session.position.step, scope.task.id, taskKey));
   if (row !== undefined && (row.state === "error" || isInFlight(row))) {
@@ -62,7 +61,9 @@ export async function runOnce(
     const hasAnsweredOutcome = asked.update !== undefined || asked.goto !== undefined;
     if (asked.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(asked)) : outcome;
   }
-  if (!(await saveStart(session.position, session.env.world, saved, scope, (row?.attempts ?? 0) + 1)))
+  if (
+    !(await saveStart(session.position, saved, scope, { world: session.env.world, attempts: (row?.attempts ?? 0) + 1 }))
+  )
     return new Promise(() => undefined);
   return read(await body());
 }
@@ -176,10 +177,9 @@ function buildInDoubtPayload({ control }: Progress, { node, input }: Task, { sta
  */
 function saveStart(
   position: Position,
-  world: World,
   saved: Persistence,
   { task, isEnded }: TaskScope,
-  attempts: number,
+  { world, attempts }: { readonly world: World; readonly attempts: number },
 ): Promise<boolean> {
   const row: EffectRow = {
     step: position.step,

@@ -122,14 +122,14 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     await writeUnsavedOutcomes(store, thread, claim);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
-    const resolution = await resolveThreadVersion(opening, store, claim, codec, world);
+    const resolution = await resolveThreadVersion(opening, store, claim, { codec, world });
     if ("claim" in resolution) return await loadSession(opening, store, base, resolution);
     older = resolution.older;
   } catch (error) {
-    if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, world);
+    if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, { world });
     throw error;
   }
-  await release(store, thread, claim, world);
+  await release(store, thread, claim, { world });
   return claimSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
 }
 
@@ -144,8 +144,7 @@ async function resolveThreadVersion(
   { graph, options, thread, events, onIncompatible, queued }: OpenSessionOptions,
   store: Store,
   claim: Claim,
-  codec: Codec,
-  world: World,
+  { codec, world }: { readonly codec: Codec; readonly world: World },
 ): Promise<VersionResolution> {
   const { older = [], migrations = [] } = options;
   const isOpen = claim.run !== undefined && isUnfinished(claim.run);
@@ -159,6 +158,14 @@ async function resolveThreadVersion(
   });
 }
 
+/** Options of `release`. */
+interface ReleaseOptions {
+  readonly world: World;
+  readonly run?: RunRow | undefined;
+  readonly events?: readonly EventRow[] | undefined;
+  readonly results?: Outcomes | undefined;
+}
+
 /**
  * Releases a claimed thread; writes only the given run row, events, and results that the store refused before. Never
  * rejects: the caller's own error matters more. A failed release is logged, and the next process to claim the thread
@@ -168,10 +175,7 @@ export function release(
   store: Store,
   thread: string,
   claim: Claim,
-  world: World,
-  run?: RunRow,
-  events: readonly EventRow[] = [],
-  results: Outcomes = noOutcomes,
+  { world, run, events = [], results = noOutcomes }: ReleaseOptions,
 ): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
   const [first, last] = [events[0], events[events.length - 1]];
@@ -261,7 +265,7 @@ async function loadSession(
   const signals = createSignals(opening);
   const { channels } = graph.state;
   const { head } = claim;
-  const finalState = popFinalState(store, plan, codec, thread, claim);
+  const finalState = popFinalState(store, plan, codec, { thread, claim });
   const rows = head === undefined || finalState !== undefined ? [] : await store.state(thread, head.id);
   const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));
   const effects =
@@ -271,7 +275,7 @@ async function loadSession(
   const open = claim.run !== undefined && isUnfinished(claim.run);
   const run: RunRow =
     open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, opening.isRecovery === true)
+      ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
       : createRunRow(opening, world, claim.branch);
   const saved: Persistence = {
     store,
@@ -306,7 +310,7 @@ async function loadSession(
   if (finalState === undefined) checkMessages(channels, state);
   // A fork starts from a checkpoint of another run, whose steps do not count.
   const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
-  const snapshot = restoreSnapshot({ plan, kernel }, thread, control, state, saved.thread.changed);
+  const snapshot = restoreSnapshot({ plan, kernel }, thread, control, { state, changed: saved.thread.changed });
   return createSession({
     env,
     position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
@@ -343,26 +347,26 @@ export function restoreSnapshot(
   { plan, kernel }: { readonly plan: Plan; readonly kernel: Kernel },
   thread: string,
   control: Control,
-  state: Readonly<Record<string, unknown>>,
-  changed: boolean,
+  { state, changed }: { readonly state: Readonly<Record<string, unknown>>; readonly changed: boolean },
 ): Progress["snapshot"] {
   if (changed && plan.machine === undefined) {
     const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
     return kernel.restore(createExecutingValue(plan.graph, nodes));
   }
   if (plan.machine === undefined)
-    return control.machine === null ? kernel.enter()[0] : restoreMachine(kernel, plan, thread, control, undefined);
+    return control.machine === null
+      ? kernel.enter()[0]
+      : restoreMachine(kernel, plan, thread, { control, context: undefined });
   return control.machine === null
     ? notEnteredSnapshot
-    : restoreMachine(kernel, plan, thread, control, state["context"]);
+    : restoreMachine(kernel, plan, thread, { control, context: state["context"] });
 }
 
 function restoreMachine(
   kernel: Kernel,
   plan: Plan,
   thread: string,
-  control: Control,
-  context: unknown,
+  { control, context }: { readonly control: Control; readonly context: unknown },
 ): Progress["snapshot"] {
   try {
     return kernel.restore(control.machine, context, control.pending?.children);
@@ -381,7 +385,12 @@ function ignoreStop(): void {
 }
 
 /** Returns the row of a resumed run. Counts crashes of its process until the run writes a new checkpoint. */
-function toResumedRow(before: RunRow, { nextCheckpoint: at }: Claim, version: number, recovers: boolean): RunRow {
+function toResumedRow(
+  before: RunRow,
+  { nextCheckpoint: at }: Claim,
+  version: number,
+  { recovers }: { readonly recovers: boolean },
+): RunRow {
   const { recovered, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
   const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;

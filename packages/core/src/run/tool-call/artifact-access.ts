@@ -23,7 +23,7 @@ export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
     },
     page: async (artifact, range) => {
       const { at, rows } = await findArtifact(getStore(), thread, artifact);
-      return readPage(call, at, artifact, rows, range);
+      return readPage(call, at, range, { artifact, rows });
     },
   };
 }
@@ -64,9 +64,8 @@ function createDeletedError(artifact: string, { name, bytes }: ArtifactRow): Too
 async function readPage(
   call: ToolCallContext,
   store: StoredArtifacts,
-  artifact: string,
-  rows: Rows,
   { offset, limit }: { readonly offset: number; readonly limit: number },
+  { artifact, rows }: { readonly artifact: string; readonly rows: Rows },
 ): Promise<ArtifactPage> {
   const { thread } = call.session.position.run;
   const [{ key, name, mimeType, text, bytes }] = rows;

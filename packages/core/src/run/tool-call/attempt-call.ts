@@ -87,7 +87,7 @@ export function attemptCall(
     if (timeoutMs !== undefined) cancelTimer = schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     call.isAttemptActive = true;
     const isOpen = (): boolean => !isFinished && stopError === undefined;
-    const runtime = createToolRuntime(call, spec, execution, attempt, controller.signal, isOpen);
+    const runtime = createToolRuntime(call, spec, execution, { attempt, signal: controller.signal, isOpen });
     Promise.resolve()
       .then(() => tool.call(session.progress.state as never, runtime as never, toolCall))
       .then(

@@ -262,7 +262,7 @@ async function callBeforeTool(
   try {
     const decision = await middleware.beforeTool?.(
       { call: toolCall, tool: spec },
-      createHookRuntime(call.session, call.scope, call.key, middleware),
+      createHookRuntime(call.session, call.scope, call.key, { middleware }),
     );
     if (decision === undefined || isDecision(decision)) return decision;
     thrown = new TypeError(

@@ -15,8 +15,7 @@ export function hasStarted(
   position: Position,
   journal: Journal,
   scope: TaskScope,
-  call: PendingCall,
-  known: EffectRow | undefined,
+  { call, known }: { readonly call: PendingCall; readonly known: EffectRow | undefined },
 ): boolean {
   return (
     known !== undefined || findCallInterrupts(position, journal, scope, call).some(({ answer }) => answer !== undefined)

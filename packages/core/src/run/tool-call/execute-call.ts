@@ -88,7 +88,9 @@ function wrapWithHook(
     let control: { readonly thrown: unknown } | undefined;
     const next = (current: ToolCall): Promise<ToolResult> => {
       pending =
-        current.args === call.toolCall.args ? inner() : runWithArgs(call, tool, current.args, middleware.name, inner);
+        current.args === call.toolCall.args
+          ? inner()
+          : runWithArgs(call, tool, current.args, { by: middleware.name, inner });
       control = undefined;
       pending.catch((thrown: unknown) => {
         control = { thrown };
@@ -99,7 +101,7 @@ function wrapWithHook(
       const result = await hook(
         { call: call.toolCall, tool: tool.spec },
         next,
-        createHookRuntime(call.session, call.scope, call.key, middleware),
+        createHookRuntime(call.session, call.scope, call.key, { middleware }),
       );
       // A control signal that stops the run must not be replaced by the result of a hook.
       if (control !== undefined) throw control.thrown;
@@ -118,8 +120,7 @@ async function runWithArgs(
   call: ToolCallContext,
   tool: Tool<never, never>,
   args: unknown,
-  by: string,
-  inner: () => Promise<ToolResult>,
+  { by, inner }: { readonly by: string; readonly inner: () => Promise<ToolResult> },
 ): Promise<ToolResult> {
   const toolCall = parseChangedArgs(call, tool.spec, args, by);
   if (isResult(toolCall)) return toolCall;
@@ -160,7 +161,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       const delayMs =
         getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
-      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
+      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
@@ -171,7 +172,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (session.signals.abort.signal.aborted && !isSuspension(session.signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
-      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
+      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
     }
   }
 }

@@ -74,15 +74,17 @@ export async function attemptGraphCall(
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
         input: () => record.given(call.toolCall.args as never, getCallContext(call) as never),
       },
-      call.supersteps,
-      (stop, session) => {
-        if (stop.kind !== "done") throw toUnansweredError(stop, call, record, session, getStopError());
-        call.longTerm = session.journal.longTerm?.buffered;
-        const ended = { ...getCallContext(call), ended: session.progress.state };
-        const returned = record.answer(stop.output as never, ended as never);
-        const result = validateResult(call, tool.spec, returned, attempt);
-        const stopped = getStopError();
-        return stopped === undefined ? result : toStoppedResult(stopped, result);
+      {
+        supersteps: call.supersteps,
+        finish: (stop, session) => {
+          if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });
+          call.longTerm = session.journal.longTerm?.buffered;
+          const ended = { ...getCallContext(call), ended: session.progress.state };
+          const returned = record.answer(stop.output as never, ended as never);
+          const result = validateResult(call, tool.spec, returned, attempt);
+          const stopped = getStopError();
+          return stopped === undefined ? result : toStoppedResult(stopped, result);
+        },
       },
     );
   } catch (thrown) {
@@ -151,9 +153,8 @@ function skipCleanup(): void {
 function toUnansweredError(
   stop: Exclude<Stop, { readonly kind: "done" }>,
   call: ToolCallContext,
-  record: GraphToolRecord,
   session: Session,
-  stopped: ToolError | undefined,
+  { record, stopped }: { readonly record: GraphToolRecord; readonly stopped: ToolError | undefined },
 ): unknown {
   switch (stop.kind) {
     case "waiting":
@@ -163,17 +164,14 @@ function toUnansweredError(
       return stop.error;
     case "cancelled": {
       if (stopped?.kind === "timeout")
-        return createUnfinishedError(call, record, session.progress, stopped.kind, stopped.message);
+        return createUnfinishedError(call, record, session.progress, { kind: stopped.kind, reason: stopped.message });
       if (stopped !== undefined) return stopped;
       // A hook inside the graph ended the call; the run continues without its answer.
       const { reason } = session.signals.abort.signal;
-      return createUnfinishedError(
-        call,
-        record,
-        session.progress,
-        "limit",
-        isError(reason) ? reason.message : describeThrown(reason),
-      );
+      return createUnfinishedError(call, record, session.progress, {
+        kind: "limit",
+        reason: isError(reason) ? reason.message : describeThrown(reason),
+      });
     }
   }
 }
@@ -183,8 +181,7 @@ function createUnfinishedError(
   call: ToolCallContext,
   { found }: GraphToolRecord,
   { state }: Pick<Progress, "state">,
-  kind: "limit" | "timeout",
-  reason: string,
+  { kind, reason }: { readonly kind: "limit" | "timeout"; readonly reason: string },
 ): ToolError {
   let text = "";
   try {
@@ -259,7 +256,12 @@ function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: u
     call.session.lineage.innerSessions.get(
       `${call.session.position.namespace}/${toCallSegment(call.scope.task.id, call.index)}`,
     )?.progress.state ?? {};
-  return createUnfinishedError(call, record, { state }, "limit", `it took ${maxSteps} steps without finishing`);
+  return createUnfinishedError(
+    call,
+    record,
+    { state },
+    { kind: "limit", reason: `it took ${maxSteps} steps without finishing` },
+  );
 }
 
 function log(call: ToolCallContext, what: string, thrown: unknown): void {

@@ -48,7 +48,10 @@ function createArgsRow(call: ToolCallContext, { codec }: Persistence): PendingEf
   const { session, scope, key, toolCall } = call;
   const outcome = encodeArgs(session.env.redactor, codec, toolCall.args);
   return {
-    row: { ...createAuxiliaryRow(session.position, session.env.world, scope.task, "args", key), outcome },
+    row: {
+      ...createAuxiliaryRow(session.position, session.env.world, scope.task, { auxiliary: "args", key }),
+      outcome,
+    },
     encode: undefined,
     onCommitted: undefined,
   };

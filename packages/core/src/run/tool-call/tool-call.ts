@@ -71,20 +71,25 @@ type Suspension =
 
 let kernel: Kernel | undefined;
 
+/** Options of `runToolCall`. */
+interface RunToolCallOptions {
+  readonly open: PendingCall;
+  readonly set: ToolCallBatch;
+  readonly supersteps: Supersteps;
+  readonly skipError?: ToolError | undefined;
+}
+
 /** Runs one call to its answer; `skipError` is the answer of a call that has not started, after a steering message. */
 export async function runToolCall(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  open: PendingCall,
-  set: ToolCallBatch,
-  supersteps: Supersteps,
-  skipError?: ToolError,
+  { open, set, supersteps, skipError }: RunToolCallOptions,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
   const first = machine.enter();
-  const inspect = inspectCall(session.position, session.events, scope, open.block.id, first);
+  const inspect = inspectCall(session.position, session.events, scope, { id: open.block.id, first });
   let [at] = first;
   const { block } = open;
   const journalRowKey = toJournalKey(session.position.step, scope.task.id, open.key);
@@ -98,7 +103,7 @@ export async function runToolCall(
     batch: set,
     supersteps,
     locks: undefined,
-    hasStarted: hasStarted(session.position, session.journal, scope, open, recordedRow),
+    hasStarted: hasStarted(session.position, session.journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => at.value as ToolCallState,
     transition: (type) => {
@@ -137,7 +142,7 @@ export async function runToolCall(
     const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
     return {
       kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), reconcileCall),
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), { reconcileCall }),
     };
   }
   let { tool } = prepared;
@@ -167,7 +172,7 @@ export async function runToolCall(
     call.transition("call.settled");
     return {
       kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), ask),
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), { reconcileCall: ask }),
     };
   }
   call.locks = locks;
@@ -180,8 +185,7 @@ export async function runToolCall(
         locks?.release();
         return concludeCall(call, executed);
       },
-      ask,
-      args,
+      { reconcileCall: ask, args },
     );
     return { kind: "answered", result };
   } catch (thrown) {
@@ -242,7 +246,7 @@ async function recordPriorEffect(
   let counts = result;
   if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
   else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.transition(event);
-  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), found.row, counts);
+  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), { priorRow: found.row, value: counts });
 }
 
 /**
@@ -300,7 +304,11 @@ async function reconcile(
   tool: Tool<never, never>,
   execution: Execution,
 ): Promise<ToolResult | undefined> {
-  const runtime = createToolRuntime(call, tool.spec, execution, 1, call.scope.getSignal(), () => true);
+  const runtime = createToolRuntime(call, tool.spec, execution, {
+    attempt: 1,
+    signal: call.scope.getSignal(),
+    isOpen: () => true,
+  });
   const startedCall = loadStartedCall(call) ?? call.toolCall;
   const found = await callReconcile(call, tool, runtime, startedCall);
   if (found === undefined) return undefined;
@@ -349,7 +357,7 @@ async function callAfterHooks(
     try {
       const replaced = await hook.afterTool?.(
         { call: call.toolCall, tool: call.tool?.spec, result: current },
-        createHookRuntime(call.session, call.scope, call.key, hook),
+        createHookRuntime(call.session, call.scope, call.key, { middleware: hook }),
       );
       if (replaced !== undefined && !isResult(replaced))
         throw new TypeError("expected a tool result or undefined from the hook");
@@ -385,7 +393,7 @@ function journalLongTermChanges(call: ToolCallContext, result: ToolResult): Tool
   const { session, scope, key, longTerm } = call;
   if (longTerm === undefined) return result;
   call.longTerm = undefined;
-  recordChanges(session.position, session.journal, scope.task, key, result.isError ? [] : longTerm);
+  recordChanges(session.position, session.journal, scope.task, { key, changes: result.isError ? [] : longTerm });
   if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
   return result;
 }
@@ -414,8 +422,13 @@ function recordResult(
   call: ToolCallContext,
   effect: ToolSpec["effect"],
   run: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
-  reconcileCall?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
-  args?: string,
+  {
+    reconcileCall,
+    args,
+  }: {
+    readonly reconcileCall?: ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined;
+    readonly args?: string | undefined;
+  } = {},
 ): Promise<ToolResult> {
   return perform<ToolResult>(call.session, {
     ...toEffectIdentity(call),

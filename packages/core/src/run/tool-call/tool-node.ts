@@ -33,7 +33,7 @@ export async function runToolNode(
 ): Promise<AnsweredCalls> {
   const { renamed, calls: pending } = listPendingCalls(session.progress.state["messages"] as readonly Message[]);
   const calls = node.final === undefined ? pending : pending.filter((call) => !isFinalCall(node, call));
-  const ends = await runCalls(session, scope, node, calls, supersteps);
+  const ends = await runCalls(session, scope, node, { calls, supersteps });
   for (const end of ends) if (end.kind === "failed") throw end.error;
   if (ends.some((end) => end.kind !== "answered")) {
     const waiting = ends.flatMap((end) => (end.kind === "waiting" ? end.open : []));
@@ -58,7 +58,11 @@ export async function runToolNode(
     const readWrites = (): readonly Write[] =>
       readReturn(session.position.plan, scope.task.node, session.progress.state, returned).writes;
     if (middleware.length > 0)
-      await runAfterAgentHooks(session, scope, afterCallsKey, middleware, readWrites, node.ends);
+      await runAfterAgentHooks(session, scope, afterCallsKey, {
+        middleware,
+        getTaskWrites: readWrites,
+        findAgentEnd: node.ends,
+      });
   }
   return { returned, failure };
 }
@@ -68,8 +72,7 @@ async function runCalls(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  calls: readonly PendingCall[],
-  supersteps: Supersteps,
+  { calls, supersteps }: { readonly calls: readonly PendingCall[]; readonly supersteps: Supersteps },
 ): Promise<readonly (CallEnd | ReturnType<typeof toFailure>)[]> {
   const set = createToolCallBatch(node, calls);
   const stopWatching = watchInbox(session);
@@ -84,7 +87,10 @@ async function runCalls(
     return await runInBatches(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, call, set, supersteps, getSkipError(call)).catch(toFailure),
+      (call) =>
+        runToolCall(session, scope, node, { open: call, set, supersteps, skipError: getSkipError(call) }).catch(
+          toFailure,
+        ),
       async (before) => {
         // The end of a call is reported once durable; no event of the next call comes before.
         await set.waitForFinished(before.filter(({ kind }) => kind === "answered").length, scope.getSignal());
@@ -113,7 +119,7 @@ function toToolMessages(
   const finals = answerFinalCalls(
     node,
     open.filter((call) => isFinalCall(node, call)),
-    results.some(({ isError }) => isError),
+    { hasFailedCall: results.some(({ isError }) => isError) },
   );
   let nth = 0;
   let other = 0;

@@ -36,6 +36,13 @@ export function createInjectionSource(call: ToolCallContext): InjectionSource {
   return { context, state, secrets, run, longTerm, signal: scope.getSignal(), ...emitters };
 }
 
+/** Options of `createToolRuntime`. */
+interface CreateToolRuntimeOptions {
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  readonly isOpen: () => boolean;
+}
+
 /**
  * Creates the runtime of a tool. No function depends on `this`; printing or serializing the runtime shows ids only.
  */
@@ -43,9 +50,7 @@ export function createToolRuntime(
   call: ToolCallContext,
   spec: ToolSpec,
   { idempotencyKey, injected }: Execution,
-  attempt: number,
-  signal: AbortSignal,
-  isOpen: () => boolean,
+  { attempt, signal, isOpen }: CreateToolRuntimeOptions,
 ): ToolRuntime {
   const { session, scope, block } = call;
   const run = getRunIdentity(session.position, scope.task);
