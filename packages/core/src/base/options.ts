@@ -4,7 +4,7 @@ import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { describeValue } from "./json.ts";
 
 /** Options of `checkOptions`. */
-export interface CheckOptions {
+interface CheckOptions {
   readonly code?: Extract<ErrorCode, "invalid_option" | "invalid_tool"> | undefined;
   /** Maps option names of other frameworks to the name to use. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;

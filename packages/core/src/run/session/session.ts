@@ -32,7 +32,7 @@ export interface Lineage {
 }
 
 /** Parts of a new session; the emitter and the journal share the environment and the nesting. */
-export interface SessionParts extends Omit<Session, "events" | "journal"> {
+interface SessionParts extends Omit<Session, "events" | "journal"> {
   readonly events: Pick<EventEmitter, "stream" | "sequence">;
   readonly journal: Pick<Journal, "saved" | "longTerm" | "outcomes" | "ledger">;
 }
