@@ -124,7 +124,7 @@ export function loadThreadSnapshot(
     readonly target?: MigrationTarget | undefined;
   },
 ): Promise<ThreadSnapshot> {
-  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target, reader);
+  return loadSnapshot(source, plan, { namespace: line, path: [], head }, { target, reader });
 }
 
 export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
@@ -133,8 +133,10 @@ async function loadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   location: SnapshotLocation,
-  target: MigrationTarget | undefined,
-  reader: SnapshotReader = graphReader,
+  {
+    target,
+    reader = graphReader,
+  }: { readonly target?: MigrationTarget | undefined; readonly reader?: SnapshotReader } = {},
 ): Promise<ThreadSnapshot> {
   const { store, codec, thread } = source;
   const { namespace, path, head } = location;
@@ -210,7 +212,7 @@ async function loadToolGraphCalls(
       const node = block.name;
       const graph = getToolGraph(findTool(record, node))?.graph();
       const at = { namespace: callNamespace, path: [...path, node], head };
-      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at, undefined);
+      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at);
       calls.push({ node, task, callIndex: index, snapshot: stand });
     }
   }
@@ -247,7 +249,12 @@ async function loadSubgraphCall(
     return {
       node,
       task,
-      snapshot: await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head }, innerTarget),
+      snapshot: await loadSnapshot(
+        source,
+        getPlan(inner.graph),
+        { namespace: line, path, head },
+        { target: innerTarget },
+      ),
     };
   // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
   const { source: checkpointSource, parent } = written;
@@ -255,13 +262,13 @@ async function loadSubgraphCall(
     checkpointSource === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
   const stand =
     before === undefined
-      ? await loadSnapshot(
+      ? await loadSnapshot(source, innerTarget.plan, { namespace: innerTarget.namespace, path, head: written })
+      : await loadSnapshot(
           source,
-          innerTarget.plan,
-          { namespace: innerTarget.namespace, path, head: written },
-          undefined,
-        )
-      : await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head: before }, innerTarget);
+          getPlan(inner.graph),
+          { namespace: line, path, head: before },
+          { target: innerTarget },
+        );
   return { node, task, snapshot: { ...stand, migratedHead: written } };
 }
 
