@@ -251,7 +251,7 @@ function declaredIn(
   path: string,
 ): { readonly nodes: readonly string[]; readonly edges: readonly string[] } {
   const edges = [...graph.edges].flatMap(([source, edge]) =>
-    [...new Set([...edge.targets, ...(edge.kind === "gotos" ? [END] : [])])].map(
+    [...new Set([...edge.targets, ...(edge.kind === "commandTargets" ? [END] : [])])].map(
       (target) => `${path}${source} -> ${path}${target}`,
     ),
   );

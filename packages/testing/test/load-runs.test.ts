@@ -34,7 +34,7 @@ test("toLoadRuns checks open runs and reads finished runs back to their first ch
   const report = await loadRuns(store, [graph(2, "ask")]);
   expect(report.refused).toEqual([]);
   expect(report.runs.map(({ run: { thread }, loads, verdict, reason }) => [thread, loads, verdict, reason])).toEqual([
-    ["open", true, "goes on", "the run was written by version 1 and is compatible with version 2"],
+    ["open", true, "continues", "the run was written by version 1 and is compatible with version 2"],
     ["over", true, undefined, "the run is finished, and its 3 checkpoints are readable"],
   ]);
   const nothing = await loadRuns(store, []);

@@ -36,7 +36,7 @@ test("toHaveNoViolations fails for an invalid graph with the shortest path to ea
   const told = (): void => expect(checkGraph(stuck)).toHaveNoViolations();
   expect(told).toThrow("the graph has 2 violations.");
   expect(told).toThrow(/dead_end: .*still waits for "each".*\n {2}The path: start → a \+ b → \(nothing runs\)/);
-  expect(told).toThrow(/empty_sends: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
+  expect(told).toThrow(/empty_fan_out: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
 });
 
 test.each([undefined, null, [], "violations", { violations: 1 }])(

@@ -89,7 +89,7 @@ class Conversation {
   /** Sends an input and resumes until the run ends or the attempts are used up. */
   async runTurn(): Promise<void> {
     let end = await this.#live((agent) =>
-      agent.run({ thread: "t", input: this.#words(), onBusy: this.#chance.pick(["interrupt", "rollback"]) }),
+      agent.run({ thread: "t", input: this.#words(), onBusy: this.#chance.pick(["cancel", "rollback"]) }),
     );
     for (let tries = 0; tries < 12 && this.#runs < maxRuns; tries++) {
       if (end.status === "done" || end.status === "cancelled") return;

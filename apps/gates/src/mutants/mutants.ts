@@ -215,7 +215,7 @@ export const mutants: readonly Mutant[] = [
     file: "run/task/inner-run.ts",
     find: "const state = Object.freeze(restoreState(channels, codec, rows));",
     replace:
-      'const state = Object.freeze(persistence === "kept" ? createInitialState(channels) : restoreState(channels, codec, rows));',
+      'const state = Object.freeze(persistence === "per-thread" ? createInitialState(channels) : restoreState(channels, codec, rows));',
   },
   {
     name: "a nested run restarts after a crash",

@@ -92,7 +92,7 @@ const shop = defineGraph({
       },
     }),
     tools: toolNode({ tools: [pay] }),
-    research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "kept" }),
+    research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "per-thread" }),
     ask: async ({ fails }, { interrupt }) => {
       if (fails) throw new Error("it fails");
       return { log: [String((await interrupt("ok", { payload: { cents: 5 } })).ok)] };
@@ -145,7 +145,7 @@ const operations: Readonly<Record<string, (store: Store) => Promise<unknown>>> =
   },
   "the other branch": (store) => resume(shop, { store, thread, branch: "side", answers }).result,
   rollback: (store) => run(shop, { store, thread, onBusy: "rollback" }).result,
-  interrupt: (store) => run(shop, { store, thread, onBusy: "interrupt" }).result,
+  interrupt: (store) => run(shop, { store, thread, onBusy: "cancel" }).result,
   updateState: (store) => updateState(shop, { store, thread, as: "end", values: { count: 2 } }),
   prune: (store) => pruneThread(store, { keepLast: 1 }),
   copyThread: (store) => copyThread(store, thread, "copied"),

@@ -31,7 +31,7 @@ export interface NodeSpec {
 export interface InnerSpec {
   readonly kind: "inner";
   readonly name: string;
-  readonly persistence: "per-call" | "kept" | "none";
+  readonly persistence: "per-call" | "per-thread" | "none";
   readonly blocks: readonly BlockSpec[];
 }
 
@@ -123,7 +123,7 @@ function createBlock(chance: Chance, traits: Traits): BlockSpec {
 
 function createPart(chance: Chance, traits: Traits, alone = false): PartSpec {
   if (traits.depth >= 2 || !chance.flip(traits.depth === 0 ? 0.25 : 0.12)) return createNode(chance, traits, alone);
-  const persistence = traits.unsaved ? "none" : chance.pick(["per-call", "per-call", "kept", "none"] as const);
+  const persistence = traits.unsaved ? "none" : chance.pick(["per-call", "per-call", "per-thread", "none"] as const);
   const innerTraits = { ...traits, depth: traits.depth + 1, unsaved: persistence === "none" };
   return { kind: "inner", name: traits.createName("inner"), persistence, blocks: createBlocks(chance, innerTraits) };
 }

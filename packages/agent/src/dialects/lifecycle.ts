@@ -79,7 +79,7 @@ export function createLifecycleTranslator(): (event: RunEvent) => readonly Lifec
       }
       case "message.delta":
         return [...openMessage(), { kind: "message.delta", part: event.kind, text: event.text }];
-      case "message.voided":
+      case "message.retracted":
         // The message restarts: readers that collect deltas since the last `message.start` drop the retracted deltas.
         inMessage = false;
         return [];

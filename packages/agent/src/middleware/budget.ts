@@ -153,7 +153,7 @@ export function budget<const Name extends string = "budget">(
       const ledger = runtime.ledger(channel);
       const isFromEarlierPass = attempt.kind === "unrecorded" || attempt.kind === "cancelled";
       if (isFromEarlierPass && ledger.has(key)) return;
-      const entryKey = attempt.kind === "beside" ? key : findFreeKey(ledger, key);
+      const entryKey = attempt.kind === "auxiliary" ? key : findFreeKey(ledger, key);
       ledger.enter(entryKey, { run: runtime.run.run, ...toAttemptSpending(attempt, prices) });
     },
     beforeTool: (_, runtime) => {
@@ -228,7 +228,7 @@ function toReplySpending(usage: Usage | undefined, model: string, prices: Prices
 
 /** Returns the spending of a failed attempt. Attempts with a reply count as a reply. */
 function toAttemptSpending({ kind, model, usage }: FailedAttempt, prices: Prices | undefined): Omit<Spending, "run"> {
-  if (kind === "beside" || kind === "replaced" || sumTokens(usage) !== undefined)
+  if (kind === "auxiliary" || kind === "replaced" || sumTokens(usage) !== undefined)
     return toReplySpending(usage, model, prices);
   return { unknownAttempts: 1 };
 }

@@ -60,7 +60,7 @@ function toAnswerPiece(event: RunEvent): { readonly answerId: string; readonly t
       return event.tool === finalCallName
         ? { answerId: `${event.messageId} ${event.callId}`, text: event.argsText }
         : undefined;
-    case "message.voided":
+    case "message.retracted":
       return { answerId: `${event.messageId} void`, text: "" };
     default:
       return undefined;

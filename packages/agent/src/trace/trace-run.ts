@@ -177,7 +177,7 @@ function toModelAttributes({ model, within, messages }: EventOfType<"model.start
     "gen_ai.request.model": model.slice(slash + 1),
     ...(slash < 0 ? {} : { "gen_ai.provider.name": model.slice(0, slash) }),
     "statewright.messages": messages,
-    ...(within === undefined ? {} : { "statewright.within": within }),
+    ...(within === undefined ? {} : { "statewright.nesting": within }),
   };
 }
 
@@ -187,7 +187,7 @@ function toToolAttributes({ tool, callId: id, within }: EventOfType<"tool.starte
     "gen_ai.tool.name": tool,
     "gen_ai.tool.call.id": id,
     "gen_ai.tool.type": "function",
-    ...(within === undefined ? {} : { "statewright.within": within }),
+    ...(within === undefined ? {} : { "statewright.nesting": within }),
   };
 }
 

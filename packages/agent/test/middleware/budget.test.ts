@@ -817,7 +817,7 @@ test("the spending of a failed run counts in its thread, also without a resume",
   });
   await expect(agent.run()).rejects.toThrow("broken");
   isBroken = false;
-  const { state } = await agent.run("more", { onBusy: "interrupt" });
+  const { state } = await agent.run("more", { onBusy: "cancel" });
   expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
 });
 

@@ -88,7 +88,7 @@ test("an answer that fails a guardrail is requested again with the reason, and o
     "user Say it politely.",
   ]);
   expect(last).toMatchObject({ failedAttempts: [{ kind: "replaced", usage: { inputTokens: expect.any(Number) } }] });
-  expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
+  expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
 });
 
 test("the text stream of a guarded run contains the passing answer complete and no rejected answer", async () => {
@@ -124,7 +124,7 @@ test("a streamed answer that fails a guardrail is retracted", async () => {
   const { ask, events, streamed } = guarded([streaming], [say("bad"), say("good")]);
   await ask("go");
   expect(streamed()).toBe("badgood");
-  expect(events.filter(({ type }) => type === "message.voided")).toMatchObject([{ kind: "replaced", text: "bad" }]);
+  expect(events.filter(({ type }) => type === "message.retracted")).toMatchObject([{ kind: "replaced", text: "bad" }]);
 });
 
 test("an output guardrail checks structured output as JSON, for native output and for a final call", async () => {
@@ -186,7 +186,7 @@ test("a model call inside a guardrail check is recorded, and its cost is reporte
   const { ask } = guarded([judged], [say("fine")]);
   const { last, text } = await ask("go");
   expect([text, judge.requests.length]).toEqual(["fine", 1]);
-  expect(last).toMatchObject({ failedAttempts: [{ model: "scripted", kind: "beside" }] });
+  expect(last).toMatchObject({ failedAttempts: [{ model: "scripted", kind: "auxiliary" }] });
 });
 
 test("a guardrail check with an invalid result fails the run, and invalid guardrail options are refused", async () => {

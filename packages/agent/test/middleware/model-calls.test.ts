@@ -63,7 +63,7 @@ test("an agent gives up a silent model after its timeouts and asks the fallback 
     }),
   );
   expect(answer).toMatchObject({ answeredBy: "quick", failedAttempts: [{ model: "slow", kind: "timeout" }] });
-  expect(events.filter(({ type }) => type === "message.voided")).toHaveLength(1);
+  expect(events.filter(({ type }) => type === "message.retracted")).toHaveLength(1);
 });
 
 test("a model retry repeats no agent hook, no interrupt and no tool call", async () => {

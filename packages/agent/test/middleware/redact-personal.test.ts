@@ -103,7 +103,7 @@ test("answers are redacted before they are saved, and no part of personal data i
     const told = events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
     expect(cleaned.startsWith(told)).toBe(true);
     expect(told.length).toBeGreaterThan(20);
-    expect(events.some(({ type }) => type === "message.voided")).toBe(false);
+    expect(events.some(({ type }) => type === "message.retracted")).toBe(false);
   }
 });
 
@@ -146,7 +146,7 @@ test("redactPersonal with hash stops streaming after a match and retracts nothin
   ]);
   const { text } = await ask("go");
   expect(text.startsWith(streamed())).toBe(true);
-  expect(events.some(({ type }) => type === "message.voided")).toBe(false);
+  expect(events.some(({ type }) => type === "message.retracted")).toBe(false);
 });
 
 test("redactPersonal with block ends the agent for an input, drops an answer, and withholds a result", async () => {

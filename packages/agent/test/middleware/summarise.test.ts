@@ -152,8 +152,8 @@ test("the usage of a summary is recorded with the next message and reported, and
   const end = await handle.result;
   const last = end.state.messages.at(-1);
   const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) };
-  expect(last?.role === "assistant" && last.failedAttempts).toEqual([{ model: "scripted", kind: "beside", usage }]);
-  expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
+  expect(last?.role === "assistant" && last.failedAttempts).toEqual([{ model: "scripted", kind: "auxiliary", usage }]);
+  expect(events.filter(({ type }) => type === "model.auxiliary_called")).toMatchObject([
     { by: "summarise", key: "summary", usage },
   ]);
   const streamed = events.flatMap((event) => (event.type === "message.delta" ? event.text : ""));

@@ -49,6 +49,6 @@ test("wrong uses of model call options do not compile", () => {
   expectTypeOf(wrong).toBeFunction();
   expectTypeOf(getModelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
   expectTypeOf<FailedAttempt["kind"]>().toEqualTypeOf<
-    ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside"
+    ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "auxiliary"
   >();
 });

@@ -86,7 +86,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
         expect(ended.messages[1], where).toMatchObject({ failedAttempts: [{ kind: "broken_reply" }] });
         const told = ended.events.findIndex(({ type }) => type === "message.delta" || type === "message.call_delta");
         const again = ended.events.findIndex(({ type }) => type === "model.retried");
-        expect(only(ended, "message.voided"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
+        expect(only(ended, "message.retracted"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
       }
     }
   });

@@ -27,7 +27,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   already_answered: "input",
   unknown_interrupt: "input",
   interrupt_expired: "run",
-  question_changed: "run",
+  interrupt_changed: "run",
   unknown_thread: "input",
   unknown_checkpoint: "input",
   unknown_branch: "input",
@@ -49,7 +49,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   undeclared_write: "run",
   channel_conflict: "run",
   dead_route: "run",
-  empty_sends: "run",
+  empty_fan_out: "run",
   repeated_step: "run",
   node_failed: "run",
   step_limit: "run",
@@ -91,7 +91,7 @@ export type ErrorCode =
   | "already_answered"
   | "unknown_interrupt"
   | "interrupt_expired"
-  | "question_changed"
+  | "interrupt_changed"
   | "unknown_thread"
   | "unknown_checkpoint"
   | "unknown_branch"
@@ -113,7 +113,7 @@ export type ErrorCode =
   | "undeclared_write"
   | "channel_conflict"
   | "dead_route"
-  | "empty_sends"
+  | "empty_fan_out"
   | "repeated_step"
   | "node_failed"
   | "step_limit"

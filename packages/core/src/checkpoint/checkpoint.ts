@@ -25,7 +25,7 @@ export interface DeferredTask {
  * Reason for a checkpoint. `interrupt` and `rollback` end a run in favor of a new input; `migration` moves a thread
  * to a newer version of its graph.
  */
-export type CheckpointSource = "input" | "step" | "update" | "fork" | "interrupt" | "rollback" | "migration";
+export type CheckpointSource = "input" | "step" | "update" | "fork" | "cancel" | "rollback" | "migration";
 
 /**
  * Call of an inner graph. `task` is the calling task of the parent graph (for a tool call: the task, a colon and the
@@ -180,7 +180,7 @@ export interface RunRow {
  * How a new input pre-empts the previous run: `interrupt` keeps finished tasks and stops at the next boundary,
  * `rollback` discards the run.
  */
-export type StopKind = "interrupt" | "rollback";
+export type StopKind = "cancel" | "rollback";
 
 /**
  * Retention limits: the newest `keepLast` checkpoints of each namespace, and checkpoints written at `since` or later.

@@ -77,7 +77,7 @@ function findGraphToolProblems(graph: GraphDefinition): GraphProblem[] {
     const problems: GraphProblem[] = [];
     if (!inner.isLazy && !getProgramDefinition(inner.graph()).isNestable)
       problems.push({
-        code: "drawn_subgraph",
+        code: "machine_subgraph",
         node: name,
         message: `the graph of the tool "${name}" is a user-written machine`,
         hint: "run the machine on its own thread, or invoke machines from a machine",
@@ -185,7 +185,7 @@ function findReachabilityProblems(graph: GraphDefinition): GraphProblem[] {
       });
     else if (!reachingEnd.has(node))
       problems.push({
-        code: "no_way_out",
+        code: "no_path_to_end",
         node,
         message: `no path leads from "${node}" to END`,
         hint: "add an edge that leaves the cycle",
@@ -234,7 +234,7 @@ function findReachingEnd(graph: GraphDefinition): ReadonlySet<string> {
 /** Returns the possible targets of an edge; a node with command targets may also return no command and end. */
 function listTargets(edge: EdgeRecord | undefined): readonly string[] {
   if (edge === undefined) return [];
-  return edge.kind === "gotos" ? [...edge.targets, END] : edge.targets;
+  return edge.kind === "commandTargets" ? [...edge.targets, END] : edge.targets;
 }
 
 function formatNodeNames(name: string, graph: GraphDefinition): string {

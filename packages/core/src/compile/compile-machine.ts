@@ -35,8 +35,8 @@ export function isParallel(graph: GraphDefinition): boolean {
 }
 
 function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
-  if (edge.kind === "sends" || edge.kind === "join") return true;
-  if (edge.kind === "gotos") return edge.targets.some((target) => tasks.has(target));
+  if (edge.kind === "fanOut" || edge.kind === "join") return true;
+  if (edge.kind === "commandTargets") return edge.targets.some((target) => tasks.has(target));
   if (edge.targets.length < 2 || (edge.kind === "route" && !edge.many)) return false;
   return new Set(edge.targets.filter((target) => target !== END)).size > 1;
 }
@@ -124,7 +124,7 @@ function createSequentialConfig(graph: GraphDefinition): Config {
 export function listTransitions(graph: GraphDefinition, source: string): readonly GuardedTransition[] {
   const edge = graph.edges.get(source);
   const targets = (edge?.targets ?? []).filter((target) => target !== END);
-  const finishes = edge?.kind === "gotos" || edge?.targets.includes(END) === true;
+  const finishes = edge?.kind === "commandTargets" || edge?.targets.includes(END) === true;
   const exits = targets.map(
     (target): GuardedTransition => ({ guard: { type: "to", params: { target } }, target, reenter: true }),
   );

@@ -56,7 +56,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
           "pass a function of the state",
         );
   }
-  if (kind === "sends") {
+  if (kind === "fanOut") {
     if (typeof declared["target"] !== "string" || !["string", "undefined"].includes(typeof declared["otherwise"]))
       return createProblems(
         `the target of the fanOut from "${source}" is not a node name`,
@@ -69,7 +69,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
           "pass a function of the state",
         );
   }
-  if (kind === "gotos") {
+  if (kind === "commandTargets") {
     return isNameList(declared["targets"])
       ? []
       : createProblems(`the command targets of "${source}" are not node names`, 'give commandTargets("node", …)');

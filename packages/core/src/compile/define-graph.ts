@@ -243,18 +243,18 @@ function toEdgeRecord(declared: DeclaredEdge): EdgeRecord {
   switch (declared.kind) {
     case "route":
       return { kind: "route", targets: declared.targets, choose: declared.choose, many: declared.many };
-    case "sends": {
+    case "fanOut": {
       const { target, select, otherwise } = declared;
       return {
-        kind: "sends",
+        kind: "fanOut",
         targets: otherwise === undefined ? [target] : [target, otherwise],
         target,
         select,
         otherwise,
       };
     }
-    case "gotos":
-      return { kind: "gotos", targets: declared.targets };
+    case "commandTargets":
+      return { kind: "commandTargets", targets: declared.targets };
     case "join":
       return { kind: "join", targets: [declared.target] };
   }

@@ -40,7 +40,7 @@ function findInterruptProblems({ interrupts }: GraphDefinition, node: NodeRecord
       ? []
       : [
           {
-            code: "cannot_ask",
+            code: "cannot_interrupt",
             node: name,
             message: `the node "${name}" ${obstacle}, and declares the interrupts ${asks.map((key) => `"${key}"`).join(" and ")}`,
             hint: "interrupt in an earlier node",

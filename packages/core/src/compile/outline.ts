@@ -60,9 +60,9 @@ function listEdgeTargets(
     case "join":
     case "route":
       return targets.map((target) => [edge.kind, target]);
-    case "sends":
+    case "fanOut":
       return targets.map((target) => [target === edge.target ? "each" : "otherwise", target]);
-    case "gotos": {
+    case "commandTargets": {
       // A node that returns no command ends its branch.
       const all = new Set([...targets, END]);
       return [...all].map((target) => [graph.nodes.get(target)?.logic.takesInput === true ? "each" : "goto", target]);

@@ -33,11 +33,11 @@ export type ToolCallEvent =
   | "call.started"
   | "call.checking"
   | "call.allowed"
-  | "call.asked"
+  | "call.interrupted"
   | "call.decided"
   | "call.failed_attempt"
   | "call.retried"
-  | "call.settled"
+  | "call.finished"
   | "call.rejected"
   | "call.skipped"
   | "call.cancelled"
@@ -61,14 +61,14 @@ export const toolCallMachine: AnyStateMachine = createMachine({
     admitted: { on: { "call.started": "started" } },
     started: { on: { "call.checking": "before" } },
     before: {
-      on: { "call.allowed": "executing", "call.asked": "waitingHuman", "call.settled": "after", ...cancelTransition },
+      on: { "call.allowed": "executing", "call.interrupted": "waitingHuman", "call.finished": "after", ...cancelTransition },
     },
-    waitingHuman: { on: { "call.decided": "executing", "call.settled": "after", ...cancelTransition } },
-    executing: { on: { "call.failed_attempt": "retryWait", "call.settled": "after", ...cancelTransition } },
+    waitingHuman: { on: { "call.decided": "executing", "call.finished": "after", ...cancelTransition } },
+    executing: { on: { "call.failed_attempt": "retryWait", "call.finished": "after", ...cancelTransition } },
     retryWait: { on: { "call.retried": "executing", ...cancelTransition } },
-    rejected: { on: { "call.settled": "after" } },
-    skipped: { on: { "call.settled": "after" } },
-    cancelled: { on: { "call.settled": "after" } },
+    rejected: { on: { "call.finished": "after" } },
+    skipped: { on: { "call.finished": "after" } },
+    cancelled: { on: { "call.finished": "after" } },
     after: { on: { "call.reviewed": "formatted" } },
     formatted: { on: { "call.persisted": "persisted", "call.answered": "answered" } },
     persisted: { on: { "call.answered": "answered" } },

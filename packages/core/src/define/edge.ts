@@ -19,7 +19,7 @@ export interface Route<State, Target extends string> {
 
 /** Fan-out edge: one task of `target` for each item returned by `select`. */
 export interface FanOut<State, Target extends string, Input, Otherwise extends string = string> {
-  readonly kind: "sends";
+  readonly kind: "fanOut";
   readonly target: Target;
   readonly select: (state: State) => readonly Input[];
   /** Target when there are no items. */
@@ -28,7 +28,7 @@ export interface FanOut<State, Target extends string, Input, Otherwise extends s
 
 /** Declared targets of a node's `goto` and `send` commands. */
 export interface CommandTargets<Target extends string> {
-  readonly kind: "gotos";
+  readonly kind: "commandTargets";
   readonly targets: readonly Target[];
   readonly accepts?: (target: Target) => void;
 }
@@ -54,7 +54,7 @@ export function route<const Target extends string, State, const Many extends boo
 
 /**
  * Starts one task of `target` for each item. Without items control goes to `otherwise`, or the run fails with
- * `empty_sends`.
+ * `empty_fan_out`.
  */
 export function fanOut<const Target extends string, State, Input, const Otherwise extends string = never>(
   target: Target,
@@ -62,12 +62,12 @@ export function fanOut<const Target extends string, State, Input, const Otherwis
   options: { readonly otherwise?: Otherwise } = {},
 ): FanOut<State, Target, Input, Otherwise> {
   checkOptions("fanOut", options, ["otherwise"]);
-  return { kind: "sends", target, select, otherwise: options.otherwise };
+  return { kind: "fanOut", target, select, otherwise: options.otherwise };
 }
 
 /** Declares the targets of a node's `goto` and `send` commands. A node that returns no command ends its branch. */
 export function commandTargets<const Target extends string>(...targets: readonly Target[]): CommandTargets<Target> {
-  return { kind: "gotos", targets };
+  return { kind: "commandTargets", targets };
 }
 
 /** Routes to `target` when every node with a join to the target has finished, once per round. */

@@ -88,7 +88,7 @@ interface PlainEdge<State, Nodes, Name extends string> {
 
 /** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
 export interface CommandEdge<Listed extends string, Named extends string> {
-  readonly kind: "gotos";
+  readonly kind: "commandTargets";
   readonly targets: readonly Listed[];
   readonly accepts?: ((target: Named) => void) | undefined;
 }
@@ -241,7 +241,7 @@ export interface SubgraphRecord {
  * previous call. `none`: no inner state is saved; after a crash the call starts again, so that interrupts and `once`
  * effects are not allowed.
  */
-export type SubgraphPersistence = "per-call" | "kept" | "none";
+export type SubgraphPersistence = "per-call" | "per-thread" | "none";
 
 /** A task as its node's kind sees it: the engine's own task, of which a kind reads only the node. */
 export interface NodeTask {
@@ -367,13 +367,13 @@ export type EdgeRecord =
       readonly many: boolean;
     }
   | {
-      readonly kind: "sends";
+      readonly kind: "fanOut";
       readonly targets: readonly string[];
       readonly target: string;
       readonly select: (state: never) => unknown;
       readonly otherwise: string | undefined;
     }
-  | { readonly kind: "gotos"; readonly targets: readonly string[] }
+  | { readonly kind: "commandTargets"; readonly targets: readonly string[] }
   | { readonly kind: "join"; readonly targets: readonly string[] };
 
 /** Engine definition of a graph: the validated declaration, without types. */

@@ -81,7 +81,7 @@ function checkSubgraph(
   for (const [name, mapping] of Object.entries({ input, output, context }))
     if (typeof mapping !== "function" && (name !== "context" || mapping !== undefined))
       refuse(`${subject}: ${name} is not a function`, `Use ${name}: (${name === "output" ? "output" : "state"}) => …`);
-  if (!["per-call", "kept", "none"].includes(persistence))
+  if (!["per-call", "per-thread", "none"].includes(persistence))
     refuse(`${subject}: persistence is ${JSON.stringify(persistence)}`, 'Use "per-call", "per-thread" or "none"');
 }
 

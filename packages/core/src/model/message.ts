@@ -271,7 +271,7 @@ export function findMediaIssue({
 export interface FailedAttempt {
   /** Id of the requested model. */
   readonly model: string;
-  readonly kind: ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside";
+  readonly kind: ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "auxiliary";
   /** Known usage; undefined means unknown, not zero. */
   readonly usage?: Usage | undefined;
 }

@@ -29,7 +29,7 @@ import { listVersions } from "./serving.ts";
 /** Result of the check of an open run. */
 export interface RunCheck {
   readonly run: RunRow;
-  readonly verdict: "goes on" | "migrates" | "parks";
+  readonly verdict: "continues" | "migrates" | "parks";
   /** One sentence without its full stop. */
   readonly reason: string;
 }
@@ -102,7 +102,7 @@ function checkQueued(graph: Graph, options: CheckRunsOptions, run: RunRow): Verd
   const input = migrateQueuedInput(run, graph, options.migrations ?? [], codec);
   const plan = getPlan(graph);
   getProgram(plan).parseInput(plan, codec, input ?? {});
-  return { verdict: "goes on", reason: "the run has not started, and its input is valid" };
+  return { verdict: "continues", reason: "the run has not started, and its input is valid" };
 }
 
 async function checkStarted(
@@ -115,19 +115,19 @@ async function checkStarted(
   const head = await store.head(thread, branch);
   const writtenBy = head === undefined ? undefined : await store.writtenBy(thread, head.id);
   if (head === undefined || writtenBy === undefined)
-    return { verdict: "goes on", reason: "no checkpoint is saved yet: run it again with its input" };
+    return { verdict: "continues", reason: "no checkpoint is saved yet: run it again with its input" };
   if (isWriter(graph, writtenBy))
-    return { verdict: "goes on", reason: `the run was written by version ${graph.version}` };
+    return { verdict: "continues", reason: `the run was written by version ${graph.version}` };
   const inherited = { store, codec: getCodec(options), thread, branch, head, writtenBy, programs };
   const decision = await decideVersion(inherited, versions);
   switch (decision.kind) {
-    case "goes on":
+    case "continues":
       return {
-        verdict: "goes on",
+        verdict: "continues",
         reason: `the run was written by version ${writtenBy.version} and is compatible with version ${graph.version}`,
       };
     case "older":
-      return { verdict: "goes on", reason: `the run continues with version ${decision.graph.version}, which wrote it` };
+      return { verdict: "continues", reason: `the run continues with version ${decision.graph.version}, which wrote it` };
     case "migrates":
       return { verdict: "migrates", reason: `${formatMigrations(decision.migrations)} is applied` };
     case "parks":

@@ -266,7 +266,7 @@ function toOutcome(
   if (as === START) return { writes: parseInputWrites(plan, codec, values ?? {}), routes: [] };
   const returned = target === undefined ? values : goto(target, values);
   const outcome = validateOutcome(position, codec, as, readReturn(plan, as, state, returned));
-  if (getEdge(plan, as).kind !== "gotos" || target !== undefined) return outcome;
+  if (getEdge(plan, as).kind !== "commandTargets" || target !== undefined) return outcome;
   throw createInvalidOptionError(
     position,
     `node "${as}" chooses its next node with commands, and the update has no \`goto\``,

@@ -97,7 +97,7 @@ function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller
       next: "Pass the store that holds its thread",
       place: { graph: graph.name, thread },
     });
-  if (getProgram(getPlan(graph)).isPreemptible || (onBusy !== "interrupt" && onBusy !== "rollback")) return;
+  if (getProgram(getPlan(graph)).isPreemptible || (onBusy !== "cancel" && onBusy !== "rollback")) return;
   throw new StatewrightError("invalid_option", {
     what: `the machine "${graph.name}" does not support onBusy: "${onBusy}"`,
     next: 'Send an event with resume, cancel the run, or use onBusy: "enqueue"',
@@ -243,7 +243,7 @@ function createQueueWrite(
     thread,
     branch,
     run: { ...identity, graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
-    stops: onBusy === "interrupt" || onBusy === "rollback" ? onBusy : undefined,
+    stops: onBusy === "cancel" || onBusy === "rollback" ? onBusy : undefined,
   };
 }
 

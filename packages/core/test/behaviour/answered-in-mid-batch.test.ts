@@ -86,7 +86,7 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy
       world,
       thread: "t",
       context: {},
-      onBusy: "interrupt",
+      onBusy: "cancel",
       input: { messages: [user("instead", "u2")] },
     });
     await world.advance(1_000);

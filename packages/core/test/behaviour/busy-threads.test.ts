@@ -243,7 +243,7 @@ describe("onBusy enqueue [E27]", () => {
     const at = { thread: "t" } as const;
     await run(graph, { ...at, store: memory, input: { word: "ask" } }).result;
     const { store, dead } = dyingStore(memory, 1, "before");
-    leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "interrupt" }).result);
+    leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "cancel" }).result);
     await dead;
     const claim = (): Promise<never> => Promise.reject(new Error("no claim"));
     const next = run(graph, { ...at, store: { ...memory.peer(), claim }, input: { word: "new" }, onBusy: "enqueue" });
@@ -421,7 +421,7 @@ describe("onBusy interrupt [E27]", () => {
     const first = start(store, "slow");
     const events = eventsOf(first);
     await world.settle();
-    const second = start(store, "new", { onBusy: "interrupt" });
+    const second = start(store, "new", { onBusy: "cancel" });
     await world.settle();
     open("slow");
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
@@ -436,7 +436,7 @@ describe("onBusy interrupt [E27]", () => {
     const store = memoryStore();
     const first = start(store, "slow");
     await world.settle();
-    expect((await start(store.peer(), "new", { onBusy: "interrupt" }).result).status).toBe("queued");
+    expect((await start(store.peer(), "new", { onBusy: "cancel" }).result).status).toBe("queued");
     open("slow");
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
     await world.settle();
@@ -446,7 +446,7 @@ describe("onBusy interrupt [E27]", () => {
   test("a waiting, paused, failed or crashed run ends, and the new input starts at once [E27]", async () => {
     for (const [name, { graph, world, start, log }, store] of await busyThreads()) {
       if (name.startsWith("running")) continue;
-      const next = start(store, "new", { onBusy: "interrupt" });
+      const next = start(store, "new", { onBusy: "cancel" });
       const own = eventsOf(next);
       const all: RunEvent[] = [];
       const reading = (async () => {
@@ -479,7 +479,7 @@ describe("onBusy interrupt [E27]", () => {
     const store = memoryStore();
     const first = start(store, "slow");
     await world.settle();
-    const rest = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "interrupt" })];
+    const rest = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "cancel" })];
     await world.settle();
     open("slow");
     expect((await first.result).status).toBe("cancelled");
@@ -528,7 +528,7 @@ describe("onBusy interrupt [E27]", () => {
       store,
       thread: "t",
       input: { messages: [user("never mind", "u2")] },
-      onBusy: "interrupt",
+      onBusy: "cancel",
     });
     const { state } = await again.result;
     const said = state.messages.map((each: Message) => [
@@ -564,7 +564,7 @@ describe("onBusy interrupt [E27]", () => {
       });
     const store = memoryStore();
     expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
-    const next = await run(graph, { store, thread: "t", input: { word: "new" }, onBusy: "interrupt" }).result;
+    const next = await run(graph, { store, thread: "t", input: { word: "new" }, onBusy: "cancel" }).result;
     expect(next.state.log).toEqual(["a", "b", "new"]);
   });
 });
@@ -735,7 +735,7 @@ describe("busy durable machine", () => {
     const store = memoryStore();
     const world = virtualWorld();
     await run(machine, { store, world, thread: "t" }).result;
-    for (const onBusy of ["interrupt", "rollback"] as const) {
+    for (const onBusy of ["cancel", "rollback"] as const) {
       const refusal = await failureOf(() => run(machine, { store, world, thread: "t", onBusy }));
       expect(refusal.code).toBe("invalid_option");
       expect(refusal.message).toContain("Send an event with resume");

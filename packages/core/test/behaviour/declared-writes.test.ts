@@ -125,9 +125,9 @@ describe("invalid node declarations", () => {
     [
       "a question of a node declared once",
       { asks: ["ok"], effect: "once", run: body },
-      'cannot_ask: the node "node" is declared with effect "once"',
+      'cannot_interrupt: the node "node" is declared with effect "once"',
     ],
-    ["a question of a subgraph", { asks: ["ok"], run: within }, 'cannot_ask: the node "node" is a subgraph'],
+    ["a question of a subgraph", { asks: ["ok"], run: within }, 'cannot_interrupt: the node "node" is a subgraph'],
   ])("an invalid declaration of a node is refused: %s", async (_name, node, said) => {
     const problems = await problemsOf(node);
     expect(problems).toHaveLength(1);

@@ -33,7 +33,7 @@ function counting() {
   const middle = defineGraph({ name: "middle", state: defineState({ by: z.number(), sums: channel.list(z.number()) }) })
     .nodes({
       count: subgraph(counter, {
-        persistence: "kept",
+        persistence: "per-thread",
         input: ({ by }) => ({ by }),
         output: ({ total }) => ({ sums: [total] }),
       }),
@@ -47,7 +47,7 @@ function counting() {
   return defineGraph({ name: "outer", state: Outer, interrupts: { ok: z.boolean() } })
     .nodes({
       middle: subgraph(middle, {
-        persistence: "kept",
+        persistence: "per-thread",
         input: ({ by }) => ({ by }),
         output: ({ sums }) => ({ sums: [sums] }),
       }),
@@ -115,7 +115,7 @@ function assistant({ slow = false } = {}) {
   return defineGraph({ name: "desk", state: Outer })
     .nodes({
       talk: subgraph(inner, {
-        persistence: "kept",
+        persistence: "per-thread",
         input: ({ said }) => ({ messages: [user(said, said)] }),
         output: (result) => ({
           answers: [result.messages.map((each: Message) => (each.role === "tool" ? textIn(each) : each.role))],
@@ -131,7 +131,7 @@ test("onBusy interrupt closes pending tool calls in a persistent subgraph and ke
   const store = memoryStore();
   const given = { store, thread: "t" } as const;
   expect((await run(graph, { ...given, input: { said: "go" } }).result).status).toBe("waiting");
-  const next = run(graph, { ...given, input: { said: "never mind" }, onBusy: "interrupt" });
+  const next = run(graph, { ...given, input: { said: "never mind" }, onBusy: "cancel" });
   const { state } = await next.result;
   expect(state.answers).toEqual([
     ["user", "assistant", "seen", "Not executed: interrupted by a new input.", "user", "assistant"],

@@ -113,7 +113,7 @@ describe("sends", () => {
     const graph = defineGraph({ name: "map", state: Work })
       .nodes({ first: () => undefined, each: inputNode(z.string(), () => undefined) })
       .edges({ [START]: "first", first: fanOut("each", (state) => state.items), each: END });
-    const error = await failureOf(run(graph, {}).result, "empty_sends");
+    const error = await failureOf(run(graph, {}).result, "empty_fan_out");
     expect(error.place).toMatchObject({ graph: "map", node: "first" });
     expect(error.message).toContain("otherwise");
   });

@@ -120,7 +120,7 @@ describe("inbox message with a known id", () => {
       checkTranscript(state.messages);
       expect(texts(state)).toEqual(["go", "call", "seen", "Stop", "Now", "Done."]);
       expect(new Set(state.messages.map(({ id }) => id)).size).toBe(6);
-      const [taken] = eventsOf(loop, "inbox.taken");
+      const [taken] = eventsOf(loop, "inbox.delivered");
       expect(taken?.messages.map(({ id }) => id)).toEqual(state.messages.slice(3, 5).map(({ id }) => id));
     },
   );

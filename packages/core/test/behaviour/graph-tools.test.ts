@@ -1020,7 +1020,7 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
   const user = (id: string, text: string) => ({
     messages: [{ role: "user" as const, id, content: [{ type: "text" as const, text }] }],
   });
-  for (const onBusy of ["interrupt", "rollback"] as const) {
+  for (const onBusy of ["cancel", "rollback"] as const) {
     const store = memoryStore();
     const at = { store, thread: "t" };
     expect((await run(graph, { ...at, input: user("1", "ask") }).result).status).toBe("waiting");

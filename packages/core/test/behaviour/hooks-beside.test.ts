@@ -83,10 +83,10 @@ test("the reply of an auxiliary model call goes only to its hook, and its cost i
   const { state } = await handle.result;
   expect(heard).toEqual(['large [{"type":"text","text":"in short"}]']);
   const usage = { inputTokens: 3, outputTokens: 1 };
-  expect(last(state.messages)).toMatchObject({ usage, failedAttempts: [{ model: "small", kind: "beside", usage }] });
+  expect(last(state.messages)).toMatchObject({ usage, failedAttempts: [{ model: "small", kind: "auxiliary", usage }] });
   expect(state.messages).toHaveLength(2);
   expect(events.flatMap((event) => (event.type === "message.delta" ? event.text : "")).join("")).toBe("hello you");
-  expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
+  expect(events.filter(({ type }) => type === "model.auxiliary_called")).toMatchObject([
     { by: "asker", key: "short", model: "small", usage, node: "ask" },
   ]);
 });
@@ -111,7 +111,7 @@ test("an auxiliary model call repeated under one key makes two requests, and a r
   expect([end.status, small.asked, large.asked]).toEqual(["done", 2, 2]);
   expect(seen.slice(0, 2)).toEqual(seen.slice(2));
   expect(last(end.state.messages)).toMatchObject({
-    failedAttempts: [expect.anything(), { kind: "beside" }, { kind: "beside" }],
+    failedAttempts: [expect.anything(), { kind: "auxiliary" }, { kind: "auxiliary" }],
   });
 });
 
@@ -261,7 +261,7 @@ test("stream filters run in reverse order, are created for each answer and see e
   const told = events.flatMap((event) => (event.type === "message.delta" ? [event.text] : []));
   expect(told).toEqual(["helloba ", "youba "]);
   expect(log).toEqual(["new b", "new a"]);
-  expect(events.find(({ type }) => type === "message.voided")).toMatchObject({
+  expect(events.find(({ type }) => type === "message.retracted")).toMatchObject({
     kind: "replaced",
     text: "helloba youba ",
   });

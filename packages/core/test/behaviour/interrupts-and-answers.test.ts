@@ -193,7 +193,7 @@ describe("raise an interrupt", () => {
     await run(graph(["go"]), { store, thread: "t", input }).result;
     const unfit = { store, thread: "t", answers: { go: "yes" as never } };
     await failureOf(resume(graph(["go"]), unfit).result, "invalid_answer");
-    expect(checkGraph(graph(["stop"])).violations).toMatchObject([{ rule: "unasked_interrupt", path: ["start"] }]);
+    expect(checkGraph(graph(["stop"])).violations).toMatchObject([{ rule: "unused_interrupt", path: ["start"] }]);
     expect(checkGraph(graph(["go"], z.never())).violations).toMatchObject([
       { rule: "unanswerable_interrupt", path: ["start", "a", '(a asks "go")'] },
     ]);
@@ -578,7 +578,7 @@ describe("answer an interrupt", () => {
       result = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
     }
     const failing = resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
-    expect(await failureOf(failing, "question_changed")).toMatchObject({ place: { node: "a", thread: "t" } });
+    expect(await failureOf(failing, "interrupt_changed")).toMatchObject({ place: { node: "a", thread: "t" } });
   });
 });
 

@@ -570,7 +570,7 @@ test("a run ended by a new input keeps the long-term writes of completed tasks",
   );
   await failureOf(run(graph, { store, world, thread: "t" }).result, "node_failed");
   expect(await seen(notesIn(store))).toEqual({});
-  leftToDie(run(graph, { store, world, thread: "t", onBusy: "interrupt" }).result);
+  leftToDie(run(graph, { store, world, thread: "t", onBusy: "cancel" }).result);
   await world.settle();
   expect(await seen(notesIn(store))).toEqual({ one: 1 });
 });
@@ -749,7 +749,7 @@ describe("long-term store of a tool", () => {
       } else {
         leftToDie(handle.result);
         const next = { store: killed(store), world, thread: "t", context: {}, input: { messages: [] } };
-        await run(graph, { ...next, onBusy: "interrupt" }).result;
+        await run(graph, { ...next, onBusy: "cancel" }).result;
       }
       expect(await seen(notesIn(store.peer())), how).toEqual({ one: how });
     }

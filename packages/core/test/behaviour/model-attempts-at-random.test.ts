@@ -39,7 +39,7 @@ function seen(events: readonly RunEvent[]): ReadonlyMap<string, string> {
   const view = new Map<string, string>();
   for (const event of events) {
     if (event.type === "message.delta") view.set(event.messageId, (view.get(event.messageId) ?? "") + event.text);
-    if (event.type === "message.voided") {
+    if (event.type === "message.retracted") {
       expect(event.text).toBe(view.get(event.messageId) ?? "");
       view.set(event.messageId, "");
     }

@@ -275,7 +275,7 @@ describe("model timeouts", () => {
     expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
     const second = await told(graph, world);
     expect(second.answer).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
-    expect(only(second.events, "message.voided")).toMatchObject([{ kind: "timeout", text: "One " }]);
+    expect(only(second.events, "message.retracted")).toMatchObject([{ kind: "timeout", text: "One " }]);
   });
 
   test("the total timeout of a model call includes retry delays and fallback models", async () => {
@@ -335,7 +335,7 @@ describe("retracted text", () => {
     expect(events.filter(({ type }) => type.startsWith("message."))).toMatchObject([
       { type: "message.delta", messageId: id, text: "It is " },
       { type: "message.delta", messageId: id, text: "rai" },
-      { type: "message.voided", messageId: id, model: "a", kind: "broken_reply", text: "It is rai" },
+      { type: "message.retracted", messageId: id, model: "a", kind: "broken_reply", text: "It is rai" },
       { type: "message.delta", messageId: id, text: "It is " },
       { type: "message.delta", messageId: id, text: "raining." },
       { type: "message.completed", message: { id, failedAttempts: [{ model: "a", kind: "broken_reply" }] } },
@@ -412,7 +412,7 @@ describe("retracted text", () => {
     });
     const model = acting("a", says("First"), says("Second"));
     const asked = await told(asking(model, { middleware: [again] }));
-    expect(only(asked.events, "message.voided")).toMatchObject([{ kind: "replaced", text: "First" }]);
+    expect(only(asked.events, "message.retracted")).toMatchObject([{ kind: "replaced", text: "First" }]);
     expect(asked.answer?.failedAttempts).toEqual([
       { model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } },
     ]);
@@ -427,7 +427,7 @@ describe("retracted text", () => {
     const model = acting("a", hangs("One "), says("One two."));
     const graph = asking(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
     const { answer, events } = await told(graph, world);
-    expect(only(events, "message.voided")).toMatchObject([{ kind: "cancelled", text: "One " }]);
+    expect(only(events, "message.retracted")).toMatchObject([{ kind: "cancelled", text: "One " }]);
     expect(answer?.failedAttempts).toEqual([{ model: "a", kind: "cancelled" }]);
   });
 
@@ -438,7 +438,7 @@ describe("retracted text", () => {
     await world.settle();
     handle.cancel();
     await handle.result;
-    expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.voided", "task.failed", "run.cancelled"]);
+    expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.retracted", "task.failed", "run.cancelled"]);
   });
 
   test("text streamed by a crashed process is retracted in the next process, and both requests are reported", async () => {
@@ -464,7 +464,7 @@ describe("retracted text", () => {
       { model: "a, 5%2C", kind: "unrecorded" },
       { model: "a, 5%2C", kind: "unrecorded" },
     ]);
-    expect(only(events, "message.voided")).toMatchObject([{ messageId: id, model: "a, 5%2C", kind: "unrecorded" }]);
+    expect(only(events, "message.retracted")).toMatchObject([{ messageId: id, model: "a, 5%2C", kind: "unrecorded" }]);
     expect(await texts).toEqual(["Done."]);
     expect(state.messages).toHaveLength(2);
   });

@@ -62,7 +62,7 @@ function nested() {
     .edges({ [START]: "pay", pay: "ask", ask: END });
   const bind = { input: () => ({}), output: ({ log }: { log: readonly string[] }) => ({ log }) };
   const middle = defineGraph({ name: "middle", state: Log })
-    .nodes({ kept: subgraph(inner, { ...bind, persistence: "kept" }) })
+    .nodes({ kept: subgraph(inner, { ...bind, persistence: "per-thread" }) })
     .edges({ [START]: "kept", kept: END });
   const graph = defineGraph({ name: "outer", state: Log })
     .nodes({ first: () => ({}), call: subgraph(middle, bind), last: () => ({}) })

@@ -261,7 +261,7 @@ test("recover starts queued inputs of an idle thread, and ends a run that a queu
   for (const thread of ["a", "b"]) leftToDie(start(thread, thread).result);
   await world.settle();
   leftToDie(start("a", "behind", { onBusy: "enqueue" }).result);
-  leftToDie(start("b", "instead", { onBusy: "interrupt" }).result);
+  leftToDie(start("b", "instead", { onBusy: "cancel" }).result);
   const next = await die(world, first);
   for (const word of ["behind", "instead"]) died.set(word, 1);
   const handles = await recover({ store: next, graphs: [graph], world });

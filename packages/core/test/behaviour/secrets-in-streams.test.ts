@@ -190,7 +190,7 @@ describe("secret streamed by a model", () => {
     // The state has the arguments as they are, and no event has, also those that tell its changes.
     expect(JSON.stringify(state)).toContain("7781");
     expect(JSON.stringify(events)).not.toContain("7781");
-    expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
+    expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
     const message = state.messages.find((each) => each.role === "assistant" && getMessageText(each) !== "");
     expect(message?.role === "assistant" ? message.content.map((block) => Object.values(block)[1]) : []).toEqual([
       "So [secret]?",
@@ -209,7 +209,7 @@ describe("secret streamed by a model", () => {
     const last = state.messages.findLast(({ role }) => role === "assistant");
     expect(last?.content).toEqual([text("The key: "), text("[secret]"), text(". So"), text(" [secret]!")]);
     expect(read.trim()).toBe("The key: [secret]. So [secret]!");
-    expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
+    expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
   });
 
   test("a secret split over several reasoning blocks is redacted, and signed blocks that contain a part of it are removed [R16]", async () => {

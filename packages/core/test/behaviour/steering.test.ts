@@ -233,8 +233,8 @@ describe("skipped tool calls", () => {
     expect(JSON.stringify(messages)).toContain("stop");
     expect(await store.inbox("t", "main")).toEqual([]);
     const order = once.events.map(({ type }) => type);
-    expect(order.indexOf("inbox.taken")).toBeGreaterThan(order.lastIndexOf("tool.failed"));
-    expect(order.indexOf("inbox.taken")).toBeLessThan(order.lastIndexOf("model.started"));
+    expect(order.indexOf("inbox.delivered")).toBeGreaterThan(order.lastIndexOf("tool.failed"));
+    expect(order.indexOf("inbox.delivered")).toBeLessThan(order.lastIndexOf("model.started"));
   });
 
   test("all tool calls of the parallel strategy are one unit, including calls that wait for a slot or a lock [S0.68, S2.74]", async () => {
@@ -469,7 +469,7 @@ describe("inbox delivery", () => {
     });
     const { state } = await handle.result;
     expect(told(state)).toEqual(["user: go", "assistant", "user: first", "assistant", "user: last", "assistant"]);
-    expect(eventsOf(loop, "inbox.taken").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
+    expect(eventsOf(loop, "inbox.delivered").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
   });
 
   test("the inbox delivers one message at a time or all waiting messages", async () => {

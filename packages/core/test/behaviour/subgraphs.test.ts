@@ -259,7 +259,7 @@ const counter = defineGraph({ name: "counter", state: Counter })
   .nodes({ add: (state) => ({ total: state.total + state.by, seen: [state.by] }) })
   .edges({ [START]: "add", add: END });
 
-function loop(persistence: "per-call" | "kept" | "none") {
+function loop(persistence: "per-call" | "per-thread" | "none") {
   return defineGraph({ name: "loop", state: defineState({ turns: channel.list(z.number()), goal: z.number() }) })
     .nodes({
       count: subgraph(counter, {
@@ -273,7 +273,7 @@ function loop(persistence: "per-call" | "kept" | "none") {
 }
 
 test("a subgraph call starts with fresh state unless its state persists across calls [E22]", async () => {
-  const totals = async (persistence: "per-call" | "kept" | "none", store?: Store) =>
+  const totals = async (persistence: "per-call" | "per-thread" | "none", store?: Store) =>
     (await run(loop(persistence), { ...(store && { store }), thread: "t", input: { goal: 3 } }).result).state.turns;
   for (const store of [undefined, memoryStore()]) {
     expect(await totals("per-call", store)).toEqual([1, 2, 3]);
@@ -322,7 +322,7 @@ test("an unsaved subgraph writes no row, restarts after a crash, and may neither
     .edges({ [START]: "add", add: END });
   for (const inner of [asks, once]) {
     const refusal = await failureOf(() => wrap(inner), "invalid_graph");
-    expect(refusal.details).toMatchObject([{ code: "unsaved_subgraph", node: "count" }]);
+    expect(refusal.details).toMatchObject([{ code: "unpersisted_subgraph", node: "count" }]);
   }
   const stepsOnce = defineGraph({ name: "steps", state: Counter })
     .nodes({ add: async (_state, { step }) => void (await step("pay", () => 1, { effect: "once" })) })
@@ -344,7 +344,7 @@ test("unsafe subgraph definitions are refused together [E22]", async () => {
           kept: inputNode(
             z.number(),
             subgraph(counter, {
-              persistence: "kept",
+              persistence: "per-thread",
               input: (_state, { input }) => ({ by: input }),
               output: () => undefined,
             }),
@@ -355,7 +355,7 @@ test("unsafe subgraph definitions are refused together [E22]", async () => {
     "invalid_graph",
   );
   expect(failure.details).toMatchObject([
-    { code: "kept_subgraph_sent", node: "kept" },
+    { code: "persistent_subgraph_sent", node: "kept" },
     { code: "once_subgraph", node: "once" },
   ]);
 });

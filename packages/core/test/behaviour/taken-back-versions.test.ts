@@ -33,7 +33,7 @@ const cents = defineGraph({
 })
   .nodes({
     count: subgraph(centBook, {
-      persistence: "kept",
+      persistence: "per-thread",
       input: (state) => ({ by: state.cents }),
       output: (book) => ({ log: [`${book.cents} cents`] }),
     }),
@@ -59,7 +59,7 @@ const euros = defineGraph({
 })
   .nodes({
     ledger: subgraph(euroBook, {
-      persistence: "kept",
+      persistence: "per-thread",
       input: (state) => ({ by: state.euros }),
       output: (book) => ({ log: [`${book.euros} euros`] }),
     }),

@@ -425,7 +425,7 @@ test("a persistent subgraph answers its active tool calls when an update replace
       help: subgraph(inner, {
         input: ({ nth }) => ({ messages: [said(`u${nth}`)] }),
         output: (_output, { ended }) => ({ heard: [...linesOf(ended.messages)] }),
-        persistence: "kept",
+        persistence: "per-thread",
       }),
       count: ({ nth }) => ({ nth: nth + 1 }),
     })

@@ -269,9 +269,9 @@ test("invalid edges are reported together, and no node is reported as unreachabl
     object: { target: "number" },
     chooser: { kind: "route", targets: ["number"], choose: "number", many: false },
     targets: { kind: "route", targets: "number", choose: nothing, many: false },
-    select: { kind: "sends", target: "each", select: 7 },
+    select: { kind: "fanOut", target: "each", select: 7 },
     joined: { kind: "join", target: 7 },
-    going: { kind: "gotos", targets: [7] },
+    going: { kind: "commandTargets", targets: [7] },
   };
   const bodies = Object.fromEntries(Object.keys(edges).map((name) => [name, nothing]));
   const problems = await problemsOf(

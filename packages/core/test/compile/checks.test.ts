@@ -81,15 +81,15 @@ test("a graph with ten mistakes reports all of them together, each with code, pl
       "unknown_node a",
       "unknown_node ghost",
       "route_without_targets b",
-      "no_way_out a",
-      "no_way_out b",
-      "no_way_out spin",
-      "no_way_out spun",
-      "no_way_out late",
-      "no_way_out waits",
-      "no_way_out open",
+      "no_path_to_end a",
+      "no_path_to_end b",
+      "no_path_to_end spin",
+      "no_path_to_end spun",
+      "no_path_to_end late",
+      "no_path_to_end waits",
+      "no_path_to_end open",
       "unreachable_node lost",
-      "task_without_send each",
+      "input_node_without_send each",
       "tools_without_messages tools",
       "empty_tool_node tools",
       "missing_edge open",
@@ -126,10 +126,10 @@ test.each(["start", "driver", "__end__", "constructor", "toString", "1st", "a.b"
 
 test("an input node may be reached by sends and commands, and by no other edge", async () => {
   const each = inputNode(z.string(), nothing);
-  expect(await problemsOf({ each }, { [START]: "each", each: END })).toEqual(["task_without_send each"]);
+  expect(await problemsOf({ each }, { [START]: "each", each: END })).toEqual(["input_node_without_send each"]);
   expect(
     await problemsOf({ each }, { [START]: fanOut("each", () => ["x"], { otherwise: "each" }), each: END }),
-  ).toEqual(["task_without_send each"]);
+  ).toEqual(["input_node_without_send each"]);
   expect(
     defineGraph({ name: "sound", state: Empty })
       .nodes({ each })

@@ -263,9 +263,9 @@ function declared(edge: EdgeDrawing): unknown {
       return either(...edge.targets);
     case "some":
       return some(...edge.targets);
-    case "gotos":
+    case "commandTargets":
       return commandTargets(...edge.targets);
-    case "sends":
+    case "fanOut":
       return each(edge.target, edge.otherwise);
     case "join":
       return join(edge.target);
@@ -300,9 +300,9 @@ function choicesAt(plan: Plan, source: string): readonly Choice[] {
   switch (edge.kind) {
     case "route":
       return edge.targets.map(choosing);
-    case "sends":
+    case "fanOut":
       return [choosing([0]), choosing([])];
-    case "gotos": {
+    case "commandTargets": {
       const leads = edge.targets.map((target): readonly RouteIntent[] =>
         plan.nodes.get(target)?.kind === "task" ? [{ kind: "send", target, input: 0 }] : [{ kind: "goto", target }],
       );
@@ -322,7 +322,7 @@ function next(plan: Plan, source: string, routes: readonly RouteIntent[]): reado
     const { tasks } = reduceSuperstep(plan, 1, { state: {}, joins }, { results: finished });
     return tasks.length === 0 ? [END] : tasks.map(({ node }) => node);
   } catch (error) {
-    if (isStatewrightError(error, "empty_sends")) return [];
+    if (isStatewrightError(error, "empty_fan_out")) return [];
     throw error;
   }
 }

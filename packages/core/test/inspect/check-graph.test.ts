@@ -63,8 +63,8 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
   const graph = shape({ [START]: "a", a: END });
   const { violations } = checkGraph(withMachine(graph, machine));
   expect(violations.map(({ rule, path }) => [rule, ...path])).toEqual([
-    ["machine_differs", "start", "a"],
-    ["machine_differs", "start", "a"],
+    ["machine_mismatch", "start", "a"],
+    ["machine_mismatch", "start", "a"],
   ]);
   expect(violations[0]?.message).toContain(
     'after task.interrupted and run.resumed the machine is in {"a":"committing"}',

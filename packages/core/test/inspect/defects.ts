@@ -200,12 +200,12 @@ export const defects: readonly Defect[] = [
   {
     name: "sends that may select nothing, at the start",
     graph: shape({ [START]: each("T"), T: END }),
-    finds: [{ rule: "empty_sends", path: "start → (no items)", says: "{ otherwise: … }" }],
+    finds: [{ rule: "empty_fan_out", path: "start → (no items)", says: "{ otherwise: … }" }],
   },
   {
     name: "sends that may select nothing, beside a branch that has finished",
     graph: shape({ [START]: ["a", "b"], a: "c", b: END, c: each("T"), T: END }),
-    finds: [{ rule: "empty_sends", path: "start → a + b → c → (no items)", says: 'the sends after "c"' }],
+    finds: [{ rule: "empty_fan_out", path: "start → a + b → c → (no items)", says: 'the sends after "c"' }],
   },
   {
     name: "a node that starts itself again beside the way out",
@@ -305,7 +305,7 @@ export const defects: readonly Defect[] = [
       shape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
       shape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
     ),
-    finds: [{ rule: "machine_differs", path: "start → a → b", says: '"step.commit"' }],
+    finds: [{ rule: "machine_mismatch", path: "start → a → b", says: '"step.commit"' }],
   },
   {
     name: "a machine without the region of a node",
@@ -313,7 +313,7 @@ export const defects: readonly Defect[] = [
       shape({ [START]: ["a", "b"], a: "c", b: "c", c: END }),
       shape({ [START]: ["a", "b"], a: END, b: END }).machine,
     ),
-    finds: [{ rule: "machine_differs", path: "start → a + b", says: 'leads to "c"' }],
+    finds: [{ rule: "machine_mismatch", path: "start → a + b", says: 'leads to "c"' }],
   },
   {
     name: "sends into a join that select nothing and end",
@@ -399,17 +399,17 @@ export const defects: readonly Defect[] = [
       { a: asking("fine"), b: { effect: "once", run: () => undefined } },
       { fine: z.boolean(), approve: z.boolean() },
     ),
-    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node raises the interrupt "approve"' }],
+    finds: [{ rule: "unused_interrupt", path: "start", says: 'no node raises the interrupt "approve"' }],
   },
   {
     name: "an answer that JSON cannot say",
     graph: shape({ [START]: "a", a: END }, {}, { when: z.object({ day: z.date() }) }),
-    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "Date" }],
+    finds: [{ rule: "undescribed_answer", path: 'start → a → (a asks "when")', says: "Date" }],
   },
   {
     name: "an answer whose schema describes itself to nobody",
     graph: shape({ [START]: "a", a: END }, {}, { when: undescribed }),
-    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "has no JSON Schema" }],
+    finds: [{ rule: "undescribed_answer", path: 'start → a → (a asks "when")', says: "has no JSON Schema" }],
   },
   {
     name: "a graph inside with a dead end",
@@ -465,7 +465,7 @@ export const defects: readonly Defect[] = [
       { research: call(shape({ [START]: "plan", plan: END }, { plan: asking() }, { scope: z.boolean() })) },
     ),
     finds: [
-      { rule: "unasked_interrupt", path: "start → research", says: 'no node raises the interrupt "research.scope"' },
+      { rule: "unused_interrupt", path: "start → research", says: 'no node raises the interrupt "research.scope"' },
     ],
   },
   {
@@ -475,12 +475,12 @@ export const defects: readonly Defect[] = [
       { research: call(shape({ [START]: "plan", plan: END })) },
       { scope: z.boolean() },
     ),
-    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node raises the interrupt "scope"' }],
+    finds: [{ rule: "unused_interrupt", path: "start", says: 'no node raises the interrupt "scope"' }],
   },
   {
     name: "sends inside that may select nothing",
     graph: shape({ [START]: "call", call: END }, { call: call(shape({ [START]: each("T"), T: END })) }),
-    finds: [{ rule: "empty_sends", path: "start → call → (no items)", says: "{ otherwise: … }" }],
+    finds: [{ rule: "empty_fan_out", path: "start → call → (no items)", says: "{ otherwise: … }" }],
   },
   {
     name: "two nodes inside that write one channel",
@@ -511,7 +511,7 @@ export const defects: readonly Defect[] = [
         ),
       },
     ),
-    finds: [{ rule: "machine_differs", path: "start → call → call.a → call.b", says: '"step.commit"' }],
+    finds: [{ rule: "machine_mismatch", path: "start → call → call.a → call.b", says: '"step.commit"' }],
   },
   {
     name: "a graph inside that is too wide to be walked",
@@ -526,7 +526,7 @@ export const defects: readonly Defect[] = [
     name: "two defects at once, the nearer one first",
     graph: shape({ [START]: ["a", "b"], a: each("T"), b: either("b2", END), T: join("z"), b2: join("z"), z: END }),
     finds: [
-      { rule: "empty_sends", path: "start → a + b → (no items)", says: 'after "a"' },
+      { rule: "empty_fan_out", path: "start → a + b → (no items)", says: 'after "a"' },
       { rule: "dead_end", path: "start → a + b → T → (nothing runs)", says: 'waits for "b2"' },
     ],
   },

@@ -135,12 +135,12 @@ describe.each([
     expect(checkGraph(graph).violations).toEqual([]);
   });
 
-  test("any single defect of a compiled machine is reported as machine_differs [E57]", () => {
+  test("any single defect of a compiled machine is reported as machine_mismatch [E57]", () => {
     const breaks = breaksOf(graph, unnoticed);
     expect(breaks.length).toBeGreaterThan(20);
     const missed = breaks.filter((each) => {
       const { violations } = checkGraph(broken(graph, each));
-      return !violations.some(({ rule }) => rule === "machine_differs");
+      return !violations.some(({ rule }) => rule === "machine_mismatch");
     });
     expect(missed.map(({ name }) => name)).toEqual([]);
   });

@@ -47,7 +47,7 @@ test("a run reaches only explored control states, and a sound graph can finish f
       return;
     }
     expect(violations.map(({ message }) => message.split(" (")[0])).toContainEqual(expect.stringContaining(end.what));
-    const rule = end.error.code === "empty_sends" ? "empty_sends" : "dead_end";
+    const rule = end.error.code === "empty_fan_out" ? "empty_fan_out" : "dead_end";
     const shortest = Math.min(...violations.flatMap((each) => (each.rule === rule ? [each.path.length - 3] : [])));
     expect(end.error.place.step ?? -1).toBeGreaterThanOrEqual(shortest);
   });
@@ -152,7 +152,7 @@ function endByError(error: unknown): End {
   if (!isStatewrightError(error)) throw error;
   if (error.code === "step_limit") return { kind: "long" };
   if (error.code === "node_failed" || error.code === "task_timeout") return { kind: "goesOn" };
-  expect(["dead_route", "empty_sends"]).toContain(error.code);
+  expect(["dead_route", "empty_fan_out"]).toContain(error.code);
   return { kind: "stuck", error };
 }
 

@@ -24,7 +24,7 @@ import { looseGraph } from "../support/from-javascript.ts";
 /** Where control may go after a node, and whether the node waits until nothing else is runnable. */
 export type EdgeDrawing = { readonly deferred?: boolean } & (
   | { readonly kind: "to" | "route" | "some" | "gotos"; readonly targets: readonly string[] }
-  | { readonly kind: "sends"; readonly target: string; readonly otherwise?: string }
+  | { readonly kind: "fanOut"; readonly target: string; readonly otherwise?: string }
   | { readonly kind: "join"; readonly target: string }
 );
 
@@ -102,7 +102,7 @@ function drawPart(
       const entry = fresh();
       const each = fresh("T");
       const inner = drawPart(part.part, edges, names);
-      edges[entry] = { kind: "sends", target: each, otherwise: inner.entry };
+      edges[entry] = { kind: "fanOut", target: each, otherwise: inner.entry };
       edges[each] = { kind: "to", targets: [inner.entry] };
       return { entry, exit: inner.exit };
     }
@@ -124,7 +124,7 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
       targets.map((each): EdgeDrawing => ({ kind: "some", targets: each })),
       fc
         .uniqueArray(fc.constantFrom(...names, ...taking), { minLength: 1, maxLength: 3 })
-        .map((each): EdgeDrawing => ({ kind: "gotos", targets: each })),
+        .map((each): EdgeDrawing => ({ kind: "commandTargets", targets: each })),
       target.map((each): EdgeDrawing => ({ kind: "join", target: each })),
       ...(tasks === 0
         ? []
@@ -133,7 +133,7 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
               .record({ target: fc.constantFrom(...taking), otherwise: fc.option(end, { nil: undefined, freq: 4 }) })
               .map(
                 ({ target: to, otherwise }): EdgeDrawing =>
-                  otherwise === undefined ? { kind: "sends", target: to } : { kind: "sends", target: to, otherwise },
+                  otherwise === undefined ? { kind: "fanOut", target: to } : { kind: "fanOut", target: to, otherwise },
               ),
           ]),
     );
@@ -163,7 +163,7 @@ export function graphOf(
         return drawn.targets;
       case "join":
         return join(drawn.target);
-      case "gotos":
+      case "commandTargets":
         return commandTargets(...drawn.targets);
       case "route":
         return route(drawn.targets, () => lead(drawn.targets) ?? drawn.targets[pick(drawn.targets.length)] ?? END);
@@ -175,7 +175,7 @@ export function graphOf(
         };
         return route(drawn.targets, choose, { many: true });
       }
-      case "sends": {
+      case "fanOut": {
         const { target, otherwise } = drawn;
         const count = (): number => {
           const led = lead(otherwise === undefined ? [target] : [target, otherwise]);
@@ -190,7 +190,7 @@ export function graphOf(
     if (name === START) return [];
     const works = async (_state: unknown, runtime: NodeRuntime): Promise<unknown> => {
       await body(runtime);
-      return drawn.kind === "gotos" && lead([END]) === undefined ? commands(drawn.targets, pick) : undefined;
+      return drawn.kind === "commandTargets" && lead([END]) === undefined ? commands(drawn.targets, pick) : undefined;
     };
     const defer = drawn.deferred === true;
     return [[name, isTask(name) ? inputNode(z.unknown(), works as never, { defer }) : { defer, run: works }]];
@@ -213,12 +213,12 @@ export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, numbe
         return Math.max(...drawn.targets.map(far));
       case "join":
         return far(drawn.target);
-      case "gotos":
+      case "commandTargets":
         return 0;
       case "route":
       case "some":
         return Math.min(...drawn.targets.map(far));
-      case "sends":
+      case "fanOut":
         return Math.min(far(drawn.target), far(drawn.otherwise ?? drawn.target));
     }
   };

@@ -83,9 +83,9 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
     const dice = chance.below(100);
     if (sendable.length > 0 && dice < 25) {
       const otherwise = chance.share(0.85) ? { otherwise: chance.of([...nodes, END]) } : {};
-      return { kind: "sends", target: chance.of(sendable), ...otherwise, seed: seedOf() };
+      return { kind: "fanOut", target: chance.of(sendable), ...otherwise, seed: seedOf() };
     }
-    if (commands && dice < 40) return { kind: "gotos", targets: some([...nodes, ...sendable, END], 4), seed: seedOf() };
+    if (commands && dice < 40) return { kind: "commandTargets", targets: some([...nodes, ...sendable, END], 4), seed: seedOf() };
     if (dice < 55) {
       const targets = new Set([...some(nodes, 3), ...(chance.share(0.6) ? [END] : [])]);
       return { kind: "route", targets: [...targets], many: chance.share(0.5), seed: seedOf() };
@@ -140,7 +140,7 @@ function withJoin(chance: Chance, { nodes, start }: ModelGraph, loops: boolean):
   };
 }
 
-const persistences = ["per-call", "kept", "none"] as const;
+const persistences = ["per-call", "per-thread", "none"] as const;
 
 function shuffled(chance: Chance, names: readonly string[]): readonly string[] {
   const places = new Map(names.map((name) => [name, chance.below(1_000)]));
@@ -162,7 +162,7 @@ function reachable({ nodes, start }: ModelGraph): ModelGraph {
 
 function targetsOf(edge: ModelEdge): readonly string[] {
   if (edge.kind === "join") return [edge.target];
-  if (edge.kind === "sends") return [edge.target, ...(edge.otherwise === undefined ? [] : [edge.otherwise])];
+  if (edge.kind === "fanOut") return [edge.target, ...(edge.otherwise === undefined ? [] : [edge.otherwise])];
   return edge.targets;
 }
 
@@ -236,13 +236,13 @@ function edgeOf(edge: ModelEdge): unknown {
       return edge.targets;
     case "join":
       return join(edge.target);
-    case "gotos":
+    case "commandTargets":
       return commandTargets(...edge.targets);
     case "route": {
       const choose = (now: ModelState) => (edge.many ? chosen(edge, now) : chosen(edge, now)[0]);
       return loose(route)(edge.targets, choose, { many: edge.many });
     }
-    case "sends": {
+    case "fanOut": {
       const { target, otherwise } = edge;
       return fanOut(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
     }

@@ -17,8 +17,8 @@ export interface ModelState {
 export type ModelEdge =
   | { readonly kind: "to"; readonly targets: readonly string[] }
   | { readonly kind: "route"; readonly targets: readonly string[]; readonly many: boolean; readonly seed: number }
-  | { readonly kind: "sends"; readonly target: string; readonly otherwise?: string; readonly seed: number }
-  | { readonly kind: "gotos"; readonly targets: readonly string[]; readonly seed: number }
+  | { readonly kind: "fanOut"; readonly target: string; readonly otherwise?: string; readonly seed: number }
+  | { readonly kind: "commandTargets"; readonly targets: readonly string[]; readonly seed: number }
   | { readonly kind: "join"; readonly target: string };
 
 export interface ModelNode {
@@ -31,7 +31,7 @@ export interface ModelNode {
   readonly writes: readonly ("last" | "flash" | "overwrite" | "again")[];
   /** Questions that it asks, one after the other. */
   readonly asks: number;
-  readonly inner?: { readonly graph: ModelGraph; readonly persistence: "per-call" | "kept" | "none" };
+  readonly inner?: { readonly graph: ModelGraph; readonly persistence: "per-call" | "per-thread" | "none" };
 }
 
 /** Nodes in the order of their declaration. */
@@ -121,13 +121,13 @@ export function bodyOf(
       ...(does("last") && chance % 3 !== 0 ? [{ last: chance % 100 }] : []),
       ...(does("flash") && chance % 2 === 0 ? [{ flash: chance % 10 }] : []),
     ],
-    commands: node.edge.kind === "gotos" ? commandsOf(node.edge, state, input) : [],
+    commands: node.edge.kind === "commandTargets" ? commandsOf(node.edge, state, input) : [],
   };
 }
 
 /** At most one goto, and any number of sends. */
 function commandsOf(
-  edge: Extract<ModelEdge, { kind: "gotos" }>,
+  edge: Extract<ModelEdge, { kind: "commandTargets" }>,
   state: ModelState,
   input: number | undefined,
 ): readonly ModelCommand[] {
@@ -153,7 +153,7 @@ export function chosen(
 }
 
 /** What sends select. */
-export function selected({ seed }: Extract<ModelEdge, { kind: "sends" }>, state: ModelState): readonly number[] {
+export function selected({ seed }: Extract<ModelEdge, { kind: "fanOut" }>, state: ModelState): readonly number[] {
   const chance = hash("sends", seed, digest(state));
   return Array.from({ length: chance % 4 }, (_, index) => hash("item", index, chance) % 9);
 }
@@ -220,7 +220,7 @@ export function interpret(
       return bodyOf(node, state, input, asked);
     }
     const { graph: inner, persistence } = node.inner;
-    const keeps = persistence === "kept";
+    const keeps = persistence === "per-thread";
     const before = keeps ? kept.get(node.name) : undefined;
     const below = keeps ? keptBelow(kept, node.name) : new Map<string, ModelState>();
     const called = { ...before, ...innerMapping.input(state) };
@@ -310,7 +310,7 @@ function after(
   for (const { node, edge, commands } of ended) {
     const again = node !== undefined && left.has(node.name);
     if (node !== undefined) left.add(node.name);
-    if (edge.kind === "gotos") {
+    if (edge.kind === "commandTargets") {
       for (const command of commands)
         if ("goto" in command) fired.add(command.goto);
         else sent.push({ node: named(command.send), input: command.input });
@@ -321,7 +321,7 @@ function after(
       arrived.set(edge.target, (arrived.get(edge.target) ?? new Set()).add(node?.name ?? ""));
     else {
       const items = selected(edge, state);
-      if (items.length === 0 && edge.otherwise === undefined) throw new Failure("empty_sends");
+      if (items.length === 0 && edge.otherwise === undefined) throw new Failure("empty_fan_out");
       if (items.length === 0 && edge.otherwise !== undefined) fired.add(edge.otherwise);
       for (const input of items) sent.push({ node: named(edge.target), input });
     }

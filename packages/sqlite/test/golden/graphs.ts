@@ -91,7 +91,7 @@ const inner = defineGraph({ name: "inner", state: Log, interrupts: { scope: text
 
 /** A graph inside waits in the middle of its call. */
 export const nests: Graph = defineGraph({ name: "nests", state: Log })
-  .nodes({ research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "kept" }) })
+  .nodes({ research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "per-thread" }) })
   .edges({ [START]: "research", research: END });
 
 /** One of each kind of value that a state may hold. */

@@ -288,7 +288,7 @@ describe.each(places)("%s", (_name, open) => {
 
     test("an incompatible channel value, an incompatible payload and a removed interrupt are reported [F14]", async () => {
       await run(asking(1), { store, thread: "t" }).result;
-      expect(await verdict(asking(2))).toBe("goes on");
+      expect(await verdict(asking(2))).toBe("continues");
       expect(await verdict(asking(2, { item: z.string().max(2) }))).toMatch(
         /^the value of channel "log" does not match its schema: 0: /,
       );
@@ -471,7 +471,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(await verdict(agent(2, "send", z.object({ to: z.string().max(2) })))).toMatch(
         /^the arguments of the call "c" do not match the tool "send"/,
       );
-      expect(await verdict(agent(2, "send", input))).toBe("goes on");
+      expect(await verdict(agent(2, "send", input))).toBe("continues");
     });
 
     test("an incompatible deferred node, expiry answer and persistent subgraph state are reported", async () => {
@@ -515,7 +515,7 @@ describe.each(places)("%s", (_name, open) => {
           .edges({ [START]: "note", note: END });
         return defineGraph({ name: "keeps", version, state: Pay, interrupts: { ok: z.string() } })
           .nodes({
-            research: subgraph(inner, { input: () => ({}), output: () => ({}), persistence: "kept" }),
+            research: subgraph(inner, { input: () => ({}), output: () => ({}), persistence: "per-thread" }),
             ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }),
           })
           .edges({ [START]: "research", research: "ask", ask: END });
@@ -571,7 +571,7 @@ describe.each(places)("%s", (_name, open) => {
       leftToDie(run(drawn(1), { store, thread: "t" }).result);
       await until(async () => (await store.head("t")) !== undefined);
       store = place.crash();
-      expect(await verdict(drawn(2))).toBe("goes on");
+      expect(await verdict(drawn(2))).toBe("continues");
       expect(await verdict(drawn(2, { state: "paying" }))).toContain(
         'is in the state "waiting", which the current machine does not define',
       );

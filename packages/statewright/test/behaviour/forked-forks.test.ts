@@ -58,7 +58,7 @@ describe.each(places)("%s", (_name, open) => {
       subgraph(graph, {
         input: () => ({}),
         output: (_output, { ended }) => ({ log: [`${graph.name} ${(ended as { log: string[] }).log.length}`] }),
-        persistence: "kept",
+        persistence: "per-thread",
       });
     const closet = defineGraph({ name: "closet", state: Log, interrupts: { sign: z.string() } })
       .nodes({

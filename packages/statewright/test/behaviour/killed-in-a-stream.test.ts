@@ -78,7 +78,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
     // No tool of a message that was not whole has run, and none of a whole one twice.
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
     const [first] = ended.told;
-    expect(first, part).toEqual(["message.voided", ended.messages[voided]?.id, "unrecorded", null]);
+    expect(first, part).toEqual(["message.retracted", ended.messages[voided]?.id, "unrecorded", null]);
     expect(ended.text, part).toBe(voided === 1 ? "I note.\nAll done." : "All done.");
   }
 });

@@ -331,7 +331,7 @@ describe.each(places)("%s", (_name, open) => {
     const around = (version: number, node: string) =>
       defineGraph({ name: "around", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({
-          [node]: subgraph(works, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "kept" }),
+          [node]: subgraph(works, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "per-thread" }),
         } as never)
         .edges({ [START]: node, [node]: END } as never);
     const [old, now] = [around(1, "research"), around(2, "study")];
@@ -365,7 +365,7 @@ describe.each(places)("%s", (_name, open) => {
     await dying.dead;
     store = place.crash();
     expect(await store.timers({})).toMatchObject([{ id: "0:0:sign", about: "sign" }]);
-    expect((await checkRuns(store, [second]))[0]?.verdict).toBe("goes on");
+    expect((await checkRuns(store, [second]))[0]?.verdict).toBe("continues");
   });
 
   test.each(["the result of a task", "the answer of a model"])(
@@ -516,7 +516,7 @@ describe.each(places)("%s", (_name, open) => {
           }),
         } as never)
         .edges({ [START]: node, [node]: END } as never);
-    const outer = (version: number, node: string, graph: ReturnType<typeof inner>, persistence: "kept" | "per-call") =>
+    const outer = (version: number, node: string, graph: ReturnType<typeof inner>, persistence: "per-thread" | "per-call") =>
       defineGraph({
         name: "outer",
         version,
@@ -538,7 +538,7 @@ describe.each(places)("%s", (_name, open) => {
       state: (({ cents }: { cents: number }) => ({ euros: cents / 100 })) as never,
     });
 
-    test.each(["kept", "per-call"] as const)(
+    test.each(["per-thread", "per-call"] as const)(
       "an active subgraph call (%s) continues in the renamed node of the renamed graph",
       async (persistence) => {
         const [old, now] = [outer(1, "research", innerOld, persistence), outer(2, "study", innerNow, persistence)];
@@ -713,9 +713,9 @@ describe.each(places)("%s", (_name, open) => {
       for (const { verdict } of checks) counted[verdict] = (counted[verdict] ?? 0) + 1;
       return counted;
     };
-    expect(await verdicts([first])).toEqual({ "goes on": 131 });
+    expect(await verdicts([first])).toEqual({ "continues": 131 });
     expect(await verdicts([second])).toEqual({ parks: 131 });
-    expect(await verdicts([second, first])).toEqual({ "goes on": 130, parks: 1 });
+    expect(await verdicts([second, first])).toEqual({ "continues": 130, parks: 1 });
     expect(await verdicts([second], { migrations: [toSecond] })).toEqual({ migrates: 130, parks: 1 });
     expect(await verdicts([])).toEqual({ parks: 131 });
     const checks = await checkRuns(store, [second]);

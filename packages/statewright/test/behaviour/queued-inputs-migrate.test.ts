@@ -62,14 +62,14 @@ test("an input queued for an older version starts migrated under the new version
   const store = sqliteStore(join(home, "agent.db"));
   const given = { store, thread: "t" } as const;
   expect((await run(cents, { ...given, input: { cents: 100 } }).result).status).toBe("waiting");
-  expect((await run(cents, { ...given, input: { cents: 250 }, onBusy: "interrupt", key: "k" }).result).status).toBe(
+  expect((await run(cents, { ...given, input: { cents: 250 }, onBusy: "cancel", key: "k" }).result).status).toBe(
     "waiting",
   );
   const queued = await run(cents, { ...given, input: { cents: 990 }, onBusy: "enqueue" }).result;
   expect(queued.status).toBe("queued");
   expect((await checkRuns(store, [euros])).map(({ verdict }) => verdict)).toContain("parks");
   expect((await checkRuns(store, [euros], { migrations: [toEuros] })).map(({ verdict }) => verdict)).toEqual([
-    "goes on",
+    "continues",
     "migrates",
   ]);
   const serving = engine({ store, graphs: [euros], migrations: [toEuros] });

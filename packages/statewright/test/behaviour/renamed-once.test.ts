@@ -174,14 +174,14 @@ describe.each(places)("%s", (_name, open) => {
     const kept = (name: string, graph: Graph) =>
       defineGraph({ name: "inner", state: Log })
         .nodes({
-          [name]: subgraph(graph, { input: () => ({}), output: () => ({ log: ["called"] }), persistence: "kept" }),
+          [name]: subgraph(graph, { input: () => ({}), output: () => ({ log: ["called"] }), persistence: "per-thread" }),
         })
         .edges({ [START]: name, [name]: END }) as Graph;
     const inner = kept(names[1], innermost as Graph);
     return defineGraph({ name: "keeping", version, state: Log })
       .nodes({
         begin,
-        [names[0]]: subgraph(inner, { input: () => ({}), output: () => ({ log: ["called"] }), persistence: "kept" }),
+        [names[0]]: subgraph(inner, { input: () => ({}), output: () => ({ log: ["called"] }), persistence: "per-thread" }),
       })
       .edges({ [START]: "begin", begin: names[0], [names[0]]: END }) as Graph;
   }

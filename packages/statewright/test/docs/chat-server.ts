@@ -66,7 +66,7 @@ function seen(thread: string, event: RunEvent): object | undefined {
       if (event.kind !== "text") return undefined;
       writing.set(thread, texts.set(event.messageId, (texts.get(event.messageId) ?? "") + event.text));
       return { type: "text", id: event.messageId, text: event.text };
-    case "message.voided":
+    case "message.retracted":
       texts.delete(event.messageId);
       return { type: "so-far", id: event.messageId, text: "" };
     case "message.completed":
@@ -117,7 +117,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       const { id, text } = Words.parse(await bodyOf(request));
       const input = assistant.toInput(text);
       const metadata = { userId };
-      return begun(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "interrupt" }));
+      return begun(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "cancel" }));
     }
     case "POST verdicts": {
       const { question, approved, reason } = Verdict.parse(await bodyOf(request));

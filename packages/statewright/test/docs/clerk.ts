@@ -92,7 +92,7 @@ const chat = createAgent({
   store: memoryStore(),
 });
 const failed = await chat.run({ thread: "t4", input: "Hello?" }).result.catch(() => "failed");
-const heard = await chat.run({ thread: "t4", input: "Still there?", onBusy: "interrupt" }).result;
+const heard = await chat.run({ thread: "t4", input: "Still there?", onBusy: "cancel" }).result;
 console.log(failed, heard.text);
 
 const spinning = createAgent({

@@ -26,7 +26,7 @@ function tell(event: RunEvent): void {
     const { model, kind, next, delayMs } = event;
     console.log(`${model} failed: ${kind}; ${next} is asked ${delayMs === 0 ? "at once" : `in ${delayMs} ms`}`);
   }
-  if (event.type === "message.voided") console.log(`void: ${event.text}`);
+  if (event.type === "message.retracted") console.log(`void: ${event.text}`);
   if (event.type === "message.completed") {
     const { answeredBy = "big", failedAttempts = [] } = event.message;
     console.log(

@@ -64,7 +64,7 @@ const run = worker.run({ thread: "t1", input: "Write three lines, wait for the b
 await run.followUp("Thank you.");
 run.on((event) => {
   if (event.type === "tool.progress") void run.steer("It is late: hand in what you have.");
-  if (event.type === "inbox.taken") console.log(`(${event.kind}: ${event.messages.map(getMessageText).join()})`);
+  if (event.type === "inbox.delivered") console.log(`(${event.kind}: ${event.messages.map(getMessageText).join()})`);
 });
 const { state } = await run.result;
 for (const message of state.messages) console.log(`${message.role}: ${getMessageText(message) || "(calls)"}`);

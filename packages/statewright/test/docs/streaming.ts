@@ -55,7 +55,7 @@ function show(event: RunEvent): void {
       begin(`calls ${event.tool} `);
       write(event.argsText);
       return;
-    case "message.voided":
+    case "message.retracted":
       begin("takes that back");
       return;
     case "tool.progress":

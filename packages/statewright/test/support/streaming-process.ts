@@ -34,7 +34,7 @@ const handle = isNew ? agent.run({ thread, input: "Note hi." }) : agent.resume({
 const texts = textsOf(handle.text());
 const told: unknown[] = [];
 for await (const event of handle.events()) {
-  if (event.type === "message.voided") told.push([event.type, event.messageId, event.kind, event.text ?? null]);
+  if (event.type === "message.retracted") told.push([event.type, event.messageId, event.kind, event.text ?? null]);
   if (event.type === "message.delta") told.push([event.type, event.messageId, event.text]);
   const streamed =
     event.type === "message.delta" ? event.text : event.type === "message.call_delta" ? event.argsText : "";

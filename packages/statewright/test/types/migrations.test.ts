@@ -95,7 +95,7 @@ test("checkRuns returns a verdict for each run", () => {
       graphs: readonly Graph[],
       options?: CheckRunsOptions,
     ) => Promise<
-      readonly { readonly run: RunRow; readonly verdict: "goes on" | "migrates" | "parks"; readonly reason: string }[]
+      readonly { readonly run: RunRow; readonly verdict: "continues" | "migrates" | "parks"; readonly reason: string }[]
     >
   >();
 });

@@ -24,10 +24,10 @@ export const queueTests: readonly StoreTest[] = [
       const other = peer();
       const metadata = { who: "ann", "a'\"b": 1, deep: { list: [null, true] } };
       const row = createQueuedRun("q1", { key: "k", metadata, reason: "r", recovered: { count: 2, at: 7 } });
-      const enqueued = await other.enqueue({ thread: "t", run: row, stops: "interrupt" });
+      const enqueued = await other.enqueue({ thread: "t", run: row, stops: "cancel" });
       assertEqual(
         enqueued,
-        { ...row, thread: "t", branch: "main", stops: { run: "r1", how: "interrupt" } },
+        { ...row, thread: "t", branch: "main", stops: { run: "r1", how: "cancel" } },
         "the returned run",
       );
       assertEqual(await store.runs({ status: "queued" }), [enqueued], "the run");

@@ -109,7 +109,7 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
     startedAt: 170,
     key: "third",
   } as const;
-  await store.enqueue({ thread, run: queued, stops: "interrupt" });
+  await store.enqueue({ thread, run: queued, stops: "cancel" });
   await store.post({ thread, ...createInboxMessage({ id: "l1", messages: `["of ${thread}"]` }) });
   await store.post({ thread, branch: "b", ...createInboxMessage({ id: "l1", kind: "followUp" }) });
   return claim;

@@ -113,7 +113,7 @@ function collectNodeHits(trace: Trace, graph: Graph, outline: Outline): Pick<Cov
     for (const from of sources) {
       // A node with `commandTargets` that returns no command ends its branch. For inner graphs the trace only contains the next
       // nodes.
-      const endsBranch = graph.edges.get(from)?.kind === "gotos" && !takenEdges.some((edge) => edge.from === from && edge.step === entry.step);
+      const endsBranch = graph.edges.get(from)?.kind === "commandTargets" && !takenEdges.some((edge) => edge.from === from && edge.step === entry.step);
       const next = prefix === "" ? (endsBranch ? [END] : []) : entry.next.length === 0 ? [END] : entry.next;
       for (const to of next) {
         const id = `${prefix}${from} -> ${prefix}${to}`;

@@ -127,7 +127,7 @@ async function loadNodeWrites(
         `the steps of "${node}" are not saved, and the node ran in parallel with ${nodes.filter((each) => each !== node).join(", ")}, so its writes cannot be determined`,
       );
     const { state } = await getState(graph, { store, thread, codec, at: checkpointId });
-    const target = graph.edges.get(node)?.kind === "gotos" ? next[0] : undefined;
+    const target = graph.edges.get(node)?.kind === "commandTargets" ? next[0] : undefined;
     writes.push({ ...toUpdate(changes, state), ...(target === undefined ? {} : { [gotoKey]: target }) });
   }
   return writes;

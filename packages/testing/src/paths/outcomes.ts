@@ -116,11 +116,11 @@ function listTargetSets(graph: GraphDefinition, node: string): readonly (readonl
       return [others];
     case "route":
       return [...others.map((target) => [target]), ...(edge.many && others.length > 1 ? [others] : []), ...end];
-    case "sends": {
+    case "fanOut": {
       const otherwise = edge.otherwise;
       return [[edge.target], ...(otherwise === undefined ? [] : [otherwise === END ? [] : [otherwise]])];
     }
-    case "gotos":
+    case "commandTargets":
       return [...others.map((target) => [target]), []];
   }
 }

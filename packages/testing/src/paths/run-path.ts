@@ -128,7 +128,7 @@ export async function runPath<Types extends GraphTypes>(
           return to.length > 1 ? to : only;
         },
       };
-    if (edge.kind !== "sends") return edge;
+    if (edge.kind !== "fanOut") return edge;
     return {
       ...edge,
       select: (state) => (getChosenTargets()?.includes(edge.target) === false ? [] : edge.select(state)),
@@ -207,7 +207,7 @@ function checkPath(graph: Graph, path: PathToRun, t: TestRun): void {
       ? `the path ends with status ${path.end}, and the run has status ${t.status}`
       : `${prefix}the path ${formatStep(expected[at]?.outcomes.map(({ node }) => node))}, and the run ${executed[at] === undefined ? `is ${t.status}` : formatStep(executed[at])}`;
   const failure = t.error instanceof Error && path.end !== "failed" ? ` It failed: ${t.error.message}` : "";
-  const source = path.events[at - 1]?.outcomes.find(({ node }) => graph.edges.get(node)?.kind === "gotos")?.node;
+  const source = path.events[at - 1]?.outcomes.find(({ node }) => graph.edges.get(node)?.kind === "commandTargets")?.node;
   const hint =
     source === undefined
       ? ""

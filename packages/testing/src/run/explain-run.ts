@@ -107,7 +107,7 @@ function explainChoices(trace: Trace, graph: Graph, source: string, node: string
   const lines = chosen.map(({ kind, targets, declared }) =>
     kind === "goto" || kind === "send"
       ? `${formatNode(source)} returned a command to ${formatNames(targets)}, not to ${formatNode(node)}.`
-      : `After ${formatNode(source)} the ${kind === "sends" ? "fan-out" : "route"} chose ${formatNames(targets)} of ${formatNames(declared)}, not ${formatNode(node)}.`,
+      : `After ${formatNode(source)} the ${kind === "fanOut" ? "fan-out" : "route"} chose ${formatNames(targets)} of ${formatNames(declared)}, not ${formatNode(node)}.`,
   );
   if (edge?.kind === "join" && chosen.length === 0) {
     const missing = [...graph.edges].filter(

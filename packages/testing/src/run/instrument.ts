@@ -63,7 +63,7 @@ function instrumentEdge(from: string, edge: EdgeRecord, { onEntry }: Instruments
         return reportChoice(result, Array.isArray(result) ? result.map(String) : [String(result)]);
       },
     };
-  if (edge.kind !== "sends") return edge;
+  if (edge.kind !== "fanOut") return edge;
   const { target, otherwise } = edge;
   return {
     ...edge,

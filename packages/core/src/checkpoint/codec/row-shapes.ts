@@ -182,7 +182,7 @@ export const runShape: RowShape<RunRow> = {
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),
   stops: checkOptional(
-    checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkOneOf(["interrupt", "rollback"]) }),
+    checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkOneOf(["cancel", "rollback"]) }),
   ),
   recovered: checkOptional(checkRow<NonNullable<RunRow["recovered"]>>({ count: isCount, at: isTime })),
 };

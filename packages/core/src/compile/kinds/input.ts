@@ -27,7 +27,7 @@ function findSourceProblems({ name: node }: NodeRecord, { edges }: GraphDefiniti
     if (!edge.targets.includes(node) || passesInput(edge, node)) return [];
     return [
       {
-        code: "task_without_send",
+        code: "input_node_without_send",
         node,
         message: `the edge from "${source}" leads to the input node "${node}" without an input`,
         hint: "use fanOut, or send with commandTargets",
@@ -37,5 +37,5 @@ function findSourceProblems({ name: node }: NodeRecord, { edges }: GraphDefiniti
 }
 
 function passesInput(edge: EdgeRecord, node: string): boolean {
-  return edge.kind === "gotos" || (edge.kind === "sends" && edge.target === node && edge.otherwise !== node);
+  return edge.kind === "commandTargets" || (edge.kind === "fanOut" && edge.target === node && edge.otherwise !== node);
 }

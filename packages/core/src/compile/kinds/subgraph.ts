@@ -28,14 +28,14 @@ function findSubgraphProblems(
   const problems: GraphProblem[] = [];
   if (!getProgramDefinition(graph).isNestable)
     problems.push({
-      code: "drawn_subgraph",
+      code: "machine_subgraph",
       node,
       message: `the subgraph "${node}" is a user-written machine`,
       hint: "run the machine on its own thread, or invoke machines from a machine",
     });
-  if (persistence === "kept" && logic.takesInput)
+  if (persistence === "per-thread" && logic.takesInput)
     problems.push({
-      code: "kept_subgraph_sent",
+      code: "persistent_subgraph_sent",
       node,
       message: `the subgraph "${node}" persists its state per thread, and sends would run several calls in parallel`,
       hint: 'use persistence "per-call" for a node that receives sends',
@@ -49,7 +49,7 @@ function findSubgraphProblems(
     });
   if (persistence === "none" && needsPersistence(graph))
     problems.push({
-      code: "unsaved_subgraph",
+      code: "unpersisted_subgraph",
       node,
       message: `the subgraph "${node}" is not persisted, but may interrupt or has "once" effects`,
       hint: 'use persistence "per-call"',

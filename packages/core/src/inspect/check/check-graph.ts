@@ -114,8 +114,8 @@ function createMachineError({ graph }: Plan): StatewrightError {
 
 function findRefusedSteps(checked: CheckedGraph): GraphViolation[] {
   return checked.exploration.refusedSteps.map(({ at, error }) =>
-    error.code === "empty_sends"
-      ? { rule: "empty_sends", path: [...getPath(checked, at), "(no items)"], message: error.message }
+    error.code === "empty_fan_out"
+      ? { rule: "empty_fan_out", path: [...getPath(checked, at), "(no items)"], message: error.message }
       : { rule: "dead_end", path: [...getPath(checked, at), "(nothing runs)"], message: error.message },
   );
 }

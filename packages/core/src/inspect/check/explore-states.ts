@@ -105,7 +105,7 @@ export function exploreStates(plan: Plan, limit: number): Exploration {
 function findCountedNodes({ graph, nodes }: Plan): ReadonlySet<string> {
   const tasks = [...nodes.values()].filter(({ logic }) => logic.takesInput);
   const differ = tasks.filter(
-    (node) => graph.edges.get(node.name)?.kind === "gotos" || listDeclaredWrites(graph, node).length > 0,
+    (node) => graph.edges.get(node.name)?.kind === "commandTargets" || listDeclaredWrites(graph, node).length > 0,
   );
   return new Set(differ.map(({ name }) => name));
 }
@@ -132,7 +132,7 @@ function createChoosingPlan(plan: Plan, choices: ReadonlyMap<string, unknown>): 
     [...plan.graph.edges].map(([source, edge]): [string, EdgeRecord] => {
       const getChoice = (): unknown => choices.get(source);
       if (edge.kind === "route") return [source, { ...edge, choose: getChoice }];
-      return [source, edge.kind === "sends" ? { ...edge, select: getChoice } : edge];
+      return [source, edge.kind === "fanOut" ? { ...edge, select: getChoice } : edge];
     }),
   );
   return { ...plan, nodes, graph: { ...plan.graph, edges } };
@@ -153,7 +153,7 @@ function runSuperstep(
   try {
     return reduceSuperstep(plan, 1, { state: {}, joins, deferred }, { results: finished });
   } catch (error) {
-    if (isStatewrightError(error, "dead_route") || isStatewrightError(error, "empty_sends")) return error;
+    if (isStatewrightError(error, "dead_route") || isStatewrightError(error, "empty_fan_out")) return error;
     throw error;
   }
 }
@@ -245,11 +245,11 @@ function* generateEndings(
         if (answer.length > 0) yield { node, routes: noRoutes, choice: answer };
       return;
     }
-    case "sends":
+    case "fanOut":
       for (const count of counted.has(edge.target) ? [0, 1, 2] : [0, 1])
         yield { node, routes: noRoutes, choice: Array.from({ length: count }) };
       return;
-    case "gotos": {
+    case "commandTargets": {
       const targets = [...new Set(edge.targets)].filter((target) => target !== END);
       const inputNodes = targets.filter((target) => plan.nodes.get(target)?.logic.takesInput === true);
       const plainNodes = targets.filter((target) => !inputNodes.includes(target));

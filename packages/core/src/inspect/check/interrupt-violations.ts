@@ -15,7 +15,7 @@ export function findInterruptViolations(checked: CheckedGraph): GraphViolation[]
     if (![...checked.plan.nodes.values()].some((node) => canInterrupt(node, key)))
       return [
         {
-          rule: "unasked_interrupt",
+          rule: "unused_interrupt",
           path: checked.entryPath.length === 0 ? ["start"] : checked.entryPath,
           message: `no node raises the interrupt "${toQualifiedName(checked, key)}": every node that could declares other interrupts; add the key to the interrupts of a node, or remove the interrupt`,
         },
@@ -71,7 +71,7 @@ function findSchemaViolation(key: string, declared: InterruptDeclaration): Schem
 
 function createUnseenAnswerViolation(key: string, reason: string): SchemaViolation {
   return {
-    rule: "unseen_answer",
+    rule: "undescribed_answer",
     message: `the valid answers of "${key}" cannot be shown to a person: ${reason}; describe the answer as sent, and convert it with a transform`,
   };
 }

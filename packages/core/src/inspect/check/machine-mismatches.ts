@@ -26,7 +26,7 @@ export function findMachineMismatches(checked: CheckedGraph): GraphViolation[] {
   const [first = createRegionSteps([...plan.nodes.keys()])] = steps.values();
   const statesByStep = new Map<MachineStep, ControlState>([...steps].map(([state, station]) => [station, state]));
   return exploreMachine(getMachineKernel(graph), first).map(({ at, message }) => ({
-    rule: "machine_differs",
+    rule: "machine_mismatch",
     path: getMismatchPath(checked, statesByStep.get(at), at),
     message,
   }));

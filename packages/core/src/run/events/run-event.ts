@@ -97,7 +97,7 @@ export type RunEventBody =
    * the run.
    */
   | {
-      readonly type: "inbox.taken";
+      readonly type: "inbox.delivered";
       readonly inboxMessageId: string;
       readonly kind: InboxMessageKind;
       readonly messages: readonly Message[];
@@ -197,7 +197,7 @@ export type RunEventBody =
     } & TaskFields)
   /** A hook called an auxiliary model. The reply is not part of the conversation. */
   | ({
-      readonly type: "model.asked_beside";
+      readonly type: "model.auxiliary_called";
       /** Name of the middleware, and the key of the auxiliary model call. */
       readonly by: string;
       readonly key: string;
@@ -213,7 +213,7 @@ export type RunEventBody =
     } & MessageFields)
   /** The text streamed so far is not part of the message: discard the text. Another reply may follow. */
   | ({
-      readonly type: "message.voided";
+      readonly type: "message.retracted";
       readonly model: string;
       readonly kind: FailedAttempt["kind"];
       /** The retracted text; absent when another process streamed the text. */

@@ -38,7 +38,7 @@ export async function finishPersistentSubgraphs(
 ): Promise<void> {
   for (const node of session.position.plan.nodes.values()) {
     const subgraph = findSubgraph(node);
-    if (subgraph?.persistence !== "kept" || session.journal.saved === undefined) continue;
+    if (subgraph?.persistence !== "per-thread" || session.journal.saved === undefined) continue;
     const { name } = node;
     const line = `${session.position.namespace}/${name}`;
     const head = await session.journal.saved.store.head(session.position.run.thread, line);
@@ -48,7 +48,7 @@ export async function finishPersistentSubgraphs(
       namespace: line,
       name,
       plan,
-      persistence: "kept",
+      persistence: "per-thread",
       parents: [],
     });
     const { saved, state, control, step } = loaded;

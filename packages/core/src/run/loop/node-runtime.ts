@@ -239,7 +239,7 @@ function findInterruptId(
 const maxUnusedAnswers = 16;
 
 function createInterruptChangedError(baseId: string, answers: number): StatewrightError {
-  return new StatewrightError("question_changed", {
+  return new StatewrightError("interrupt_changed", {
     what: `the interrupt "${baseId}" had another payload each time it was raised, so ${answers} answers to it were not used`,
     next: "Use a payload that stays the same when the body restarts: values from the state, from the input, or from a step",
   });

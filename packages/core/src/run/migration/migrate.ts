@@ -91,7 +91,7 @@ function migrateTo(
       inside === undefined
         ? innerSnapshot
         : migrateTo(innerSnapshot, getPlan(inside.graph), migration?.inner[previousName], {
-            line: `${line}/${inside.persistence === "kept" ? name : (task?.id ?? name)}`,
+            line: `${line}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
             path: [...path, name],
             codec,
           });

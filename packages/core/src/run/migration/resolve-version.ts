@@ -45,7 +45,7 @@ export interface KnownVersions extends Pick<CommonOptions, "older" | "migrations
 
 /** Decision on how a thread continues. */
 export type VersionDecision =
-  | { readonly kind: "goes on" }
+  | { readonly kind: "continues" }
   | { readonly kind: "migrates"; readonly migrations: readonly Migration[]; readonly to: MigratedSnapshot }
   | { readonly kind: "older"; readonly graph: Graph }
   | {
@@ -97,7 +97,7 @@ export async function decideVersion(
   const newest = { head: inherited.head, reader: program };
   const stand = await loadThreadSnapshot(inherited, plan, inherited.branch, newest);
   const misfits = program.findIncompatibilities(stand, codec);
-  if (misfits.length === 0) return { kind: "goes on" };
+  if (misfits.length === 0) return { kind: "continues" };
   for (const each of older.filter((one) => isWriterVersion(one, writtenBy, graph))) {
     if (getPlan(each).shape === writtenBy.shape) return { kind: "older", graph: each };
     const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, newest);
@@ -155,7 +155,7 @@ export async function resolveVersion(options: ResolveVersionOptions): Promise<Ve
   if (head === undefined) return { claim, migrated: false };
   const decision = await decideVersion({ store, codec, thread, branch, head, writtenBy, programs }, options);
   switch (decision.kind) {
-    case "goes on":
+    case "continues":
       return { claim, migrated: false };
     case "older":
       return { older: decision.graph };

@@ -167,7 +167,7 @@ async function loadSubgraphCalls(
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
-  const persistent = [...plan.nodes.values()].filter((node) => findSubgraph(node)?.persistence === "kept");
+  const persistent = [...plan.nodes.values()].filter((node) => findSubgraph(node)?.persistence === "per-thread");
   for (const { name } of persistent) {
     const head =
       (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
@@ -239,10 +239,10 @@ async function loadSubgraphCall(
   const inner = findSubgraph(plan.nodes.get(node));
   const isSame =
     inner !== undefined &&
-    (task === undefined || head.branch === `${outer.namespace}/${inner.persistence === "kept" ? node : task.id}`);
+    (task === undefined || head.branch === `${outer.namespace}/${inner.persistence === "per-thread" ? node : task.id}`);
   if (!isSame) return { node, task, snapshot: undefined };
   const path = [...outer.path, node];
-  const line = `${outer.namespace}/${inner.persistence === "kept" ? node : (task?.id ?? node)}`;
+  const line = `${outer.namespace}/${inner.persistence === "per-thread" ? node : (task?.id ?? node)}`;
   const innerTarget = target === undefined ? undefined : findInnerTarget(target, node, task);
   const written = innerTarget === undefined ? undefined : await findMigratedHead(source, innerTarget);
   if (innerTarget === undefined || written === undefined)
@@ -296,7 +296,7 @@ function findInnerTarget(
   });
   const graphOfNode = findSubgraph(plan.nodes.get(name));
   if (graphOfNode === undefined) return undefined;
-  const segment = graphOfNode.persistence === "kept" ? name : (task?.id ?? name);
+  const segment = graphOfNode.persistence === "per-thread" ? name : (task?.id ?? name);
   return { migrations: inner, plan: getPlan(graphOfNode.graph), namespace: `${namespace}/${segment}`, writer };
 }
 

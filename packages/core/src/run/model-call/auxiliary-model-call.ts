@@ -66,7 +66,7 @@ export async function callAuxiliaryModel(
       const by = middleware.name;
       const cost = usage === undefined ? {} : { usage };
       emit(session.events, {
-        type: "model.asked_beside",
+        type: "model.auxiliary_called",
         node: task.node,
         task: task.id,
         by,
@@ -79,7 +79,7 @@ export async function callAuxiliaryModel(
   const { answeredBy = model.id, usage, failedAttempts = [] } = reply;
   const auxiliaryAttempt: FailedAttempt = {
     model: answeredBy,
-    kind: "beside",
+    kind: "auxiliary",
     ...(usage === undefined ? {} : { usage }),
   };
   hookContext.auxiliaryAttempts.push(...failedAttempts, auxiliaryAttempt);

@@ -42,9 +42,9 @@ export function createMessageStream(
   let parts: Map<string, MessagePart> | undefined;
   const takeBack: MessageStream["retract"] = (model, kind) => {
     parts = undefined;
-    if (kind === "unrecorded") emit(events, { type: "message.voided", node, task, messageId, model, kind });
+    if (kind === "unrecorded") emit(events, { type: "message.retracted", node, task, messageId, model, kind });
     if (!hasEmitted) return;
-    emit(events, { type: "message.voided", node, task, messageId, model, kind, text });
+    emit(events, { type: "message.retracted", node, task, messageId, model, kind, text });
     hasEmitted = false;
     text = "";
   };

@@ -158,7 +158,7 @@ export async function notifyOnMessage(
 
 /** Returns the number of failed requests for a message. */
 export function countFailedAttempts({ failedAttempts = [] }: AssistantMessage): number {
-  return failedAttempts.filter(({ kind }) => kind !== "beside").length;
+  return failedAttempts.filter(({ kind }) => kind !== "auxiliary").length;
 }
 
 /** Creates the error for an invalid return value of a hook. */

@@ -87,11 +87,11 @@ export function checkVersions(
     throw createInvalidOptionError(call, "migrations", migrations, "a list of migrations made by defineMigration");
 }
 
-const busyOptions: readonly unknown[] = ["reject", "enqueue", "interrupt", "rollback"] satisfies readonly OnBusy[];
+const busyOptions: readonly unknown[] = ["reject", "enqueue", "cancel", "rollback"] satisfies readonly OnBusy[];
 
 function checkStart(call: string, { onBusy, key, metadata }: Readonly<Record<string, unknown>>): void {
   if (onBusy !== undefined && !busyOptions.includes(onBusy))
-    throw createInvalidOptionError(call, "onBusy", onBusy, '"reject", "enqueue", "interrupt" or "rollback"');
+    throw createInvalidOptionError(call, "onBusy", onBusy, '"reject", "enqueue", "cancel" or "rollback"');
   if (key !== undefined) checkId("idempotency key", key as string);
   if (metadata !== undefined && !(isPlainObject(metadata) && isData(metadata)))
     throw createInvalidOptionError(call, "metadata", metadata, "an object of plain data");

@@ -81,7 +81,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     add: async (kind, messages) => {
       checkConversation(plan);
       if (location !== undefined) return postMessages(location, world, kind, messages);
-      const id = createId("letter_", world.random);
+      const id = createId("inbox_", world.random);
       queued = [...queued, { id, kind, messages: deepFreeze(messages) }];
       if (kind === "steer") arrived([id]);
     },
@@ -127,7 +127,7 @@ export async function postMessages(
   kind: InboxMessageKind,
   messages: readonly Message[],
 ): Promise<void> {
-  const id = createId("letter_", world.random);
+  const id = createId("inbox_", world.random);
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
   const activeRun = getThreadRegistry(store).active.get(thread);

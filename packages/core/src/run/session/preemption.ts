@@ -18,7 +18,7 @@ export class Preemption extends Error {
 
   /** Creates the reason for a run replaced by a new input. */
   static createForInput(how: StopKind, by: string): Preemption {
-    return new Preemption(how, how === "interrupt" ? "interrupted by a new input" : "rolled back for a new input", by);
+    return new Preemption(how, how === "cancel" ? "interrupted by a new input" : "rolled back for a new input", by);
   }
 }
 

@@ -25,7 +25,7 @@ export type State = Readonly<Record<string, unknown>>;
 
 /** A parsed write to one channel. */
 export type Write =
-  | { readonly channel: string; readonly kind: "fold"; readonly value: unknown }
+  | { readonly channel: string; readonly kind: "reduce"; readonly value: unknown }
   | { readonly channel: string; readonly kind: "overwrite"; readonly value: unknown }
   | { readonly channel: string; readonly kind: "draft"; readonly value: unknown; readonly patches: readonly Patch[] };
 
@@ -62,7 +62,7 @@ export function readReturn(plan: Plan, node: string, state: State, returned: unk
 export function guardRead<Read>(
   plan: Plan,
   node: string,
-  by: "node" | "route" | "sends",
+  by: "node" | "route" | "fanOut",
   { value, read }: { readonly value: unknown; readonly read: () => Read },
 ): Read {
   try {
@@ -167,7 +167,7 @@ function readWrite(
       cause: parsed.cause,
     });
   }
-  return { channel: name, kind: isFullValue ? "overwrite" : "fold", value: parsed.value };
+  return { channel: name, kind: isFullValue ? "overwrite" : "reduce", value: parsed.value };
 }
 
 /** Parses a value; an exception during parsing or freezing becomes a schema issue. */
@@ -184,7 +184,7 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
     return { writes: readRecipe(plan, node, state, command as Recipe<unknown>), routes: [] };
   const { target } = command as Goto | Send;
   const edge = getEdge(plan, node);
-  if (edge.kind !== "gotos" || !edge.targets.includes(target)) {
+  if (edge.kind !== "commandTargets" || !edge.targets.includes(target)) {
     const named = describeValue(target);
     throw new StatewrightError("dead_route", {
       what: `the node "${node}" in graph "${plan.graph.name}" routed to ${named}, which its edge does not declare`,

@@ -55,13 +55,13 @@ export async function* streamText(
       const before = parts.get(piece.part);
       parts.set(piece.part, (before ?? "") + piece.text);
       yield startLine(piece.text, { begins: before === undefined });
-    } else if (event.type === "message.voided" || event.type === "message.completed") {
-      const id = event.type === "message.voided" ? event.messageId : event.message.id;
+    } else if (event.type === "message.retracted" || event.type === "message.completed") {
+      const id = event.type === "message.retracted" ? event.messageId : event.message.id;
       const place = `${event.withinId ?? ""}/${id}`;
       const given = streamed.get(place);
       streamed.delete(place);
-      const whole = event.type === "message.voided" ? [] : listParts(event.message);
-      const rest = event.type === "message.voided" ? undefined : findUnstreamedParts(whole, given);
+      const whole = event.type === "message.retracted" ? [] : listParts(event.message);
+      const rest = event.type === "message.retracted" ? undefined : findUnstreamedParts(whole, given);
       if (rest === undefined && given !== undefined) {
         const notice = formatRetracted([...given.values()].join("\n"));
         isMidLine = false;

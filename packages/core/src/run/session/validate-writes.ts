@@ -47,7 +47,7 @@ export function validateWrites(
         : isData(write.value)
     )
       continue;
-    const written = kind === "record" && write.kind === "fold" ? toRecord(write.value) : write.value;
+    const written = kind === "record" && write.kind === "reduce" ? toRecord(write.value) : write.value;
     validateEncodable(codec, written, `${label} the channel "${channel}"`, {
       ...createErrorPlace(plan, node),
       channel,

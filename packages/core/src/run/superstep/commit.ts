@@ -268,7 +268,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
 /** Emits the delivery of inbox messages to the senders. */
 function emitDelivered(events: EventEmitter, letters: readonly QueuedMessage[]): void {
   for (const { id, kind, messages } of letters)
-    emit(events, { type: "inbox.taken", inboxMessageId: id, kind, messages });
+    emit(events, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
 }
 
 function createEndEvent(

@@ -17,7 +17,7 @@ import type { State, Write } from "../session/returns.ts";
 export function checkInputMessages({ graph }: Plan, state: State, writes: readonly Write[]): void {
   for (const { channel: name, kind, value } of writes) {
     const channel = graph.state.channels[name];
-    if (kind !== "fold" || channel?.kind !== "messages") continue;
+    if (kind !== "reduce" || channel?.kind !== "messages") continue;
     const incoming = (Array.isArray(value) ? value : [value]) as readonly MessageWrite[];
     const known = (state[name] ?? []) as readonly Message[];
     const issue =

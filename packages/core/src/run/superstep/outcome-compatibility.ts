@@ -29,7 +29,7 @@ function findWriteIssue(plan: Plan, write: Write): string | undefined {
   const { channels } = plan.graph.state;
   const channel = Object.hasOwn(channels, write.channel) ? channels[write.channel] : undefined;
   if (channel === undefined) return `writes the channel "${write.channel}", which the state does not have`;
-  const parsed = write.kind === "fold" ? channel.parse(write.value) : channel.parseValue(write.value);
+  const parsed = write.kind === "reduce" ? channel.parse(write.value) : channel.parseValue(write.value);
   if (parsed.ok) return undefined;
   return `writes a value to the channel "${write.channel}" that its schema rejects: ${describeIssues(parsed.issues)}`;
 }

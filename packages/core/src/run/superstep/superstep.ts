@@ -183,7 +183,7 @@ function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void 
     case "to":
       for (const target of edge.targets) addTarget(next, target, source);
       return;
-    case "gotos":
+    case "commandTargets":
       return;
     case "join":
       for (const target of edge.targets) next.arrived[target] = [...new Set([...(next.arrived[target] ?? []), source])];
@@ -191,7 +191,7 @@ function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void 
     case "route":
       for (const target of chooseTargets(plan, edge, source, state)) addTarget(next, target, source);
       return;
-    case "sends":
+    case "fanOut":
       followSends(edge, origin, next);
   }
 }
@@ -241,19 +241,19 @@ function readTargets(
   });
 }
 
-function followSends(edge: Extract<EdgeRecord, { kind: "sends" }>, origin: EdgeOrigin, next: NextWork): void {
+function followSends(edge: Extract<EdgeRecord, { kind: "fanOut" }>, origin: EdgeOrigin, next: NextWork): void {
   const { plan, source, state } = origin;
-  const items = callChooser(() => edge.select(state as never), "sends", source, plan);
-  guardRead(plan, source, "sends", { value: items, read: () => addSends(edge, origin, items, next) });
+  const items = callChooser(() => edge.select(state as never), "fanOut", source, plan);
+  guardRead(plan, source, "fanOut", { value: items, read: () => addSends(edge, origin, items, next) });
 }
 
 function addSends(
-  edge: Extract<EdgeRecord, { kind: "sends" }>,
+  edge: Extract<EdgeRecord, { kind: "fanOut" }>,
   { plan, source }: EdgeOrigin,
   items: unknown,
   next: NextWork,
 ): void {
-  if (items instanceof Promise) throw createAsyncError(plan, source, "sends", items);
+  if (items instanceof Promise) throw createAsyncError(plan, source, "fanOut", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
       what: `the sends after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
@@ -270,7 +270,7 @@ function addSends(
     addTarget(next, edge.otherwise, source);
     return;
   }
-  throw new StatewrightError("empty_sends", {
+  throw new StatewrightError("empty_fan_out", {
     what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
     next: `Add the node for an empty list: fanOut("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },

@@ -149,7 +149,7 @@ export function getChildNamespace({ namespace, run }: Position, segment: string)
 async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Promise<Session> {
   const { graph, persistence } = call;
   const plan = getPlan(graph);
-  const segment = persistence === "kept" ? call.name : call.id;
+  const segment = persistence === "per-thread" ? call.name : call.id;
   const namespace = `${outer.position.namespace}/${segment}`;
   const abort = new AbortController();
   const nesting = createNesting(outer, scope, call, { line: getChildNamespace(outer.position, segment), abort });
@@ -251,7 +251,7 @@ export async function loadInner(
   const head = await store.head(id, namespace);
   const previous =
     head ??
-    (persistence === "kept"
+    (persistence === "per-thread"
       ? await findInheritedCheckpoint({ store, codec, thread: id }, position.namespace, name)
       : undefined);
   const rows = previous === undefined ? [] : await store.state(id, previous.id);

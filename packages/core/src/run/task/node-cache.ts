@@ -156,7 +156,7 @@ function toStorableOutcome(position: Position, { writes, routes }: TaskOutcome):
     throw new TypeError(`the channel "${untracked.channel}" is untracked and cannot be cached`);
   return {
     writes: writes.map((write) =>
-      write.kind === "draft" ? { channel: write.channel, kind: "fold", value: write.value } : write,
+      write.kind === "draft" ? { channel: write.channel, kind: "reduce", value: write.value } : write,
     ),
     routes,
   };

@@ -248,7 +248,7 @@ function toAnswer(result: ToolResult): CallDecision {
 function allowCall(call: ToolCallContext, tool: Tool<never, never>): CallDecision {
   if (tool.spec.client !== true && !isProviderCall(call))
     call.transition(call.getState() === "before" ? "call.allowed" : "call.decided");
-  else if (call.getState() === "before") call.transition("call.asked");
+  else if (call.getState() === "before") call.transition("call.interrupted");
   return { kind: "run", tool };
 }
 
@@ -369,7 +369,7 @@ export function consultPerson(
     ...(isProviderCall(call) ? {} : { tool: tool.spec.name }),
     expiry: createApprovalExpiry(interrupt),
   });
-  if (call.getState() === "before") call.transition("call.asked");
+  if (call.getState() === "before") call.transition("call.interrupted");
   if ("open" in reply) return { kind: "waiting", open: reply.open };
   const verdict = parseApproval(reply.answer);
   if ("respond" in verdict) return toAnswer(respond(call, verdict.respond));

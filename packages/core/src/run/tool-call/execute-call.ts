@@ -69,7 +69,7 @@ function startAttempts(call: ToolCallContext, tool: Tool<never, never>, executio
 function finishExecution(call: ToolCallContext, { error }: ToolResult): void {
   if (error?.kind === "cancelled" && call.scope.getSignal().aborted) call.transition("call.cancelled");
   else if (call.getState() === "retryWait") call.transition("call.retried");
-  call.transition("call.settled");
+  call.transition("call.finished");
 }
 
 /**

@@ -136,7 +136,7 @@ export async function runToolCall(
   // A `once` call that had started before a crash stays in doubt, whatever is decided about the call now.
   const unrunEffect = recordedRow?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
-    call.transition("call.settled");
+    call.transition("call.finished");
     const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
     return {
       kind: "answered",
@@ -167,7 +167,7 @@ export async function runToolCall(
   const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
   if (lockError !== undefined) {
-    call.transition("call.settled");
+    call.transition("call.finished");
     return {
       kind: "answered",
       result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), { reconcileCall: ask }),
@@ -209,7 +209,7 @@ function shouldSkip({ hasStarted, tool, scope }: ToolCallContext): boolean {
 async function skipCall(call: ToolCallContext, reason: ToolError): Promise<CallEnd> {
   call.transition("call.skipped");
   emitCallEvent(call, { type: "tool.rejected", reason: "skipped" });
-  call.transition("call.settled");
+  call.transition("call.finished");
   const result = await recordResult(call, "pure", () =>
     concludeCall(call, toErrorResult(reason, getResultFields(call, 0))),
   );
@@ -225,7 +225,7 @@ function suspendForInterrupt(call: ToolCallContext, open: InterruptRow): CallEnd
 function suspendCall(call: ToolCallContext, suspension: Suspension): CallEnd {
   const cancel = async (): Promise<ToolResult> => {
     if (["before", "waitingHuman", "executing"].includes(call.getState())) call.transition("call.cancelled");
-    call.transition("call.settled");
+    call.transition("call.finished");
     const cancelled = toErrorResult(ToolError.cancelled(), getResultFields(call, 0));
     const result = await concludeCall(call, addUsage(call, cancelled));
     call.transition("call.answered");
@@ -243,7 +243,7 @@ async function recordPriorEffect(
 ): Promise<ToolResult> {
   let counts = result;
   if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
-  else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.transition(event);
+  else for (const event of ["call.finished", "call.reviewed", "call.persisted"] as const) call.transition(event);
   return adoptPriorEffect(call.session, saved, toEffectIdentity(call), { priorRow: found.row, value: counts });
 }
 
@@ -282,7 +282,7 @@ async function concludeInDoubt(
 ): Promise<ToolResult | undefined> {
   if (!happened) return undefined;
   call.toolCall = startedCall ?? call.toolCall;
-  if (call.getState() === "executing") call.transition("call.settled");
+  if (call.getState() === "executing") call.transition("call.finished");
   const text = content ?? "A person has confirmed that this happened. Its result is not known.";
   return concludeCall(call, toResult(text, getResultFields(call, 1)));
 }
@@ -312,7 +312,7 @@ async function reconcile(
   if (found === undefined) return undefined;
   call.toolCall = startedCall;
   if (call.getState() === "before") call.transition("call.allowed");
-  if (call.getState() === "executing") call.transition("call.settled");
+  if (call.getState() === "executing") call.transition("call.finished");
   return concludeCall(call, found);
 }
 

@@ -67,7 +67,7 @@ export interface WritingRuntime<Context = unknown, State = unknown> extends Midd
   /**
    * Calls another model, such as a small model for summaries. The answer is recorded by `key`: after a crash the
    * recorded answer is used. The call does not stream and adds no message to the conversation. Its usage is reported
-   * by `model.asked_beside` and, around a model call, in `failedAttempts` of the message with the kind `beside`.
+   * by `model.auxiliary_called` and, around a model call, in `failedAttempts` of the message with the kind `beside`.
    * Default: 3 attempts.
    */
   readonly ask: (key: string, call: AuxiliaryCall) => Promise<ModelReply>;
