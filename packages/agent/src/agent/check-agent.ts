@@ -84,7 +84,7 @@ const agentOptionHints: Readonly<Record<string, string>> = {
  * Throws `invalid_option` for invalid agent options. Graph, tool and middleware factories validate their own options.
  */
 export function checkAgent(options: unknown): void {
-  checkOptions("createAgent", options, agentOptions, "invalid_option", agentOptionHints);
+  checkOptions("createAgent", options, agentOptions, { replacements: agentOptionHints });
   const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...modelOptions } =
     options as Readonly<Record<string, unknown>>;
   const owner = typeof name === "string" ? `agent "${name}"` : "an agent";
@@ -125,7 +125,7 @@ export function checkConfirmTools(
 
 /** Throws `invalid_option` for invalid model node options. */
 export function checkModelNode(options: unknown): void {
-  checkOptions("modelNode", options, nodeOptions, "invalid_option", agentOptionHints);
+  checkOptions("modelNode", options, nodeOptions, { replacements: agentOptionHints });
   checkModelOptions("modelNode", options as Readonly<Record<string, unknown>>);
 }
 

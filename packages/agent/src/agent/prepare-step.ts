@@ -82,7 +82,7 @@ export const stepOptionHints: Readonly<Record<string, string>> = {
 /** Throws `invalid_option` for an invalid result of `prepareStep`. */
 export function checkPreparedStep(prepared: unknown): void {
   const owner = "the result of prepareStep";
-  checkOptions(owner, prepared, stepOptionNames, "invalid_option", stepOptionHints);
+  checkOptions(owner, prepared, stepOptionNames, { replacements: stepOptionHints });
   const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep<unknown>;
   if (model !== undefined && !isModel(model)) throw createStepError("model", "a model");
   if (instructions !== undefined && typeof instructions !== "string") throw createStepError("instructions", "a text");

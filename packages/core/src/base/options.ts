@@ -3,16 +3,19 @@ import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { describeValue } from "./json.ts";
 
-/**
- * Throws `invalid_option`, or `code`, for options that are not an object and for unknown option names. `meant` maps
- * option names of other frameworks to the name to use.
- */
+/** Options of `checkOptions`. */
+interface CheckOptions {
+  readonly code?: Extract<ErrorCode, "invalid_option" | "invalid_tool"> | undefined;
+  /** Maps option names of other frameworks to the name to use. */
+  readonly replacements?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Throws `invalid_option`, or `code`, for options that are not an object and for unknown option names. */
 export function checkOptions(
   owner: string,
   options: unknown,
   known: readonly string[],
-  code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
-  replacements: Readonly<Record<string, string>> = {},
+  { code = "invalid_option", replacements = {} }: CheckOptions = {},
 ): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new StatewrightError(code, {

@@ -328,7 +328,7 @@ function findStateProblems(
       },
     ];
   const invoked = state.invoke.flatMap((invoke) => {
-    const problem = findActorProblem(node, "invokes", invoke.src, provided, actors);
+    const problem = findActorProblem(node, "invokes", invoke.src, { provided, actors });
     if (problem !== undefined) return [problem];
     if (invoke.onSnapshot === undefined && invoke.systemId === undefined) return [];
     return [
@@ -341,7 +341,7 @@ function findStateProblems(
   const spawned = listSpawnActions(state).flatMap((action) => {
     const problem =
       typeof action.src === "string"
-        ? findActorProblem(node, "spawns", action.src, provided, actors)
+        ? findActorProblem(node, "spawns", action.src, { provided, actors })
         : createInlineActorProblem(node, "spawns");
     if (problem !== undefined) return [problem];
     if (action.systemId !== undefined || action.syncSnapshot === true)
@@ -360,8 +360,10 @@ function findActorProblem(
   node: string,
   verb: string,
   src: unknown,
-  provided: Readonly<Record<string, unknown>>,
-  actors: ReadonlyMap<string, MachineActor>,
+  {
+    provided,
+    actors,
+  }: { readonly provided: Readonly<Record<string, unknown>>; readonly actors: ReadonlyMap<string, MachineActor> },
 ): GraphProblem | undefined {
   if (typeof src !== "string" || src.startsWith("xstate.invoke.")) return createInlineActorProblem(node, verb);
   if (actors.has(src)) return undefined;

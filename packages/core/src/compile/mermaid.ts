@@ -56,7 +56,7 @@ const arrows: Readonly<Record<OutlineEdge["kind"], string>> = {
 };
 
 function renderEdge({ from, to, kind, label }: OutlineEdge, names: Names): string {
-  const labelText = label === undefined ? "" : `|${quoteText(label, true)}|`;
+  const labelText = label === undefined ? "" : `|${quoteText(label, { always: true })}|`;
   return `${getName(names, from)} ${arrows[kind]}${labelText} ${getName(names, to)}`;
 }
 
@@ -93,7 +93,7 @@ function getName(names: Names, id: string): string {
 }
 
 /** Returns text free of Mermaid syntax: plain words unchanged, other text quoted and escaped. */
-function quoteText(value: string, always = false): string {
+function quoteText(value: string, { always = false }: { readonly always?: boolean | undefined } = {}): string {
   if (!always && /^[A-Za-z][A-Za-z0-9_]*$/.test(value) && !isReservedWord(value)) return value;
   return `"${value.replaceAll(/[^\p{L}\p{N} _.,:()[\]-]/gu, (character) => `#${character.codePointAt(0) ?? 32};`)}"`;
 }

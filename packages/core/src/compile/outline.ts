@@ -87,14 +87,15 @@ function createMachineOutline(machine: AnyStateMachine, path: string): Outline {
   }
   const edgesByState: EdgesByState = new Map();
   for (const state of listStates(machine.root)) {
-    for (const first of listInitialStates(state)) addEdge(edgesByState, path, [...state.path, START], first.path, "to");
+    for (const first of listInitialStates(state))
+      addEdge(edgesByState, path, [...state.path, START], { to: first.path, kind: "to" });
     const finals = listFinalStates(state);
     for (const last of finals) {
       const isJoin = state.type === "parallel" && finals.length > 1;
-      addEdge(edgesByState, path, last.path, [...state.path, END], isJoin ? "join" : "to");
+      addEdge(edgesByState, path, last.path, { to: [...state.path, END], kind: isJoin ? "join" : "to" });
     }
     for (const [event, transitions] of listTransitions(state))
-      for (const transition of transitions) addTransition(edgesByState, path, state, event, transition);
+      for (const transition of transitions) addTransition(edgesByState, path, state, { event, transition });
   }
   return createStateOutline(machine.root, path, edgesByState);
 }
@@ -108,15 +109,15 @@ function createStateOutline(state: StateNode, path: string, edgesByState: EdgesB
   return addMarkers(prefix, nodes, [...(edgesByState.get(toPathKey(state.path))?.values() ?? [])]);
 }
 
+/** Options of `addEdge`. */
+interface AddEdgeOptions {
+  readonly to: Path;
+  readonly kind: OutlineEdge["kind"];
+  readonly label?: string | undefined;
+}
+
 /** Adds an edge to the innermost state that contains both ends; edges with equal ends are merged. */
-function addEdge(
-  edgesByState: EdgesByState,
-  path: string,
-  from: Path,
-  to: Path,
-  kind: OutlineEdge["kind"],
-  label?: string,
-): void {
+function addEdge(edgesByState: EdgesByState, path: string, from: Path, { to, kind, label }: AddEdgeOptions): void {
   let shared = 0;
   while (shared < Math.min(from.length, to.length) - 1 && from[shared] === to[shared]) shared += 1;
   const parentKey = toPathKey(from.slice(0, shared));
@@ -131,8 +132,7 @@ function addTransition(
   edgesByState: EdgesByState,
   path: string,
   state: StateNode,
-  event: string,
-  transition: Transition,
+  { event, transition }: { readonly event: string; readonly transition: Transition },
 ): void {
   const label = formatLabel(state, event, transition);
   for (const target of (transition.target ?? []) as readonly StateNode[]) {
@@ -140,7 +140,7 @@ function addTransition(
       // A transition to an enclosing state re-enters that state.
       const to =
         containsState(target, source) && listChildren(target).length > 0 ? [...target.path, START] : target.path;
-      addEdge(edgesByState, path, source.path, to, "event", label);
+      addEdge(edgesByState, path, source.path, { to, kind: "event", label });
     }
   }
 }

@@ -54,7 +54,7 @@ export async function pruneThread(store: Store, options: PruneOptions): Promise<
   let [threads, checkpoints] = [0, 0];
   for await (const id of thread === undefined ? streamThreadIds(store) : [checkId("thread", thread)]) {
     const removed = await pruneCheckpoints(store, id, { keepLast, since }, codec).catch(
-      createDeletedHandler(thread === undefined),
+      createDeletedHandler({ isListed: thread === undefined }),
     );
     threads += 1;
     checkpoints += removed;
@@ -72,7 +72,7 @@ async function pruneCheckpoints(
 }
 
 /** A listed thread may be deleted before it is pruned. */
-function createDeletedHandler(isListed: boolean): (error: unknown) => number {
+function createDeletedHandler({ isListed }: { readonly isListed: boolean }): (error: unknown) => number {
   return (error) => {
     if (isListed && isStatewrightError(error, "unknown_thread")) return 0;
     throw error;

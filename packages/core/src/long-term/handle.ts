@@ -136,7 +136,7 @@ export function createLongTermHandle(port: () => LongTermPort, ids: readonly str
       checkPut(options);
       const { codec, now, reader, change } = port();
       const { vectors } = reader();
-      const row = toRow(codec, place, value, options, now());
+      const row = toRow(codec, place, options, { value, at: now() });
       const about = vectors === undefined || options.index === false ? "" : getIndexedText(value, options.index);
       const vector = vectors === undefined || about === "" ? undefined : await embedText(vectors, about);
       await change([{ put: vector === undefined ? row : { ...row, vector } }]);
@@ -194,19 +194,21 @@ async function listNamespaces(
   checkCount("namespaces: limit", limit);
   if (depth !== undefined) checkCount("namespaces: depth", depth);
   const maxDepth = depth === undefined ? undefined : ids.length + depth;
-  const toCursor = (text: string, includesChildren: boolean): LongTermLocation =>
+  const toCursor = (text: string, { includesChildren }: { readonly includesChildren: boolean }): LongTermLocation =>
     includesChildren ? { namespace: text, key: lastKey } : { namespace: text + lastKey, key: "" };
   const found: (readonly string[])[] = [];
   const query = { namespace: toNamespaceText(ids), deep: true, at: now(), limit: 1 };
   let cursor: LongTermLocation | undefined =
-    after === undefined ? undefined : toCursor(toNamespaceText(parseIds(after)), after.length !== maxDepth);
+    after === undefined
+      ? undefined
+      : toCursor(toNamespaceText(parseIds(after)), { includesChildren: after.length !== maxDepth });
   while (found.length < limit) {
     const [row]: readonly LongTermRow[] = await reader().page({ ...query, after: cursor });
     if (row === undefined) break;
     const segments = parseNamespaceText(row.namespace);
     const shown = Object.freeze(segments.slice(0, maxDepth));
     found.push(shown);
-    cursor = toCursor(toNamespaceText(shown), maxDepth === undefined || shown.length < maxDepth);
+    cursor = toCursor(toNamespaceText(shown), { includesChildren: maxDepth === undefined || shown.length < maxDepth });
   }
   return found;
 }
@@ -214,9 +216,8 @@ async function listNamespaces(
 function toRow(
   codec: Codec,
   location: LongTermLocation,
-  value: unknown,
   { ttlMs, refreshOnRead = false, index }: LongTermPut,
-  at: number,
+  { value, at }: { readonly value: unknown; readonly at: number },
 ): Omit<LongTermRow, "createdAt"> {
   if (value === undefined)
     throw createInvalidOptionError(

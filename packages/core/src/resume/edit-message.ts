@@ -46,7 +46,7 @@ export async function editMessage<Types extends ConversationTypes>(
   const { message, name, ...rest } = options;
   const { store, world = systemWorld(), codec = plainCodec } = rest;
   const thread = checkId("thread", options.thread);
-  const at = await findWritingCheckpoint(store, codec, thread, options.branch, message.id);
+  const at = await findWritingCheckpoint(store, codec, thread, { branch: options.branch, id: message.id });
   if (at === undefined) throw createUnknownMessageError(thread, message.id);
   const branch = await fork(graph, {
     store,
@@ -65,8 +65,7 @@ async function findWritingCheckpoint(
   store: Store,
   codec: Codec,
   thread: string,
-  branch: string | undefined,
-  id: string,
+  { branch, id }: { readonly branch: string | undefined; readonly id: string },
 ): Promise<number | undefined> {
   let found: number | undefined;
   for (let before: number | undefined; ; ) {

@@ -84,7 +84,7 @@ export async function fork<Types extends GraphTypes>(
   if (from === undefined) throw createUnknownCheckpointError(thread, at);
   checkWriter(known, from, codec, graph);
   const now = world.clock.now();
-  const edited = await applyEdit(graph as Graph, options, from, codec, now);
+  const edited = await applyEdit(graph as Graph, options, from, { codec, now });
   const calls = await listCalls(store, codec, thread, from);
   const outermost = calls[0]?.row ?? from;
   const inner = calls.slice(1).map(({ row }) => ({
@@ -140,8 +140,7 @@ async function applyEdit<Types extends GraphTypes>(
   graph: Graph,
   { store, thread, update }: ForkOptions<Types>,
   from: CheckpointRow,
-  codec: Codec,
-  now: number,
+  { codec, now }: { readonly codec: Codec; readonly now: number },
 ): Promise<CheckpointWrite> {
   const { channels } = graph.state;
   const saved = await store.state(thread, from.id);
@@ -165,7 +164,7 @@ async function applyEdit<Types extends GraphTypes>(
 function parseEdit(plan: Plan, codec: Codec, thread: string, update: unknown): readonly Write[] {
   try {
     const writes = readUpdate(plan, START, update);
-    validateWrites(plan, codec, writes, "the update of the fork for");
+    validateWrites(plan, codec, writes, { label: "the update of the fork for" });
     return writes;
   } catch (cause) {
     ignoreRejections(update);

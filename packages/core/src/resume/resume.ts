@@ -1,6 +1,8 @@
 /** `resume`: resumes a thread after a crash, a failure, or with answers of interrupts. */
+
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
+import type { World } from "../base/world.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { getProgram, programs } from "../run/begin.ts";
@@ -10,8 +12,10 @@ import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/check-run-options.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
+import type { Persistence } from "../run/session/persistence.ts";
+import { getErrorPlace, type Position } from "../run/session/position.ts";
 import type { State } from "../run/session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import type { Session } from "../run/session/session.ts";
 import { getWorld, openSession, release } from "../run/task/open-session.ts";
 
 /**
@@ -53,9 +57,9 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
     let result: Promise<RunResult<State>>;
     try {
       const session = await openSession(opening);
-      const { saved } = session;
+      const { saved } = session.journal;
       // A dead process may have left a queued input that pre-empts this run.
-      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(session, saved);
+      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
       result = runAsActive(session, caller, () => continueThread(session, options));
     } finally {
       unregister();
@@ -65,9 +69,10 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
 }
 
 async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
-  const { saved } = session;
-  if (saved !== undefined && saved.claim.head === undefined) throw await createNotStartedError(session, saved);
-  return getProgram(session.plan).resume(session, {
+  const { saved } = session.journal;
+  if (saved !== undefined && saved.claim.head === undefined)
+    throw await createNotStartedError(session.position, session.env.world, saved);
+  return getProgram(session.position.plan).resume(session, {
     answers: options.answers ?? {},
     by: options.by,
     apply: applyAnswers,
@@ -86,11 +91,11 @@ function createMissingStoreError(thread: string): StatewrightError {
  * Creates the error for a thread without a checkpoint: the process died before the input was saved, or START has no
  * route.
  */
-async function createNotStartedError(session: Session, saved: Persistence): Promise<StatewrightError> {
-  await release(saved.store, session.run.thread, saved.claim, session.world);
+async function createNotStartedError(position: Position, world: World, saved: Persistence): Promise<StatewrightError> {
+  await release(saved.store, position.run.thread, saved.claim, { world });
   return new StatewrightError("unknown_checkpoint", {
-    what: `thread "${session.run.thread}" has no checkpoint: no run saved its input`,
+    what: `thread "${position.run.thread}" has no checkpoint: no run saved its input`,
     next: "Run it again with its input",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
   });
 }

@@ -216,6 +216,6 @@ export function continueRun(
 ): RunHandle<object> {
   return launch<object, unknown>(caller.options, row.thread, row.id, async (events, stops) => {
     await Promise.allSettled([before]);
-    return await recoverRun(caller, row, events, stops, parkAfter);
+    return await recoverRun(caller, row, events, { stops, parkAfter });
   });
 }

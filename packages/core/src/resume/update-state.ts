@@ -1,4 +1,5 @@
 /** `updateState`: writes to a thread as if its nodes had returned values, without running the nodes. */
+
 import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
@@ -24,8 +25,12 @@ import {
   checkVersions,
 } from "../run/session/check-run-options.ts";
 import type { CommonOptions } from "../run/session/options.ts";
+import type { Persistence } from "../run/session/persistence.ts";
+import { getErrorPlace, type Position } from "../run/session/position.ts";
+import type { Progress } from "../run/session/progress.ts";
 import { readReturn, type TaskOutcome } from "../run/session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "../run/session/session.ts";
+import type { RunEnvironment } from "../run/session/run-environment.ts";
+import type { Session } from "../run/session/session.ts";
 import type { FinishedTask, StepResult } from "../run/session/step-result.ts";
 import { validateOutcome } from "../run/session/validate-writes.ts";
 import {
@@ -99,7 +104,7 @@ export async function updateState<Types extends GraphTypes>(
   const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
   const unregister = announceUpdate({ graph: graph as Graph, options }, store, thread);
   try {
-    return { checkpointId: await openAndApply(graph as Graph, options, world, thread, updates) };
+    return { checkpointId: await openAndApply(graph as Graph, options, world, { thread, updates }) };
   } finally {
     unregister();
   }
@@ -109,8 +114,7 @@ async function openAndApply(
   graph: Graph,
   options: CommonOptions & { readonly store: Store },
   world: World,
-  thread: string,
-  updates: readonly Partial<NodeUpdate<GraphTypes>>[],
+  { thread, updates }: { readonly thread: string; readonly updates: readonly Partial<NodeUpdate<GraphTypes>>[] },
 ): Promise<number> {
   const session = await openSession({
     programs,
@@ -125,12 +129,12 @@ async function openAndApply(
     needsNoContext: true,
     onIncompatible: "refused",
   });
-  const saved = session.saved as Persistence;
+  const saved = session.journal.saved as Persistence;
   try {
     return await applyUpdates(session, saved, updates);
   } catch (error) {
-    await release(options.store, thread, saved.claim, world);
-    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
+    await release(options.store, thread, saved.claim, { world });
+    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   }
 }
 
@@ -154,49 +158,55 @@ async function applyUpdates(
   updates: readonly Partial<NodeUpdate<GraphTypes>>[],
 ): Promise<number> {
   const named = await Promise.all(
-    updates.map(async (update) => ({ ...update, as: await resolveNode(session, saved, update.as) })),
+    updates.map(async (update) => ({ ...update, as: await resolveNode(session.position, saved, update.as) })),
   );
   const nodes = named.map(({ as }) => as);
   if (new Set(nodes).size < nodes.length || (nodes.includes(START) && nodes.length > 1))
     throw createInvalidOptionError(
-      session,
+      session.position,
       "updateState: several updates of one node, or an update of START with other updates",
       "Use one updateState call for each update",
     );
-  const { plan, control, kernel } = session;
+  const { plan } = session.position;
+  const { control, kernel } = session.progress;
   const finished = sortInReduceOrder(plan, named).map(
     ({ as, values, goto: target }, index): FinishedTask => ({
-      task: { id: `${session.step}:${index}`, node: as },
-      outcome: toOutcome(session, as, values, target),
+      task: { id: `${session.position.step}:${index}`, node: as },
+      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, target }),
     }),
   );
-  const pending = nodes.includes(START) ? [] : listRemainingTasks(session, nodes);
+  const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
   const isContinued = pending.length > 0;
   const reduceResults = (all: readonly FinishedTask[]): StepResult =>
     nodes.includes(START)
-      ? applyInput(session, all)
+      ? applyInput(session.position, session.progress, all)
       : reduceSuperstep(
           plan,
-          session.step + 1,
-          { state: session.state, ...control, hasPendingTasks: isContinued },
-          all,
+          session.position.step + 1,
+          { state: session.progress.state, ...control, hasPendingTasks: isContinued },
+          { results: all },
         );
   const withoutClosing = reduceResults(finished);
-  const closing = await closeRemainingCalls(session, saved, withoutClosing, [...pending, ...withoutClosing.tasks]);
+  const closing = await closeRemainingCalls(session.position, session.progress, withoutClosing, {
+    saved,
+    next: [...pending, ...withoutClosing.tasks],
+  });
   const result = closing === undefined ? withoutClosing : reduceResults(addClosing(finished, closing));
-  session.snapshot = kernel.restore(createCommittingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]));
+  session.progress.snapshot = kernel.restore(
+    createCommittingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]),
+  );
   const source = nodes.includes(START) ? "input" : "update";
-  const startedAt = session.world.clock.monotonic();
+  const startedAt = session.env.world.clock.monotonic();
   const writtenNodes = finished.map(({ task }) => task.node).filter((node) => node !== START);
-  const next = isContinued ? mergePendingTasks(session, result, pending) : result;
+  const next = isContinued ? mergePendingTasks(session.position, session.progress, result, pending) : result;
   await commit(session, next, {
     nodes: writtenNodes,
     source,
     startedAt,
     isFirst: false,
-    ...(isContinued ? { isPartial: isContinued, interrupts: closeInterrupts(session, saved, pending) } : {}),
+    ...(isContinued ? { isPartial: isContinued, interrupts: closeInterrupts(session.env, saved, pending) } : {}),
     longTerm: closing?.longTerm,
-    final: { run: toUpdatedRun(session, saved, next) },
+    final: { run: toUpdatedRun(session.position, session.env.world, saved, next) },
   });
   return saved.parent as number;
 }
@@ -213,18 +223,18 @@ function sortInReduceOrder<Update extends { readonly as: string }>(
 }
 
 /** Returns the node of an update: the given node, or the node that wrote last. */
-async function resolveNode(session: Session, saved: Persistence, as: string | undefined): Promise<string> {
+async function resolveNode(position: Position, saved: Persistence, as: string | undefined): Promise<string> {
   if (as !== undefined) {
-    if (as === START || session.plan.nodes.has(as)) return as;
+    if (as === START || position.plan.nodes.has(as)) return as;
     throw createInvalidOptionError(
-      session,
-      `graph "${session.plan.graph.name}" has no node "${as}"`,
-      `Use a node of the graph: ${[...session.plan.nodes.keys()].join(", ")}`,
+      position,
+      `graph "${position.plan.graph.name}" has no node "${as}"`,
+      `Use a node of the graph: ${[...position.plan.nodes.keys()].join(", ")}`,
     );
   }
   let row: CheckpointRow | undefined = saved.claim.head;
   while (row?.source === "fork" && row.parent !== undefined)
-    row = await saved.store.checkpoint(session.run.thread, row.parent);
+    row = await saved.store.checkpoint(position.run.thread, row.parent);
   const [node, ...others] = row?.nodes ?? [];
   if (node !== undefined && others.length === 0) return node;
   const found =
@@ -232,44 +242,62 @@ async function resolveNode(session: Session, saved: Persistence, as: string | un
       ? "no node has written yet"
       : `${[node, ...others].map((each) => `"${each}"`).join(" and ")} wrote last`;
   throw createInvalidOptionError(
-    session,
+    position,
     `updateState: the update has no \`as\`, and ${found}`,
     "Pass as: the node, or START",
   );
 }
 
-function toOutcome(session: Session, as: string, values: object | undefined, target: string | undefined): TaskOutcome {
-  const { plan, state } = session;
-  if (as === START) return { writes: parseInputWrites(plan, session.codec, values ?? {}), routes: [] };
+/** Options of `toOutcome`. */
+interface ToOutcomeOptions {
+  readonly as: string;
+  readonly values: object | undefined;
+  readonly target: string | undefined;
+}
+
+function toOutcome(
+  position: Position,
+  progress: Progress,
+  codec: Codec,
+  { as, values, target }: ToOutcomeOptions,
+): TaskOutcome {
+  const { plan } = position;
+  const { state } = progress;
+  if (as === START) return { writes: parseInputWrites(plan, codec, values ?? {}), routes: [] };
   const returned = target === undefined ? values : goto(target, values);
-  const outcome = validateOutcome(session, as, readReturn(plan, as, state, returned));
+  const outcome = validateOutcome(position, codec, as, readReturn(plan, as, state, returned));
   if (getEdge(plan, as).kind !== "commandTargets" || target !== undefined) return outcome;
   throw createInvalidOptionError(
-    session,
+    position,
     `node "${as}" chooses its next node with commands, and the update has no \`goto\``,
     "Pass goto: a target of the node, or END",
   );
 }
 
-function applyInput(session: Session, finished: readonly FinishedTask[]): StepResult {
-  const { plan, state: before, step } = session;
+function applyInput(position: Position, progress: Progress, finished: readonly FinishedTask[]): StepResult {
+  const { plan, step } = position;
+  const { state: before } = progress;
   const writes = finished.flatMap(({ outcome }) => outcome.writes);
   const { state, deltas } = reduceInput(plan, before, writes);
-  checkRequiredChannels(session, state);
+  checkRequiredChannels(position, state);
   return { state, deltas, ...planFirstTasks(plan, step + 1, state) };
 }
 
 /** Creates the answers of pending tool calls that no remaining task will run. */
 async function closeRemainingCalls(
-  session: Session,
-  saved: Persistence,
+  position: Position,
+  progress: Progress,
   { state }: StepResult,
-  next: readonly Task[],
+  { saved, next }: { readonly saved: Persistence; readonly next: readonly Task[] },
 ): Promise<CancelledCalls | undefined> {
-  const { plan, control } = session;
+  const { plan } = position;
+  const { control } = progress;
   const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.logic.answersCalls === true;
   if (!control.tasks.some(isToolTask) || next.some(isToolTask)) return undefined;
-  return cancelUnansweredCalls(session, saved, state, "an update replaced the tool node");
+  return cancelUnansweredCalls(position, progress, saved, {
+    nextState: state,
+    reason: "an update replaced the tool node",
+  });
 }
 
 function addClosing([first, ...others]: readonly FinishedTask[], closing: CancelledCalls): readonly FinishedTask[] {
@@ -282,7 +310,7 @@ function addClosing([first, ...others]: readonly FinishedTask[], closing: Cancel
  * Lists the pending tasks not affected by the update: tasks of other nodes, unless all their sources are updated
  * nodes.
  */
-function listRemainingTasks({ plan, control }: Session, nodes: readonly string[]): readonly Task[] {
+function listRemainingTasks({ plan }: Position, { control }: Progress, nodes: readonly string[]): readonly Task[] {
   if (!plan.parallel) return [];
   return control.tasks.filter(
     ({ node, from }) =>
@@ -294,7 +322,12 @@ function listRemainingTasks({ plan, control }: Session, nodes: readonly string[]
  * Merges the remaining tasks with the next tasks: all belong to the current step of the thread. A plain node in both
  * lists runs once.
  */
-function mergePendingTasks({ control, step }: Session, result: StepResult, pending: readonly Task[]): StepResult {
+function mergePendingTasks(
+  { step }: Position,
+  { control }: Progress,
+  result: StepResult,
+  pending: readonly Task[],
+): StepResult {
   const inputs = [...result.inputs];
   const plain = new Set(pending.flatMap(({ node, input }) => (input === undefined ? [node] : [])));
   const remaining = pending.map((task): Task => {
@@ -322,7 +355,7 @@ function getTaskIndex(id: string): number {
 
 /** Closes the open interrupts of tasks finished by the update: the update replaces their answers. */
 function closeInterrupts(
-  { codec, world }: Session,
+  { codec, world }: RunEnvironment,
   { interrupts }: Persistence,
   pending: readonly Task[],
 ): readonly InterruptRow[] {
@@ -337,12 +370,17 @@ function closeInterrupts(
  * Returns the run row after the update: an unfinished run has no awaited interrupt and no error any more, and
  * continues on resume.
  */
-function toUpdatedRun({ run, world }: Session, { claim }: Persistence, { tasks }: StepResult): RunRow | undefined {
+function toUpdatedRun(
+  { run }: Position,
+  world: World,
+  { claim }: Persistence,
+  { tasks }: StepResult,
+): RunRow | undefined {
   if (claim.run === undefined || !isUnfinished(claim.run)) return undefined;
   const { error: _, endedAt: __, ...row } = run;
   return tasks.length > 0 ? { ...row, status: "paused" } : { ...row, status: "done", endedAt: world.clock.now() };
 }
 
-function createInvalidOptionError(session: Session, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next, place: getErrorPlace(session) });
+function createInvalidOptionError(position: Position, what: string, next: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what, next, place: getErrorPlace(position) });
 }

@@ -5,8 +5,9 @@ import { graphProgram } from "./loop/graph-program.ts";
 import { machineProgram } from "./machine/machine-program.ts";
 import type { Program, Programs } from "./migration/program.ts";
 import type { RunResult } from "./session/options.ts";
+import { getErrorPlace } from "./session/position.ts";
 import type { State, Write } from "./session/returns.ts";
-import { getErrorPlace, type Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import { release } from "./task/open-session.ts";
 
 /** The programs of the engine. */
@@ -22,14 +23,14 @@ export function getProgram({ program }: Plan): Program {
  * nothing, and the thread is released.
  */
 export async function beginRun(session: Session, input: unknown, writes?: readonly Write[]): Promise<RunResult<State>> {
-  const { plan, saved } = session;
-  const program = getProgram(plan);
+  const { saved } = session.journal;
+  const program = getProgram(session.position.plan);
   try {
     await program.begin(session, input, writes);
   } catch (error) {
     if (saved !== undefined && !isStatewrightError(error, "fenced"))
-      await release(saved.store, session.run.thread, saved.claim, session.world);
-    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
+      await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
+    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   }
   return program.run(session);
 }

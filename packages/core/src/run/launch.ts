@@ -36,7 +36,7 @@ export function launch<State, Output>(
   const abort = new AbortController();
   const drain = new AbortController();
   const stop: RunControls["stop"] = (reason) => (reason.kind === "cancel" ? drain : abort).abort(reason);
-  const mailbox = createInboxBuffer(thread, options.store !== undefined);
+  const mailbox = createInboxBuffer(thread, { hasStore: options.store !== undefined });
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
   if (signal?.aborted === true) onAbort();
@@ -70,7 +70,7 @@ export function launch<State, Output>(
     events: ({ after, views } = {}) => {
       markRejectionHandled();
       const live = events.iterate((event) => isInView(event, views) && (after !== undefined || isOwnEvent(event)));
-      return after === undefined ? live : streamSince(options, thread, after, views, live);
+      return after === undefined ? live : streamSince(options, thread, after, { views, live });
     },
     values: () => {
       markRejectionHandled();
@@ -130,8 +130,7 @@ async function* streamSince(
   { store, codec = plainCodec }: CommonOptions,
   thread: string,
   after: number,
-  views: readonly EventView[] | undefined,
-  live: AsyncIterableIterator<RunEvent>,
+  { views, live }: { readonly views: readonly EventView[] | undefined; readonly live: AsyncIterableIterator<RunEvent> },
 ): AsyncGenerator<RunEvent, undefined, undefined> {
   let lastSeq = after;
   try {

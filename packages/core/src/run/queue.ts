@@ -2,6 +2,7 @@
  * Run queue of a thread: inputs that wait behind a run, and the start of the next run. The store holds the queue. The
  * process that ends a run starts the next run; after a crash in between, the next process that opens the thread does.
  */
+
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
@@ -16,9 +17,11 @@ import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
 import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
 import { subscribeToAbort } from "./session/abort.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options.ts";
+import type { Persistence } from "./session/persistence.ts";
+import type { Position } from "./session/position.ts";
 import { Preemption } from "./session/preemption.ts";
 import type { State } from "./session/returns.ts";
-import type { Persistence, Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import {
   getThreadRegistry,
   isThreadActive,
@@ -66,7 +69,10 @@ export async function runAsActive(
   work: () => Promise<RunResult<State>>,
   isStillFirst: (error: unknown) => boolean = () => false,
 ): Promise<RunResult<State>> {
-  const { saved, run, stop, inbox } = session;
+  const { run } = session.position;
+  const { saved } = session.journal;
+  const { stop } = session.signals;
+  const { inbox } = session.inboxes;
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
@@ -75,7 +81,7 @@ export async function runAsActive(
     run: id,
     branch,
     key,
-    handle: session.events.handle as RunHandle<unknown> | undefined,
+    handle: session.events.stream.handle as RunHandle<unknown> | undefined,
     stop,
     notifySteered: inbox.notifyArrival,
   };
@@ -236,7 +242,7 @@ function launchQueued(caller: CallerWithStore, row: RunRow): RunHandle<unknown> 
   const world = getWorld(options);
   const starting = registerStarting(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    startQueued(caller, row, events, stops, () => getCurrentOutcome(caller, row), starting),
+    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting }),
   );
   handle.result.catch((error: unknown) => {
     // Another process has started the run, and reports its end.
@@ -267,6 +273,13 @@ function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & {
   return starting;
 }
 
+/** Options of `startQueued`. */
+interface StartQueuedOptions {
+  readonly stops: RunControls;
+  readonly waitAgain: () => Promise<RunResult<State>>;
+  readonly starting?: ReturnType<typeof registerStarting> | undefined;
+}
+
 /**
  * Starts a queued run when its turn comes, after ending the run that it pre-empts. `waitAgain` is called when another
  * run active in this process comes first. If the run does not start, no run end would wake the waiting runs here, so
@@ -276,9 +289,7 @@ async function startQueued(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: RunControls,
-  waitAgain: () => Promise<RunResult<State>>,
-  starting: ReturnType<typeof registerStarting> = registerStarting(caller.options.store, row),
+  { stops, waitAgain, starting = registerStarting(caller.options.store, row) }: StartQueuedOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
@@ -302,7 +313,12 @@ async function startQueued(
       if (typeof turn === "string") continue;
       const { session, saved } = turn;
       const work = (): Promise<RunResult<State>> => startOrDequeue(session, saved, row, options.migrations);
-      result = runAsActive(session, caller, work, (error) => isStoreFailure(error) && hasNotStarted(session, saved));
+      result = runAsActive(
+        session,
+        caller,
+        work,
+        (error) => isStoreFailure(error) && hasNotStarted(session.position, saved),
+      );
     }
   } catch (error) {
     mayUnblockOthers ||= isStatewrightError(error, "graph_changed") && (await dropForeignInput(caller, store, row));
@@ -341,7 +357,7 @@ type TurnResult = "busy" | "later" | "ended" | { readonly session: Session; read
 async function openIfNext(opening: OpenSessionOptions, row: RunRow): Promise<TurnResult> {
   const session = await openUnlessBusy(opening);
   if (session === undefined) return "busy";
-  const saved = session.saved as Persistence;
+  const saved = session.journal.saved as Persistence;
   const turn = await resolveTurn(session, saved, row);
   return turn === "now" ? { session, saved } : turn;
 }
@@ -375,10 +391,10 @@ async function resolveTurn(
       }
     }
   } catch (error) {
-    await release(store, thread, claim, session.world);
+    await release(store, thread, claim, { world: session.env.world });
     throw error;
   }
-  await release(store, thread, claim, session.world);
+  await release(store, thread, claim, { world: session.env.world });
   return "later";
 }
 
@@ -391,18 +407,19 @@ async function startOrDequeue(
   row: RunRow,
   migrations: CommonOptions["migrations"] = [],
 ): Promise<RunResult<State>> {
-  const { codec, world, plan } = session;
+  const { codec, world } = session.env;
+  const { plan } = session.position;
   try {
     let input: unknown;
     try {
       input = migrateQueuedInput(row, plan.graph, migrations, codec);
     } catch (error) {
-      await release(saved.store, row.thread, saved.claim, world);
+      await release(saved.store, row.thread, saved.claim, { world });
       throw error;
     }
     return await beginRun(session, input);
   } catch (error) {
-    if (hasNotStarted(session, saved) && isStatewrightError(error) && error.kind !== "store") {
+    if (hasNotStarted(session.position, saved) && isStatewrightError(error) && error.kind !== "store") {
       const ended = { at: world.clock.now(), reason: error.message };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
@@ -410,7 +427,7 @@ async function startOrDequeue(
   }
 }
 
-function hasNotStarted({ step }: Session, { claim }: Persistence): boolean {
+function hasNotStarted({ step }: Position, { claim }: Persistence): boolean {
   return step === (claim.head?.step ?? -1);
 }
 
@@ -516,7 +533,7 @@ function waitForTurn(
     const waitAgain = (): Promise<RunResult<State>> => waitForTurn(caller, row, events, stops);
     const waiting: WaitingRun = {
       row,
-      start: () => leaveQueue(() => startQueued(caller, row, events, stops, waitAgain)),
+      start: () => leaveQueue(() => startQueued(caller, row, events, { stops, waitAgain })),
       detach: leave,
     };
     inLine.set(row.id, waiting);

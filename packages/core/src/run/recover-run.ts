@@ -1,4 +1,5 @@
 /** Recovery of a run whose process has crashed or was stopped. */
+
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { getProgram, programs } from "./begin.ts";
@@ -8,8 +9,11 @@ import { finishParked } from "./loop/finish.ts";
 import { announceClaim, type CallerWithStore, getCurrentOutcome, runAsActive } from "./queue.ts";
 import { subscribeToAbort } from "./session/abort.ts";
 import type { RunResult } from "./session/options.ts";
+import type { Persistence } from "./session/persistence.ts";
+import type { Position } from "./session/position.ts";
+import { getErrorPlace } from "./session/position.ts";
 import type { State } from "./session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import { getWorld, isUnfinished, type OpenSessionOptions, openSession, release } from "./task/open-session.ts";
 
 /** Number of process deaths without a new checkpoint after which a run is parked. */
@@ -23,8 +27,7 @@ export async function recoverRun(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  stops: RunControls,
-  parkAfter: number = defaultParkAfter,
+  { stops, parkAfter = defaultParkAfter }: { readonly stops: RunControls; readonly parkAfter?: number | undefined },
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { thread, branch } = row;
@@ -42,10 +45,10 @@ export async function recoverRun(
   let result: Promise<RunResult<State>>;
   try {
     const session = await openWithRetry({ ...opening, isRecovery: true, onIncompatible: "parks" }, caller, row);
-    const saved = session.saved as Persistence;
+    const saved = session.journal.saved as Persistence;
     const { run } = saved.claim;
-    if (run?.id !== row.id || !isUnfinished(run) || session.control.tasks.length === 0) {
-      await release(options.store, thread, saved.claim, session.world);
+    if (run?.id !== row.id || !isUnfinished(run) || session.progress.control.tasks.length === 0) {
+      await release(options.store, thread, saved.claim, { world: session.env.world });
       return await getCurrentOutcome(caller, row);
     }
     result = runAsActive(session, caller, () => continueSession(session, parkAfter));
@@ -56,9 +59,9 @@ export async function recoverRun(
 }
 
 async function continueSession(session: Session, parkAfter: number): Promise<RunResult<State>> {
-  const { count = 0 } = session.run.recovered ?? {};
-  if (count >= parkAfter) return finishParked(session, createPoisonError(session, count));
-  return getProgram(session.plan).recover(session);
+  const { count = 0 } = session.position.run.recovered ?? {};
+  if (count >= parkAfter) return finishParked(session, createPoisonError(session.position, count));
+  return getProgram(session.position.plan).recover(session);
 }
 
 /** First and longest wait, in milliseconds, for a thread whose claim is held without progress of its run. */
@@ -97,11 +100,11 @@ function wait({ drain, abort }: OpenSessionOptions, ms: number, { options }: Cal
   });
 }
 
-function createPoisonError(session: Session, count: number): StatewrightError {
+function createPoisonError(position: Position, count: number): StatewrightError {
   return new StatewrightError("parked", {
     what: `the process of this run died ${count} times without a new checkpoint`,
     next: "Find the cause of the crashes, fix it, then resume the thread",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: { deaths: count },
   });
 }

@@ -1,6 +1,8 @@
 /** `run`: starts a graph on a thread. */
+
 import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
+import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
@@ -22,9 +24,13 @@ import {
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
 import { checkRunOptions } from "./session/check-run-options.ts";
+import type { Journal } from "./session/journal.ts";
 import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
+import type { Persistence } from "./session/persistence.ts";
+import type { Position } from "./session/position.ts";
+import { getErrorPlace } from "./session/position.ts";
 import type { State, Write } from "./session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "./session/session.ts";
+import type { Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";
 import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
 import {
@@ -111,10 +117,10 @@ interface StartParams {
 
 async function startWithRetry(params: StartParams): Promise<RunResult<State>> {
   try {
-    return await startOnThread(params, true);
+    return await startOnThread(params, { claimsOnCommit: true });
   } catch (error) {
     if (!(error instanceof OvertakenError)) throw error;
-    return startOnThread(params, false);
+    return startOnThread(params, { claimsOnCommit: false });
   }
 }
 
@@ -124,7 +130,7 @@ class OvertakenError extends Error {}
 /** Starts a run on its thread. `claimsOnCommit`: the first commit claims the thread, with no claim before it. */
 async function startOnThread(
   { caller, thread, runId, events, stops, input }: StartParams,
-  claimsOnCommit: boolean,
+  { claimsOnCommit }: { readonly claimsOnCommit: boolean },
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   // An input without values for required channels is valid on a thread whose state has them.
@@ -138,31 +144,28 @@ async function startOnThread(
   const { store } = options;
   if (store !== undefined && !rejectsWhenBusy(caller) && (await isBranchBusy(store, thread, options.branch))) {
     readContext(getPlan(graph), options.context);
-    return enqueueAndWait(
-      caller,
-      createQueueWrite(caller, thread, { id: runId, ...labels }),
-      events,
+    return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
       stops,
       claimsOnCommit,
-    );
+    });
   }
   let session: Session;
   let result: Promise<RunResult<State>>;
   const endClaim = store === undefined ? undefined : announceClaim(caller, store, thread);
   try {
     session = await openSession(opening);
-    const { saved } = session;
-    if (saved !== undefined && (hasUnfinishedRun(saved) || (await hasQueue(session, saved)))) {
-      await release(saved.store, thread, saved.claim, session.world);
+    const { saved } = session.journal;
+    if (
+      saved !== undefined &&
+      (hasUnfinishedRun(saved) || (await hasQueue(session.position, session.env.world, saved)))
+    ) {
+      await release(saved.store, thread, saved.claim, { world: session.env.world });
       if (!rejectsWhenBusy(caller))
-        return enqueueAndWait(
-          caller,
-          createQueueWrite(caller, thread, { id: runId, ...labels }),
-          events,
+        return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
           stops,
           claimsOnCommit,
-        );
-      throw createBusyError(session, saved);
+        });
+      throw createBusyError(session.position, saved);
     }
     result = runAsActive(session, caller, () => beginRun(session, options.input, input));
   } catch (error) {
@@ -174,20 +177,21 @@ async function startOnThread(
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw addErrorPlace(createMissingInputError(getPlan(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || rejectsWhenBusy(caller)) throw error;
-    return enqueueAndWait(
-      caller,
-      createQueueWrite(caller, thread, { id: runId, ...labels }),
-      events,
+    return enqueueAndWait(caller, createQueueWrite(caller, thread, { id: runId, ...labels }), events, {
       stops,
       claimsOnCommit,
-    );
+    });
   } finally {
     endClaim?.();
   }
   try {
     return await result;
   } catch (error) {
-    if (claimMode.claimsOnCommit && isStatewrightError(error, "fenced") && !hasStarted(session))
+    if (
+      claimMode.claimsOnCommit &&
+      isStatewrightError(error, "fenced") &&
+      !hasStarted(session.position, session.journal)
+    )
       throw new OvertakenError();
     const first = isStatewrightError(error, "run_exists") ? await findRunByKey(caller, thread) : undefined;
     if (first === undefined) throw error;
@@ -197,7 +201,7 @@ async function startOnThread(
 }
 
 /** Returns true if the first commit of the run is durable. */
-function hasStarted({ step, saved }: Session): boolean {
+function hasStarted({ step }: Position, { saved }: Journal): boolean {
   return step !== (saved?.claim.head?.step ?? -1);
 }
 
@@ -220,7 +224,7 @@ function joinExistingRun(
   stops: RunControls,
 ): Promise<RunResult<State>> {
   const storeCaller = caller as RunCaller & CallerWithStore;
-  if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, stops);
+  if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, { stops });
   return existing.status === "queued"
     ? waitInQueue(storeCaller, existing, events, stops)
     : getCurrentOutcome(storeCaller, existing);
@@ -247,8 +251,7 @@ async function enqueueAndWait(
   caller: RunCaller,
   write: QueueWrite,
   events: EventStream,
-  stops: RunControls,
-  claimsOnCommit: boolean,
+  { stops, claimsOnCommit }: { readonly stops: RunControls; readonly claimsOnCommit: boolean },
 ): Promise<RunResult<State>> {
   const joined = await joinQueue(caller as RunCaller & CallerWithStore, write, events, stops);
   // The run that was to create the thread did not start.
@@ -261,19 +264,19 @@ function hasUnfinishedRun({ claim: { run } }: Persistence): boolean {
 }
 
 /** Returns true if runs of the branch are queued. Releases the thread when the store fails. */
-async function hasQueue({ run: { thread }, world }: Session, { store, claim }: Persistence): Promise<boolean> {
+async function hasQueue({ run: { thread } }: Position, world: World, { store, claim }: Persistence): Promise<boolean> {
   if (claim.queued === 0) return false;
   try {
     const queued = await store.runs({ thread, status: "queued" });
     return queued.some(({ branch }) => branch === claim.branch);
   } catch (error) {
-    await release(store, thread, claim, world);
+    await release(store, thread, claim, { world });
     throw error;
   }
 }
 
-function createBusyError(session: Session, { claim: { run: before } }: Persistence): StatewrightError {
-  const { thread } = session.run;
+function createBusyError(position: Position, { claim: { run: before } }: Persistence): StatewrightError {
+  const { thread } = position.run;
   const what =
     before === undefined || !isUnfinished(before)
       ? `the thread "${thread}" has queued inputs, which come first`
@@ -281,7 +284,7 @@ function createBusyError(session: Session, { claim: { run: before } }: Persisten
   return new StatewrightError("thread_busy", {
     what,
     next: `Continue it with resume and thread: "${thread}", use onBusy, or use another thread for the new input`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: before === undefined ? undefined : { run: before.id, status: before.status },
   });
 }

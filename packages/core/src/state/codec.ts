@@ -156,7 +156,7 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     }
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null)
-      return encodeObject(value as Record<string, unknown>, prototype === null, traversal);
+      return encodeObject(value as Record<string, unknown>, traversal, { isBare: prototype === null });
     const tagged = encodeBuiltIn(value, encodeChild);
     if (tagged === undefined) throw traversal.refuse(`an instance of ${getClassName(value)}`);
     return tagged;
@@ -322,7 +322,11 @@ function isHole(item: unknown): boolean {
   return typeof item === "object" && item !== null && "$" in item && item.$ === hole.$;
 }
 
-function encodeObject(object: Record<string, unknown>, isBare: boolean, { encodeChild, refuse }: Traversal): unknown {
+function encodeObject(
+  object: Record<string, unknown>,
+  { encodeChild, refuse }: Traversal,
+  { isBare }: { readonly isBare: boolean },
+): unknown {
   if (Object.getOwnPropertySymbols(object).length > 0) throw refuse("a symbol as a key");
   let changed: Record<string, unknown> | undefined;
   const keys = Object.keys(object);

@@ -84,7 +84,7 @@ export function fromPiTool<Schema extends object, Details = unknown>(
   tool: PiTool<Schema, Details>,
   options: FromPiToolOptions = {},
 ): DefinedTool<string, StaticOf<Schema>, unknown, unknown, unknown, Details> {
-  checkOptions("fromPiTool", options, optionKeys, "invalid_tool");
+  checkOptions("fromPiTool", options, optionKeys, { code: "invalid_tool" });
   checkPiTool(tool);
   const { validator, ...rest } = options;
   const name = toSnakeCase(tool.name);
@@ -127,17 +127,24 @@ function checkPiTool(tool: unknown): void {
   const parts = (typeof tool === "object" && tool !== null ? tool : {}) as Readonly<Record<string, unknown>>;
   const { name, execute, parameters, prepareArguments } = parts;
   const owner = typeof name === "string" ? `the tool ${describeValue(name)}` : "the argument of fromPiTool";
-  const expectPart = (isValid: boolean, part: string, value: unknown, expected: string): void => {
+  const expectPart = (
+    part: string,
+    value: unknown,
+    expected: string,
+    { isValid }: { readonly isValid: boolean },
+  ): void => {
     if (isValid) return;
     throw new StatewrightError("invalid_tool", {
       what: `the ${part} of ${owner} is ${describeValue(value)}`,
       next: `Give ${expected}`,
     });
   };
-  expectPart(typeof name === "string", "name", name, "a string, the name of the tool");
-  expectPart(typeof execute === "function", "execute", execute, "execute(toolCallId, params, signal, onUpdate)");
+  expectPart("name", name, "a string, the name of the tool", { isValid: typeof name === "string" });
+  expectPart("execute", execute, "execute(toolCallId, params, signal, onUpdate)", {
+    isValid: typeof execute === "function",
+  });
   const isSchema = typeof parameters === "object" && parameters !== null;
-  expectPart(isSchema, "parameters", parameters, "a TypeBox schema or JSON Schema of an object");
+  expectPart("parameters", parameters, "a TypeBox schema or JSON Schema of an object", { isValid: isSchema });
   const isPrepareValid = prepareArguments === undefined || typeof prepareArguments === "function";
-  expectPart(isPrepareValid, "prepareArguments", prepareArguments, "a function, or nothing");
+  expectPart("prepareArguments", prepareArguments, "a function, or nothing", { isValid: isPrepareValid });
 }

@@ -319,7 +319,7 @@ function next(plan: Plan, source: string, routes: readonly RouteIntent[]): reado
   try {
     const mine = plan.graph.edges.get(source)?.kind === "join" ? plan.graph.edges.get(source)?.targets : [];
     const joins = Object.fromEntries([...plan.joins].filter(([target]) => mine?.includes(target)));
-    const { tasks } = reduceSuperstep(plan, 1, { state: {}, joins }, finished);
+    const { tasks } = reduceSuperstep(plan, 1, { state: {}, joins }, { results: finished });
     return tasks.length === 0 ? [END] : tasks.map(({ node }) => node);
   } catch (error) {
     if (isStatewrightError(error, "empty_fan_out")) return [];

@@ -73,8 +73,8 @@ test("superstep is pure: equal input gives equal output and no input is mutated"
     fc.property(fc.array(write, { minLength: 3, maxLength: 3 }), fc.constantFrom({}, { z: ["a"] }), (writes, joins) => {
       const results = ["a", "b", "c"].map((node, index) => finished(node, writes[index], index));
       const before = structuredClone({ state: fresh, joins, outcomes: results.map(({ outcome }) => outcome) });
-      const first = reduceSuperstep(plan, 2, { state: fresh, joins }, results);
-      expect(reduceSuperstep(plan, 2, { state: fresh, joins }, results)).toEqual(first);
+      const first = reduceSuperstep(plan, 2, { state: fresh, joins }, { results });
+      expect(reduceSuperstep(plan, 2, { state: fresh, joins }, { results })).toEqual(first);
       expect({ state: fresh, joins, outcomes: results.map(({ outcome }) => outcome) }).toEqual(before);
       for (const [oneChannel, delta] of Object.entries(first.deltas))
         expect(applyDelta(fresh[oneChannel], delta)).toEqual(first.state[oneChannel]);
@@ -85,31 +85,42 @@ test("superstep is pure: equal input gives equal output and no input is mutated"
 
 describe("joins", () => {
   test("a join records its arrived sources and fires when all have arrived", () => {
-    const one = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [
-      finished("a", undefined),
-      finished("c", { log: ["x"] }, 1),
-    ]);
+    const one = reduceSuperstep(
+      plan,
+      1,
+      { state: fresh, joins: {} },
+      { results: [finished("a", undefined), finished("c", { log: ["x"] }, 1)] },
+    );
     expect(one.joins).toEqual({ z: ["a"] });
     expect(one.tasks.map(({ node }) => node)).toEqual(["each"]);
-    const two = reduceSuperstep(plan, 2, { state: one.state, joins: one.joins }, [finished("b", undefined)]);
+    const two = reduceSuperstep(
+      plan,
+      2,
+      { state: one.state, joins: one.joins },
+      { results: [finished("b", undefined)] },
+    );
     expect(two.joins).toEqual({});
     expect(two.tasks).toEqual([{ id: "2:0", node: "z", from: ["a", "b"] }]);
   });
 
   test("a source that arrives twice at a join counts once", () => {
-    const one = reduceSuperstep(plan, 1, { state: fresh, joins: { z: ["a"] } }, [
-      finished("a", undefined),
-      finished("c", { log: ["x"] }, 1),
-    ]);
+    const one = reduceSuperstep(
+      plan,
+      1,
+      { state: fresh, joins: { z: ["a"] } },
+      { results: [finished("a", undefined), finished("c", { log: ["x"] }, 1)] },
+    );
     expect(one.joins).toEqual({ z: ["a"] });
   });
 });
 
 test("each send makes a task with its input, after the tasks without input", () => {
-  const result = reduceSuperstep(plan, 5, { state: fresh, joins: { z: ["a"] } }, [
-    finished("b", undefined),
-    finished("c", { log: ["x", "y"] }, 1),
-  ]);
+  const result = reduceSuperstep(
+    plan,
+    5,
+    { state: fresh, joins: { z: ["a"] } },
+    { results: [finished("b", undefined), finished("c", { log: ["x", "y"] }, 1)] },
+  );
   expect(result.tasks).toEqual([
     { id: "5:0", node: "z", from: ["a", "b"] },
     { id: "5:1", node: "each", input: 0, from: ["c"] },
@@ -124,30 +135,45 @@ test("an overwrite is the base for every other write of the step, in any positio
     returns.splice(order, 0, { log: overwrite(["base"]) });
     const results = ["a", "b", "c"].map((node, index) => finished(node, returns[index], index, fresh));
     const state = { ...fresh, log: ["old"] };
-    expect(reduceSuperstep(plan, 1, { state, joins: {} }, results).state["log"]).toEqual(["base", "one", "two"]);
+    expect(reduceSuperstep(plan, 1, { state, joins: {} }, { results }).state["log"]).toEqual(["base", "one", "two"]);
   }
 });
 
 test("an overwrite works for every kind of reduced channel", () => {
   const state = { ...fresh, sum: 100, by: { old: 1 } };
-  const result = reduceSuperstep(plan, 1, { state, joins: {} }, [
-    finished("a", [{ sum: 1 }, { by: { x: 1 } }]),
-    finished("b", { sum: overwrite(10), by: overwrite({ y: 2 }) }, 1),
-  ]);
+  const result = reduceSuperstep(
+    plan,
+    1,
+    { state, joins: {} },
+    {
+      results: [
+        finished("a", [{ sum: 1 }, { by: { x: 1 } }]),
+        finished("b", { sum: overwrite(10), by: overwrite({ y: 2 }) }, 1),
+      ],
+    },
+  );
   expect(result.state).toMatchObject({ sum: 11, by: { y: 2, x: 1 } });
 });
 
 test("an ephemeral value lasts one superstep", () => {
-  const one = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [finished("c", { flash: "now", log: ["x"] })]);
+  const one = reduceSuperstep(
+    plan,
+    1,
+    { state: fresh, joins: {} },
+    { results: [finished("c", { flash: "now", log: ["x"] })] },
+  );
   expect(one.state["flash"]).toBe("now");
-  const two = reduceSuperstep(plan, 2, { state: one.state, joins: {} }, [finished("z", undefined)]);
+  const two = reduceSuperstep(plan, 2, { state: one.state, joins: {} }, { results: [finished("z", undefined)] });
   expect(two.state["flash"]).toBeUndefined();
   expect(two.deltas).toEqual({ flash: { kind: "clear" } });
 });
 
 test("later items of one node return see the writes of earlier items", () => {
-  const { state } = reduceSuperstep(plan, 1, { state: fresh, joins: {} }, [
-    finished("z", [{ last: 1 }, { last: 2 }, undefined]),
-  ]);
+  const { state } = reduceSuperstep(
+    plan,
+    1,
+    { state: fresh, joins: {} },
+    { results: [finished("z", [{ last: 1 }, { last: 2 }, undefined])] },
+  );
   expect(state["last"]).toBe(2);
 });

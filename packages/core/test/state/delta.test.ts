@@ -126,9 +126,12 @@ test("saved deltas of any recipe replay to the folded state", () => {
       for (const [index, edits] of steps.entries()) {
         const recipe = edit((draft: { doc: Draft }) => edits.forEach((work) => void work(draft.doc)));
         const outcome = readReturn(plan, "a", state, recipe);
-        const result = reduceSuperstep(plan, index, { state, joins: {} }, [
-          { task: { id: `${index}:0`, node: "a" }, outcome },
-        ]);
+        const result = reduceSuperstep(
+          plan,
+          index,
+          { state, joins: {} },
+          { results: [{ task: { id: `${index}:0`, node: "a" }, outcome }] },
+        );
         for (const { channel: oneChannel, kind, text } of writer.rows(result.deltas, result.state))
           if (oneChannel === "doc") saved.push({ kind, text });
         state = result.state;
@@ -151,9 +154,12 @@ test("a recipe result transformed by a schema is saved as transformed", () => {
       Object.assign(draft.user, { name: " x ", extra: 1 }) && undefined,
   );
   const outcome = readReturn(getPlan(graph), "a", before, recipe);
-  const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: before, joins: {} }, [
-    { task: { id: "1:0", node: "a" }, outcome },
-  ]);
+  const { state, deltas } = reduceSuperstep(
+    getPlan(graph),
+    1,
+    { state: before, joins: {} },
+    { results: [{ task: { id: "1:0", node: "a" }, outcome }] },
+  );
   expect(state["user"]).toEqual({ name: "x" });
   expect(applyDelta(before["user"], deltas["user"]!)).toEqual({ name: "x" });
 });
@@ -165,9 +171,12 @@ test("list holes survive patches and recipes [E48]", () => {
     .edges({ [START]: "a", a: END });
   const after = (before: unknown[], recipe: (draft: { cells: unknown[] }) => void) => {
     const outcome = readReturn(getPlan(graph), "a", { cells: before }, edit(recipe));
-    const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: { cells: before }, joins: {} }, [
-      { task: { id: "1:0", node: "a" }, outcome },
-    ]);
+    const { state, deltas } = reduceSuperstep(
+      getPlan(graph),
+      1,
+      { state: { cells: before }, joins: {} },
+      { results: [{ task: { id: "1:0", node: "a" }, outcome }] },
+    );
     const [row] = createStateWriter(Board.channels, plainCodec, []).rows(deltas, state);
     const saved = row === undefined ? undefined : parseDelta(plainCodec, row);
     return { state: state["cells"], saved: saved && applyDelta(before, saved) };
@@ -192,9 +201,12 @@ test("an object without a prototype keeps none after a change, in state and in s
       void Object.assign(draft.counts.in, { new: bare({ x: undefined }) }),
   );
   const outcome = readReturn(getPlan(graph), "a", before, recipe);
-  const { state, deltas } = reduceSuperstep(getPlan(graph), 1, { state: before, joins: {} }, [
-    { task: { id: "1:0", node: "a" }, outcome },
-  ]);
+  const { state, deltas } = reduceSuperstep(
+    getPlan(graph),
+    1,
+    { state: before, joins: {} },
+    { results: [{ task: { id: "1:0", node: "a" }, outcome }] },
+  );
   const [row] = createStateWriter(Words.channels, plainCodec, []).rows(deltas, state);
   const saved = row === undefined ? undefined : parseDelta(plainCodec, row);
   expect(saved?.kind).toBe("patch");
@@ -211,9 +223,12 @@ test("a recipe may change a map, which is saved complete", () => {
     before,
     edit((draft: { when: Map<string, number> }) => void draft.when.set("k", 1)),
   );
-  const { state, deltas } = reduceSuperstep(getPlan(free), 1, { state: before, joins: {} }, [
-    { task: { id: "1:0", node: "a" }, outcome },
-  ]);
+  const { state, deltas } = reduceSuperstep(
+    getPlan(free),
+    1,
+    { state: before, joins: {} },
+    { results: [{ task: { id: "1:0", node: "a" }, outcome }] },
+  );
   expect(state["when"]).toEqual(new Map([["k", 1]]));
   expect(deltas["when"]).toEqual({ kind: "replace", value: new Map([["k", 1]]) });
 });

@@ -151,7 +151,7 @@ function runSuperstep(
       finished.push({ task: { id: `0:${finished.length}`, node }, outcome: { writes: [], routes: each } });
   }
   try {
-    return reduceSuperstep(plan, 1, { state: {}, joins, deferred }, finished);
+    return reduceSuperstep(plan, 1, { state: {}, joins, deferred }, { results: finished });
   } catch (error) {
     if (isStatewrightError(error, "dead_route") || isStatewrightError(error, "empty_fan_out")) return error;
     throw error;

@@ -13,8 +13,7 @@ export function readPayload(
   owner: string,
   key: string,
   declared: InterruptDeclaration,
-  payload: unknown,
-  place: ErrorPlace,
+  { payload, place }: { readonly payload: unknown; readonly place: ErrorPlace },
 ): unknown {
   const schema = getPayloadSchema(declared);
   if (schema === undefined) return payload ?? null;

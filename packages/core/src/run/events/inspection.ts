@@ -56,20 +56,32 @@ export interface Inspection {
   /** Root machine of each namespace of the run. */
   readonly machines: Map<string, Actor>;
   /** Reports an entered machine; `inner` returns the entry steps of its child machines. */
-  enter(parent: Actor | undefined, id: string, init: Step, input: unknown, inner?: LookupByPath<Step>): Actor;
+  enter(parent: Actor | undefined, id: string, init: Step, options: EnterOptions): Actor;
   /** Reports a machine restored from a snapshot; `inner` returns the snapshots of its child machines. */
   restore(parent: Actor | undefined, id: string, snapshot: Snapshot, inner?: LookupByPath<Snapshot>): Actor;
   /**
    * Reports a transition. `source` is the sending actor; `inner` returns the entry steps of child machines started by
    * the transition.
    */
-  transition(actor: Actor, event: AnyEventObject, step: Step, source?: Actor, inner?: LookupByPath<Step>): void;
+  transition(actor: Actor, event: AnyEventObject, step: Step, options?: TransitionOptions): void;
   /** Reports that a machine and its child actors were stopped. */
   stop(actor: Actor): void;
   /**
    * Reports the end of an actor that is no machine; `report` reports the resulting transition of its parent machine.
    */
   end(actor: Actor, end: ActorEnd, report: () => void): void;
+}
+
+/** Options of `enter`: the input, and the entry steps of child machines. */
+interface EnterOptions {
+  readonly input: unknown;
+  readonly inner?: LookupByPath<Step>;
+}
+
+/** Options of `transition`: the sending actor, and the entry steps of child machines. */
+interface TransitionOptions {
+  readonly source?: Actor | undefined;
+  readonly inner?: LookupByPath<Step>;
 }
 
 /** Looks up data of a child machine by its path of ids. */
@@ -130,8 +142,7 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     parent: Actor | undefined,
     id: string,
     logic: AnyActorLogic | undefined,
-    input: unknown,
-    inner: LookupByPath<Step>,
+    { input, inner }: { readonly input: unknown; readonly inner: LookupByPath<Step> },
   ): Actor {
     const init = inner([]);
     const snapshot = (init && getXStateSnapshot(init[0])) ?? createPlainSnapshot("active", { input });
@@ -159,7 +170,7 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     const { view } = actor;
     if (step.kind === "actor") {
       const { id, logic } = step;
-      createTree(actor, id, logic, inputs.get(id), (ids) => inner([id, ...ids]));
+      createTree(actor, id, logic, { input: inputs.get(id), inner: (ids) => inner([id, ...ids]) });
     } else {
       const { event, snapshot, transitions } = step;
       emit({ type: "@xstate.microstep", actorRef: view, event, snapshot, _transitions: [...transitions] });
@@ -213,8 +224,11 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
 
   return {
     machines: new Map(),
-    enter: (parent, id, init, input, inner = () => undefined) => {
-      const actor = createTree(parent, id, undefined, input, (ids) => (ids.length === 0 ? init : inner(ids)));
+    enter: (parent, id, init, { input, inner = () => undefined }) => {
+      const actor = createTree(parent, id, undefined, {
+        input,
+        inner: (ids) => (ids.length === 0 ? init : inner(ids)),
+      });
       start(actor);
       return actor;
     },
@@ -225,7 +239,7 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
       start(actor);
       return actor;
     },
-    transition: (actor, event, [snapshot, , { steps }], source, inner = () => undefined) => {
+    transition: (actor, event, [snapshot, , { steps }], { source, inner = () => undefined } = {}) => {
       const deferred: (() => void)[] = [];
       const inputs = collectInputs(steps);
       emitEvent(actor, event, source);

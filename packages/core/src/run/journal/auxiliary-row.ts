@@ -2,9 +2,11 @@
  * Auxiliary journal rows of a task, for facts that are known before its outcome. The rows are deleted when the
  * superstep is committed.
  */
+
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import type { Session } from "../session/session.ts";
+import type { Position } from "../session/position.ts";
 
 /** Kind of an auxiliary row. */
 export type AuxiliaryKind = "args" | "ledger" | "longTerm";
@@ -16,10 +18,10 @@ export function getAuxiliaryTaskId(id: string, auxiliary: AuxiliaryKind): string
 
 /** Creates an auxiliary row of the current superstep. A repetition overwrites the row. */
 export function createAuxiliaryRow(
-  { step, world }: Session,
+  { step }: Position,
+  world: World,
   task: Task,
-  auxiliary: AuxiliaryKind,
-  key: string,
+  { auxiliary, key }: { readonly auxiliary: AuxiliaryKind; readonly key: string },
 ): EffectRow {
   const now = world.clock.now();
   return {

@@ -5,25 +5,24 @@
  * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile`
  * decides, else the effect fails with `effect_in_doubt`.
  */
+
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
+import { emit } from "../events/event-emitter.ts";
+import type { Journal } from "../session/journal.ts";
+import { formatNestingPath, type Nesting } from "../session/nesting.ts";
+import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
-import {
-  commitEffect,
-  emit,
-  formatNestingPath,
-  getErrorPlace,
-  type Nesting,
-  type Persistence,
-  recordEffect,
-  type Session,
-  toJournalKey,
-} from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
@@ -76,28 +75,28 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
  * Returns the idempotency key, with which a remote system recognises a repeated effect. Stable across attempts and
  * resumes.
  */
-export function createIdempotencyKey(session: Session, task: Task, key: string): string {
-  return `${session.run.thread}/${session.namespace}/${task.id}/${key}`;
+export function createIdempotencyKey(position: Position, task: Task, key: string): string {
+  return `${position.run.thread}/${position.namespace}/${task.id}/${key}`;
 }
 
 /** Performs an effect, or returns its recorded outcome. */
 export function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
-  const { saved, outcomes } = session;
-  const place = toJournalKey(session.step, request.task.id, request.key);
+  const { saved, outcomes } = session.journal;
+  const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew =
     !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.journal.has(place)));
-  return isNew ? startEffect(session, request) : performRecorded(session, request, place);
+  return isNew ? startEffect(session.position, session.journal, request) : performRecorded(session, request, place);
 }
 
 async function performRecorded<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
-  const { saved, outcomes } = session;
+  const { saved, outcomes } = session.journal;
   const previous = outcomes.get(place);
   if (previous !== undefined && "error" in previous) throw previous.error;
-  if (previous !== undefined) return reuse(session, request, previous.value as Value, 1);
+  if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
   const row = saved?.journal.get(place);
   if (saved !== undefined && row?.outcome !== undefined) {
     const outcome = saved.codec.decode(row.outcome);
-    if (row.state === "ok") return reuse(session, request, outcome as Value, row.attempts);
+    if (row.state === "ok") return reuse(session.events, request, outcome as Value, row.attempts);
     if (row.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
   }
   if (row !== undefined && isInFlight(row)) return repeatEffect(session, request, row);
@@ -105,12 +104,12 @@ async function performRecorded<Value>(session: Session, request: EffectRequest<V
   const priorEffects =
     saved === undefined || request.effect !== "once" || request.kind !== "step"
       ? undefined
-      : findPriorEffects(session, saved);
+      : findPriorEffects(session.env, session.position, saved);
   if (saved !== undefined && priorEffects !== undefined) {
     const found = selectPriorEffect((await priorEffects).filter(({ row }) => isSameEffect(row, request)));
     if (found !== undefined) return reusePriorEffect(session, saved, request, found);
   }
-  return startEffect(session, request);
+  return startEffect(session.position, session.journal, request);
 }
 
 function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
@@ -128,13 +127,14 @@ function reusePriorEffect<Value>(
   found: PriorEffect,
 ): Value {
   const { state, outcome } = found.row;
-  if (session.onPriorEffect !== "reuse" || outcome === undefined) throw createPriorEffectError(session, request, found);
+  if (session.env.onPriorEffect !== "reuse" || outcome === undefined)
+    throw createPriorEffectError(session.position, request, found);
   const value = saved.codec.decode(outcome);
-  if (state === "ok") return adoptPriorEffect(session, saved, request, found.row, value as Value);
+  if (state === "ok") return adoptPriorEffect(session, saved, request, { priorRow: found.row, value: value as Value });
   const error = fromErrorRecord(value as ErrorRecord);
-  session.outcomes.set(toJournalKey(session.step, request.task.id, request.key), { error });
-  recordEffect(session, saved, {
-    row: toOwnRow(session, request, found.row),
+  session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
+  recordEffect(saved, {
+    row: toOwnRow(session.position, session.env.world, request, found.row),
     encode: () => outcome,
     onCommitted: undefined,
   });
@@ -146,16 +146,15 @@ export function adoptPriorEffect<Value>(
   session: Session,
   saved: Persistence,
   request: EffectIdentity<Value>,
-  priorRow: EffectRow,
-  value: Value,
+  { priorRow, value }: { readonly priorRow: EffectRow; readonly value: Value },
 ): Value {
   const { task, key, kind, name } = request;
   const text = encodeValue(saved, request, value);
-  session.outcomes.set(toJournalKey(session.step, task.id, key), { value });
+  session.journal.outcomes.set(toJournalKey(session.position.step, task.id, key), { value });
   const { attempts } = priorRow;
-  emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
-  recordEffect(session, saved, {
-    row: { ...toOwnRow(session, request, priorRow), state: "ok" },
+  emit(session.events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+  recordEffect(saved, {
+    row: { ...toOwnRow(session.position, session.env.world, request, priorRow), state: "ok" },
     encode: () => text,
     onCommitted: (failure) => {
       if (failure === undefined) request.onCommitted?.(value, false);
@@ -164,16 +163,21 @@ export function adoptPriorEffect<Value>(
   return value;
 }
 
-function toOwnRow<Value>(session: Session, { task, key }: EffectIdentity<Value>, priorRow: EffectRow): EffectRow {
-  const now = session.world.clock.now();
-  const idempotencyKey = createIdempotencyKey(session, task, key);
+function toOwnRow<Value>(
+  position: Position,
+  world: World,
+  { task, key }: EffectIdentity<Value>,
+  priorRow: EffectRow,
+): EffectRow {
+  const now = world.clock.now();
+  const idempotencyKey = createIdempotencyKey(position, task, key);
   return { ...priorRow, task: task.id, key, idempotencyKey, startedAt: now, endedAt: now };
 }
 
-function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, attempts: number): Value {
+function reuse<Value>(events: EventEmitter, request: EffectRequest<Value>, value: Value, attempts: number): Value {
   const { task, key, kind, name } = request;
   if (kind !== "task")
-    emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+    emit(events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
   request.onCommitted?.(value, true);
   return value;
 }
@@ -182,11 +186,12 @@ async function repeatEffect<Value>(session: Session, request: EffectRequest<Valu
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
     const reconciled = await request.reconcile?.(row.idempotencyKey);
-    if (reconciled !== undefined) return completeEffect(session, request, row, async () => reconciled);
-    if (request.reconcile === undefined) throw createInDoubtError(session, request, row);
+    if (reconciled !== undefined)
+      return completeEffect(session.position, session.journal, request, { row, execute: async () => reconciled });
+    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);
   }
   if (request.isResumable !== true)
-    emit(session, {
+    emit(session.events, {
       type: "effect.repeated",
       node: task.node,
       task: task.id,
@@ -196,15 +201,21 @@ async function repeatEffect<Value>(session: Session, request: EffectRequest<Valu
       effect,
       idempotencyKey: row.idempotencyKey,
     });
-  const { saved } = session;
+  const { saved } = session.journal;
   // A new start: a reconciled earlier start is no evidence about the new start.
   if (effect === "once" && saved !== undefined)
-    return startOnceEffect(session, saved, request, toRestartedRow(session, row));
-  return completeEffect(session, request, row, () => request.execute(row.idempotencyKey));
+    return startOnceEffect(session.position, session.journal, saved, {
+      request,
+      row: toRestartedRow(session.env.world, row),
+    });
+  return completeEffect(session.position, session.journal, request, {
+    row,
+    execute: () => request.execute(row.idempotencyKey),
+  });
 }
 
 /** Returns the row of a restarted effect with a new start time. */
-export function toRestartedRow({ world }: Session, row: EffectRow): EffectRow {
+export function toRestartedRow(world: World, row: EffectRow): EffectRow {
   return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
 }
 
@@ -217,11 +228,11 @@ export function describeStart({ startedAt }: EffectRow): string {
  * Starts a new effect. The start of a `once` effect is durable before the effect runs; other effects run immediately,
  * and their start is written concurrently.
  */
-function startEffect<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
-  const saved = session.saved;
-  const idempotencyKey = createIdempotencyKey(session, request.task, request.key);
+function startEffect<Value>(position: Position, journal: Journal, request: EffectRequest<Value>): Promise<Value> {
+  const saved = journal.saved;
+  const idempotencyKey = createIdempotencyKey(position, request.task, request.key);
   const row: EffectRow = {
-    step: session.step,
+    step: position.step,
     task: request.task.id,
     key: request.key,
     kind: request.kind,
@@ -230,43 +241,43 @@ function startEffect<Value>(session: Session, request: EffectRequest<Value>): Pr
     state: "started",
     attempts: 0,
     idempotencyKey,
-    startedAt: session.world.clock.now(),
+    startedAt: journal.world.clock.now(),
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
     ...(request.args === undefined ? {} : { args: request.args }),
   };
   const execute = (): Value | Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
-    if (request.effect === "once" && session.nesting?.unsaved === true)
-      throw createUnsavedError(session, request, session.nesting);
-    return completeEffect(session, request, row, execute);
+    if (request.effect === "once" && position.nesting?.unsaved === true)
+      throw createUnsavedError(position, request, position.nesting);
+    return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
-    if (request.kind !== "task") recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
-    return completeEffect(session, request, row, execute);
+    if (request.kind !== "task") recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    return completeEffect(position, journal, request, { row, execute });
   }
-  return startOnceEffect(session, saved, request, row);
+  return startOnceEffect(position, journal, saved, { request, row });
 }
 
 /** Makes the start of a `once` effect durable, then runs the effect. */
 function startOnceEffect<Value>(
-  session: Session,
+  position: Position,
+  journal: Journal,
   saved: Persistence,
-  request: EffectRequest<Value>,
-  row: EffectRow,
+  { request, row }: { readonly request: EffectRequest<Value>; readonly row: EffectRow },
 ): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
   request.beforeStart?.();
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {
           resolveStart();
           saved.starts.delete(start);
           if (failure !== undefined) reject(failure);
-          else if (request.isAbandoned?.() === true) recordCancelledStart(session, saved, row);
-          else completeEffect(session, request, row, execute).then(resolve, reject);
+          else if (request.isAbandoned?.() === true) recordCancelledStart(journal.world, saved, row);
+          else completeEffect(position, journal, request, { row, execute }).then(resolve, reject);
         },
       });
     });
@@ -275,23 +286,23 @@ function startOnceEffect<Value>(
 }
 
 /** Marks an effect as not performed: the caller abandoned it while its start became durable. */
-export function recordCancelledStart(session: Session, saved: Persistence, row: EffectRow): void {
-  recordEffect(session, saved, {
-    row: { ...row, endedAt: session.world.clock.now() },
+export function recordCancelledStart(world: World, saved: Persistence, row: EffectRow): void {
+  recordEffect(saved, {
+    row: { ...row, endedAt: world.clock.now() },
     encode: undefined,
     onCommitted: undefined,
   });
 }
 
 /** Marks a possibly recorded start as not performed. The effect waits for an interrupt and starts after the answer. */
-export function cancelStart(session: Session, task: Task, key: string): void {
-  const { saved } = session;
-  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
-  if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(session, saved, row);
+export function cancelStart(position: Position, journal: Journal, task: Task, key: string): void {
+  const { saved } = journal;
+  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
+  if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(journal.world, saved, row);
 }
 
 /** Waits until every start write has finished, so that cancelled starts are written before the thread is released. */
-export async function waitForStarts({ saved }: Session): Promise<void> {
+export async function waitForStarts({ saved }: Journal): Promise<void> {
   if (saved !== undefined && saved.starts.size > 0) await Promise.all(saved.starts);
 }
 
@@ -301,10 +312,10 @@ export async function waitForStarts({ saved }: Session): Promise<void> {
  * most outcomes never reach. A tool call has already checked its result.
  */
 function encodeOutcome<Value>(
-  session: Session,
+  position: Position,
+  journal: Journal,
   saved: Persistence,
-  request: EffectRequest<Value>,
-  value: Value,
+  { request, value }: { readonly request: EffectRequest<Value>; readonly value: Value },
 ): string | undefined {
   if (request.kind === "tool") return undefined;
   if (saved.codec === plainCodec && isJson(value)) {
@@ -314,7 +325,7 @@ function encodeOutcome<Value>(
   try {
     return encodeValue(saved, request, value);
   } catch (error) {
-    recordFailure(session, request.task, request.key, error);
+    recordFailure(position, journal, request.task, { key: request.key, error });
     throw error;
   }
 }
@@ -328,19 +339,19 @@ function describeResult<Value>({ kind, name }: EffectIdentity<Value>): string {
 }
 
 async function completeEffect<Value>(
-  session: Session,
+  position: Position,
+  journal: Journal,
   request: EffectRequest<Value>,
-  row: EffectRow,
-  execute: () => Value | Promise<Value>,
+  { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
   const value = await execute();
-  const { saved } = session;
+  const { saved } = journal;
   // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
   // recorded.
-  if (row.step !== session.step && row.effect !== "once") return value;
-  if (saved === undefined && request.kind !== "tool") validateEncodable(session.codec, value, describeResult(request));
-  const text = saved === undefined ? undefined : encodeOutcome(session, saved, request, value);
-  session.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
+  if (row.step !== position.step && row.effect !== "once") return value;
+  if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
+  const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
+  journal.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
     return value;
@@ -349,10 +360,10 @@ async function completeEffect<Value>(
     ...row,
     state: "ok",
     attempts: request.countAttempts?.(value) ?? 1,
-    endedAt: session.world.clock.now(),
+    endedAt: journal.world.clock.now(),
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
   };
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: ended,
     encode: () => text ?? encodeValue(saved, request, value),
     artifacts: request.getArtifacts?.(),
@@ -364,37 +375,51 @@ async function completeEffect<Value>(
 }
 
 /** Journals the stage of a started effect with the next write. */
-export function recordStage(session: Session, task: Task, key: string, stage: string, attempts: number): void {
-  const { saved } = session;
-  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
-  if (saved === undefined || row?.state !== "started" || session.abort.signal.aborted) return;
-  recordEffect(session, saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
+export function recordStage(
+  session: Session,
+  task: Task,
+  key: string,
+  { stage, attempts }: { readonly stage: string; readonly attempts: number },
+): void {
+  const { saved } = session.journal;
+  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
+  recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
-export function recordFailure(session: Session, task: Task, key: string, error: unknown): void {
-  const { saved } = session;
-  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
+export function recordFailure(
+  position: Position,
+  journal: Journal,
+  task: Task,
+  { key, error }: { readonly key: string; readonly error: unknown },
+): void {
+  const { saved } = journal;
+  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
-  session.outcomes.set(toJournalKey(session.step, task.id, key), { error });
-  recordEffect(session, saved, {
-    row: { ...row, state: "error", endedAt: session.world.clock.now() },
-    encode: () => saved.codec.encode(toRedactedRecord(session, error), `the failure of "${row.name}"`),
+  journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
+  recordEffect(saved, {
+    row: { ...row, state: "error", endedAt: journal.world.clock.now() },
+    encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
     onCommitted: undefined,
   });
 }
 
-function createInDoubtError<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): StatewrightError {
+function createInDoubtError<Value>(
+  position: Position,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): StatewrightError {
   return new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
     next: 'Find out if it happened: if so, use updateState to write the result of the node; if not, or if the remote system recognises the idempotency key, declare the effect "idempotent" and resume',
-    place: getErrorPlace(session, { node: request.task.node, task: request.task.id }),
+    place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });
 }
 
 function createPriorEffectError<Value>(
-  session: Session,
+  position: Position,
   { kind, name, task }: EffectRequest<Value>,
   { branch, row }: PriorEffect,
 ): StatewrightError {
@@ -404,7 +429,7 @@ function createPriorEffectError<Value>(
   return new StatewrightError("effect_in_doubt", {
     what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
     next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
     details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
@@ -414,13 +439,13 @@ function createPriorEffectError<Value>(
  * and the resume would repeat the effect.
  */
 function createUnsavedError<Value>(
-  session: Session,
+  position: Position,
   { task, kind, name }: EffectRequest<Value>,
   nesting: Nesting,
 ): StatewrightError {
   return new StatewrightError("missing_store", {
     what: `the ${kind} "${name}" is a once effect in the subgraph "${formatNestingPath(nesting)}", which is not saved`,
     next: 'Use the persistence "per-call" for the subgraph, or declare the effect "idempotent"',
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

@@ -4,9 +4,10 @@
  */
 
 import type { LedgerBook, LedgerEntry, Reservation, Sum } from "../session/ledger-book.ts";
+import type { Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { reduceEdit } from "../session/reduce-writes.ts";
 import type { Write } from "../session/returns.ts";
-import type { Session } from "../session/session.ts";
 
 /** Creates a book with existing entries. */
 export function createLedgerBook(entered: Map<string, LedgerEntry>): LedgerBook {
@@ -50,67 +51,92 @@ export function notifyListeners(book: LedgerBook): void {
   for (const resolve of listeners) resolve();
 }
 
+/** Options of `computeValue`. */
+interface ComputeValueOptions {
+  readonly name: string;
+  readonly includeReserved: boolean;
+  readonly excluded: readonly string[];
+}
+
 /** Computes the value of a channel with the entries and reservations of the book, except for excluded slots. */
 export function computeValue(
-  home: Session,
+  position: Position,
+  progress: Progress,
   book: LedgerBook,
-  name: string,
-  includeReserved: boolean,
-  excluded: readonly string[],
+  { name, includeReserved, excluded }: ComputeValueOptions,
 ): unknown {
   const excludedSlots = new Set(excluded);
   const includesAllEntries = excluded.every((place) => !book.entered.has(place));
   const sum = includesAllEntries
-    ? getSum(home, book, name)
-    : reduceEntries(home, name, home.state[name], book.entered, excludedSlots);
+    ? getSum(position, progress, book, name)
+    : reduceEntries(position, progress, name, { value: progress.state[name], entries: book.entered, excludedSlots });
   if (!includeReserved || book.reserved.size === 0) return sum;
   const includesAll = includesAllEntries && excluded.every((place) => !book.reserved.has(place));
   return includesAll
-    ? getReservedSum(home, book, name, sum)
-    : reduceEntries(home, name, sum, book.reserved, excludedSlots);
+    ? getReservedSum(position, progress, book, { name, from: sum })
+    : reduceEntries(position, progress, name, { value: sum, entries: book.reserved, excludedSlots });
 }
 
 /** Returns the channel value with all entries. Each write is reduced only once. */
-function getSum(home: Session, { entered, sums }: LedgerBook, name: string): unknown {
+function getSum(position: Position, progress: Progress, { entered, sums }: LedgerBook, name: string): unknown {
   let sum = sums.get(name);
   if (sum === undefined) {
     const writes = [...entered.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
-    sum = { writes, reducedCount: 0, value: home.state[name] };
+    sum = { writes, reducedCount: 0, value: progress.state[name] };
     sums.set(name, sum);
   }
-  return reduceRest(home, name, sum);
+  return reduceRest(position, progress, name, sum);
 }
 
-function getReservedSum(home: Session, { reserved, reservedSums }: LedgerBook, name: string, from: unknown): unknown {
+function getReservedSum(
+  position: Position,
+  progress: Progress,
+  { reserved, reservedSums }: LedgerBook,
+  { name, from }: { readonly name: string; readonly from: unknown },
+): unknown {
   let sum = reservedSums.get(name);
   if (sum === undefined || sum.from !== from) {
     const writes = [...reserved.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
     sum = { writes, reducedCount: 0, value: from, from };
     reservedSums.set(name, sum);
   }
-  return reduceRest(home, name, sum);
+  return reduceRest(position, progress, name, sum);
 }
 
-function reduceRest(home: Session, name: string, sum: Sum): unknown {
+function reduceRest(position: Position, progress: Progress, name: string, sum: Sum): unknown {
   if (sum.reducedCount < sum.writes.length) {
-    sum.value = reduceWrites(home, name, sum.value, sum.writes.slice(sum.reducedCount));
+    sum.value = reduceWrites(position, progress, name, {
+      value: sum.value,
+      writes: sum.writes.slice(sum.reducedCount),
+    });
     sum.reducedCount = sum.writes.length;
   }
   return sum.value;
 }
 
+/** Options of `reduceEntries`. */
+interface ReduceEntriesOptions {
+  readonly value: unknown;
+  readonly entries: ReadonlyMap<string, LedgerEntry>;
+  readonly excludedSlots: ReadonlySet<string>;
+}
+
 function reduceEntries(
-  home: Session,
+  position: Position,
+  progress: Progress,
   name: string,
-  value: unknown,
-  entries: ReadonlyMap<string, LedgerEntry>,
-  excludedSlots: ReadonlySet<string>,
+  { value, entries, excludedSlots }: ReduceEntriesOptions,
 ): unknown {
   const writes: Write[] = [];
   for (const [slot, { write }] of entries) if (write.channel === name && !excludedSlots.has(slot)) writes.push(write);
-  return reduceWrites(home, name, value, writes);
+  return reduceWrites(position, progress, name, { value, writes });
 }
 
-function reduceWrites({ plan, state }: Session, name: string, value: unknown, writes: readonly Write[]): unknown {
+function reduceWrites(
+  { plan }: Position,
+  { state }: Progress,
+  name: string,
+  { value, writes }: { readonly value: unknown; readonly writes: readonly Write[] },
+): unknown {
   return writes.length === 0 ? value : reduceEdit(plan, { ...state, [name]: value }, writes).state[name];
 }

@@ -2,31 +2,44 @@
  * Journal rows of a ledger. The rows preserve entries across crashes and are deleted when the superstep of the graph
  * is committed.
  */
+
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
+import type { Journal } from "../session/journal.ts";
 import type { LedgerEntry } from "../session/ledger-book.ts";
+import { type Persistence, recordInParent } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
 import type { Write } from "../session/returns.ts";
-import { recordEffect, recordInParent, type Session } from "../session/session.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 
+/** Options of `recordEntry`. */
+interface RecordEntryOptions {
+  readonly journal: Journal;
+  readonly task: Task;
+  readonly slot: string;
+}
+
 /**
- * Journals an entry in the graph `home` that declares the channel; `session` is the active graph. An entry in a
+ * Journals an entry in the graph `home` that declares the channel; `saved` belongs to the active graph. An entry in a
  * parent graph becomes durable no later than the recorded effect: a lost entry is repeated under the same key.
  */
-export function recordEntry(session: Session, home: Session, task: Task, slot: string, { write }: LedgerEntry): void {
-  const { saved } = home;
-  if (saved === undefined) return;
-  const row = createAuxiliaryRow(home, task, "ledger", slot);
-  const encode = (): string => encodeWrapper(saved.codec, write, `an entry in the ledger "${write.channel}"`);
-  const effect = { row, encode, onCommitted: undefined };
-  if (home === session) recordEffect(home, saved, effect);
-  else recordInParent(session, home, saved, effect);
+export function recordEntry(
+  saved: Persistence | undefined,
+  position: Position,
+  { write }: LedgerEntry,
+  { journal, task, slot }: RecordEntryOptions,
+): void {
+  const { saved: homeSaved } = journal;
+  if (homeSaved === undefined) return;
+  const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "ledger", key: slot });
+  const encode = (): string => encodeWrapper(homeSaved.codec, write, `an entry in the ledger "${write.channel}"`);
+  recordInParent(saved, homeSaved, { row, encode, onCommitted: undefined });
 }
 
 /** Loads the entries of the current superstep from the journal. */
-export function loadEntries({ saved, step, plan }: Session): Map<string, LedgerEntry> {
+export function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
   if (saved === undefined) return entered;
   for (const row of saved.journal.values()) {

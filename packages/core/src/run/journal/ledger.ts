@@ -2,16 +2,20 @@
  * Ledgers at run time. Entries belong to the superstep of the graph that declares the channel, including entries of
  * nested graphs. They are stored in memory, in the journal of the graph's namespace, and in the outcome of the task.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { Ledger } from "../../tool/policy/ledger.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import type { Journal } from "../session/journal.ts";
 import type { LedgerBook, LedgerEntry } from "../session/ledger-book.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { readUpdate, type TaskOutcome, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { Lineage, Session } from "../session/session.ts";
 import { validateWrites } from "../session/validate-writes.ts";
 import {
   computeValue,
@@ -23,6 +27,13 @@ import {
 } from "./ledger-registry.ts";
 import { loadEntries, recordEntry } from "./ledger-rows.ts";
 
+/** Options of `openLedger`. */
+interface OpenLedgerOptions {
+  readonly middleware: Middleware;
+  readonly channel: Channel;
+  readonly reservations: Set<() => void> | undefined;
+}
+
 /**
  * Opens the ledger of a channel for the hooks around an effect. `reservations` collects the release functions of open
  * reservations.
@@ -31,17 +42,15 @@ export function openLedger(
   session: Session,
   scope: TaskScope,
   effect: string,
-  middleware: Middleware,
-  channel: Channel,
-  reservations: Set<() => void> | undefined,
+  { middleware, channel, reservations }: OpenLedgerOptions,
 ): Ledger {
   const { home, task, name } = findHome(session, scope, middleware, channel);
-  const space = `${session.namespace}/${session.step}/${scope.task.id}/${effect}/${name}`;
+  const space = `${session.position.namespace}/${session.position.step}/${scope.task.id}/${effect}/${name}`;
   const getSlot = (key: string): string => `${space}:${key}`;
   const releases = new Map<string, () => void>();
   const parseWrite = (write: unknown): Write => {
-    const writes = readUpdate(home.plan, task.node, { [name]: write }, `a ledger of the node "${task.node}"`);
-    validateWrites(home.plan, home.codec, writes, "what was entered into", task.node);
+    const writes = readUpdate(home.position.plan, task.node, { [name]: write }, `a ledger of the node "${task.node}"`);
+    validateWrites(home.position.plan, home.env.codec, writes, { label: "what was entered into", node: task.node });
     return writes[0] as Write;
   };
   const removeRelease = (key: string): void => {
@@ -52,30 +61,28 @@ export function openLedger(
   };
   const release = (key: string): void => {
     removeRelease(key);
-    const book = getLedgerBook(home);
+    const book = getLedgerBook(home.position, home.journal);
     if (dropReservation(book, getSlot(key), reservations)) notifyListeners(book);
   };
-  const taskPrefix = `${session.namespace}/${session.step}/${scope.task.id}/`;
-  const nestedPrefix = `${session.namespace}/${scope.task.id}:`;
+  const taskPrefix = `${session.position.namespace}/${session.position.step}/${scope.task.id}/`;
+  const nestedPrefix = `${session.position.namespace}/${scope.task.id}:`;
   const listOtherSlots = (mode: "inside" | "none", { entered, reserved }: LedgerBook): readonly string[] =>
     [...entered.keys(), ...reserved.keys()].filter(
       (place) => place.startsWith(taskPrefix) || (mode === "none" && place.startsWith(nestedPrefix)),
     );
   return {
-    has: (key) => getLedgerBook(home).entered.has(getSlot(key)),
+    has: (key) => getLedgerBook(home.position, home.journal).entered.has(getSlot(key)),
     getValue: ({ reserved = true, excludedKeys = [], siblings = "all" } = {}) => {
-      const book = getLedgerBook(home);
+      const book = getLedgerBook(home.position, home.journal);
       const ownSlots = excludedKeys.map(getSlot);
-      return computeValue(
-        home,
-        book,
+      return computeValue(home.position, home.progress, book, {
         name,
-        reserved,
-        siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
-      );
+        includeReserved: reserved,
+        excluded: siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
+      });
     },
     reserve: (key, write) => {
-      const book = getLedgerBook(home);
+      const book = getLedgerBook(home.position, home.journal);
       if (book.entered.has(getSlot(key))) return;
       reserve(book, getSlot(key), { task: task.id, write: parseWrite(write), owner: reservations });
       const releaseKey = (): void => release(key);
@@ -84,17 +91,19 @@ export function openLedger(
       notifyListeners(book);
     },
     enter: (key, write, { shared = false } = {}) => {
-      const book = getLedgerBook(home);
+      const book = getLedgerBook(home.position, home.journal);
       const entry: LedgerEntry = { task: task.id, write: parseWrite(write) };
-      const slot = shared ? `${home.namespace}/${home.step}/${task.id}//${name}:${key}` : getSlot(key);
+      const slot = shared
+        ? `${home.position.namespace}/${home.position.step}/${task.id}//${name}:${key}`
+        : getSlot(key);
       dropReservation(book, slot, reservations);
       putEntry(book, slot, entry);
       if (!shared) removeRelease(key);
-      recordEntry(session, home, task, slot, entry);
+      recordEntry(session.journal.saved, home.position, entry, { journal: home.journal, task, slot });
       notifyListeners(book);
     },
     release,
-    waitForChange: () => new Promise((resolve) => getLedgerBook(home).listeners.push(resolve)),
+    waitForChange: () => new Promise((resolve) => getLedgerBook(home.position, home.journal).listeners.push(resolve)),
   };
 }
 
@@ -110,19 +119,19 @@ interface LedgerHome {
  */
 function findHome(session: Session, { task }: TaskScope, middleware: Middleware, channel: Channel): LedgerHome {
   let found: LedgerHome | undefined;
-  for (let level: Session["parent"] = { session, task }; level !== undefined; level = level.session.parent) {
-    const { channels } = level.session.plan.graph.state;
+  for (let level: Lineage["parent"] = { session, task }; level !== undefined; level = level.session.lineage.parent) {
+    const { channels } = level.session.position.plan.graph.state;
     const name = Object.keys(channels).find((each) => channels[each] === channel);
     if (name === undefined) continue;
-    if (found === undefined || !isUsedByOthers(level.session.plan, middleware, channel))
+    if (found === undefined || !isUsedByOthers(level.session.position.plan, middleware, channel))
       found = { home: level.session, task: level.task, name };
     if (middleware.inherited !== true) break;
   }
   if (found !== undefined) return found;
   throw new StatewrightError("unknown_channel", {
-    what: `a hook of the node "${task.node}" opened the ledger of a channel that neither graph "${session.plan.graph.name}" nor a parent graph declares`,
+    what: `a hook of the node "${task.node}" opened the ledger of a channel that neither graph "${session.position.plan.graph.name}" nor a parent graph declares`,
     next: "Add the channels of the middleware to the state: defineState({ …, ...middleware.channels })",
-    place: getErrorPlace(session, { node: task.node }),
+    place: getErrorPlace(session.position, { node: task.node }),
   });
 }
 
@@ -138,27 +147,31 @@ function isUsedByOthers({ graph }: Plan, middleware: Middleware, channel: Channe
 }
 
 /** Returns the book of the current superstep; loads its entries from the journal after a crash. */
-function getLedgerBook(session: Session): LedgerBook {
-  session.ledger ??= createLedgerBook(loadEntries(session));
-  return session.ledger;
+function getLedgerBook(position: Position, journal: Journal): LedgerBook {
+  journal.ledger ??= createLedgerBook(loadEntries(position, journal));
+  return journal.ledger;
 }
 
 /** Adds the entries made during a task to its outcome. */
-export function addEntries(outcome: TaskOutcome, session: Session, task: Task): TaskOutcome {
-  const writes = listEntries(session, (id) => id === task.id);
+export function addEntries(outcome: TaskOutcome, position: Position, journal: Journal, task: Task): TaskOutcome {
+  const writes = listEntries(position, journal, (id) => id === task.id);
   return writes.length === 0 ? outcome : { ...outcome, writes: [...outcome.writes, ...writes] };
 }
 
 /** Lists the entries of tasks without an outcome. Their effects happened and must be counted. */
-export function listOrphanEntries(session: Session, finished: readonly { readonly task: Task }[]): readonly Write[] {
-  return listEntries(session, (id) => !finished.some(({ task }) => task.id === id));
+export function listOrphanEntries(
+  position: Position,
+  journal: Journal,
+  finished: readonly { readonly task: Task }[],
+): readonly Write[] {
+  return listEntries(position, journal, (id) => !finished.some(({ task }) => task.id === id));
 }
 
-function listEntries(session: Session, isWanted: (task: string) => boolean): readonly Write[] {
+function listEntries(position: Position, journal: Journal, isWanted: (task: string) => boolean): readonly Write[] {
   // Entries that exist only in the journal come from another process: they are loaded once, in the first superstep of
   // this process.
-  if (session.ledger === undefined && (session.saved === undefined || session.stepsOfRun > 0)) return noWrites;
-  const { entered } = getLedgerBook(session);
+  if (journal.ledger === undefined && (journal.saved === undefined || position.stepsOfRun > 0)) return noWrites;
+  const { entered } = getLedgerBook(position, journal);
   if (entered.size === 0) return noWrites;
   return [...entered.values()].flatMap(({ task, write }) => (isWanted(task) ? [write] : []));
 }

@@ -5,6 +5,7 @@
  * Tool calls and recorded steps are not repeated when their task is repeated: their changes are journaled next to
  * their outcome, in a row that is deleted when the superstep is committed.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { LongTerm, OpenLongTerm } from "../../base/long-term.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
@@ -15,34 +16,53 @@ import type { LongTermChange } from "../../long-term/rows.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { toCallKey } from "../conversation/pending-calls.ts";
+import type { Journal } from "../session/journal.ts";
+import { recordEffect, toJournalKey } from "../session/persistence.ts";
+import { getErrorPlace, type Position } from "../session/position.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { getErrorPlace, recordEffect, type Session, toJournalKey } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { FinishedTask } from "../session/step-result.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 
 /** Creates the long-term store for the body of a task. */
-export function createTaskLongTerm(session: Session, scope: TaskScope, ids: readonly string[]): LongTerm {
+export function createTaskLongTerm(
+  position: Position,
+  journal: Journal,
+  scope: TaskScope,
+  ids: readonly string[],
+): LongTerm {
   const port = (): LongTermPort =>
-    createPort(session, scope, getChanges(scope), {
-      isOver: scope.isEnded,
-      refuse: (changes) => {
-        if (scope.activeSteps > 0 && changes.some((change) => !("touch" in change)))
-          throw createStepConflictError(session, scope);
+    createPort(
+      position,
+      journal,
+      {
+        isOver: scope.isEnded,
+        refuse: (changes) => {
+          if (scope.activeSteps > 0 && changes.some((change) => !("touch" in change)))
+            throw createStepConflictError(position, scope);
+        },
       },
-    });
+      { scope, changes: getChanges(scope) },
+    );
   return createLongTermHandle(port, ids);
+}
+
+/** Options of `createStepLongTerm`. */
+interface CreateStepLongTermOptions {
+  readonly ids: readonly string[];
+  readonly changes: LongTermChange[];
+  readonly isOver: () => boolean;
 }
 
 /** Creates the long-term store for a recorded step. Its changes are kept separate until the step succeeds. */
 export function createStepLongTerm(
-  session: Session,
+  position: Position,
+  journal: Journal,
   scope: TaskScope,
-  ids: readonly string[],
-  changes: LongTermChange[],
-  isOver: () => boolean,
+  { ids, changes, isOver }: CreateStepLongTermOptions,
 ): LongTerm {
-  return createLongTermHandle(() => createPort(session, scope, changes, { isOver }), ids);
+  return createLongTermHandle(() => createPort(position, journal, { isOver }, { scope, changes }), ids);
 }
 
 /** A tool call, as far as its changes to the long-term store are concerned. */
@@ -59,21 +79,35 @@ export function createCallLongTerm(call: CallChanges): OpenLongTerm {
   const attempt = call.longTerm;
   const port = (): LongTermPort => {
     const changes = attempt ?? call.longTerm ?? [];
-    return createPort(call.session, call.scope, changes, { isOver: () => call.longTerm !== changes });
+    return createPort(
+      call.session.position,
+      call.session.journal,
+      {
+        isOver: () => call.longTerm !== changes,
+      },
+      { scope: call.scope, changes },
+    );
   };
   return (...ids) => createLongTermHandle(port, ids);
 }
 
 /** Makes the changes of a finished call visible to calls of the same task that start later. */
 export function exposeCallChanges({ session, scope, key }: Omit<CallChanges, "longTerm">): void {
-  const changes = getRecordedChanges(session, scope.task, key);
+  const changes = getRecordedChanges(session.position, session.journal, scope.task, key);
   if (changes.length > 0) getChanges(scope).push(...changes);
 }
 
 /** Collects the changes of a task's calls in call order, not in completion order. */
-export function collectCallChanges(session: Session, scope: TaskScope, results: readonly ToolResult[]): void {
+export function collectCallChanges(
+  position: Position,
+  journal: Journal,
+  scope: TaskScope,
+  results: readonly ToolResult[],
+): void {
   if (scope.longTerm === undefined) return;
-  scope.longTerm = results.flatMap(({ callId }) => getRecordedChanges(session, scope.task, toCallKey(callId)));
+  scope.longTerm = results.flatMap(({ callId }) =>
+    getRecordedChanges(position, journal, scope.task, toCallKey(callId)),
+  );
 }
 
 /** Returns the changes of a task so far, committed with its outcome. */
@@ -83,15 +117,15 @@ export function getChanges(scope: TaskScope): LongTermChange[] {
 }
 
 function createPort(
-  session: Session,
-  scope: TaskScope,
-  changes: LongTermChange[],
+  position: Position,
+  journal: Journal,
   {
     isOver: isFinished,
     refuse,
   }: { readonly isOver: () => boolean; readonly refuse?: (made: readonly LongTermChange[]) => void },
+  { scope, changes }: { readonly scope: TaskScope; readonly changes: LongTermChange[] },
 ): LongTermPort {
-  const { longTerm, codec, world } = session;
+  const { longTerm, codec, world } = journal;
   const taskChanges = getChanges(scope);
   const baseReader =
     longTerm === undefined || taskChanges === changes ? longTerm?.reader : createOverlay(longTerm.reader, taskChanges);
@@ -109,7 +143,7 @@ function createPort(
     codec,
     now: () => world.clock.now(),
     reader: () => {
-      if (reader === undefined) throw createNoStoreError(session, scope);
+      if (reader === undefined) throw createNoStoreError(position, scope);
       return reader;
     },
     change,
@@ -145,28 +179,39 @@ export function collectChanges(finished: readonly FinishedTask[]): readonly Long
 /**
  * Journals the changes of a call or a step before its outcome. A repeated call overwrites a row without an outcome.
  */
-export function recordChanges(session: Session, task: Task, key: string, changes: readonly LongTermChange[]): void {
-  const { saved, step } = session;
+export function recordChanges(
+  position: Position,
+  journal: Journal,
+  task: Task,
+  { key, changes }: { readonly key: string; readonly changes: readonly LongTermChange[] },
+): void {
+  const { step } = position;
+  const { saved } = journal;
   const rowKey = toJournalKey(step, getAuxiliaryTaskId(task.id, "longTerm"), key);
   if (changes.length === 0 && saved?.journal.has(rowKey) !== true) return;
-  session.outcomes.set(rowKey, { value: changes });
+  journal.outcomes.set(rowKey, { value: changes });
   if (saved === undefined) return;
-  const row = createAuxiliaryRow(session, task, "longTerm", key);
+  const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "longTerm", key });
   const encode = (): string => encodeWrapper(saved.codec, changes, `what "${key}" put into the long-term store`);
-  recordEffect(session, saved, { row, encode, onCommitted: undefined });
+  recordEffect(saved, { row, encode, onCommitted: undefined });
 }
 
 /** Returns the recorded changes of a call or a step that is not repeated. */
-export function getRecordedChanges(session: Session, task: Task, key: string): readonly LongTermChange[] {
-  const rowKey = toJournalKey(session.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
-  const outcome = session.outcomes.get(rowKey);
+export function getRecordedChanges(
+  position: Position,
+  journal: Journal,
+  task: Task,
+  key: string,
+): readonly LongTermChange[] {
+  const rowKey = toJournalKey(position.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
+  const outcome = journal.outcomes.get(rowKey);
   if (outcome !== undefined && "value" in outcome) return outcome.value as readonly LongTermChange[];
-  return decodeChanges(session.codec, session.saved?.journal.get(rowKey));
+  return decodeChanges(journal.codec, journal.saved?.journal.get(rowKey));
 }
 
 /** Adds the changes of the hooks around an effect to the outcome of the task. */
-export function collectHookChanges(session: Session, scope: TaskScope, effect: string): void {
-  const changes = getRecordedChanges(session, scope.task, effect);
+export function collectHookChanges(position: Position, journal: Journal, scope: TaskScope, effect: string): void {
+  const changes = getRecordedChanges(position, journal, scope.task, effect);
   if (changes.length > 0) getChanges(scope).push(...changes);
 }
 
@@ -188,18 +233,18 @@ function decodeChanges(codec: Codec, row: EffectRow | undefined): readonly LongT
   return row?.outcome === undefined ? [] : (codec.decode(row.outcome) as readonly LongTermChange[]);
 }
 
-function createNoStoreError(session: Session, { task }: TaskScope): StatewrightError {
+function createNoStoreError(position: Position, { task }: TaskScope): StatewrightError {
   return new StatewrightError("missing_store", {
     what: `the node "${task.node}" used the long-term store in a run without a store`,
     next: "Pass a store to the run: memoryStore() or sqliteStore(path)",
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
 
-function createStepConflictError(session: Session, { task }: TaskScope): StatewrightError {
+function createStepConflictError(position: Position, { task }: TaskScope): StatewrightError {
   return new StatewrightError("invalid_option", {
     what: `the node "${task.node}" wrote to its long-term store while one of its recorded steps was active`,
     next: "Write through the long-term store of the step, step(key, ({ longTerm }) => …); its writes are recorded with the step, and not lost when the step is not repeated",
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

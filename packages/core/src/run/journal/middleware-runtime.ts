@@ -12,18 +12,22 @@ export function createHookRuntime(
   session: Session,
   scope: TaskScope,
   effect: string,
-  middleware: Middleware,
-  reservations?: Set<() => void>,
+  {
+    middleware,
+    reservations,
+  }: { readonly middleware: Middleware; readonly reservations?: Set<() => void> | undefined },
 ): MiddlewareRuntime {
-  const { context, state, world } = session;
+  const { context, world } = session.env;
+  const { state } = session.progress;
   return {
     context,
     state,
-    run: getRunIdentity(session, scope.task),
+    run: getRunIdentity(session.position, scope.task),
     clock: world.clock,
     signal: scope.getSignal(),
-    wait: (ms) => sleep(session, ms, scope.getSignal()),
-    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, reservations)) as OpenLedger,
+    wait: (ms) => sleep(session.signals, session.env.world, ms, scope.getSignal()),
+    ledger: ((channel: Channel) =>
+      openLedger(session, scope, effect, { middleware, channel, reservations })) as OpenLedger,
     emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
   };
 }

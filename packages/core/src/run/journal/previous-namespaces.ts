@@ -2,8 +2,10 @@
  * Previous namespaces of a nested graph. The namespace of a per-thread subgraph contains its node name, and
  * migrations rename nodes.
  */
+
 import type { Migration } from "../../compile/migration.ts";
-import type { Session } from "../session/session.ts";
+import type { Position } from "../session/position.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 
 /** One level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
 interface NestingLevel {
@@ -15,7 +17,10 @@ interface NestingLevel {
  * Lists the session's namespace below its branch, current name first, then each name before a migration. Each segment
  * has a leading slash.
  */
-export function listNamespaceHistory({ namespace, run, nesting, versions }: Session): readonly string[] {
+export function listNamespaceHistory(
+  { versions }: RunEnvironment,
+  { namespace, run, nesting }: Position,
+): readonly string[] {
   const current = namespace.slice(run.branch.length);
   if (nesting === undefined || versions.migrations.length === 0) return [current];
   const segments = current.split("/").slice(1);

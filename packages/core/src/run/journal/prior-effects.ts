@@ -4,9 +4,12 @@
  * effect, the journals of its sibling branches are searched: branches with the same root branch, at the same step and
  * in the same namespace.
  */
+
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import type { ActiveThread, Persistence, Session } from "../session/session.ts";
+import type { ActiveThread, Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import { listNamespaceHistory } from "./previous-namespaces.ts";
 
 /** A `once` effect that started or finished on another branch. */
@@ -28,26 +31,34 @@ const siblingJournals: WeakMap<Persistence, { readonly step: number; readonly ro
  * Finds the `once` effects of the current step on other branches. Returns undefined synchronously when the session
  * repeats effects or the thread is known to have a single branch.
  */
-export function findPriorEffects(session: Session, saved: Persistence): Promise<readonly PriorEffect[]> | undefined {
-  if (session.onPriorEffect === "repeat") return undefined;
+export function findPriorEffects(
+  env: RunEnvironment,
+  position: Position,
+  saved: Persistence,
+): Promise<readonly PriorEffect[]> | undefined {
+  if (env.onPriorEffect === "repeat") return undefined;
   const known = siblingBranches.get(saved.thread);
-  return Array.isArray(known) && known.length === 0 ? undefined : loadPriorEffects(session, saved);
+  return Array.isArray(known) && known.length === 0 ? undefined : loadPriorEffects(env, position, saved);
 }
 
-async function loadPriorEffects(session: Session, saved: Persistence): Promise<readonly PriorEffect[]> {
-  const branches = await getSiblingBranches(session, saved);
+async function loadPriorEffects(
+  env: RunEnvironment,
+  position: Position,
+  saved: Persistence,
+): Promise<readonly PriorEffect[]> {
+  const branches = await getSiblingBranches(position, saved);
   if (branches.length === 0) return [];
-  const { step } = session;
+  const { step } = position;
   let known = siblingJournals.get(saved);
   if (known?.step !== step) {
-    known = { step, rows: readSiblingJournals(session, saved, branches) };
+    known = { step, rows: readSiblingJournals(env, position, saved, branches) };
     siblingJournals.set(saved, known);
   }
   return await known.rows;
 }
 
 async function getSiblingBranches(
-  { run: { thread, branch } }: Session,
+  { run: { thread, branch } }: Position,
   saved: Persistence,
 ): Promise<readonly string[]> {
   const known = siblingBranches.get(saved.thread) ?? findSiblingBranches(saved.store, thread, branch);
@@ -87,13 +98,14 @@ const unknownOrigin = "";
  * its previous names.
  */
 async function readSiblingJournals(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   { store }: Persistence,
   branches: readonly string[],
 ): Promise<readonly PriorEffect[]> {
-  const { run, step } = session;
+  const { run, step } = position;
   const found: PriorEffect[] = [];
-  for (const suffix of listNamespaceHistory(session))
+  for (const suffix of listNamespaceHistory(env, position))
     for (const branch of branches)
       for (const row of await store.effects(run.thread, branch + suffix, step))
         if (row.effect === "once" && (row.outcome !== undefined || isInFlight(row)))

@@ -7,7 +7,8 @@ import { isStatewrightError, type StatewrightError } from "../../base/errors.ts"
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { type PendingEffect, type Session, toJournalKey } from "../session/session.ts";
+import { type PendingEffect, toJournalKey } from "../session/persistence.ts";
+import type { Session } from "../session/session.ts";
 
 /** Finished effects, with the artifacts saved with their outcomes. */
 export interface Outcomes {
@@ -33,17 +34,18 @@ export function collectUnsavedOutcomes(session: Session): ReadonlyMap<string, Ou
   const byNamespace = new Map<string, Map<string, OutcomeWithArtifacts>>();
   const add = (namespace: string, effect: PendingEffect): void => {
     const { step, task, key, effect: kind } = effect.row;
-    if (namespace === session.namespace && step < session.step && kind !== "once") return;
+    if (namespace === session.position.namespace && step < session.position.step && kind !== "once") return;
     const row = toFinishedRow(effect);
     if (row === undefined) return;
     const results = byNamespace.get(namespace) ?? new Map<string, OutcomeWithArtifacts>();
     byNamespace.set(namespace, results.set(toJournalKey(step, task, key), { row, artifacts: effect.artifacts ?? [] }));
   };
-  const addPending = ({ namespace, saved, innerSessions }: Session): void => {
+  const addPending = ({ position: { namespace }, journal: { saved }, lineage: { innerSessions } }: Session): void => {
     for (const effect of saved?.pending.values() ?? []) add(namespace, effect);
     for (const nested of innerSessions.values()) addPending(nested);
   };
-  for (const { namespace, effect } of session.saved?.thread.unsavedOutcomes.values() ?? []) add(namespace, effect);
+  for (const { namespace, effect } of session.journal.saved?.thread.unsavedOutcomes.values() ?? [])
+    add(namespace, effect);
   addPending(session);
   return new Map([...byNamespace].map(([line, results]) => [line, mergeOutcomes([...results.values()])]));
 }

@@ -143,8 +143,7 @@ export function applyActorEvent(
   tree: ActorTree,
   to: string,
   event: AnyEventObject,
-  time: StepTime,
-  source: string,
+  { time, source }: { readonly time: StepTime; readonly source: string },
 ): Macrostep {
   const context = createMacrostepContext(tree, time);
   context.queue.push({ to, event, source });
@@ -213,7 +212,7 @@ export function getRootSnapshot(tree: ActorTree): Snapshot {
 export function createState(
   tree: ActorTree,
   before: MachineState,
-  fresh: boolean,
+  { fresh }: { readonly fresh: boolean },
 ): { readonly state: MachineState; readonly deltas: Readonly<Record<string, Delta>> } {
   const { value, context, status, output } = getRootSnapshot(tree);
   const state: MachineState = Object.freeze({
@@ -343,7 +342,7 @@ function startMachine(context: MacrostepContext, at: Omit<RunningMachine, "snaps
   const step = getKernel(at.definition).enter(input);
   const machine: RunningMachine = { ...at, snapshot: step[0] };
   context.tree.machines.set(at.address, machine);
-  applyStep(context, machine, null, step, { event: { type: "xstate.init", input }, source: at.owner });
+  applyStep(context, machine, { event: { type: "xstate.init", input }, source: at.owner }, { from: null, step });
 }
 
 function applyTransition(
@@ -355,15 +354,14 @@ function applyTransition(
   const from = machine.snapshot;
   const step = getKernel(machine.definition).step(from, event);
   machine.snapshot = step[0];
-  applyStep(context, machine, from.value, step, { event, source });
+  applyStep(context, machine, { event, source }, { from: from.value, step });
 }
 
 function applyStep(
   context: MacrostepContext,
   machine: RunningMachine,
-  from: Json,
-  step: Step,
   { event, source }: Pick<Delivery, "event" | "source">,
+  { from, step }: { readonly from: Json; readonly step: Step },
 ): void {
   const { address } = machine;
   const [snapshot, effects] = step;

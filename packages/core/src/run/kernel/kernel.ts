@@ -154,7 +154,9 @@ interface Recording {
 
 function buildKernel(source: AnyStateMachine, table: Table | undefined): Kernel {
   let recording: Recording | undefined;
-  const machine = instrumentMachine(source, table !== undefined, (guard) => recording?.guards.push(guard));
+  const machine = instrumentMachine(source, (guard) => recording?.guards.push(guard), {
+    allNamed: table !== undefined,
+  });
   const parentActor = createActor(placeholderLogic);
   const self = createActor(table === undefined ? machine : placeholderLogic, { parent: parentActor });
   const scope = createInertScope(machine, self, (step) => recording?.steps.push(step));
@@ -325,8 +327,8 @@ function addChildren(snapshot: AnyMachineSnapshot, childIds: readonly string[]):
  */
 function instrumentMachine(
   source: AnyStateMachine,
-  allNamed: boolean,
   onGuard: (guard: GuardResult) => void,
+  { allNamed }: { readonly allNamed: boolean },
 ): AnyStateMachine {
   const namedGuards = Object.entries(source.implementations.guards as Readonly<Record<string, unknown>>);
   const guards = Object.fromEntries(

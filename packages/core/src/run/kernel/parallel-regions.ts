@@ -39,9 +39,9 @@ export function createParallelParts(graph: GraphDefinition): GraphParts {
 
   function getSnapshot(states: RegionStates): RegionSnapshot {
     const changedStates = [...states.entries()].filter(([, state]) => state !== 0);
-    if (changedStates.length * states.length > maxMemoizedWidth) return createSnapshot(states, false);
+    if (changedStates.length * states.length > maxMemoizedWidth) return createSnapshot(states, { memoize: false });
     const memoKey = changedStates.map(([number, state]) => `${number}:${state}`).join();
-    const known = memory.snapshots.get(memoKey) ?? createSnapshot(states, true);
+    const known = memory.snapshots.get(memoKey) ?? createSnapshot(states, { memoize: true });
     memory.snapshots.set(memoKey, known);
     return known;
   }
@@ -50,7 +50,7 @@ export function createParallelParts(graph: GraphDefinition): GraphParts {
    * Creates a snapshot. A full memo is dropped as a whole; runs at an old snapshot leave it with their next
    * transition.
    */
-  function createSnapshot(states: RegionStates, memoize: boolean): RegionSnapshot {
+  function createSnapshot(states: RegionStates, { memoize }: { readonly memoize: boolean }): RegionSnapshot {
     if (!memoize) return new RegionSnapshot(regions, states, undefined);
     if (memory.size * states.length > maxMemoizedRegions) memory = { snapshots: new Map(), size: 0 };
     memory.size += 1;
@@ -97,7 +97,7 @@ export function createParallelParts(graph: GraphDefinition): GraphParts {
       const targets = toEventTargets(event);
       if (targets === undefined) return undefined;
       const toSnapshot = (states: RegionStates): Snapshot =>
-        targets.movesAll ? getSnapshot(states) : createSnapshot(states, transitions !== undefined);
+        targets.movesAll ? getSnapshot(states) : createSnapshot(states, { memoize: transitions !== undefined });
       const next = computeStep(regions, from.states, targets, toSnapshot);
       if (next !== undefined) transitions?.set(mark, next);
       return next;

@@ -4,11 +4,16 @@ import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } f
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
+import type { World } from "../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { readAnswer } from "../conversation/interrupt-schema.ts";
 import { createExpiredError, expireOverdue } from "../session/interrupt-timers.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { toOpenInterrupt } from "../session/run-row.ts";
-import { getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { release } from "../task/open-session.ts";
 
 /**
@@ -20,23 +25,28 @@ export async function applyAnswers(
   answers: Readonly<Record<string, unknown>>,
   by: string | undefined,
 ): Promise<readonly InterruptRow[]> {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined) return [];
   try {
-    const overdue = expireOverdue(session, saved);
-    if (!isPlainObject(answers)) throw createMissingKeyError(session, saved);
+    const overdue = expireOverdue(session.env.world, saved);
+    if (!isPlainObject(answers)) throw createMissingKeyError(session.position, saved);
     const entries = Object.entries(answers);
-    const all = entries.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
-    const known = { all, awaited: await loadAwaited(session, saved, answers) };
-    const rows = entries.map(([name, value]) => toAnsweredRow(session, saved, known, name, value, by));
+    const all =
+      entries.length === 0
+        ? []
+        : await saved.store.interrupts(session.position.run.thread, session.position.run.branch);
+    const known = { all, awaited: await loadAwaited(session.position, saved, answers) };
+    const rows = entries.map(([name, value]) =>
+      toAnsweredRow(session.position, session.progress, saved, { world: session.env.world, known, name, value, by }),
+    );
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
   } catch (error) {
-    await release(saved.store, session.run.thread, saved.claim, session.world);
+    await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
     ignoreRejections(answers);
     throw isStatewrightError(error)
-      ? addErrorPlace(error, getErrorPlace(session))
-      : createUnreadableAnswersError(session, error);
+      ? addErrorPlace(error, getErrorPlace(session.position))
+      : createUnreadableAnswersError(session.position, error);
   }
 }
 
@@ -50,11 +60,11 @@ interface BranchInterrupts {
 
 /** Loads the ids of the awaited interrupts, only when a key is ambiguous. */
 async function loadAwaited(
-  session: Session,
+  position: Position,
   { store, interrupts }: Persistence,
   answers: object,
 ): Promise<BranchInterrupts["awaited"]> {
-  const { thread, branch } = session.run;
+  const { thread, branch } = position.run;
   const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
   const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
   if (!isUnclear) return new Set();
@@ -63,41 +73,48 @@ async function loadAwaited(
 }
 
 /** Creates the error for answers that throw when read. */
-function createUnreadableAnswersError(session: Session, cause: unknown): StatewrightError {
+function createUnreadableAnswersError(position: Position, cause: unknown): StatewrightError {
   return new StatewrightError("invalid_answer", {
     what: `the answers cannot be read: ${describeThrown(cause)}`,
     next: "Pass plain data, without getters and proxies that throw; the interrupts stay open",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     cause,
   });
 }
 
-function createMissingKeyError(session: Session, saved: Persistence): StatewrightError {
+function createMissingKeyError(position: Position, saved: Persistence): StatewrightError {
   const open = [...saved.interrupts.values()].filter(isOpen);
   return new StatewrightError("ambiguous_answer", {
     what: `an answer has no key, and ${open.length === 1 ? "1 interrupt is" : `${open.length} interrupts are`} open`,
     next: `Use answers by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: open.map((row) => toOpenInterrupt(saved, row)),
   });
 }
 
+/** Options of `toAnsweredRow`. */
+interface ToAnsweredRowOptions {
+  readonly world: World;
+  readonly known: BranchInterrupts;
+  readonly name: string;
+  readonly value: unknown;
+  readonly by: string | undefined;
+}
+
 function toAnsweredRow(
-  session: Session,
+  position: Position,
+  progress: Progress,
   saved: Persistence,
-  known: BranchInterrupts,
-  name: string,
-  value: unknown,
-  by: string | undefined,
+  { world, known, name, value, by }: ToAnsweredRowOptions,
 ): InterruptRow {
-  const row = findInterrupt(session, saved, known, name);
-  const parsed = readAnswer(session.plan, row, value);
+  const row = findInterrupt(position, progress, known, { saved, name });
+  const parsed = readAnswer(position.plan, row, value);
   if (!parsed.ok) {
-    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(session, { node: row.node }));
+    checkSyncResult(parsed, `interrupt "${name}"`, getErrorPlace(position, { node: row.node }));
     throw new StatewrightError("invalid_answer", {
       what: `the answer to interrupt "${name}" does not match its schema: ${describeIssues(parsed.issues)}`,
       next: "Fix the answer to match the interrupt's schema; the interrupt stays open",
-      place: getErrorPlace(session, { node: row.node }),
+      place: getErrorPlace(position, { node: row.node }),
       details: { issues: parsed.issues, schema: row.schema },
       cause: parsed.cause,
     });
@@ -105,16 +122,16 @@ function toAnsweredRow(
   return {
     ...row,
     answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
-    answeredAt: session.world.clock.now(),
+    answeredAt: world.clock.now(),
     ...(by === undefined ? {} : { answeredBy: by }),
   };
 }
 
 function findInterrupt(
-  session: Session,
-  saved: Persistence,
+  position: Position,
+  progress: Progress,
   { all: asked, awaited }: BranchInterrupts,
-  name: string,
+  { saved, name }: { readonly saved: Persistence; readonly name: string },
 ): InterruptRow {
   const open = [...saved.interrupts.values()].filter(isOpen);
   const byId = open.find((row) => row.id === name);
@@ -129,19 +146,19 @@ function findInterrupt(
     throw new StatewrightError("ambiguous_answer", {
       what: `${byKey.length} open interrupts have the key "${name}"`,
       next: `Use an id as key: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       details: list,
     });
   }
   const closed = asked.map((row) => saved.interrupts.get(row.id) ?? row).filter((row) => !isOpen(row));
   const before = closed.findLast((row) => row.id === name || row.key === name);
-  if (before !== undefined && before.answer === undefined) throw createExpiredError(session, before);
+  if (before !== undefined && before.answer === undefined) throw createExpiredError(position, before);
   if (before?.answer !== undefined) {
     const { answeredAt, answeredBy, expiredAt } = before;
     throw new StatewrightError("already_answered", {
       what: `interrupt "${name}" ${expiredAt === undefined ? "is already answered" : "has expired with its declared answer"}`,
       next: "Use the first answer, in details: later answers are ignored",
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       details: {
         answer: saved.codec.decode(before.answer),
         answeredAt,
@@ -151,14 +168,14 @@ function findInterrupt(
     });
   }
   throw new StatewrightError("unknown_interrupt", {
-    what: `thread "${session.run.thread}" has no open interrupt "${name}"`,
+    what: `thread "${position.run.thread}" has no open interrupt "${name}"`,
     next:
       open.length === 0
-        ? session.control.tasks.length === 0
+        ? progress.control.tasks.length === 0
           ? "Pass the thread a new input with run: the run has finished and accepts no answers"
           : "Resume without answers first, and answer the interrupts raised then: no interrupt is open"
         : `Use an open interrupt: ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: list,
   });
 }

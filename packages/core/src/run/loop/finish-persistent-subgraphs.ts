@@ -2,13 +2,17 @@
  * Persistent subgraphs of a run that ends early. Their namespaces outlive the run, so each namespace gets a last
  * checkpoint, from which the next call starts.
  */
+
 import type { CheckpointSource, Control } from "../../checkpoint/checkpoint.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { findSubgraph } from "../../define/inner-graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Delta } from "../../state/delta.ts";
+import { emit } from "../events/event-emitter.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
 import type { State } from "../session/returns.ts";
-import { emit, type Persistence, type Session } from "../session/session.ts";
+import { createSession, type Session } from "../session/session.ts";
 import { allocateEventPlace, saveCheckpoint } from "../superstep/commit.ts";
 import { getChildNamespace, loadInner } from "../task/inner-run.ts";
 
@@ -32,22 +36,30 @@ export async function finishPersistentSubgraphs(
   resolveEndState: EndStateResolver,
   mode: "writes" | "looks" = "writes",
 ): Promise<void> {
-  for (const node of session.plan.nodes.values()) {
+  for (const node of session.position.plan.nodes.values()) {
     const subgraph = findSubgraph(node);
-    if (subgraph?.persistence !== "per-thread" || session.saved === undefined) continue;
+    if (subgraph?.persistence !== "per-thread" || session.journal.saved === undefined) continue;
     const { name } = node;
-    const line = `${session.namespace}/${name}`;
-    const head = await session.saved.store.head(session.run.thread, line);
+    const line = `${session.position.namespace}/${name}`;
+    const head = await session.journal.saved.store.head(session.position.run.thread, line);
     if (head === undefined || head.branch !== line) continue;
     const plan = getPlan(subgraph.graph);
-    const loaded = await loadInner(session, line, name, plan, "per-thread");
-    const inner: Session = {
-      ...session,
-      ...loaded,
-      plan,
+    const loaded = await loadInner(session.position, session.journal, {
       namespace: line,
-      nesting: createEndNesting(session, name, plan),
-    };
+      name,
+      plan,
+      persistence: "per-thread",
+      parents: [],
+    });
+    const { saved, state, control, step } = loaded;
+    const nesting = createEndNesting(session, name, plan);
+    const inner = createSession({
+      ...session,
+      position: { ...session.position, plan, namespace: line, nesting, step },
+      progress: { ...session.progress, state, control, startedAgents: undefined, turns: undefined },
+      journal: { saved, longTerm: session.journal.longTerm, outcomes: new Map(), ledger: undefined },
+      lineage: { parent: session.lineage.parent, innerSessions: new Map() },
+    });
     await finishPersistentSubgraphs(inner, source, resolveEndState, mode);
     const endState = await resolveEndState(inner, loaded.saved as Persistence);
     if (endState !== undefined && mode === "writes")
@@ -59,13 +71,19 @@ export async function finishPersistentSubgraphs(
  * Creates the nesting of a synthetic last call. No task of the parent has this id, so no task claims the call as its
  * own.
  */
-function createEndNesting(session: Session, name: string, { graph }: Session["plan"]): NonNullable<Session["nesting"]> {
-  const { nesting, step, abort, saved } = session;
+function createEndNesting(
+  session: Session,
+  name: string,
+  { graph }: Position["plan"],
+): NonNullable<Position["nesting"]> {
+  const { nesting, step } = session.position;
+  const { saved } = session.journal;
+  const { abort } = session.signals;
   const task = `${step}:end`;
   const path = [...(nesting?.path ?? []), name];
   return {
     path,
-    id: getChildNamespace(session, name),
+    id: getChildNamespace(session.position, name),
     idPrefix: `${nesting?.idPrefix ?? ""}${task}/`,
     step: nesting?.step ?? step,
     task: nesting?.task ?? task,
@@ -84,17 +102,25 @@ async function commitEndState(
   source: CheckpointSource,
   endState: EndState,
 ): Promise<void> {
-  const { caller } = inner.nesting as NonNullable<Session["nesting"]>;
+  const { caller } = inner.position.nesting as NonNullable<Position["nesting"]>;
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: 0, caller };
-  inner.sequence.nextSeq = saved.thread.durableSeq + 1;
-  const { row, place } = await saveCheckpoint(inner, saved, endState, control, {
-    nodes: [],
-    source,
-    durationMs: 0,
-    longTerm: endState.longTerm,
-    assignNumbers: () => ({ place: allocateEventPlace(inner) }),
+  inner.events.sequence.nextSeq = saved.thread.durableSeq + 1;
+  const { row, place } = await saveCheckpoint(inner.position, inner.progress, saved, {
+    result: endState,
+    control,
+    facts: {
+      nodes: [],
+      source,
+      durationMs: 0,
+      longTerm: endState.longTerm,
+      assignNumbers: () => ({ place: allocateEventPlace(inner.events) }),
+    },
   });
   const { id: checkpoint, step, bytes } = row;
-  const changes = inner.redactor.redactUncommon(endState.deltas);
-  emit(inner, { type: "step.committed", step, checkpoint, nodes: [], next: [], changes, bytes, durationMs: 0 }, place);
+  const changes = inner.env.redactor.redactUncommon(endState.deltas);
+  emit(
+    inner.events,
+    { type: "step.committed", step, checkpoint, nodes: [], next: [], changes, bytes, durationMs: 0 },
+    place,
+  );
 }

@@ -3,6 +3,7 @@
  * the run. Open interrupts are declined, and every pending tool call gets an answer, so that the conversation stays
  * valid.
  */
+
 import { isStatewrightError } from "../../base/errors.ts";
 import { isSameData } from "../../base/json.ts";
 import type { CheckpointRow, CheckpointSource, RunRow } from "../../checkpoint/checkpoint.ts";
@@ -15,10 +16,14 @@ import { listUnfinishedEntries } from "../journal/ledger-rows.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import { loadPreviousState } from "../migration/previous-state.ts";
 import type { RunResult } from "../session/options.ts";
+import { awaitCommit, type Persistence, taskKey } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
 import type { Preemption } from "../session/preemption.ts";
+import type { Progress } from "../session/progress.ts";
 import type { State, TaskOutcome } from "../session/returns.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import { toResultBase } from "../session/run-row.ts";
-import { awaitCommit, type Persistence, type Session, taskKey } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { FinishedTask } from "../session/step-result.ts";
 import { type CancelledCalls, cancelPendingCalls } from "../superstep/cancel-pending-calls.ts";
 import { commitPreempted } from "../superstep/commit.ts";
@@ -35,38 +40,39 @@ export async function finishPreempted(
 ): Promise<RunResult<State>> {
   const { message: reason } = preemption;
   const isRollback = preemption.kind === "rollback";
-  if (saved.pending.size > 0) await awaitCommit(session, saved, {});
+  if (saved.pending.size > 0) await awaitCommit(saved, {});
   const source: CheckpointSource = isRollback ? "rollback" : "cancel";
-  const runStart = isRollback ? await findRunStart(session, saved, endingRun.id) : undefined;
+  const runStart = isRollback ? await findRunStart(session.position, saved, endingRun.id) : undefined;
   const computeInnerEnd = (inner: Session, innerSaved: Persistence): Promise<EndState | undefined> =>
     runStart === undefined
-      ? computeInnerCancelledEnd(inner, innerSaved, reason)
+      ? computeInnerCancelledEnd(inner.position, inner.progress, innerSaved, reason)
       : computeInnerRollbackEnd(inner, innerSaved, runStart, reason);
   const previous = runStart === undefined ? undefined : await computeRollbackEnd(session, saved, runStart, reason);
   // Dry run first: a failing migration must leave every namespace unchanged.
   if (runStart !== undefined) await finishPersistentSubgraphs(session, source, computeInnerEnd, "looks");
   await finishPersistentSubgraphs(session, source, computeInnerEnd);
-  const { state, deltas, longTerm } = previous ?? (await computeCancelledEnd(session, saved, reason));
+  const { state, deltas, longTerm } =
+    previous ?? (await computeCancelledEnd(session.position, session.progress, saved, reason));
   const event = await commitPreempted(
     session,
     { state, deltas },
     {
       source,
-      run: { ...endingRun, status: "cancelled", endedAt: session.world.clock.now(), error: undefined, reason },
-      interrupts: createDeclinedRows(session, saved, preemption),
+      run: { ...endingRun, status: "cancelled", endedAt: session.env.world.clock.now(), error: undefined, reason },
+      interrupts: createDeclinedRows(session.env, saved, preemption),
       longTerm,
       rolledBackRun: isRollback ? endingRun.id : undefined,
-      body: { type: "run.cancelled", reason, ...(endingRun === session.run ? {} : { run: endingRun.id }) },
+      body: { type: "run.cancelled", reason, ...(endingRun === session.position.run ? {} : { run: endingRun.id }) },
     },
   );
-  if (endingRun === session.run) inspectStop(session);
+  if (endingRun === session.position.run) inspectStop(session.position, session.events);
   event.emit();
   return { status: "cancelled", reason, ...toResultBase(session) };
 }
 
 /** Creates the closed rows of open interrupts, with the preempting run and the reason. */
 function createDeclinedRows(
-  { codec, world }: Session,
+  { codec, world }: RunEnvironment,
   saved: Persistence,
   { runId, message: reason }: Preemption,
 ): readonly InterruptRow[] {
@@ -77,33 +83,41 @@ function createDeclinedRows(
 
 // Cancel: outcomes of finished tasks and calls stay, as recorded in the journal.
 
-async function computeCancelledEnd(session: Session, { codec, store }: Persistence, reason: string): Promise<EndState> {
-  const journal = await store.effects(session.run.thread, session.namespace, session.step);
-  const finished = session.control.tasks.flatMap((task): readonly FinishedTask[] => {
+async function computeCancelledEnd(
+  position: Position,
+  progress: Progress,
+  { codec, store }: Persistence,
+  reason: string,
+): Promise<EndState> {
+  const journal = await store.effects(position.run.thread, position.namespace, position.step);
+  const finished = progress.control.tasks.flatMap((task): readonly FinishedTask[] => {
     const row = journal.find((each) => each.kind === "task" && each.task === task.id && each.key === taskKey);
     if (row?.state !== "ok" || row.outcome === undefined) return [];
     return [{ task, outcome: codec.decode(row.outcome) as TaskOutcome }];
   });
-  const ledgerWrites = listUnfinishedEntries(session.plan, codec, journal, finished);
-  if (ledgerWrites.length > 0) finished.push(toSyntheticResult(session, { writes: ledgerWrites }));
-  const folded = reduceFinished(session, finished);
-  const closing = cancelPendingCalls(session, codec, journal, folded.state, reason);
-  return closing === undefined ? folded : reduceFinished(session, [...finished, toSyntheticResult(session, closing)]);
+  const ledgerWrites = listUnfinishedEntries(position.plan, codec, journal, finished);
+  if (ledgerWrites.length > 0) finished.push(toSyntheticResult(position, { writes: ledgerWrites }));
+  const folded = reduceFinished(position, progress, finished);
+  const closing = cancelPendingCalls(position, codec, journal, { state: folded.state, reason });
+  return closing === undefined
+    ? folded
+    : reduceFinished(position, progress, [...finished, toSyntheticResult(position, closing)]);
 }
 
 /** Computes the end state of a persistent subgraph with an unfinished call. The next call starts from this state. */
 async function computeInnerCancelledEnd(
-  inner: Session,
+  position: Position,
+  progress: Progress,
   saved: Persistence,
   reason: string,
 ): Promise<EndState | undefined> {
-  return inner.control.tasks.length === 0 ? undefined : computeCancelledEnd(inner, saved, reason);
+  return progress.control.tasks.length === 0 ? undefined : computeCancelledEnd(position, progress, saved, reason);
 }
 
 /** Falls back to the closing writes alone: conflicting outcomes may be the reason why the run failed. */
-function reduceFinished(session: Session, finished: readonly FinishedTask[]): EndState {
+function reduceFinished(position: Position, progress: Progress, finished: readonly FinishedTask[]): EndState {
   const reduceAll = (kept: readonly FinishedTask[]): EndState => ({
-    ...reduceResults(session.plan, session.state, kept),
+    ...reduceResults(position.plan, progress.state, kept),
     longTerm: collectChanges(kept),
   });
   try {
@@ -114,7 +128,7 @@ function reduceFinished(session: Session, finished: readonly FinishedTask[]): En
   }
 }
 
-function toSyntheticResult({ step }: Session, closing: Pick<TaskOutcome, "writes" | "longTerm">): FinishedTask {
+function toSyntheticResult({ step }: Position, closing: Pick<TaskOutcome, "writes" | "longTerm">): FinishedTask {
   return { task: { id: `${step}:end`, node: START }, outcome: { ...closing, routes: [] } };
 }
 
@@ -132,14 +146,21 @@ async function computeRollbackEnd(
   { id, migrations }: RunStart,
   reason: string,
 ): Promise<EndState> {
-  const { channels } = session.plan.graph.state;
-  const { thread } = session.run;
-  const [previousCheckpoint] = await saved.store.history(thread, { branch: session.namespace, before: id, limit: 1 });
+  const { channels } = session.position.plan.graph.state;
+  const { thread } = session.position.run;
+  const [previousCheckpoint] = await saved.store.history(thread, {
+    branch: session.position.namespace,
+    before: id,
+    limit: 1,
+  });
   const previousState =
     previousCheckpoint === undefined
       ? createInitialState(channels)
-      : await loadPreviousState(session, saved, previousCheckpoint, migrations);
-  const state: Record<string, unknown> = { ...session.state };
+      : await loadPreviousState(session.env, session.position, saved, {
+          row: previousCheckpoint,
+          laterMigrations: migrations,
+        });
+  const state: Record<string, unknown> = { ...session.progress.state };
   const deltas: Record<string, Delta> = {};
   for (const [name, { kind }] of Object.entries(channels)) {
     // Changes are found by comparison: retention may have deleted the checkpoints that contain the deltas.
@@ -152,19 +173,19 @@ async function computeRollbackEnd(
   const journal =
     previousCheckpoint === undefined
       ? []
-      : await saved.store.effects(thread, session.namespace, previousCheckpoint.step);
-  const closing = cancelPendingCalls(session, saved.codec, journal, state, reason);
+      : await saved.store.effects(thread, session.position.namespace, previousCheckpoint.step);
+  const closing = cancelPendingCalls(session.position, saved.codec, journal, { state, reason });
   return closing === undefined
     ? { state: Object.freeze(state), deltas }
-    : applyClosing(session, { state, deltas }, closing);
+    : applyClosing(session.position, { state, deltas }, closing);
 }
 
 /**
  * Applies the closing of tool calls after the rollback. Long-term changes of that closing were already committed at
  * the start of the run.
  */
-function applyClosing(session: Session, { state, deltas }: EndState, { writes }: CancelledCalls): EndState {
-  const closed = reduceResults(session.plan, state, [toSyntheticResult(session, { writes })]);
+function applyClosing(position: Position, { state, deltas }: EndState, { writes }: CancelledCalls): EndState {
+  const closed = reduceResults(position.plan, state, [toSyntheticResult(position, { writes })]);
   const changed = Object.entries(closed.deltas).map(([name, delta]): readonly [string, Delta] => [
     name,
     Object.hasOwn(deltas, name) ? { kind: "replace", value: closed.state[name] } : delta,
@@ -194,7 +215,7 @@ async function computeInnerRollbackEnd(
 ): Promise<EndState | undefined> {
   if ((saved.parent ?? 0) < runStart.id) return undefined;
   const previous = await computeRollbackEnd(inner, saved, runStart, reason);
-  return Object.keys(previous.deltas).length === 0 && inner.control.tasks.length === 0 ? undefined : previous;
+  return Object.keys(previous.deltas).length === 0 && inner.progress.control.tasks.length === 0 ? undefined : previous;
 }
 
 /** Start position of a run. */
@@ -211,7 +232,7 @@ interface RunStart {
  * checkpoint.
  */
 async function findRunStart(
-  { namespace, run: { thread } }: Session,
+  { namespace, run: { thread } }: Position,
   { store }: Persistence,
   run: string,
 ): Promise<RunStart> {

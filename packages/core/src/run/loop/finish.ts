@@ -2,6 +2,7 @@
  * Finishes a run for now: waiting, paused, parked, cancelled or failed. The status is committed before its event is
  * emitted.
  */
+
 import {
   addErrorPlace,
   describeFailure,
@@ -11,14 +12,19 @@ import {
 } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
+import { emit } from "../events/event-emitter.ts";
 import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outcomes.ts";
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import { armTimers, disarmTimers } from "../session/interrupt-timers.ts";
+import type { Journal } from "../session/journal.ts";
 import type { RunResult } from "../session/options.ts";
+import { awaitCommit, type SessionWrite, writeCommit } from "../session/persistence.ts";
+import { getErrorPlace, type Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { redactError, toRedactedRecord } from "../session/redact-error.ts";
 import type { State } from "../session/returns.ts";
 import { toOpenInterrupt, toResultBase, toRunRow } from "../session/run-row.ts";
-import { awaitCommit, emit, getErrorPlace, type Session, type SessionWrite, writeCommit } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { PartialSuperstep } from "../session/stop.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
 import { commitCancelled, hasToolTask } from "../superstep/commit.ts";
@@ -27,21 +33,25 @@ import { release } from "../task/open-session.ts";
 
 /** Finishes the run as waiting for these interrupts. */
 export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined)
     throw new StatewrightError("missing_store", {
       what: "a run without a store cannot wait for an interrupt",
       next: "Pass a store to the run",
-      place: getErrorPlace(session),
+      place: getErrorPlace(session.position),
     });
   for (const row of waiting) saved.interrupts.set(row.id, row);
   const interrupts = waiting.map((row) => toOpenInterrupt(saved, row));
-  const event = createFinalEvent(session, { type: "run.waiting", interrupts });
-  const [run, timers, events] = [toRunRow(session, "waiting"), armTimers(waiting), event.rows];
-  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });
+  const event = createFinalEvent(session.events, session.journal, { type: "run.waiting", interrupts });
+  const [run, timers, events] = [
+    toRunRow(session.position, session.env.world, "waiting"),
+    armTimers(waiting),
+    event.rows,
+  ];
+  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });
   for (const task of new Set(waiting.map((row) => row.task))) {
     const taskRows = waiting.filter((row) => row.task === task);
-    emit(session, {
+    emit(session.events, {
       type: "task.interrupted",
       node: taskRows[0]?.node ?? "",
       task,
@@ -54,11 +64,11 @@ export async function finishWaiting(session: Session, waiting: readonly Interrup
 
 /** Pauses the run at a breakpoint. All work is saved; a resume continues the run. */
 export async function finishPaused(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
-  const cause = toRedactedRecord(session, breakpoint);
-  const event = createFinalEvent(session, { type: "run.paused", cause });
-  if (session.saved !== undefined)
-    await awaitCommit(session, session.saved, {
-      run: { ...toRunRow(session, "paused"), error: cause },
+  const cause = toRedactedRecord(session.env.redactor, breakpoint);
+  const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
+  if (session.journal.saved !== undefined)
+    await awaitCommit(session.journal.saved, {
+      run: { ...toRunRow(session.position, session.env.world, "paused"), error: cause },
       events: event.rows,
       release: true,
     });
@@ -68,9 +78,14 @@ export async function finishPaused(session: Session, breakpoint: StatewrightErro
 
 /** Parks the run until a person resumes the thread. Its timers are dropped. */
 export async function finishParked(session: Session, error: StatewrightError): Promise<RunResult<State>> {
-  const cause = toRedactedRecord(session, error);
-  const event = createFinalEvent(session, { type: "run.paused", cause });
-  await commitFinish(session, { ...toRunRow(session, "parked"), endedAt: undefined, error: cause }, event);
+  const cause = toRedactedRecord(session.env.redactor, error);
+  const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
+  await commitFinish(
+    session.progress,
+    session.journal,
+    { ...toRunRow(session.position, session.env.world, "parked"), endedAt: undefined, error: cause },
+    event,
+  );
   event.emit();
   return { status: "paused", cause, ...toResultBase(session) };
 }
@@ -80,27 +95,37 @@ export async function finishParked(session: Session, error: StatewrightError): P
  * message are committed to the state at once, so that a new input may follow.
  */
 export async function finishCancelled(session: Session, step?: PartialSuperstep): Promise<RunResult<State>> {
-  const { reason } = session.abort.signal;
+  const { reason } = session.signals.abort.signal;
   const text = describeFailure(reason);
   const tasks = step?.finished.map(({ task }) => task) ?? [];
   const body = { type: "run.cancelled", reason: text } as const;
   let event: DurableEvent;
-  if (step !== undefined && hasToolTask(session, tasks))
+  if (step !== undefined && hasToolTask(session.position, tasks))
     event = await commitCancelled(session, step.finished, step.startedAt, body);
   else {
-    event = createFinalEvent(session, body);
-    await commitFinish(session, { ...toRunRow(session, "cancelled"), reason: text }, event);
+    event = createFinalEvent(session.events, session.journal, body);
+    await commitFinish(
+      session.progress,
+      session.journal,
+      { ...toRunRow(session.position, session.env.world, "cancelled"), reason: text },
+      event,
+    );
   }
-  inspectStop(session);
+  inspectStop(session.position, session.events);
   event.emit();
   return { status: "cancelled", reason: text, ...toResultBase(session) };
 }
 
-async function commitFinish(session: Session, run: RunRow, { rows: events }: DurableEvent): Promise<void> {
-  if (session.saved !== undefined)
-    await awaitCommit(session, session.saved, {
+async function commitFinish(
+  progress: Progress,
+  journal: Journal,
+  run: RunRow,
+  { rows: events }: DurableEvent,
+): Promise<void> {
+  if (journal.saved !== undefined)
+    await awaitCommit(journal.saved, {
       run,
-      timers: listTimerDrops(session),
+      timers: listTimerDrops(progress, journal),
       events,
       release: true,
     });
@@ -112,18 +137,24 @@ async function commitFinish(session: Session, run: RunRow, { rows: events }: Dur
  */
 export async function finishOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
   const error = redactError(
-    session,
-    isStatewrightError(thrown) ? addErrorPlace(thrown, getErrorPlace(session)) : toRunError(session, thrown),
+    session.env.redactor,
+    isStatewrightError(thrown)
+      ? addErrorPlace(thrown, getErrorPlace(session.position))
+      : toRunError(session.position, thrown),
   );
-  const record = toRedactedRecord(session, error);
+  const record = toRedactedRecord(session.env.redactor, error);
   if (error.code === "store_full" || error.code === "store_locked") {
-    const fact = createFinalEvent(session, { type: "run.paused", cause: record });
-    const isSaved = await releaseThread(session, { ...toRunRow(session, "paused"), error: record }, fact);
+    const fact = createFinalEvent(session.events, session.journal, { type: "run.paused", cause: record });
+    const isSaved = await releaseThread(
+      session,
+      { ...toRunRow(session.position, session.env.world, "paused"), error: record },
+      fact,
+    );
     if (isSaved) fact.emit();
     else fact.emitUnsaved();
     return { status: "paused", cause: record, ...toResultBase(session) };
   }
-  const fact = createFinalEvent(session, { type: "run.failed", error: record });
+  const fact = createFinalEvent(session.events, session.journal, { type: "run.failed", error: record });
   if (error.kind === "store" && error.code !== "unencodable_value") {
     await releaseThread(session, undefined);
     fact.emitUnsaved();
@@ -137,11 +168,11 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
 }
 
 /** Wraps an error that is no StatewrightError and has no place of its own. */
-function toRunError(session: Session, cause: unknown): StatewrightError {
+function toRunError(position: Position, cause: unknown): StatewrightError {
   return new StatewrightError("node_failed", {
-    what: `the run of graph "${session.plan.graph.name}" failed: ${describeFailure(cause)}`,
+    what: `the run of graph "${position.plan.graph.name}" failed: ${describeFailure(cause)}`,
     next: "Fix the cause, then resume the thread; finished work is kept",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     cause,
   });
 }
@@ -152,18 +183,17 @@ function saveFailure(
   error: ErrorRecord,
   { rows: events }: DurableEvent,
 ): Promise<StatewrightError | undefined> {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    const run = { ...toRunRow(session, "failed"), error };
+    const run = { ...toRunRow(session.position, session.env.world, "failed"), error };
     const open = [...saved.interrupts.values()].filter(isOpen);
     const openInterrupts = open.length === 0 ? {} : { interrupts: open };
     writeCommit(
-      session,
       saved,
-      { run, timers: listTimerDrops(session), events, release: true, ...openInterrupts },
+      { run, timers: listTimerDrops(session.progress, session.journal), events, release: true, ...openInterrupts },
       (failure) => {
-        if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
+        if (failure !== undefined) session.env.world.log("error", "the failure of a run could not be saved", { error });
         resolve(failure);
       },
     );
@@ -176,21 +206,24 @@ function saveFailure(
  * when the write succeeded.
  */
 async function releaseThread(session: Session, run: RunRow | undefined, event?: DurableEvent): Promise<boolean> {
-  const { saved, world, namespace } = session;
-  const { thread } = session.run;
+  const { world } = session.env;
+  const { namespace } = session.position;
+  const { saved } = session.journal;
+  const { thread } = session.position.run;
   if (saved === undefined) return true;
   const { store, claim } = saved;
   const lines = new Map(collectUnsavedOutcomes(session));
   saved.pending.clear();
   const results = lines.get(namespace);
-  let isSaved = results !== undefined && (await release(store, thread, claim, world, run, event?.rows, results));
+  let isSaved =
+    results !== undefined && (await release(store, thread, claim, { world, run, events: event?.rows, results }));
   if (isSaved) lines.delete(namespace);
-  else isSaved = await release(store, thread, claim, world, run, event?.rows);
+  else isSaved = await release(store, thread, claim, { world, run, events: event?.rows });
   if (saved.thread.failure?.code !== "fenced") retainOutcomes(store, thread, { epoch: claim.epoch, namespaces: lines });
   return isSaved;
 }
 
 /** Lists the changes that drop all timers of the run. A resume arms the timers again. */
-function listTimerDrops({ control, saved }: Session): SessionWrite["timers"] {
+function listTimerDrops({ control }: Progress, { saved }: Journal): SessionWrite["timers"] {
   return [...(listTimerChanges(control, undefined) ?? []), ...disarmTimers(saved?.interrupts.values() ?? [])];
 }

@@ -19,7 +19,10 @@ export const graphProgram: Program = Object.freeze({
   derivesPosition: true,
   readOutput,
   begin: (session, input, writes) =>
-    applyInput(session, writes ?? parseInputWrites(session.plan, session.codec, input === undefined ? {} : input)),
+    applyInput(
+      session,
+      writes ?? parseInputWrites(session.position.plan, session.env.codec, input === undefined ? {} : input),
+    ),
   run: (session) => runToEnd(session),
   recover: (session) => runToEnd(session, { answered: [] }),
   resume: resumeGraph,

@@ -3,9 +3,10 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
 import { disarmTimers } from "../session/interrupt-timers.ts";
 import type { RunResult } from "../session/options.ts";
+import { awaitCommit } from "../session/persistence.ts";
 import type { State } from "../session/returns.ts";
 import { toResultBase, toRunStarted } from "../session/run-row.ts";
-import { awaitCommit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";
@@ -16,18 +17,20 @@ import { runSupersteps } from "./run-supersteps.ts";
  * the error of the run, after the error is saved.
  */
 export async function runToEnd(session: Session, continuation?: Continuation): Promise<RunResult<State>> {
-  session.mailbox?.open(session.inbox);
+  session.inboxes.mailbox?.open(session.inboxes.inbox);
   let failure: unknown;
   try {
     if (continuation !== undefined) await recordContinuation(session, continuation.answered);
-    const stop = await runSupersteps(session, continuation === undefined);
+    const stop = await runSupersteps(session, { isFresh: continuation === undefined });
     switch (stop.kind) {
       case "waiting":
         return await finishWaiting(session, stop.interrupts);
       case "paused":
-        return await resolvePreemption(session, session.drain.reason, () => finishPaused(session, stop.cause));
+        return await resolvePreemption(session, session.signals.drain.reason, () => finishPaused(session, stop.cause));
       case "cancelled":
-        return await resolvePreemption(session, session.abort.signal.reason, () => finishCancelled(session, stop.step));
+        return await resolvePreemption(session, session.signals.abort.signal.reason, () =>
+          finishCancelled(session, stop.step),
+        );
       case "done":
         return { status: "done", output: stop.output, ...toResultBase(session) };
       case "failed":
@@ -46,11 +49,14 @@ export interface Continuation {
 
 /** Records in the store, then emits, that the run continues. */
 async function recordContinuation(session: Session, answered: readonly InterruptRow[]): Promise<void> {
-  const { saved } = session;
-  const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
+  const { saved } = session.journal;
+  const fact = createDurableEvent(session.events, session.journal, {
+    type: "run.started",
+    ...toRunStarted(session.position, session.journal),
+  });
   if (saved !== undefined) {
     const timers = disarmTimers(answered);
-    await awaitCommit(session, saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
+    await awaitCommit(saved, { run: session.position.run, interrupts: answered, timers, events: fact.rows });
   }
   fact.emit();
   resumeTasks(session, new Set(answered.map((row) => row.task)));

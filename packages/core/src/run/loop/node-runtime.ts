@@ -13,6 +13,7 @@ import type { LongTermChange } from "../../long-term/rows.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
+import { emit } from "../events/event-emitter.ts";
 import { perform, recordFailure } from "../journal/journal.ts";
 import {
   createStepLongTerm,
@@ -23,8 +24,11 @@ import {
 } from "../journal/long-term-writes.ts";
 import { callModel } from "../model-call/model-call.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
-import { emit, getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { claimBodyKey } from "../session/step-keys.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
@@ -45,39 +49,46 @@ export function createNodeRuntime(
     // A database stores every lone surrogate as the same replacement character, so two keys would collide.
     if (typeof key !== "string" || loneSurrogate.test(key))
       return Promise.reject(
-        createInvalidArgumentError(session, task, "the step key", key, "Pass a string without lone surrogates"),
+        createInvalidArgumentError(session.position, task, "the step key", {
+          value: key,
+          next: "Pass a string without lone surrogates",
+        }),
       );
-    const keyError = claimBodyKey(session, scope, keyPrefix, key, name);
+    const keyError = claimBodyKey(session.position, session.journal, scope, { keyPrefix, key, name });
     if (keyError !== undefined) return Promise.reject(keyError);
     return undefined;
   };
   const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [createSignal]: () => AbortSignal } =
     {
-      context: session.context,
-      run: getRunIdentity(session, task),
+      context: session.env.context,
+      run: getRunIdentity(session.position, task),
       attempt: scope.attempt,
-      clock: session.world.clock,
-      input: task.input === undefined ? undefined : session.control.inputs[task.input],
+      clock: session.env.world.clock,
+      input: task.input === undefined ? undefined : session.progress.control.inputs[task.input],
       [createSignal]: scope.getSignal,
-      longTerm: (...ids) => createTaskLongTerm(session, scope, ids),
+      longTerm: (...ids) => createTaskLongTerm(session.position, session.journal, scope, ids),
       interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
         let request: InterruptRequest;
         try {
           checkOptions(`the interrupt ${describeValue(key)} of the node "${task.node}"`, options, ["payload"]);
-          const declared = getDeclaredInterrupt(session, node, key);
-          if (keyPrefix === "" && node.policy.effect === "once") throw createOnceInterruptError(session, task, key);
-          const { interrupts, codec } = requireStore(session, task, key, options.payload);
-          const payload = readPayload(
-            `the node "${task.node}"`,
+          const declared = getDeclaredInterrupt(session.position, node, key);
+          if (keyPrefix === "" && node.policy.effect === "once")
+            throw createOnceInterruptError(session.position, task, key);
+          const { interrupts, codec } = requireStore(session.position, session.journal, task, {
             key,
-            declared,
-            options.payload,
-            getErrorPlace(session, { node: task.node }),
-          );
+            payload: options.payload,
+          });
+          const payload = readPayload(`the node "${task.node}"`, key, declared, {
+            payload: options.payload,
+            place: getErrorPlace(session.position, { node: task.node }),
+          });
           const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
           const baseId = keyPrefix === "" ? `${task.id}:${key}` : `${task.id}/${keyPrefix}${key}`;
           raisedIds ??= new Set();
-          const id = findInterruptId(interrupts, raisedIds, session.nesting?.idPrefix ?? "", baseId, text);
+          const id = findInterruptId(interrupts, raisedIds, session.position.nesting?.idPrefix ?? "", {
+            baseId,
+            payload: text,
+          });
           raisedIds.add(id);
           request = {
             id,
@@ -93,9 +104,9 @@ export function createNodeRuntime(
         return "answer" in found ? found.answer : scope.suspend([found.open]);
       }) as NodeRuntime["interrupt"],
       step: (key, work, options = {}) => {
-        const refusal = checkKey(key, options.name ?? key) ?? checkStep(session, task, key, work, options);
+        const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, { work, options });
         if (refusal !== undefined) return refusal;
-        return runStep(session, scope, keyPrefix + key, work, { name: key, ...options });
+        return runStep(session, scope, keyPrefix + key, { work, options: { name: key, ...options } });
       },
       model: (call, key = "model") => {
         const refusal = checkKey(key);
@@ -105,8 +116,8 @@ export function createNodeRuntime(
       progress: (text) => {
         scope.sendHeartbeat();
         if (typeof text !== "string")
-          throw createInvalidArgumentError(session, task, "progress", text, "Pass a string");
-        emit(session, { type: "node.progress", node: task.node, task: task.id, text });
+          throw createInvalidArgumentError(session.position, task, "progress", { value: text, next: "Pass a string" });
+        emit(session.events, { type: "node.progress", node: task.node, task: task.id, text });
       },
       emit: (name, payload) => {
         scope.sendHeartbeat();
@@ -134,8 +145,7 @@ async function runStep<Value>(
   session: Session,
   scope: TaskScope,
   key: string,
-  work: (at: StepRuntime) => Value | Promise<Value>,
-  options: StepOptions,
+  { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
 ): Promise<Value> {
   const { effect = "idempotent", name = key } = options;
   const { task } = scope;
@@ -152,46 +162,51 @@ async function runStep<Value>(
       scope.activeSteps += 1;
       try {
         const isFinished = (): boolean => changes === stepChanges || scope.isEnded();
-        const longTerm: OpenLongTerm = (...ids) => createStepLongTerm(session, scope, ids, stepChanges, isFinished);
+        const longTerm: OpenLongTerm = (...ids) =>
+          createStepLongTerm(session.position, session.journal, scope, {
+            ids,
+            changes: stepChanges,
+            isOver: isFinished,
+          });
         const result = await work({ signal: scope.getSignal(), idempotencyKey, longTerm });
         changes = stepChanges;
-        recordChanges(session, task, key, stepChanges);
+        recordChanges(session.position, session.journal, task, { key, changes: stepChanges });
         return result;
       } catch (error) {
-        recordFailure(session, task, key, error);
+        recordFailure(session.position, session.journal, task, { key, error });
         throw error;
       } finally {
         scope.activeSteps -= 1;
       }
     },
   });
-  changes ??= getRecordedChanges(session, task, key) as LongTermChange[];
+  changes ??= getRecordedChanges(session.position, session.journal, task, key) as LongTermChange[];
   if (changes.length > 0) getChanges(scope).push(...changes);
   scope.sendHeartbeat();
   return deepFreeze(value);
 }
 
-function getDeclaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
-  const { interrupts } = session.plan.graph;
+function getDeclaredInterrupt(position: Position, node: NodeRecord, key: string): InterruptDeclaration {
+  const { interrupts } = position.plan.graph;
   const declared = typeof key === "string" && Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
   const listed = node.policy.asks?.includes(key) ?? true;
   if (declared !== undefined && listed) return declared;
   ignoreRejections(key);
   if (declared !== undefined)
     throw new StatewrightError("unknown_interrupt", {
-      what: `the node "${node.name}" in graph "${session.plan.graph.name}" raised the interrupt "${key}", which its asks do not list`,
+      what: `the node "${node.name}" in graph "${position.plan.graph.name}" raised the interrupt "${key}", which its asks do not list`,
       next: `Add "${key}" to the asks of the node`,
-      place: getErrorPlace(session, { node: node.name }),
+      place: getErrorPlace(position, { node: node.name }),
     });
   throw new StatewrightError("unknown_interrupt", {
-    what: `the node "${node.name}" raised the interrupt ${describeValue(key)}, which graph "${session.plan.graph.name}" does not declare`,
+    what: `the node "${node.name}" raised the interrupt ${describeValue(key)}, which graph "${position.plan.graph.name}" does not declare`,
     next:
       typeof key === "string" && key.length < 100
         ? `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`
         : `Use one of the declared interrupts: ${Object.keys(interrupts)
             .map((known) => `"${known}"`)
             .join(", ")}`,
-    place: getErrorPlace(session, { node: node.name }),
+    place: getErrorPlace(position, { node: node.name }),
   });
 }
 
@@ -204,8 +219,7 @@ function findInterruptId(
   rows: Persistence["interrupts"],
   raisedIds: ReadonlySet<string>,
   idPrefix: string,
-  baseId: string,
-  payload: string,
+  { baseId, payload }: { readonly baseId: string; readonly payload: string },
 ): string {
   let unusedAnswers = 0;
   for (let n = 1; ; n++) {
@@ -248,48 +262,40 @@ function ignoreRejection(): void {
 
 /** Builds the `invalid_option` error for an invalid argument of a runtime function. */
 function createInvalidArgumentError(
-  session: Session,
+  position: Position,
   task: Task,
   what: string,
-  value: unknown,
-  next: string,
+  { value, next }: { readonly value: unknown; readonly next: string },
 ): StatewrightError {
   ignoreRejections(value);
   return new StatewrightError("invalid_option", {
     what: `the node "${task.node}": ${what} is ${describeValue(value)}`,
     next,
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
 
 /** Validates work and options of a step. A misspelt `effect` would silently repeat the step after a crash. */
 function checkStep(
-  session: Session,
+  position: Position,
   task: Task,
   key: string,
-  work: unknown,
-  options: StepOptions,
+  { work, options }: { readonly work: unknown; readonly options: StepOptions },
 ): Promise<never> | undefined {
   try {
     if (typeof work !== "function")
-      throw createInvalidArgumentError(
-        session,
-        task,
-        `the work of the step "${key}"`,
-        work,
-        "Pass a function that does the work",
-      );
+      throw createInvalidArgumentError(position, task, `the work of the step "${key}"`, {
+        value: work,
+        next: "Pass a function that does the work",
+      });
     if (Object.keys(options).length === 0) return undefined;
     checkStepOptions(task, key, options);
     const { name = key } = options;
     if (typeof name !== "string" || loneSurrogate.test(name))
-      throw createInvalidArgumentError(
-        session,
-        task,
-        `the name of the step "${key}"`,
-        name,
-        "Pass a string without lone surrogates",
-      );
+      throw createInvalidArgumentError(position, task, `the name of the step "${key}"`, {
+        value: name,
+        next: "Pass a string without lone surrogates",
+      });
     return undefined;
   } catch (error) {
     return Promise.reject(error);

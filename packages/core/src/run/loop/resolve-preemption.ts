@@ -14,8 +14,8 @@ export function resolvePreemption(
   reason: unknown,
   finish: () => Promise<RunResult<State>>,
 ): Promise<RunResult<State>> {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined || !(reason instanceof Preemption)) return finish();
-  if (reason.kind === "pause") return finishPaused(session, createDrainedError(session, reason.message));
-  return finishPreempted(session, saved, session.run, reason);
+  if (reason.kind === "pause") return finishPaused(session, createDrainedError(session.position, reason.message));
+  return finishPreempted(session, saved, session.position.run, reason);
 }

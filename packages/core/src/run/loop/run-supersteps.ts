@@ -1,48 +1,50 @@
 /** Runs supersteps until no task can run now. The caller finishes the run accordingly. */
+
 import { fromErrorRecord, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
+import { emit } from "../events/event-emitter.ts";
 import { waitForStarts } from "../journal/journal.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { findBreakpoint } from "../session/breakpoints.ts";
 import { mapBounded } from "../session/concurrency.ts";
 import { removeExpiry } from "../session/interrupt-timers.ts";
+import type { Journal } from "../session/journal.ts";
 import { readOutput } from "../session/output.ts";
+import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/persistence.ts";
+import { countSteps, getErrorPlace, type Position } from "../session/position.ts";
 import { Preemption } from "../session/preemption.ts";
+import type { Progress } from "../session/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { Loop } from "../session/scope.ts";
-import {
-  countSteps,
-  emit,
-  getErrorPlace,
-  type Persistence,
-  recordEffect,
-  type Session,
-  taskKey,
-  toJournalKey,
-} from "../session/session.ts";
+import type { Session } from "../session/session.ts";
+import type { Signals } from "../session/signals.ts";
 import type { Stop } from "../session/stop.ts";
 import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
 import type { TaskResult } from "../task/attempt.ts";
 import { runTask } from "./run-task.ts";
 
 /** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
-export async function runSupersteps(session: Session, isFresh: boolean): Promise<Stop> {
+export async function runSupersteps(session: Session, { isFresh }: { readonly isFresh: boolean }): Promise<Stop> {
   let lastNodes: readonly string[] | undefined = isFresh ? [] : undefined;
-  while (session.control.tasks.length > 0) {
-    throwCommitFailure(session);
-    if (session.abort.signal.aborted && !shouldAnswerCalls(session)) return { kind: "cancelled" };
-    const pause = (lastNodes === undefined ? undefined : findDrainCause(session)) ?? findBreakpoint(session, lastNodes);
+  while (session.progress.control.tasks.length > 0) {
+    throwCommitFailure(session.journal);
+    if (session.signals.abort.signal.aborted && !shouldAnswerCalls(session)) return { kind: "cancelled" };
+    const pause =
+      (lastNodes === undefined ? undefined : findDrainCause(session.position, session.signals)) ??
+      findBreakpoint(session, lastNodes);
     if (pause !== undefined) return { kind: "paused", cause: pause };
     checkStepLimit(session);
     const stop = await runSuperstep(session);
     if (stop.kind !== "committed") return stop;
     lastNodes = stop.nodes;
   }
-  return { kind: "done", output: readOutput(session.plan, session.state) };
+  return { kind: "done", output: readOutput(session.position.plan, session.progress.state) };
 }
 
 /** The loop of every task: a task of an outer graph runs inner graphs with it. */
@@ -53,19 +55,19 @@ type SuperstepEnd =
   | { readonly kind: "committed"; readonly nodes: readonly string[] };
 
 async function runSuperstep(session: Session): Promise<SuperstepEnd> {
-  const startedAt = session.world.clock.monotonic();
+  const startedAt = session.env.world.clock.monotonic();
   const results = await runTasks(session);
-  throwCommitFailure(session);
+  throwCommitFailure(session.journal);
   const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
-  if (session.abort.signal.aborted && finished.length < results.length)
+  if (session.signals.abort.signal.aborted && finished.length < results.length)
     return { kind: "cancelled", step: { finished, startedAt } };
   moveMachine(session, results);
-  const failure = combineFailures(session, results);
+  const failure = combineFailures(session.position, session.env.redactor, results);
   const interrupts = dedupeInterrupts(
     results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : [])),
   );
   if (failure !== undefined) {
-    retainInterrupts(session, interrupts);
+    retainInterrupts(session.journal, interrupts);
     throw failure;
   }
   if (interrupts.length > 0) return { kind: "waiting", interrupts };
@@ -78,7 +80,7 @@ async function runSuperstep(session: Session): Promise<SuperstepEnd> {
 }
 
 /** Retains interrupts raised next to a failure. Their expiry has not started, since no user was notified. */
-function retainInterrupts({ saved }: Session, raised: readonly InterruptRow[]): void {
+function retainInterrupts({ saved }: Journal, raised: readonly InterruptRow[]): void {
   for (const row of raised)
     if (saved?.interrupts.has(row.id) === false) saved.interrupts.set(row.id, removeExpiry(row));
 }
@@ -91,57 +93,58 @@ function dedupeInterrupts(interrupts: readonly InterruptRow[]): readonly Interru
 }
 
 /** Throws the failure of a background commit: later work must not be reported as done. */
-function throwCommitFailure({ saved }: Session): void {
+function throwCommitFailure({ saved }: Journal): void {
   if (saved?.thread.failure !== undefined) throw saved.thread.failure;
 }
 
 /** Returns the cause of a requested pause at this boundary; undefined without a request. */
-export function findDrainCause(session: Session): StatewrightError | undefined {
-  if (!session.drain.aborted) return undefined;
-  const { reason } = session.drain;
-  return createDrainedError(session, reason instanceof Error ? reason.message : String(reason));
+export function findDrainCause(position: Position, signals: Signals): StatewrightError | undefined {
+  if (!signals.drain.aborted) return undefined;
+  const { reason } = signals.drain;
+  return createDrainedError(position, reason instanceof Error ? reason.message : String(reason));
 }
 
 /** Error of a run drained for its process; the details hold the reason. */
-export function createDrainedError(session: Session, reason: string): StatewrightError {
+export function createDrainedError(position: Position, reason: string): StatewrightError {
   return new StatewrightError("drained", {
     what: `the run was drained: ${reason}`,
     next: "Resume the thread to continue",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: { reason },
   });
 }
 
 /** Returns true if saved tool calls get their answers after a cancel; false when a resume answers them. */
 function shouldAnswerCalls(session: Session): boolean {
-  const { reason } = session.abort.signal;
-  return !(reason instanceof Preemption) && hasToolTask(session, session.control.tasks);
+  const { reason } = session.signals.abort.signal;
+  return !(reason instanceof Preemption) && hasToolTask(session.position, session.progress.control.tasks);
 }
 
 async function runTasks(session: Session): Promise<readonly TaskResult[]> {
-  const { tasks } = session.control;
+  const { tasks } = session.progress.control;
   const only = tasks[0];
   // The result of a `once` node is journaled: another branch may need it.
   const results =
-    tasks.length === 1 && only !== undefined && session.plan.nodes.get(only.node)?.policy.effect !== "once"
+    tasks.length === 1 && only !== undefined && session.position.plan.nodes.get(only.node)?.policy.effect !== "once"
       ? [await runTask(session, only, loop)]
-      : session.onTaskFailure === "abort" && !session.abort.signal.aborted
+      : session.env.onTaskFailure === "abort" && !session.signals.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
-        : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
-  if (session.saved !== undefined) await waitForStarts(session);
+        : await mapBounded(tasks, session.env.limits.maxConcurrency, (task) => runJournaled(session, task));
+  if (session.journal.saved !== undefined) await waitForStarts(session.journal);
   return results;
 }
 
 /** Runs tasks until the first failure, which fires the signals of the other tasks and drops their results. */
 async function runUntilFailure(session: Session, tasks: readonly Task[]): Promise<readonly TaskResult[]> {
-  const { signal: cancel } = session.abort;
+  const { signal: cancel } = session.signals.abort;
   const halting = new AbortController();
   const stopListening = subscribeToAbort(cancel, () => halting.abort(cancel.reason));
-  session.halt = halting.signal;
+  session.signals.halt = halting.signal;
   try {
-    return await mapBounded(tasks, session.limits.maxConcurrency, async (task): Promise<TaskResult> => {
+    return await mapBounded(tasks, session.env.limits.maxConcurrency, async (task): Promise<TaskResult> => {
       const stopped = halting.signal.aborted && !cancel.aborted;
-      if (stopped && session.plan.nodes.get(task.node)?.logic.runsToEnd !== true) return { kind: "stopped", task };
+      if (stopped && session.position.plan.nodes.get(task.node)?.logic.runsToEnd !== true)
+        return { kind: "stopped", task };
       const result = await runJournaled(session, task);
       if (result.kind !== "failed") return result;
       if (halting.signal.aborted && !cancel.aborted && result.error.cause === halting.signal.reason)
@@ -151,7 +154,7 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
     });
   } finally {
     stopListening();
-    session.halt = cancel;
+    session.signals.halt = cancel;
   }
 }
 
@@ -160,46 +163,59 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
  * step runs again.
  */
 function runJournaled(session: Session, task: Task): Promise<TaskResult> {
-  const { saved } = session;
+  const { saved } = session.journal;
   return saved === undefined ? runTask(session, task, loop) : runSaved(session, saved, task);
 }
 
 async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
-  const known = saved.journal.get(toJournalKey(session.step, task.id, taskKey));
+  const known = saved.journal.get(toJournalKey(session.position.step, task.id, taskKey));
   if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
-    emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
+    emit(session.events, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
-  const startedAt = session.world.clock.now();
+  const startedAt = session.env.world.clock.now();
   const result = await runTask(session, task, loop);
-  if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
+  if (result.kind === "done")
+    journalTask(session.position, saved, task, { world: session.env.world, outcome: result.outcome, startedAt });
   return result;
 }
 
-function journalTask(session: Session, saved: Persistence, task: Task, outcome: TaskOutcome, startedAt: number): void {
-  recordEffect(session, saved, {
+/** Options of `journalTask`. */
+interface JournalTaskOptions {
+  readonly world: World;
+  readonly outcome: TaskOutcome;
+  readonly startedAt: number;
+}
+
+function journalTask(
+  position: Position,
+  saved: Persistence,
+  task: Task,
+  { world, outcome, startedAt }: JournalTaskOptions,
+): void {
+  recordEffect(saved, {
     row: {
-      step: session.step,
+      step: position.step,
       task: task.id,
       key: taskKey,
       kind: "task",
       name: task.node,
-      effect: session.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
+      effect: position.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
       state: "ok",
       attempts: 1,
       idempotencyKey: "",
       startedAt,
-      endedAt: session.world.clock.now(),
+      endedAt: world.clock.now(),
     },
     encode: () =>
-      encodeWrapper(saved.codec, omitUntrackedWrites(session, outcome), `the result of the node "${task.node}"`),
+      encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
     onCommitted: undefined,
   });
 }
 
 /** Removes writes to untracked channels, whose values exist in this process only. */
-function omitUntrackedWrites(session: Session, outcome: TaskOutcome): TaskOutcome {
-  const { channels } = session.plan.graph.state;
+function omitUntrackedWrites(position: Position, outcome: TaskOutcome): TaskOutcome {
+  const { channels } = position.plan.graph.state;
   const writes = outcome.writes.filter((write) => channels[write.channel]?.kind !== "untracked");
   return writes.length === outcome.writes.length ? outcome : { ...outcome, writes };
 }
@@ -222,12 +238,17 @@ function moveMachine(session: Session, results: readonly TaskResult[]): void {
 }
 
 function moveNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
-  if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, true);
-  else applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
+  if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, { shown: true });
+  else
+    applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, { shown: true });
 }
 
 /** Returns a single failure itself; combines several failures into one error with all causes. */
-function combineFailures(session: Session, results: readonly TaskResult[]): StatewrightError | undefined {
+function combineFailures(
+  position: Position,
+  redactor: Redactor,
+  results: readonly TaskResult[],
+): StatewrightError | undefined {
   const errors = results.flatMap((result) => (result.kind === "failed" ? [result.error] : []));
   const [only] = errors;
   if (errors.length <= 1) return only;
@@ -235,18 +256,18 @@ function combineFailures(session: Session, results: readonly TaskResult[]): Stat
   return new StatewrightError("node_failed", {
     what: `${errors.length} tasks of a superstep failed: ${errors.map((error) => error.message).join(" | ")}`,
     next: `Fix the causes, then resume the thread: ${savedCount} finished ${savedCount === 1 ? "task is" : "tasks are"} saved`,
-    place: getErrorPlace(session),
-    details: errors.map((error) => toRedactedRecord(session, error)),
+    place: getErrorPlace(position),
+    details: errors.map((error) => toRedactedRecord(redactor, error)),
     cause: new AggregateError(errors, "tasks failed"),
   });
 }
 
 /** Throws `step_limit` when the run has used all its supersteps. */
 export function checkStepLimit(session: Session): void {
-  const { maxSteps } = session.limits;
-  if (countSteps(session) < maxSteps) return;
+  const { maxSteps } = session.env.limits;
+  if (countSteps(session.position) < maxSteps) return;
   const what = `the run did not end within ${maxSteps} supersteps`;
-  const modelCalls = countModelAnswers(session);
+  const modelCalls = countModelAnswers(session.position, session.progress);
   throw new StatewrightError("step_limit", {
     what:
       modelCalls === 0 ? what : `${what}: its model was called ${formatTimes(modelCalls)} since the last user message`,
@@ -254,12 +275,12 @@ export function checkStepLimit(session: Session): void {
       modelCalls === 0
         ? "Fix a cycle without an exit, or resume with a higher maxSteps: the state is saved"
         : "Use a lower maxTurns, or stopWhen, so that the agent ends by itself, or resume with a higher maxSteps: the state is saved",
-    place: getErrorPlace(session),
+    place: getErrorPlace(session.position),
   });
 }
 
 /** Counts the model answers since the last user message, in a graph with tool nodes; 0 otherwise. */
-function countModelAnswers({ plan, state }: Session): number {
+function countModelAnswers({ plan }: Position, { state }: Progress): number {
   const messages: unknown = state["messages"];
   if (plan.toolNodes.length === 0 || !Array.isArray(messages)) return 0;
   const entries = messages as readonly { readonly role?: unknown }[];

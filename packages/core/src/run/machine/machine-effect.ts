@@ -3,6 +3,7 @@
  * promise is running: its journal row is copied from step to step, so that a crash finds the row in the journal of
  * the latest step.
  */
+
 import {
   type ErrorRecord,
   fromErrorRecord,
@@ -11,18 +12,15 @@ import {
   toErrorRecord,
 } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { createIdempotencyKey, toRestartedRow } from "../journal/journal.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
-import {
-  commitEffect,
-  emit,
-  getErrorPlace,
-  type Persistence,
-  recordEffect,
-  type Session,
-  toJournalKey,
-} from "../session/session.ts";
+import type { Journal } from "../session/journal.ts";
+import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/persistence.ts";
+import { getErrorPlace, type Position } from "../session/position.ts";
+import type { Session } from "../session/session.ts";
 
 /**
  * Outcome of a promise. An error has its saved form, so that a machine receives the same error before and after a
@@ -31,19 +29,23 @@ import {
 export type PromiseOutcome = { readonly output: unknown } | { readonly error: Error };
 
 /** True when a `once` promise started in a crashed process and has no outcome. */
-export function isInDoubt(session: Session, work: InvokedPromise): boolean {
-  const row = getPromiseRow(session, work);
+export function isInDoubt(position: Position, journal: Journal, work: InvokedPromise): boolean {
+  const row = getPromiseRow(position, journal, work);
   return work.actor.effect === "once" && row !== undefined && isInFlight(row);
 }
 
 /** Returns the journal row of a promise in the current step, if any. */
-export function getPromiseRow({ saved, step }: Session, { task, address }: InvokedPromise): EffectRow | undefined {
+export function getPromiseRow(
+  { step }: Position,
+  { saved }: Journal,
+  { task, address }: InvokedPromise,
+): EffectRow | undefined {
   return saved?.journal.get(toJournalKey(step, task.id, address));
 }
 
 /** Returns the idempotency key of a promise, the same after a restart. */
-function getPromiseKey(session: Session, work: InvokedPromise): string {
-  return createIdempotencyKey(session, work.task, work.address);
+function getPromiseKey(position: Position, work: InvokedPromise): string {
+  return createIdempotencyKey(position, work.task, work.address);
 }
 
 /**
@@ -57,50 +59,57 @@ export async function runPromise(
   create: (key: string) => PromiseLike<unknown>,
   isAbandoned: () => boolean,
 ): Promise<PromiseOutcome | undefined> {
-  const { saved } = session;
-  const recorded = getPromiseRow(session, work);
+  const { saved } = session.journal;
+  const recorded = getPromiseRow(session.position, session.journal, work);
   if (saved !== undefined && recorded?.outcome !== undefined) {
     const outcome = saved.codec.decode(recorded.outcome);
-    emitEffectEvent(session, work, recorded);
+    emitEffectEvent(session.events, work, recorded);
     return recorded.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
   }
   const isRepeated = recorded !== undefined && isInFlight(recorded);
   const row = !isRepeated
-    ? createStartRow(session, work)
+    ? createStartRow(session.position, session.env.world, work)
     : recorded.effect === "once"
-      ? toRestartedRow(session, recorded)
+      ? toRestartedRow(session.env.world, recorded)
       : recorded;
-  if (isRepeated) emitEffectEvent(session, work, recorded);
-  if (row !== recorded && saved !== undefined && !(await recordStart(session, saved, row, isAbandoned)))
+  if (isRepeated) emitEffectEvent(session.events, work, recorded);
+  if (row !== recorded && saved !== undefined && !(await recordStart(session.env.world, saved, row, isAbandoned)))
     return undefined;
   try {
     const output = deepFreeze(await create(row.idempotencyKey));
     if (isAbandoned()) return undefined;
-    recordEnd(session, row, "ok", (codec) => codec.encode(output, `the result of "${row.name}"`));
+    recordEnd(session.position, session.journal, row, {
+      state: "ok",
+      encode: (codec) => codec.encode(output, `the result of "${row.name}"`),
+    });
     return { output };
   } catch (thrown) {
     if (isAbandoned()) return undefined;
     const failure = toErrorRecord(thrown);
     // A resume retries other promises: only the failure of a `once` promise must be recorded.
     if (row.effect === "once")
-      recordEnd(session, row, "error", (codec) => codec.encode(failure, `the failure of "${row.name}"`));
+      recordEnd(session.position, session.journal, row, {
+        state: "error",
+        encode: (codec) => codec.encode(failure, `the failure of "${row.name}"`),
+      });
     return { error: fromErrorRecord(failure) };
   }
 }
 
 /** Copies the journal rows of running promises into the next step; called as part of the write of that step. */
 export function carryRows(
-  session: Session,
+  position: Position,
+  journal: Journal,
   works: Iterable<InvokedPromise>,
   outcomes: ReadonlyMap<InvokedPromise, PromiseOutcome>,
 ): () => void {
-  const { saved } = session;
+  const { saved } = journal;
   if (saved === undefined) return () => undefined;
   const rows: EffectRow[] = [];
   for (const work of works) {
-    const recorded = getPromiseRow(session, work);
+    const recorded = getPromiseRow(position, journal, work);
     if (recorded === undefined) continue;
-    const row = { ...recorded, step: session.step + 1 };
+    const row = { ...recorded, step: position.step + 1 };
     const outcome = outcomes.get(work);
     // An undelivered outcome is copied for every effect class: a recorded effect never runs again.
     if (row.state === "started" || row.outcome !== undefined || outcome === undefined) rows.push(row);
@@ -109,15 +118,15 @@ export function carryRows(
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
-  for (const row of rows) recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+  for (const row of rows) recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
   return () => {
     for (const row of rows) saved.journal.set(toJournalKey(row.step, row.task, row.key), row);
   };
 }
 
-function createStartRow(session: Session, work: InvokedPromise): EffectRow {
+function createStartRow(position: Position, world: World, work: InvokedPromise): EffectRow {
   return {
-    step: session.step,
+    step: position.step,
     task: work.task.id,
     key: work.address,
     kind: "step",
@@ -125,8 +134,8 @@ function createStartRow(session: Session, work: InvokedPromise): EffectRow {
     effect: work.actor.effect,
     state: "started",
     attempts: 1,
-    idempotencyKey: getPromiseKey(session, work),
-    startedAt: session.world.clock.now(),
+    idempotencyKey: getPromiseKey(position, work),
+    startedAt: world.clock.now(),
   };
 }
 
@@ -134,19 +143,14 @@ function createStartRow(session: Session, work: InvokedPromise): EffectRow {
  * Records the start of a promise. The start of a `once` promise is durable before the promise starts, in the same
  * turn of the event loop.
  */
-function recordStart(
-  session: Session,
-  saved: Persistence,
-  row: EffectRow,
-  isAbandoned: () => boolean,
-): Promise<boolean> {
+function recordStart(world: World, saved: Persistence, row: EffectRow, isAbandoned: () => boolean): Promise<boolean> {
   if (row.effect !== "once") {
-    recordEffect(session, saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
     return Promise.resolve(true);
   }
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {
@@ -155,8 +159,8 @@ function recordStart(
           if (failure !== undefined) reject(failure);
           else if (isAbandoned()) {
             // The promise did not start: record the end in its row.
-            recordEffect(session, saved, {
-              row: { ...row, endedAt: session.world.clock.now() },
+            recordEffect(saved, {
+              row: { ...row, endedAt: world.clock.now() },
               encode: undefined,
               onCommitted: undefined,
             });
@@ -170,27 +174,28 @@ function recordStart(
 }
 
 function recordEnd(
-  session: Session,
+  position: Position,
+  journal: Journal,
   row: EffectRow,
-  state: "ok" | "error",
-  encode: (codec: Persistence["codec"]) => string,
+  { state, encode }: { readonly state: "ok" | "error"; readonly encode: (codec: Persistence["codec"]) => string },
 ): void {
-  const { saved, step, world } = session;
+  const { step } = position;
+  const { saved, world } = journal;
   if (saved === undefined) return;
-  recordEffect(session, saved, {
+  recordEffect(saved, {
     row: { ...row, step, state, endedAt: world.clock.now() },
     encode: () => encode(saved.codec),
     onCommitted: undefined,
   });
 }
 
-function emitEffectEvent(session: Session, { task, address }: InvokedPromise, row: EffectRow | undefined): void {
+function emitEffectEvent(events: EventEmitter, { task, address }: InvokedPromise, row: EffectRow | undefined): void {
   if (row === undefined) return;
   const { key, kind, name, effect, attempts, idempotencyKey } = row;
   if (row.outcome !== undefined)
-    emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+    emit(events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
   else
-    emit(session, {
+    emit(events, {
       type: "effect.repeated",
       node: task.node,
       task: task.id,
@@ -203,12 +208,12 @@ function emitEffectEvent(session: Session, { task, address }: InvokedPromise, ro
 }
 
 /** Creates the error of the run for an actor failure without an `onError` transition. */
-export function createActorError(session: Session, where: string, error: unknown): StatewrightError {
+export function createActorError(position: Position, where: string, error: unknown): StatewrightError {
   if (isStatewrightError(error)) return error;
   return new StatewrightError("node_failed", {
-    what: `an actor of the machine "${session.plan.graph.name}" failed in ${where}, and no onError handles the error: ${error instanceof Error ? error.message || error.name : String(error)}`,
+    what: `an actor of the machine "${position.plan.graph.name}" failed in ${where}, and no onError handles the error: ${error instanceof Error ? error.message || error.name : String(error)}`,
     next: "Add an onError to the state, or fix the cause and resume the thread",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     cause: error,
   });
 }

@@ -2,17 +2,21 @@
  * Loop of a user-written machine: one macrostep and one checkpoint per event, until the machine is final or waits for
  * an external event. Actions run after their macrostep is durable.
  */
+
 import { type AnyActorRef, type AnyEventObject, createActor, createMachine } from "xstate";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
 import { createPlainObjectSchema } from "../../base/plain-object-schema.ts";
 import { describeIssues, parseWith, type Schema } from "../../base/schema.ts";
+import type { World } from "../../base/world.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { listLeafNames, type MachineDefinition, type MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
+import { emit } from "../events/event-emitter.ts";
 import { describeStep, noCheckpoint } from "../events/events.ts";
 import { describeStart, waitForStarts } from "../journal/journal.ts";
 import type { PriorEffect } from "../journal/prior-effects.ts";
@@ -43,11 +47,16 @@ import { resolvePreemption } from "../loop/resolve-preemption.ts";
 import { checkStepLimit, findDrainCause } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
+import type { Journal } from "../session/journal.ts";
 import type { RunResult } from "../session/options.ts";
+import { awaitCommit } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { countSteps, getErrorPlace } from "../session/position.ts";
 import { isSuspension } from "../session/preemption.ts";
+import type { Progress } from "../session/progress.ts";
 import type { State } from "../session/returns.ts";
 import { toResultBase, toRunRow, toRunStarted } from "../session/run-row.ts";
-import { awaitCommit, countSteps, emit, getErrorPlace, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { hasTimerRows, listTimerChanges } from "../session/timer-rows.ts";
 import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
 import { type FinishedPromise, inspectRestore, inspectTurn } from "../superstep/inspect-run.ts";
@@ -64,9 +73,10 @@ import { decodePriorOutcome, findPriorPromises } from "./prior-promises.ts";
 
 /** Starts the machine and writes the first checkpoint of the run. */
 export async function startMachineRun(session: Session, input: unknown): Promise<void> {
-  const began = session.world.clock.monotonic();
-  const { motion, turn } = startRootMachine(getDefinition(session.plan), input, getStepTime(session));
-  checkMachineError(session, motion);
+  const began = session.env.world.clock.monotonic();
+  const time = getStepTime(session.position, session.env.world);
+  const { motion, turn } = startRootMachine(getDefinition(session.position.plan), input, time);
+  checkMachineError(session.position, motion);
   await commitMacrostep(session, motion, turn, { source: "input", nodes: [], startedAt: began, outcomes: new Map() });
 }
 
@@ -94,45 +104,51 @@ export async function readResumeInput(
   answers: unknown,
   by: string | undefined,
 ): Promise<ResumeInput> {
-  const { saved } = session;
+  const { saved } = session.journal;
   try {
     if (!isPlainObject(answers))
-      throw createInvalidAnswerError(session, "answers", "expected an object of events by type");
+      throw createInvalidAnswerError(session.position, "answers", "expected an object of events by type");
     const rows: InterruptRow[] = [];
     const events: AnyEventObject[] = [];
     for (const [name, value] of Object.entries(answers)) {
-      const interrupt = findInDoubtInterrupt(session, name);
-      if (interrupt !== undefined) rows.push(createAnsweredRow(session, interrupt, value, by));
+      const interrupt = findInDoubtInterrupt(session.position, session.journal, name);
+      if (interrupt !== undefined)
+        rows.push(createAnsweredRow(session.position, session.journal, interrupt, { value, by }));
       else if (value === null || value === true || isPlainObject(value))
         events.push({ ...(isPlainObject(value) ? value : {}), type: name });
-      else throw createInvalidAnswerError(session, name, "expected an object or true as the event's payload");
+      else throw createInvalidAnswerError(session.position, name, "expected an object or true as the event's payload");
     }
     const [event] = events;
     if (events.length > 1)
       throw new StatewrightError("ambiguous_answer", {
         what: `expected one event, got ${events.length}`,
         next: "Send one event at a time: each event changes the events that the machine accepts next",
-        place: getErrorPlace(session),
+        place: getErrorPlace(session.position),
         details: events.map(({ type }) => type),
       });
-    if (event !== undefined) checkEvent(session, getDefinition(session.plan), event);
+    if (event !== undefined)
+      checkEvent(session.position, session.progress, session.env.world, {
+        drawing: getDefinition(session.position.plan),
+        event,
+      });
     for (const row of rows) saved?.interrupts.set(row.id, row);
     return { event, rows };
   } catch (error) {
-    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
+    if (saved !== undefined)
+      await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
     throw error;
   }
 }
 
 /** Runs until the machine is final or waits. Rejects with the error of the run, after the error is saved. */
 export async function runMachineLoop(session: Session, resumeInput?: ResumeInput): Promise<RunResult<State>> {
-  const drawing = getDefinition(session.plan);
-  session.mailbox?.open(session.inbox);
-  if (session.control.tasks.length === 0) return createDoneResult(session);
+  const drawing = getDefinition(session.position.plan);
+  session.inboxes.mailbox?.open(session.inboxes.inbox);
+  if (session.progress.control.tasks.length === 0) return createDoneResult(session);
   const loop: MachineLoop = {
     session,
     drawing,
-    answers: new Map(session.saved?.interrupts),
+    answers: new Map(session.journal.saved?.interrupts),
     running: new Map(),
     outcomes: new Map(),
     timers: new Map(),
@@ -141,12 +157,12 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     refusal: undefined,
     wake: undefined,
   };
-  const signals = [session.abort.signal, session.drain].filter((signal) => !signal.aborted);
+  const signals = [session.signals.abort.signal, session.signals.drain].filter((signal) => !signal.aborted);
   const unsubscribers = signals.map((signal) => subscribeToAbort(signal, () => loop.wake?.()));
   try {
     if (resumeInput !== undefined) await continueMachineRun(session, resumeInput.rows);
-    const tree = restoreActorTree(drawing, session.state as MachineState, session.control);
-    inspectRestore(session, tree);
+    const tree = restoreActorTree(drawing, session.progress.state as MachineState, session.progress.control);
+    inspectRestore(session.position, session.events, tree);
     const result = await runMacrosteps(loop, tree, resumeInput?.event);
     // A refused event is an error of the caller, not of the run: the run has finished its other work.
     if (loop.refusal !== undefined) throw loop.refusal;
@@ -154,7 +170,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
   } catch (error) {
     if (error === loop.refusal) throw error;
     closeLoop(loop);
-    await waitForStarts(session);
+    await waitForStarts(session.journal);
     return await finishOnError(session, error);
   } finally {
     for (const unsubscribe of unsubscribers) unsubscribe();
@@ -181,11 +197,16 @@ interface MachineLoop {
 }
 
 async function continueMachineRun(session: Session, rows: readonly InterruptRow[]): Promise<void> {
-  const { saved, run, control } = session;
-  const fact = createDurableEvent(session, { type: "run.started", ...toRunStarted(session) });
+  const { run } = session.position;
+  const { control } = session.progress;
+  const { saved } = session.journal;
+  const fact = createDurableEvent(session.events, session.journal, {
+    type: "run.started",
+    ...toRunStarted(session.position, session.journal),
+  });
   if (saved !== undefined) {
     const timers = hasTimerRows(saved.claim.run) ? undefined : listTimerChanges(undefined, control);
-    await awaitCommit(session, saved, { run, interrupts: rows, timers, events: fact.rows });
+    await awaitCommit(saved, { run, interrupts: rows, timers, events: fact.rows });
   }
   fact.emit();
 }
@@ -198,30 +219,32 @@ async function runMacrosteps(
   const { session, drawing } = loop;
   let event = resumeEvent;
   for (;;) {
-    if (session.saved?.thread.failure !== undefined) throw session.saved.thread.failure;
+    if (session.journal.saved?.thread.failure !== undefined) throw session.journal.saved.thread.failure;
     if (loop.failure !== undefined) throw loop.failure;
-    if (session.control.tasks.length === 0) {
-      if (event !== undefined) loop.refusal = createFinishedError(session, event);
+    if (session.progress.control.tasks.length === 0) {
+      if (event !== undefined) loop.refusal = createFinishedError(session.position, event);
       return createDoneResult(session);
     }
     // Apply or refuse a resume event first: the event is stored nowhere else.
-    const { aborted, reason } = session.abort.signal;
+    const { aborted, reason } = session.signals.abort.signal;
     if (aborted && (event === undefined || !isSuspension(reason))) {
       closeLoop(loop);
-      await waitForStarts(session);
+      await waitForStarts(session.journal);
       return await resolvePreemption(session, reason, () => finishCancelled(session));
     }
-    if (session.drain.aborted && event === undefined) {
+    if (session.signals.drain.aborted && event === undefined) {
       if (!hasRunningPromise(loop)) return await pauseDrained(loop);
       await waitForWake(loop);
       continue;
     }
     checkStepLimit(session);
-    const startedAt = session.world.clock.monotonic();
-    const moment = getStepTime(session);
+    const startedAt = session.env.world.clock.monotonic();
+    const moment = getStepTime(session.position, session.env.world);
     const due = findDueTimer(tree, moment.now);
     if (due !== undefined && dropTimer(tree, due)) {
-      await runMacrostep(loop, tree, startedAt, () => applyActorEvent(tree, due.to, due.event, moment, due.owner));
+      await runMacrostep(loop, tree, startedAt, {
+        apply: () => applyActorEvent(tree, due.to, due.event, { time: moment, source: due.owner }),
+      });
       continue;
     }
     if (event !== undefined) {
@@ -231,7 +254,7 @@ async function runMacrosteps(
       // continue.
       loop.refusal = findRefusal(drawing, tree, incoming);
       if (loop.refusal !== undefined) continue;
-      await runMacrostep(loop, tree, startedAt, () => applyEvent(tree, "", incoming, moment));
+      await runMacrostep(loop, tree, startedAt, { apply: () => applyEvent(tree, "", incoming, moment) });
       continue;
     }
     const lookup = findPriorPromises(session, tree, loop.priorEffects, (work) => isDenied(loop, work));
@@ -248,19 +271,23 @@ async function runMacrosteps(
       if (tree.promises.get(work.address) !== work) continue;
       tree.promises.delete(work.address);
       const endEvent = "error" in end ? createErrorEvent(work.id, end.error) : createDoneEvent(work.id, end.output);
-      const applyEnd = (): Macrostep => applyActorEvent(tree, work.owner, endEvent, moment, work.address);
-      await runMacrostep(loop, tree, startedAt, applyEnd, { path: splitAddress(work.address), end });
+      const applyEnd = (): Macrostep =>
+        applyActorEvent(tree, work.owner, endEvent, { time: moment, source: work.address });
+      await runMacrostep(loop, tree, startedAt, {
+        apply: applyEnd,
+        settled: { path: splitAddress(work.address), end },
+      });
       continue;
     }
     if (getRootSnapshot(tree).status === "done") {
       // The saved state became final in a later version of the machine.
-      await runMacrostep(loop, tree, startedAt, () => ({ transitions: [], actions: [] }));
+      await runMacrostep(loop, tree, startedAt, { apply: () => ({ transitions: [], actions: [] }) });
       continue;
     }
     if (!hasRunningPromise(loop)) {
       const openInterrupts = [...listInDoubt(loop), ...listEventInterrupts(session, drawing, tree)];
       if (openInterrupts.length > 0) return await finishWaiting(session, openInterrupts);
-      if (tree.timers.size === 0) throw createDeadEndError(session, tree);
+      if (tree.timers.size === 0) throw createDeadEndError(session.position, tree);
     }
     await waitForWake(loop);
   }
@@ -277,8 +304,8 @@ async function waitForWake(loop: MachineLoop): Promise<void> {
   const before = loop.outcomes.size;
   await new Promise<void>((resolve) => {
     loop.wake = resolve;
-    const isStopped = session.abort.signal.aborted || loop.failure !== undefined;
-    if (isStopped || loop.outcomes.size > (session.drain.aborted ? before : 0)) resolve();
+    const isStopped = session.signals.abort.signal.aborted || loop.failure !== undefined;
+    if (isStopped || loop.outcomes.size > (session.signals.drain.aborted ? before : 0)) resolve();
   });
   loop.wake = undefined;
 }
@@ -290,21 +317,20 @@ async function waitForWake(loop: MachineLoop): Promise<void> {
 async function pauseDrained(loop: MachineLoop): Promise<RunResult<State>> {
   const { session } = loop;
   closeLoop(loop);
-  await waitForStarts(session);
-  return finishPaused(session, findDrainCause(session) as StatewrightError);
+  await waitForStarts(session.journal);
+  return finishPaused(session, findDrainCause(session.position, session.signals) as StatewrightError);
 }
 
 async function runMacrostep(
   loop: MachineLoop,
   tree: ActorTree,
   began: number,
-  apply: () => Macrostep,
-  settled?: FinishedPromise,
+  { apply, settled }: { readonly apply: () => Macrostep; readonly settled?: FinishedPromise | undefined },
 ): Promise<void> {
   const { session, drawing } = loop;
   const before = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
   const macrostep = apply();
-  checkMachineError(session, tree);
+  checkMachineError(session.position, tree);
   const after = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
   const exited = before.filter((name) => !after.includes(name));
   const nodes = exited.length > 0 ? exited : before;
@@ -334,54 +360,65 @@ async function commitMacrostep(
   options: MacrostepOptions,
 ): Promise<void> {
   const { source, nodes } = options;
-  const { name } = session.plan.graph;
+  const { name } = session.position.plan.graph;
   const first = source === "input";
-  const { state, deltas } = createState(tree, session.state as MachineState, first);
-  const steps = countSteps(session) + (first ? 0 : 1);
-  const control = createControl(tree, name, session.step + 1, steps);
+  const { state, deltas } = createState(tree, session.progress.state as MachineState, { fresh: first });
+  const steps = countSteps(session.position) + (first ? 0 : 1);
+  const control = createControl(tree, name, session.position.step + 1, steps);
   const done = control.tasks.length === 0;
-  const durationMs = session.world.clock.monotonic() - options.startedAt;
+  const durationMs = session.env.world.clock.monotonic() - options.startedAt;
   const saving = { state, deltas };
-  const stepsOfRun = session.stepsOfRun + (first ? 0 : 1);
+  const stepsOfRun = session.position.stepsOfRun + (first ? 0 : 1);
   const assignNumbers = (): EventNumbers => ({
-    started: first ? createDurableEvent(session, { type: "run.started", ...toRunStarted(session) }) : undefined,
-    place: allocateEventPlace(session),
-    ended: done ? createDurableEvent(session, { type: "run.completed", steps: stepsOfRun }) : undefined,
+    started: first
+      ? createDurableEvent(session.events, session.journal, {
+          type: "run.started",
+          ...toRunStarted(session.position, session.journal),
+        })
+      : undefined,
+    place: allocateEventPlace(session.events),
+    ended: done
+      ? createDurableEvent(session.events, session.journal, { type: "run.completed", steps: stepsOfRun })
+      : undefined,
   });
   let numbers: EventNumbers & { readonly row?: CheckpointRow };
-  if (session.saved === undefined) {
+  if (session.journal.saved === undefined) {
     numbers = assignNumbers();
-    session.step += 1;
+    session.position.step += 1;
   } else {
-    const run = done ? toRunRow(session, "done") : first ? session.run : undefined;
-    const applyCarriedRows = carryRows(session, tree.promises.values(), options.outcomes);
+    const run = done ? toRunRow(session.position, session.env.world, "done") : first ? session.position.run : undefined;
+    const applyCarriedRows = carryRows(session.position, session.journal, tree.promises.values(), options.outcomes);
     const saveFacts = { nodes, source, durationMs, run, release: done, assignNumbers };
-    const durable = saveCheckpoint(session, session.saved, saving, control, saveFacts);
+    const durable = saveCheckpoint(session.position, session.progress, session.journal.saved, {
+      result: saving,
+      control,
+      facts: saveFacts,
+    });
     // Outcomes from here on are recorded in the new step: the store keeps the order of writes.
-    session.step += 1;
+    session.position.step += 1;
     applyCarriedRows();
     try {
       numbers = await durable;
     } catch (error) {
-      session.step -= 1;
+      session.position.step -= 1;
       throw error;
     }
   }
   const { row, started, place, ended } = numbers;
-  session.state = saving.state;
-  session.control = control;
-  session.snapshot = getRootSnapshot(tree);
-  session.stepsOfRun = stepsOfRun;
-  if (session.events.hasReaders()) {
-    const changes = session.redactor.redactUncommon(deltas);
+  session.progress.state = saving.state;
+  session.progress.control = control;
+  session.progress.snapshot = getRootSnapshot(tree);
+  session.position.stepsOfRun = stepsOfRun;
+  if (session.events.stream.hasReaders()) {
+    const changes = session.env.redactor.redactUncommon(deltas);
     // The stored value, equal to a later read.
     const measured = { bytes: row?.bytes ?? 0, durationMs: row?.durationMs ?? durationMs };
     started?.emit();
     emit(
-      session,
+      session.events,
       {
         type: "step.committed",
-        step: session.step,
+        step: session.position.step,
         checkpoint: row?.id,
         nodes,
         next: done ? [END] : control.tasks.map(({ node }) => node),
@@ -393,7 +430,7 @@ async function commitMacrostep(
     macrostep.transitions.forEach(({ path, event, from, step }, index) => {
       // The changes of the macrostep are reported with its first transition, the cause of all others.
       const saved = index === 0 ? { changes, ...measured } : noCheckpoint;
-      emit(session, {
+      emit(session.events, {
         type: "transition.taken",
         path: [name, ...path],
         event: event.type,
@@ -404,36 +441,36 @@ async function commitMacrostep(
     });
     ended?.emit();
   }
-  inspectTurn(session, macrostep.transitions, options.settled);
-  runActions(session, macrostep);
+  inspectTurn(session.position, session.events, macrostep.transitions, options.settled);
+  runActions(session.position, session.events, macrostep);
 }
 
-function runActions(session: Session, { actions }: Macrostep): void {
+function runActions(position: Position, events: EventEmitter, { actions }: Macrostep): void {
   for (const { name, params, run } of actions) {
     const details = isPlainObject(params) ? params : {};
     if (name === "xstate.log") {
-      session.world.log("info", String(details["label"] ?? "log"), { value: details["value"] });
+      events.world.log("info", String(details["label"] ?? "log"), { value: details["value"] });
     } else if (name === "xstate.emit") {
       const event = details["event"] as { readonly type: string };
-      emit(session, {
+      emit(events, {
         type: "custom",
-        node: session.plan.graph.name,
-        task: `${session.step}:0`,
+        node: position.plan.graph.name,
+        task: `${position.step}:0`,
         name: event.type,
         payload: event as Json,
       });
-    } else if (!name.startsWith("xstate.")) runAction(session, name, run);
+    } else if (!name.startsWith("xstate.")) runAction(position, name, run);
   }
 }
 
-function runAction(session: Session, name: string, run: (() => void) | undefined): void {
+function runAction(position: Position, name: string, run: (() => void) | undefined): void {
   try {
     run?.();
   } catch (cause) {
     throw new StatewrightError("machine_failed", {
-      what: `the action "${name}" of the machine "${session.plan.graph.name}" threw an error`,
+      what: `the action "${name}" of the machine "${position.plan.graph.name}" threw an error`,
       next: "Fix the action named in the cause; its transition is saved, and the action does not run again",
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       cause,
     });
   }
@@ -453,7 +490,7 @@ function reconcileActors(loop: MachineLoop, tree: ActorTree): void {
     loop.timers.delete(timer);
     cancel();
   }
-  const { schedule } = loop.session.world;
+  const { schedule } = loop.session.env.world;
   for (const timer of timers) {
     if (loop.timers.has(timer)) continue;
     const fire = (): void => {
@@ -470,11 +507,11 @@ function startPromise(loop: MachineLoop, work: InvokedPromise): void {
   const { session } = loop;
   const { task } = work;
   const priorOutcome = getPriorOutcome(loop, work);
-  if (priorOutcome !== undefined && session.onPriorEffect === "reuse") {
+  if (priorOutcome !== undefined && session.env.onPriorEffect === "reuse") {
     setOutcome(loop, work, priorOutcome);
     return;
   }
-  if (isInDoubt(session, work) || loop.priorEffects.get(work) !== undefined) {
+  if (isInDoubt(session.position, session.journal, work) || loop.priorEffects.get(work) !== undefined) {
     const answer = findAnswer(loop, work);
     if (answer === undefined) {
       loop.running.set(work, "in doubt");
@@ -491,24 +528,24 @@ function startPromise(loop: MachineLoop, work: InvokedPromise): void {
   }
   const controller = new AbortController();
   loop.running.set(work, controller);
-  if (session.events.hasReaders()) {
-    const input = session.redactor.redactUncommon(work.input);
-    emit(session, { type: "task.started", node: task.node, task: task.id, attempt: 1, input });
+  if (session.events.stream.hasReaders()) {
+    const input = session.env.redactor.redactUncommon(work.input);
+    emit(session.events, { type: "task.started", node: task.node, task: task.id, attempt: 1, input });
   }
-  const isAbandoned = (): boolean => loop.running.get(work) !== controller || session.abort.signal.aborted;
+  const isAbandoned = (): boolean => loop.running.get(work) !== controller || session.signals.abort.signal.aborted;
   const create = async (key: string): Promise<unknown> =>
-    work.actor.create(createPromiseArgs(session, work, key, controller.signal));
-  const startedAt = session.world.clock.monotonic();
+    work.actor.create(createPromiseArgs(session.events, work, key, controller.signal));
+  const startedAt = session.env.world.clock.monotonic();
   runPromise(session, work, create, isAbandoned).then(
     (end) => {
       if (end === undefined || isAbandoned()) {
-        session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id });
+        session.env.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id });
         return;
       }
-      const durationMs = session.world.clock.monotonic() - startedAt;
+      const durationMs = session.env.world.clock.monotonic() - startedAt;
       if ("error" in end)
-        emit(session, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(end.error) });
-      else emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs, reused: false });
+        emit(session.events, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(end.error) });
+      else emit(session.events, { type: "task.completed", node: task.node, task: task.id, durationMs, reused: false });
       loop.outcomes.set(work, end);
       loop.wake?.();
     },
@@ -525,7 +562,12 @@ function setOutcome({ running, outcomes }: MachineLoop, work: InvokedPromise, ou
 }
 
 function getPriorOutcome(
-  { session: { saved }, priorEffects }: MachineLoop,
+  {
+    session: {
+      journal: { saved },
+    },
+    priorEffects,
+  }: MachineLoop,
   work: InvokedPromise,
 ): PromiseOutcome | undefined {
   const found = priorEffects.get(work);
@@ -533,7 +575,7 @@ function getPriorOutcome(
 }
 
 /** Creates the arguments of a `fromPromise` function, as XState does; `self.sessionId` is the idempotency key. */
-function createPromiseArgs(session: Session, work: InvokedPromise, key: string, signal: AbortSignal): object {
+function createPromiseArgs(events: EventEmitter, work: InvokedPromise, key: string, signal: AbortSignal): object {
   const self: AnyActorRef = Object.assign(createActor(createMachine({}), { id: work.id }), { sessionId: key });
   return {
     input: work.input,
@@ -541,7 +583,7 @@ function createPromiseArgs(session: Session, work: InvokedPromise, key: string, 
     system: self.system,
     signal,
     emit: (event: { readonly type: string }) => {
-      emit(session, {
+      emit(events, {
         type: "custom",
         node: work.task.node,
         task: work.task.id,
@@ -563,17 +605,17 @@ function closeLoop(loop: MachineLoop): void {
 }
 
 function createDoneResult(session: Session): RunResult<State> {
-  return { status: "done", output: session.state["output"], ...toResultBase(session) };
+  return { status: "done", output: session.progress.state["output"], ...toResultBase(session) };
 }
 
-function getStepTime(session: Session): StepTime {
-  return { step: session.step + 1, now: session.world.clock.now() };
+function getStepTime(position: Position, world: World): StepTime {
+  return { step: position.step + 1, now: world.clock.now() };
 }
 
 /** Throws the error of the root machine, which fails the run; the macrostep is not saved. */
-function checkMachineError(session: Session, tree: ActorTree): void {
+function checkMachineError(position: Position, tree: ActorTree): void {
   const { status, error, value } = getRootSnapshot(tree);
-  if (status === "error") throw createActorError(session, JSON.stringify(value), error);
+  if (status === "error") throw createActorError(position, JSON.stringify(value), error);
 }
 
 function findRefusal(drawing: MachineDefinition, tree: ActorTree, event: AnyEventObject): StatewrightError | undefined {
@@ -587,19 +629,24 @@ function findRefusal(drawing: MachineDefinition, tree: ActorTree, event: AnyEven
 }
 
 /** Throws unless the machine accepts the event now. A due timer comes first, so the check is skipped then. */
-function checkEvent(session: Session, drawing: MachineDefinition, event: AnyEventObject): void {
+function checkEvent(
+  position: Position,
+  progress: Progress,
+  world: World,
+  { drawing, event }: { readonly drawing: MachineDefinition; readonly event: AnyEventObject },
+): void {
   if (event.type.startsWith("xstate."))
-    throw createInvalidAnswerError(session, event.type, "event types that begin with xstate. are reserved");
-  if (session.control.tasks.length === 0) throw createFinishedError(session, event);
-  const tree = restoreActorTree(drawing, session.state as MachineState, session.control);
-  if (findDueTimer(tree, session.world.clock.now()) === undefined) checkAccepted(drawing, tree, event);
+    throw createInvalidAnswerError(position, event.type, "event types that begin with xstate. are reserved");
+  if (progress.control.tasks.length === 0) throw createFinishedError(position, event);
+  const tree = restoreActorTree(drawing, progress.state as MachineState, progress.control);
+  if (findDueTimer(tree, world.clock.now()) === undefined) checkAccepted(drawing, tree, event);
 }
 
-function createFinishedError(session: Session, event: AnyEventObject): StatewrightError {
+function createFinishedError(position: Position, event: AnyEventObject): StatewrightError {
   return new StatewrightError("event_refused", {
-    what: `the machine "${session.plan.graph.name}" has finished and does not accept "${event.type}"`,
+    what: `the machine "${position.plan.graph.name}" has finished and does not accept "${event.type}"`,
     next: "Start a new run: a finished run accepts no events",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details: { event: event.type, accepts: [] },
   });
 }
@@ -610,13 +657,17 @@ function listInDoubt(loop: MachineLoop): readonly InterruptRow[] {
   const { session, running, priorEffects } = loop;
   return [...running].flatMap(([work, state]) => {
     const found = priorEffects.get(work);
-    const row = state === "in doubt" ? (found?.row ?? getPromiseRow(session, work)) : undefined;
+    const row =
+      state === "in doubt" ? (found?.row ?? getPromiseRow(session.position, session.journal, work)) : undefined;
     if (row === undefined) return [];
     const { idempotencyKey, startedAt } = row;
     const about = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
     const payload =
       found === undefined ? about : { ...about, alreadyOn: found.branch, ...describePriorOutcome(loop, work) };
-    const interrupt = createMachineInterrupt(session, getInDoubtId(found, work), inDoubtKey, work.task.node, payload);
+    const interrupt = createMachineInterrupt(session, getInDoubtId(found, work), inDoubtKey, {
+      node: work.task.node,
+      payload,
+    });
     return [{ ...interrupt, about: describeStart(row) }];
   });
 }
@@ -633,9 +684,9 @@ function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise):
 }
 
 function listEventInterrupts(session: Session, drawing: MachineDefinition, tree: ActorTree): readonly InterruptRow[] {
-  const state = session.control.tasks.map(({ node }) => node).join(" ");
+  const state = session.progress.control.tasks.map(({ node }) => node).join(" ");
   return listAcceptedTypes(drawing, tree).map((type) =>
-    createMachineInterrupt(session, `${session.step}:${type}`, type, state, null),
+    createMachineInterrupt(session, `${session.position.step}:${type}`, type, { node: state, payload: null }),
   );
 }
 
@@ -643,15 +694,16 @@ function createMachineInterrupt(
   session: Session,
   id: string,
   key: string,
-  node: string,
-  payload: unknown,
+  { node, payload }: { readonly node: string; readonly payload: unknown },
 ): InterruptRow {
-  const { saved, step, run, world } = session;
+  const { world } = session.env;
+  const { step, run } = session.position;
+  const { saved } = session.journal;
   return {
     id,
     branch: run.branch,
     step,
-    task: session.control.tasks[0]?.id ?? `${step}:0`,
+    task: session.progress.control.tasks[0]?.id ?? `${step}:0`,
     node,
     key,
     payload: saved === undefined ? "null" : saved.codec.encode(payload, `the payload of the interrupt "${key}"`),
@@ -660,8 +712,8 @@ function createMachineInterrupt(
   };
 }
 
-function findInDoubtInterrupt(session: Session, name: string): InterruptRow | undefined {
-  const open = [...(session.saved?.interrupts.values() ?? [])].filter((row) => row.key === inDoubtKey);
+function findInDoubtInterrupt(position: Position, journal: Journal, name: string): InterruptRow | undefined {
+  const open = [...(journal.saved?.interrupts.values() ?? [])].filter((row) => row.key === inDoubtKey);
   const byId = open.find((row) => row.id === name);
   if (byId !== undefined || name !== inDoubtKey) return byId;
   const unanswered = open.filter((row) => row.answer === undefined);
@@ -669,36 +721,49 @@ function findInDoubtInterrupt(session: Session, name: string): InterruptRow | un
     throw new StatewrightError("ambiguous_answer", {
       what: `${unanswered.length} promises are in doubt`,
       next: `Answer by id: ${unanswered.map(({ id }) => `"${id}"`).join(", ")}`,
-      place: getErrorPlace(session),
+      place: getErrorPlace(position),
       details: unanswered.map(({ id }) => id),
     });
   }
   return unanswered[0];
 }
 
-function createAnsweredRow(session: Session, row: InterruptRow, value: unknown, by: string | undefined): InterruptRow {
+function createAnsweredRow(
+  position: Position,
+  journal: Journal,
+  row: InterruptRow,
+  { value, by }: { readonly value: unknown; readonly by: string | undefined },
+): InterruptRow {
   const parsed = parseWith(actorInDoubt, value);
-  if (!parsed.ok) throw createInvalidAnswerError(session, row.key, describeIssues(parsed.issues));
-  const answer = session.saved?.codec.encode(parsed.value, `the answer to "${row.key}"`);
-  const answeredAt = session.world.clock.now();
+  if (!parsed.ok) throw createInvalidAnswerError(position, row.key, describeIssues(parsed.issues));
+  const answer = journal.saved?.codec.encode(parsed.value, `the answer to "${row.key}"`);
+  const answeredAt = journal.world.clock.now();
   return { ...row, answer, answeredAt, ...(by === undefined ? {} : { answeredBy: by }) };
 }
 
 function findAnswer({ session, answers, priorEffects }: MachineLoop, work: InvokedPromise): ActorInDoubt | undefined {
   const found = priorEffects.get(work);
-  return decodeAnswer(session, found?.row ?? getPromiseRow(session, work), answers.get(getInDoubtId(found, work)));
+  return decodeAnswer(
+    session.journal,
+    found?.row ?? getPromiseRow(session.position, session.journal, work),
+    answers.get(getInDoubtId(found, work)),
+  );
 }
 
 /** True when a person answered that a start on this branch had no effect. */
 function isDenied({ session, answers }: MachineLoop, work: InvokedPromise): boolean {
   return (
-    decodeAnswer(session, getPromiseRow(session, work), answers.get(getInDoubtId(undefined, work)))?.happened === false
+    decodeAnswer(
+      session.journal,
+      getPromiseRow(session.position, session.journal, work),
+      answers.get(getInDoubtId(undefined, work)),
+    )?.happened === false
   );
 }
 
 /** Decodes the answer to an interrupt about this start; undefined for another start. */
 function decodeAnswer(
-  { saved }: Session,
+  { saved }: Journal,
   row: EffectRow | undefined,
   interrupt: InterruptRow | undefined,
 ): ActorInDoubt | undefined {
@@ -706,18 +771,18 @@ function decodeAnswer(
   return text === undefined ? undefined : (saved?.codec.decode(text) as ActorInDoubt);
 }
 
-function createInvalidAnswerError(session: Session, name: string, reason: string): StatewrightError {
+function createInvalidAnswerError(position: Position, name: string, reason: string): StatewrightError {
   return new StatewrightError("invalid_answer", {
     what: `the answer "${name}" is invalid: ${reason}`,
     next: "Pass an event as { TYPE: { …payload } }, or the outcome of a promise in doubt as { happened, output }",
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
   });
 }
 
-function createDeadEndError(session: Session, tree: ActorTree): StatewrightError {
+function createDeadEndError(position: Position, tree: ActorTree): StatewrightError {
   return new StatewrightError("machine_failed", {
-    what: `the machine "${session.plan.graph.name}" is in the state ${JSON.stringify(getRootSnapshot(tree).value)}, which accepts no event, and no promise or timer is running`,
+    what: `the machine "${position.plan.graph.name}" is in the state ${JSON.stringify(getRootSnapshot(tree).value)}, which accepts no event, and no promise or timer is running`,
     next: 'Mark the state as final ({ type: "final" }) or add a transition, then resume the thread',
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
   });
 }

@@ -15,7 +15,9 @@ export const machineProgram: Program = Object.freeze({
   parseInput: () => undefined,
   enter: () => notEnteredSnapshot,
   restore: ({ plan, kernel }, { thread, control, state }) =>
-    control.machine === null ? notEnteredSnapshot : restoreMachine(kernel, plan, thread, control, state["context"]),
+    control.machine === null
+      ? notEnteredSnapshot
+      : restoreMachine(kernel, plan, thread, { control, context: state["context"] }),
   derivesPosition: false,
   readOutput: (_, state) => state["output"],
   begin: (session, input) => startMachineRun(session, input),

@@ -1,9 +1,12 @@
 /** Prior effects of `once` promises in user-written machines: promises that ran or started on another branch. */
+
 import { type ErrorRecord, fromErrorRecord } from "../../base/errors.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
-import type { Persistence, Session } from "../session/session.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import type { Session } from "../session/session.ts";
 import { isFromRemovedState } from "./machine-compatibility.ts";
 import { getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
 
@@ -18,25 +21,25 @@ export function findPriorPromises(
   found: Map<InvokedPromise, PriorEffect | undefined>,
   isDenied: (work: InvokedPromise) => boolean,
 ): Promise<void> | undefined {
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined) return undefined;
   const unknown = [...tree.promises.values()].filter((work) => work.actor.effect === "once" && !found.has(work));
   if (unknown.length === 0) return undefined;
-  const journals = findPriorEffects(session, saved);
+  const journals = findPriorEffects(session.env, session.position, saved);
   if (journals === undefined) {
     for (const work of unknown) found.set(work, undefined);
     return undefined;
   }
   return journals.then(async (priorEffects) => {
     for (const work of unknown) {
-      const row = getPromiseRow(session, work);
+      const row = getPromiseRow(session.position, session.journal, work);
       const isStarted = row !== undefined && (row.outcome !== undefined || (isInFlight(row) && !isDenied(work)));
       const machine = tree.machines.get(work.owner);
       found.set(
         work,
         isStarted || machine === undefined
           ? undefined
-          : await findPriorPromise(session, saved, work, machine, priorEffects),
+          : await findPriorPromise(session.position, saved, work, { machine, priorEffects }),
       );
     }
   });
@@ -50,11 +53,13 @@ export function decodePriorOutcome(saved: Persistence, { row }: PriorEffect): Pr
 }
 
 async function findPriorPromise(
-  { run }: Session,
+  { run }: Position,
   { store }: Persistence,
   { task, address, owner }: InvokedPromise,
-  { definition }: RunningMachine,
-  priorEffects: readonly PriorEffect[],
+  {
+    machine: { definition },
+    priorEffects,
+  }: { readonly machine: RunningMachine; readonly priorEffects: readonly PriorEffect[] },
 ): Promise<PriorEffect | undefined> {
   // A promise named after its state had another address before the state was renamed.
   const isSameAddress = (key: string): boolean => {

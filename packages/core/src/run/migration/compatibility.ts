@@ -11,8 +11,8 @@ import type { Codec } from "../../state/codec.ts";
 import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
 import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { taskKey } from "../session/persistence.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import { taskKey } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 import type { ThreadSnapshot } from "./thread-snapshot.ts";
 

@@ -26,8 +26,7 @@ export function migrate(
   snapshot: ThreadSnapshot,
   migrations: readonly Migration[],
   plan: Plan,
-  codec: Codec,
-  program: SnapshotMigrator,
+  { codec, program }: { readonly codec: Codec; readonly program: SnapshotMigrator },
 ): MigratedSnapshot {
   const final = migrations.reduce(
     (current, migration) => program.migrate(current, getPlan(migration.to), migration, codec),
@@ -50,7 +49,7 @@ export interface SnapshotMigrator {
 /** Migrates snapshots of graphs. */
 export const graphMigrator: SnapshotMigrator = {
   migrate: (snapshot, plan, migration, codec) => {
-    const migrated = migrateTo(snapshot, plan, migration, snapshot.namespace, [], codec);
+    const migrated = migrateTo(snapshot, plan, migration, { line: snapshot.namespace, path: [], codec });
     if (migration === undefined) return migrated;
     return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
   },
@@ -65,13 +64,18 @@ function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
 
 const noRenames: Readonly<Record<string, string>> = {};
 
+/** Options of `migrateTo`. */
+interface MigrateToOptions {
+  readonly line: string;
+  readonly path: readonly string[];
+  readonly codec: Codec;
+}
+
 function migrateTo(
   snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
-  line: string,
-  path: readonly string[],
-  codec: Codec,
+  { line, path, codec }: MigrateToOptions,
 ): MigratedSnapshot {
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
@@ -86,14 +90,11 @@ function migrateTo(
     const migrated =
       inside === undefined
         ? innerSnapshot
-        : migrateTo(
-            innerSnapshot,
-            getPlan(inside.graph),
-            migration?.inner[previousName],
-            `${line}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
-            [...path, name],
+        : migrateTo(innerSnapshot, getPlan(inside.graph), migration?.inner[previousName], {
+            line: `${line}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
+            path: [...path, name],
             codec,
-          );
+          });
     return {
       node: name,
       task: task === undefined ? undefined : { ...task, node: node(task.node) },
@@ -111,7 +112,7 @@ function migrateTo(
     const migrated =
       graph === undefined
         ? innerSnapshot
-        : migrateTo(innerSnapshot, getPlan(graph), undefined, callNamespace, [...path, name], codec);
+        : migrateTo(innerSnapshot, getPlan(graph), undefined, { line: callNamespace, path: [...path, name], codec });
     return { node: name, task, callIndex: call.callIndex, snapshot: migrated };
   }
   const removedCalls = snapshot.calls.flatMap((call) =>

@@ -2,6 +2,7 @@
  * State at a checkpoint from before a run, converted to the current graph version. Another version may have written
  * the checkpoint, and a migration of the run since then did not migrate that checkpoint.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
@@ -9,8 +10,10 @@ import { emptyControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan } from "../../compile/plan.ts";
+import type { Persistence } from "../session/persistence.ts";
+import { getErrorPlace, type Position } from "../session/position.ts";
 import type { State } from "../session/returns.ts";
-import { getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import { findGraphIncompatibilities } from "./compatibility.ts";
 import { graphMigrator, migrate } from "./migrate.ts";
 import { findMigrationChain, formatIncompatibilities, isWriter, toGraphVersion } from "./resolve-version.ts";
@@ -22,14 +25,15 @@ import { isSameWriter, type ThreadSnapshot } from "./thread-snapshot.ts";
  * version. Throws `needs_migration` or `migration_failed` before any change.
  */
 export async function loadPreviousState(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   { store, codec }: Persistence,
-  row: CheckpointRow,
-  laterMigrations: readonly CheckpointRow[],
+  { row, laterMigrations }: { readonly row: CheckpointRow; readonly laterMigrations: readonly CheckpointRow[] },
 ): Promise<State> {
-  const { versions, plan, nesting } = session;
+  const { versions } = env;
+  const { plan, nesting } = position;
   const { graph, migrations } = versions;
-  const { thread } = session.run;
+  const { thread } = position.run;
   const rows = await store.state(thread, row.id);
   const writtenBy = await store.writtenBy(thread, row.id);
   const { channels } = plan.graph.state;
@@ -39,13 +43,15 @@ export async function loadPreviousState(
   for (const { id } of writers.some((each) => isWriter(graph, each)) ? [] : laterMigrations) {
     const writer = await store.writtenBy(thread, id);
     if (writer !== undefined && !writers.some((each) => isSameWriter(writer, each)))
-      throw createMigrationError(session, writtenBy, `a later checkpoint was migrated to version ${writer.version}`);
+      throw createMigrationError(env, position, writtenBy, {
+        reason: `a later checkpoint was migrated to version ${writer.version}`,
+      });
   }
   const namespaceChain = nesting === undefined ? chain : selectInnerMigrations(chain, nesting.path);
   const previousPlan = namespaceChain[0] === undefined ? plan : getPlan(namespaceChain[0].from);
   const snapshot: ThreadSnapshot = {
     plan: previousPlan,
-    namespace: session.namespace,
+    namespace: position.namespace,
     path: nesting?.path ?? [],
     head: row,
     control: emptyControl,
@@ -56,10 +62,13 @@ export async function loadPreviousState(
     calls: [],
     migratedHead: undefined,
   };
-  const migrated = migrate(snapshot, namespaceChain, plan, codec, graphMigrator);
+  const migrated = migrate(snapshot, namespaceChain, plan, { codec, program: graphMigrator });
   const incompatibilities = findGraphIncompatibilities(migrated, codec);
   if (incompatibilities.length > 0)
-    throw createMigrationError(session, writtenBy, formatIncompatibilities(incompatibilities), incompatibilities);
+    throw createMigrationError(env, position, writtenBy, {
+      reason: formatIncompatibilities(incompatibilities),
+      details: incompatibilities,
+    });
   return migrated.state;
 }
 
@@ -76,16 +85,16 @@ function selectInnerMigrations(chain: readonly Migration[], path: readonly strin
 }
 
 function createMigrationError(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   { version }: GraphVersion,
-  reason: string,
-  details?: unknown,
+  { reason, details }: { readonly reason: string; readonly details?: unknown | undefined },
 ): StatewrightError {
-  const { graph } = session.versions;
+  const { graph } = env.versions;
   return new StatewrightError("needs_migration", {
     what: `the rollback restores a state written by version ${version} of graph "${graph.name}", which version ${graph.version} cannot read: ${reason}`,
     next: 'Add the migration from that version to migrations, or end the run with onBusy: "cancel"; nothing was changed',
-    place: getErrorPlace(session),
+    place: getErrorPlace(position),
     details,
   });
 }

@@ -9,6 +9,7 @@ import type { ProgramDefinition } from "../../compile/program.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { RunResult } from "../session/options.ts";
+import type { PositionSource } from "../session/restore-position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import type { Incompatibility } from "./compatibility.ts";
@@ -45,7 +46,7 @@ export interface Program extends SnapshotReader, SnapshotMigrator {
   readonly parseInput: (plan: Plan, codec: Codec, input: unknown) => readonly Write[] | undefined;
   /** Snapshot of a thread without checkpoints. */
   readonly enter: (kernel: Kernel) => Snapshot;
-  readonly restore: (at: Pick<Session, "plan" | "kernel">, position: SavedPosition) => Snapshot;
+  readonly restore: (at: PositionSource, position: SavedPosition) => Snapshot;
   /** True when the position follows from the pending tasks, so that another version's position is derived anew. */
   readonly derivesPosition: boolean;
   /** Returns the output of a finished run from its last state. */

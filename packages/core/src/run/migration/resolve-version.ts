@@ -84,25 +84,23 @@ export async function decideVersion(
       namespace: inherited.branch,
       writer: toGraphVersion(graph),
     };
-    const from = await loadThreadSnapshot(
-      inherited,
-      getPlan(first.from),
-      inherited.branch,
-      inherited.head,
-      program,
+    const from = await loadThreadSnapshot(inherited, getPlan(first.from), inherited.branch, {
+      head: inherited.head,
+      reader: program,
       target,
-    );
-    const to = migrate(from, chain, plan, codec, program);
+    });
+    const to = migrate(from, chain, plan, { codec, program });
     const misfits = program.findIncompatibilities(to, codec);
     if (misfits.length === 0) return { kind: "migrates", migrations: chain, to };
     return { kind: "parks", incompatibilities: misfits, snapshot: from };
   }
-  const stand = await loadThreadSnapshot(inherited, plan, inherited.branch, inherited.head, program);
+  const newest = { head: inherited.head, reader: program };
+  const stand = await loadThreadSnapshot(inherited, plan, inherited.branch, newest);
   const misfits = program.findIncompatibilities(stand, codec);
   if (misfits.length === 0) return { kind: "continues" };
   for (const each of older.filter((one) => isWriterVersion(one, writtenBy, graph))) {
     if (getPlan(each).shape === writtenBy.shape) return { kind: "older", graph: each };
-    const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, inherited.head, program);
+    const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, newest);
     if (program.findIncompatibilities(before, codec).length === 0) return { kind: "older", graph: each };
   }
   return { kind: "parks", incompatibilities: misfits, snapshot: stand };
@@ -164,7 +162,10 @@ export async function resolveVersion(options: ResolveVersionOptions): Promise<Ve
     case "migrates":
       return { claim: await writeMigration(options, decision.to), migrated: true };
     case "parks": {
-      const error = createNeedsMigrationError(thread, branch, writtenBy, graph, decision.incompatibilities);
+      const error = createNeedsMigrationError(thread, branch, writtenBy, {
+        graph,
+        incompatibilities: decision.incompatibilities,
+      });
       if (options.onIncompatible === "parks") await parkRun(options, decision.snapshot, error);
       throw error;
     }
@@ -176,8 +177,7 @@ function createNeedsMigrationError(
   thread: string,
   branch: string,
   { version }: GraphVersion,
-  graph: Graph,
-  incompatibilities: readonly Incompatibility[],
+  { graph, incompatibilities }: { readonly graph: Graph; readonly incompatibilities: readonly Incompatibility[] },
 ): StatewrightError {
   const [first] = incompatibilities;
   const { node, channel, path } = incompatibilities.length === 1 && first !== undefined ? first : {};

@@ -82,6 +82,11 @@ export interface MigrationTarget {
   readonly writer: GraphVersion;
 }
 
+/** Content of a loaded checkpoint, and the target of its migrations. */
+export interface SnapshotContent extends Pick<ThreadSnapshot, "control" | "state"> {
+  readonly target: MigrationTarget | undefined;
+}
+
 /** Reads the parts of a snapshot that differ between programs. */
 export interface SnapshotReader {
   /** True when interrupts of the task are awaited: an update may end a task, which closes its interrupts. */
@@ -91,17 +96,16 @@ export interface SnapshotReader {
     source: SnapshotSource,
     plan: Plan,
     location: SnapshotLocation,
-    content: Pick<ThreadSnapshot, "control" | "state">,
-    target: MigrationTarget | undefined,
+    content: SnapshotContent,
   ) => Promise<readonly InnerGraphCall[]>;
 }
 
 /** Reads snapshots of graphs; every inner snapshot is of a graph. */
 export const graphReader: SnapshotReader = {
   isAwaited: ({ tasks }, task) => tasks.some(({ id }) => id === task),
-  loadCalls: async (source, plan, location, { control, state }, target) => [
-    ...(await loadSubgraphCalls(source, plan, location, control, target)),
-    ...(await loadToolGraphCalls(source, plan, location, control, state)),
+  loadCalls: async (source, plan, location, { control, state, target }) => [
+    ...(await loadSubgraphCalls(source, plan, location, { control, target })),
+    ...(await loadToolGraphCalls(source, location, control, { plan, state })),
   ],
 };
 
@@ -110,11 +114,17 @@ export function loadThreadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   line: string,
-  head: CheckpointRow,
-  reader: SnapshotReader,
-  target?: MigrationTarget,
+  {
+    head,
+    reader,
+    target,
+  }: {
+    readonly head: CheckpointRow;
+    readonly reader: SnapshotReader;
+    readonly target?: MigrationTarget | undefined;
+  },
 ): Promise<ThreadSnapshot> {
-  return loadSnapshot(source, plan, { namespace: line, path: [], head }, target, reader);
+  return loadSnapshot(source, plan, { namespace: line, path: [], head }, { target, reader });
 }
 
 export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
@@ -123,8 +133,10 @@ async function loadSnapshot(
   source: SnapshotSource,
   plan: Plan,
   location: SnapshotLocation,
-  target: MigrationTarget | undefined,
-  reader: SnapshotReader = graphReader,
+  {
+    target,
+    reader = graphReader,
+  }: { readonly target?: MigrationTarget | undefined; readonly reader?: SnapshotReader } = {},
 ): Promise<ThreadSnapshot> {
   const { store, codec, thread } = source;
   const { namespace, path, head } = location;
@@ -142,7 +154,7 @@ async function loadSnapshot(
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && isOwnHead ? await store.effects(thread, namespace, head.step) : [],
     interrupts: questions.filter(({ step, task }) => step === head.step && reader.isAwaited(control, task)),
-    calls: await reader.loadCalls(source, plan, location, { control, state }, target),
+    calls: await reader.loadCalls(source, plan, location, { control, state, target }),
     migratedHead: undefined,
   };
 }
@@ -151,8 +163,7 @@ async function loadSubgraphCalls(
   source: SnapshotSource,
   plan: Plan,
   { namespace, path }: SnapshotLocation,
-  control: Control,
-  target: MigrationTarget | undefined,
+  { control, target }: { readonly control: Control; readonly target: MigrationTarget | undefined },
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
@@ -161,14 +172,21 @@ async function loadSubgraphCalls(
     const head =
       (await store.head(thread, `${namespace}/${name}`)) ?? (await findInheritedCheckpoint(source, namespace, name));
     if (head !== undefined)
-      calls.push(await loadSubgraphCall(source, plan, { namespace, path }, name, head, control, target));
+      calls.push(
+        await loadSubgraphCall(source, plan, control, { outer: { namespace, path }, node: name, head, target }),
+      );
   }
   for (const task of control.tasks) {
     for (const name of [task.id, task.node]) {
       if (calls.some((call) => call.node === name)) continue;
       const head = await store.head(thread, `${namespace}/${name}`);
       if (head === undefined) continue;
-      const call = await loadSubgraphCall(source, plan, { namespace, path }, task.node, head, control, target);
+      const call = await loadSubgraphCall(source, plan, control, {
+        outer: { namespace, path },
+        node: task.node,
+        head,
+        target,
+      });
       if (call.task?.id === task.id) calls.push(call);
     }
   }
@@ -178,10 +196,9 @@ async function loadSubgraphCalls(
 /** Loads the inner graphs of pending tool calls. */
 async function loadToolGraphCalls(
   source: SnapshotSource,
-  plan: Plan,
   { namespace, path }: SnapshotLocation,
   { tasks }: Control,
-  state: State,
+  { plan, state }: { readonly plan: Plan; readonly state: State },
 ): Promise<readonly InnerGraphCall[]> {
   const { store, thread } = source;
   const calls: InnerGraphCall[] = [];
@@ -195,21 +212,26 @@ async function loadToolGraphCalls(
       const node = block.name;
       const graph = getToolGraph(findTool(record, node))?.graph();
       const at = { namespace: callNamespace, path: [...path, node], head };
-      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at, undefined);
+      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at);
       calls.push({ node, task, callIndex: index, snapshot: stand });
     }
   }
   return calls;
 }
 
+/** Options of `loadSubgraphCall`. */
+interface LoadSubgraphCallOptions {
+  readonly outer: Pick<SnapshotLocation, "namespace" | "path">;
+  readonly node: string;
+  readonly head: CheckpointRow;
+  readonly target: MigrationTarget | undefined;
+}
+
 async function loadSubgraphCall(
   source: SnapshotSource,
   plan: Plan,
-  outer: Pick<SnapshotLocation, "namespace" | "path">,
-  node: string,
-  head: CheckpointRow,
   { tasks }: Control,
-  target: MigrationTarget | undefined,
+  { outer, node, head, target }: LoadSubgraphCallOptions,
 ): Promise<InnerGraphCall> {
   const { store, codec, thread } = source;
   const { caller } = parseControl(codec, head);
@@ -227,7 +249,12 @@ async function loadSubgraphCall(
     return {
       node,
       task,
-      snapshot: await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head }, innerTarget),
+      snapshot: await loadSnapshot(
+        source,
+        getPlan(inner.graph),
+        { namespace: line, path, head },
+        { target: innerTarget },
+      ),
     };
   // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
   const { source: checkpointSource, parent } = written;
@@ -235,13 +262,13 @@ async function loadSubgraphCall(
     checkpointSource === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
   const stand =
     before === undefined
-      ? await loadSnapshot(
+      ? await loadSnapshot(source, innerTarget.plan, { namespace: innerTarget.namespace, path, head: written })
+      : await loadSnapshot(
           source,
-          innerTarget.plan,
-          { namespace: innerTarget.namespace, path, head: written },
-          undefined,
-        )
-      : await loadSnapshot(source, getPlan(inner.graph), { namespace: line, path, head: before }, innerTarget);
+          getPlan(inner.graph),
+          { namespace: line, path, head: before },
+          { target: innerTarget },
+        );
   return { node, task, snapshot: { ...stand, migratedHead: written } };
 }
 

@@ -3,13 +3,14 @@
  * their names when they differ from the tools of the graph; the tool objects come from the registry as of the
  * request.
  */
+
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import type { ToolRegistry } from "../../tool/registry.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
-import type { Session } from "../session/session.ts";
+import type { Position } from "../session/position.ts";
 
 type Tools = ReadonlyMap<string, Tool<never, never>>;
 
@@ -24,19 +25,19 @@ const registriesByMessage: WeakMap<AssistantMessage, ChangedRegistries> = new We
  * defined with.
  */
 export function getAdvertisedNames(
-  session: Session,
+  position: Position,
   advertised: readonly ModelTool[],
 ): Pick<AssistantMessage, "offered"> {
-  const [first, ...others] = session.plan.toolNodes;
+  const [first, ...others] = position.plan.toolNodes;
   if (first === undefined) return unchangedTools;
   const defined =
     others.length === 0
       ? first.initialTools
-      : new Set(session.plan.toolNodes.flatMap((node) => [...node.initialTools.keys()]));
+      : new Set(position.plan.toolNodes.flatMap((node) => [...node.initialTools.keys()]));
   const isTool = ({ name }: ModelTool): boolean =>
-    session.plan.toolNodes.every(({ final }) => final?.tool.name !== name);
+    position.plan.toolNodes.every(({ final }) => final?.tool.name !== name);
   // The final call is not a tool, and is always advertised.
-  const tools = session.plan.toolNodes.every(({ final }) => final === undefined)
+  const tools = position.plan.toolNodes.every(({ final }) => final === undefined)
     ? advertised
     : advertised.filter(isTool);
   if (tools.length === defined.size && tools.every(({ name }) => defined.has(name))) return unchangedTools;
@@ -46,7 +47,7 @@ export function getAdvertisedNames(
 const unchangedTools: Pick<AssistantMessage, "offered"> = {};
 
 /** Returns the registries that have changed since the graph was defined. */
-export function findChangedRegistries({ plan }: Session): ChangedRegistries {
+export function findChangedRegistries({ plan }: Position): ChangedRegistries {
   let changed: Map<ToolRegistry<never, never>, Tools> | undefined;
   for (const { registry, initialTools } of plan.toolNodes) {
     const tools = registry.tools();

@@ -6,12 +6,13 @@ import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { AgentEndCheck } from "../../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { hasDeliverableMessage } from "../superstep/drain-inbox.ts";
 import { callHook } from "./call-hook.ts";
 import type { HookPass } from "./hook-pass.ts";
@@ -47,7 +48,7 @@ export async function runBeforeAgentHooks(
   middleware: readonly Middleware[],
 ): Promise<AssistantMessage | undefined> {
   const { task } = scope;
-  if (session.control.startedAgents?.includes(task.node) === true) return undefined;
+  if (session.progress.control.startedAgents?.includes(task.node) === true) return undefined;
   if (!middleware.some(({ beforeAgent }) => beforeAgent !== undefined)) return undefined;
   const effect = `${key}:beforeAgent`;
   const hookWrites = addWriteList(scope);
@@ -58,7 +59,7 @@ export async function runBeforeAgentHooks(
     name: "beforeAgent",
     effect: "idempotent",
     execute: async () => {
-      const hookContext = createHookPass(session, scope, effect, "before", middleware);
+      const hookContext = createHookPass(session, scope, effect, { phase: "before", middleware });
       await callBeforeAgentHooks(hookContext, middleware);
       recordLongTermChanges(hookContext);
       const answerPart =
@@ -69,12 +70,14 @@ export async function runBeforeAgentHooks(
     },
     onCommitted: ({ answer: message }, reused) => {
       if (message !== undefined && !reused)
-        emit(session, { type: "message.completed", node: task.node, task: task.id, message });
+        emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
   if (writes !== undefined) hookWrites.push(...deepFreeze(writes));
-  collectHookChanges(session, scope, effect);
-  session.startedAgents = [...new Set([...(session.startedAgents ?? session.control.startedAgents ?? []), task.node])];
+  collectHookChanges(session.position, session.journal, scope, effect);
+  session.progress.startedAgents = [
+    ...new Set([...(session.progress.startedAgents ?? session.progress.control.startedAgents ?? []), task.node]),
+  ];
   return answer;
 }
 
@@ -87,6 +90,13 @@ async function callBeforeAgentHooks(hookContext: HookPass, middleware: readonly 
   }
 }
 
+/** Options of `runAfterAgentHooks`. */
+interface RunAfterAgentHooksOptions {
+  readonly middleware: readonly Middleware[];
+  readonly getTaskWrites: () => readonly Write[];
+  readonly findAgentEnd: AgentEndCheck;
+}
+
 /**
  * Calls `afterAgent` of all middleware, last to first, when the writes of the task would end the agent. A queued
  * inbox message prevents the end of the agent. An end made by a hook or a limit is final: hooks may read state and
@@ -96,13 +106,11 @@ export async function runAfterAgentHooks(
   session: Session,
   scope: TaskScope,
   key: string,
-  middleware: readonly Middleware[],
-  getTaskWrites: () => readonly Write[],
-  findAgentEnd: AgentEndCheck,
+  { middleware, getTaskWrites, findAgentEnd }: RunAfterAgentHooksOptions,
 ): Promise<void> {
   if (!middleware.some(({ afterAgent }) => afterAgent !== undefined)) return;
   const taskWrites = getTaskWrites();
-  const state = applyHookWrites(session, scope, taskWrites);
+  const state = applyHookWrites(session.position, session.progress, scope, taskWrites);
   const messages = state["messages"] as readonly Message[];
   const finalEnd = getAgentEnd(messages);
   const agentEnd = finalEnd ?? (await findAgentEnd(state as never));
@@ -115,14 +123,14 @@ export async function runAfterAgentHooks(
     effect: "idempotent",
     execute: async () => {
       const phase = finalEnd === undefined ? "ended" : "final";
-      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, phase, middleware, taskWrites);
+      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, { phase, middleware, said: taskWrites });
       await callAfterAgentHooks(hookContext, middleware, messages, agentEnd);
       recordLongTermChanges(hookContext);
       return hookContext.writes.length === 0 ? {} : { writes: hookContext.writes };
     },
   });
   if (writes !== undefined) getLateWrites(scope).push(...deepFreeze(writes));
-  collectHookChanges(session, scope, `${key}:afterAgent`);
+  collectHookChanges(session.position, session.journal, scope, `${key}:afterAgent`);
 }
 
 async function callAfterAgentHooks(
@@ -143,13 +151,18 @@ async function callAfterAgentHooks(
       throw createHookResultError(hooks, "afterAgent", returned, "{ messages: […] }");
     if (returned["messages"].length === 0) continue;
     if (hookContext.phase === "final") {
-      const { graph } = hookContext.session.run;
+      const { graph } = hookContext.session.position.run;
       const warning = `afterAgent of middleware "${hooks.name}" returned messages, but the end by "${ended.by}" is final: the messages were ignored`;
-      hookContext.session.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
+      hookContext.session.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
       continue;
     }
     hookContext.writes.push(
-      ...readHookWrites(hookContext.session, hookContext.scope, hooks, { messages: returned["messages"] }),
+      ...readHookWrites(hookContext.session.position, hookContext.scope, hooks, {
+        codec: hookContext.session.env.codec,
+        update: {
+          messages: returned["messages"],
+        },
+      }),
     );
     return;
   }

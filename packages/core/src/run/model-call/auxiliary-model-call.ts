@@ -13,8 +13,9 @@ import { callPolicyNames, checkCallPolicy } from "../../model/call-policy.ts";
 import type { FailedAttempt } from "../../model/message.ts";
 import { isModel, type ModelReply } from "../../model/model.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
+import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
-import { emit, getErrorPlace } from "../session/session.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { claimHookKey } from "../session/step-keys.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
 import { findPreviousAttempts } from "./failed-attempts.ts";
@@ -40,8 +41,8 @@ export async function callAuxiliaryModel(
   let effectKey = baseKey;
   for (let nth = 2; hookContext.usedIds.has(effectKey); nth++) effectKey = `${baseKey}:${nth}`;
   hookContext.usedIds.add(effectKey);
-  claimHookKey(session, scope, effectKey);
-  const previous = findPreviousAttempts(session, task, effectKey);
+  claimHookKey(session.position, scope, effectKey);
+  const previous = findPreviousAttempts(session.position, session.journal, task, effectKey);
   await notifyPreviousAttempts(hookContext, previous.attempts, (nth) => `${effectKey} ${createAttemptKey(nth)}`);
   const reply = await perform<ModelReply>(session, {
     task,
@@ -50,7 +51,11 @@ export async function callAuxiliaryModel(
     name: model.id,
     effect: "idempotent",
     execute: () =>
-      createModelAttempts(session, scope, model, effectKey, { retry: { attempts: 3 }, ...policy }, previous, {
+      createModelAttempts(session, scope, {
+        primaryModel: model,
+        key: effectKey,
+        policy: { retry: { attempts: 3 }, ...policy },
+        previous,
         stream: discardStream,
         onFailedAttempt: (attempt, nth) =>
           notifyFailedAttempt(hookContext, attempt, `${effectKey} ${createAttemptKey(nth)}`),
@@ -60,7 +65,7 @@ export async function callAuxiliaryModel(
       if (reused) return;
       const by = middleware.name;
       const cost = usage === undefined ? {} : { usage };
-      emit(session, {
+      emit(session.events, {
         type: "model.auxiliary_called",
         node: task.node,
         task: task.id,
@@ -90,7 +95,7 @@ function checkAuxiliaryCall({ session, scope }: HookPass, { name }: Middleware, 
     throw new StatewrightError("invalid_option", {
       what: `${owner}: expected a model and a request, got ${describeValue(isPlainObject(call) ? call["model"] : call)}`,
       next: 'Give ask("key", { model, request: { messages: […], tools: [] } })',
-      place: getErrorPlace(session, { node: scope.task.node }),
+      place: getErrorPlace(session.position, { node: scope.task.node }),
     });
   checkId("key", key as string);
   checkOptions(owner, call, ["model", "request", ...callPolicyNames]);

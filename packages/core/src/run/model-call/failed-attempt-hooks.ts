@@ -10,7 +10,7 @@ export async function notifyFailedAttempt(pass: HookPass, attempt: FailedAttempt
   for (const hooks of pass.middleware.toReversed()) {
     const { onFailedAttempt } = hooks;
     if (onFailedAttempt === undefined) continue;
-    const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
+    const runtime = createHookRuntime(session, scope, effect, { middleware: hooks, reservations });
     await callHook(hooks, "onFailedAttempt", () => onFailedAttempt({ attempt, key }, runtime));
   }
 }

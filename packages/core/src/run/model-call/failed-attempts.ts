@@ -1,11 +1,15 @@
 /** Failed requests for a message: requests of this process, and earlier requests recorded in the journal. */
+
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { FailedAttempt } from "../../model/message.ts";
-import { commitEffect, type Session, toJournalKey } from "../session/session.ts";
+import type { Journal } from "../session/journal.ts";
+import { commitEffect, toJournalKey } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import type { Session } from "../session/session.ts";
 
 /** Failed requests in this process, by journal key. A retry of the node reads them. */
-const attemptsBySession: WeakMap<Session, Map<string, readonly FailedAttempt[]>> = new WeakMap();
+const attemptsBySession: WeakMap<Journal, Map<string, readonly FailedAttempt[]>> = new WeakMap();
 
 /** Separator of model ids in the stage of a row; a comma inside an id is escaped. */
 const separator = ", ";
@@ -28,11 +32,11 @@ export interface PreviousAttempts {
 }
 
 /** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
-export function findPreviousAttempts(session: Session, task: Task, key: string): PreviousAttempts {
-  const sessionAttempts = attemptsBySession.get(session);
-  const journal = session.saved?.journal;
+export function findPreviousAttempts(position: Position, records: Journal, task: Task, key: string): PreviousAttempts {
+  const sessionAttempts = attemptsBySession.get(records);
+  const journal = records.saved?.journal;
   if (sessionAttempts === undefined && (journal === undefined || journal.size === 0)) return noAttempts;
-  const rowKey = toJournalKey(session.step, task.id, key);
+  const rowKey = toJournalKey(position.step, task.id, key);
   const remembered = sessionAttempts?.get(rowKey);
   if (remembered !== undefined) return { attempts: remembered, isFromOtherProcess: false };
   const row = journal?.get(rowKey);
@@ -45,18 +49,18 @@ const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false }
 
 /** Remembers the failed attempts of a call, with their usage. */
 export function rememberFailedAttempts(
-  session: Session,
+  position: Position,
+  journal: Journal,
   task: Task,
-  key: string,
-  attempts: readonly FailedAttempt[],
+  { key, attempts }: { readonly key: string; readonly attempts: readonly FailedAttempt[] },
 ): void {
-  const sessionAttempts = attemptsBySession.get(session) ?? new Map<string, readonly FailedAttempt[]>();
-  attemptsBySession.set(session, sessionAttempts.set(toJournalKey(session.step, task.id, key), attempts));
+  const sessionAttempts = attemptsBySession.get(journal) ?? new Map<string, readonly FailedAttempt[]>();
+  attemptsBySession.set(journal, sessionAttempts.set(toJournalKey(position.step, task.id, key), attempts));
 }
 
 /** Forgets the failed attempts: the completed message contains them. */
-export function forgetFailedAttempts(session: Session, task: Task, key: string): void {
-  attemptsBySession.get(session)?.delete(toJournalKey(session.step, task.id, key));
+export function forgetFailedAttempts(position: Position, journal: Journal, task: Task, key: string): void {
+  attemptsBySession.get(journal)?.delete(toJournalKey(position.step, task.id, key));
 }
 
 /**
@@ -67,16 +71,15 @@ export function recordRequestedModels(
   session: Session,
   task: Task,
   key: string,
-  failedAttempts: readonly FailedAttempt[],
-  nextModel: string,
+  { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },
 ): Promise<void> {
-  const { saved } = session;
-  const row = saved?.journal.get(toJournalKey(session.step, task.id, key));
-  if (saved === undefined || row === undefined || !isInFlight(row) || session.abort.signal.aborted)
+  const { saved } = session.journal;
+  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  if (saved === undefined || row === undefined || !isInFlight(row) || session.signals.abort.signal.aborted)
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
   return new Promise((resolve, reject) =>
-    commitEffect(session, saved, {
+    commitEffect(saved, {
       row: { ...row, stage, attempts: failedAttempts.length },
       encode: undefined,
       onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),

@@ -2,10 +2,11 @@
  * Message stream filtered by `onModelDelta` hooks of middleware. Withheld text is emitted with the complete message
  * only.
  */
+
 import { describeThrown } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
 import type { ModelDelta } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import type { Session } from "../session/session.ts";
 import type { MessageStream } from "./message-stream.ts";
 
 type Filter = (delta: ModelDelta) => ModelDelta | null;
@@ -15,7 +16,7 @@ type Filter = (delta: ModelDelta) => ModelDelta | null;
  * without filters.
  */
 export function createFilteredStream(
-  { world }: Session,
+  world: World,
   stream: MessageStream,
   middleware: readonly Middleware[],
 ): MessageStream {

@@ -23,22 +23,28 @@ import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { applyHookWrites, readHookWrites } from "../session/hook-writes.ts";
+import { getErrorPlace } from "../session/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { Lineage, Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
 import type { HookPass } from "./hook-pass.ts";
+
+/** Options of `createHookPass`. */
+interface CreateHookPassOptions {
+  readonly phase: HookPass["phase"];
+  readonly middleware: readonly Middleware[];
+  readonly said?: readonly Write[] | undefined;
+}
 
 /** Creates a pass that starts with the first hook. */
 export function createHookPass(
   session: Session,
   scope: TaskScope,
   effect: string,
-  phase: HookPass["phase"],
-  middleware: readonly Middleware[],
-  said: readonly Write[] = [],
+  { phase, middleware, said = [] }: CreateHookPassOptions,
 ): HookPass {
   const defaults = {
     writes: [],
@@ -57,7 +63,7 @@ export function createHookPass(
 export function recordLongTermChanges(pass: HookPass): void {
   const { session, scope, effect, longTerm } = pass;
   pass.isFinished = true;
-  recordChanges(session, scope.task, effect, longTerm);
+  recordChanges(session.position, session.journal, scope.task, { key: effect, changes: longTerm });
 }
 
 /** Creates the runtime for the hooks of one middleware. */
@@ -67,10 +73,10 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
   let cached: { readonly writes: number; readonly state: State } | undefined;
   return Object.defineProperty(
     {
-      ...createHookRuntime(session, scope, pass.effect, middleware, pass.reservations),
+      ...createHookRuntime(session, scope, pass.effect, { middleware, reservations: pass.reservations }),
       model: pass.model,
       write: (update: Readonly<Record<string, unknown>>) => {
-        const writes = readHookWrites(session, scope, middleware, update);
+        const writes = readHookWrites(session.position, scope, middleware, { codec: session.env.codec, update });
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
         pass.writes.push(...writes);
       },
@@ -78,7 +84,12 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         pass.ending ??= parseEnding(pass, middleware, text, ended);
       },
       ask: (key: string, call: AuxiliaryCall) => callAuxiliaryModel(pass, middleware, key, call),
-      longTerm: (...ids: readonly string[]) => createStepLongTerm(session, scope, ids, pass.longTerm, isFinished),
+      longTerm: (...ids: readonly string[]) =>
+        createStepLongTerm(session.position, session.journal, scope, {
+          ids,
+          changes: pass.longTerm,
+          isOver: isFinished,
+        }),
       interrupt: ((key: string, question?: HookInterrupt) =>
         raiseInterrupt(pass, middleware, key, question)) as ModelHookRuntime["interrupt"],
     },
@@ -89,7 +100,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         if (cached?.writes !== pass.writes.length)
           cached = {
             writes: pass.writes.length,
-            state: applyHookWrites(session, scope, [...pass.taskWrites, ...pass.writes]),
+            state: applyHookWrites(session.position, session.progress, scope, [...pass.taskWrites, ...pass.writes]),
           };
         return cached.state;
       },
@@ -136,7 +147,7 @@ function parseEnding(pass: HookPass, { name }: Middleware, text: unknown, ended:
     next: isValid
       ? "Write to its messages, or return { messages } to continue the agent"
       : 'Call end("the text of the answer", { by: "who", reason: "why" })',
-    place: getErrorPlace(pass.session, { node: pass.scope.task.node }),
+    place: getErrorPlace(pass.session.position, { node: pass.scope.task.node }),
   });
 }
 
@@ -149,15 +160,17 @@ function checkMessagesAfterEnd(
   { name }: Middleware,
   writes: readonly Write[],
 ): void {
-  const messages = applyHookWrites(session, scope, [...taskWrites, ...before, ...writes])[
+  const messages = applyHookWrites(session.position, session.progress, scope, [...taskWrites, ...before, ...writes])[
     "messages"
   ] as readonly Message[];
   if (getAgentEnd(messages) !== undefined) return;
-  const by = getAgentEnd(applyHookWrites(session, scope, taskWrites)["messages"] as readonly Message[])?.by;
+  const by = getAgentEnd(
+    applyHookWrites(session.position, session.progress, scope, taskWrites)["messages"] as readonly Message[],
+  )?.by;
   throw new StatewrightError("invalid_update", {
     what: `the middleware "${name}" wrote messages after the agent was ended by "${by}", which is final`,
     next: "Edit the message that ends the agent, or write messages only when ended.by is undefined",
-    place: getErrorPlace(session, { node: scope.task.node, channel: "messages" }),
+    place: getErrorPlace(session.position, { node: scope.task.node, channel: "messages" }),
   });
 }
 
@@ -179,14 +192,14 @@ async function raiseInterrupt(
     question = parseInterrupt(pass, middleware, key, options);
   } catch (error) {
     releaseReservations(pass);
-    cancelStart(session, scope.task, effect);
+    cancelStart(session.position, session.journal, scope.task, effect);
     return scope.fail(error);
   }
   const found = scope.consult(question);
   if ("answer" in found) return found.answer;
   // No request was sent: the effect starts when the answer exists.
   releaseReservations(pass);
-  cancelStart(session, scope.task, effect);
+  cancelStart(session.position, session.journal, scope.task, effect);
   return scope.suspend([found.open]);
 }
 
@@ -198,15 +211,12 @@ function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, opt
   if (pass.phase !== "before") throw createTooLateError(pass, owner);
   checkOptions(owner, options, ["payload", "expiresMs", "onExpire"]);
   const declared = getDeclaration(pass, name, key);
-  if (scope.node.policy.effect === "once") throw createOnceInterruptError(session, task, key);
-  const { codec } = requireStore(session, task, key, options.payload);
-  const payload = readPayload(
-    `the middleware "${name}"`,
-    key,
-    declared,
-    options.payload,
-    getErrorPlace(session, { node: task.node }),
-  );
+  if (scope.node.policy.effect === "once") throw createOnceInterruptError(session.position, task, key);
+  const { codec } = requireStore(session.position, session.journal, task, { key, payload: options.payload });
+  const payload = readPayload(`the middleware "${name}"`, key, declared, {
+    payload: options.payload,
+    place: getErrorPlace(session.position, { node: task.node }),
+  });
   codec.encode(payload, `the payload of ${owner}`);
   const baseId = inherited === true ? `${name}:${key}` : `${task.id}/${effect}/${name}:${key}`;
   let id = baseId;
@@ -219,7 +229,7 @@ function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, opt
 
 /** Returns the declaration of an interrupt in the graph or in one of its parent graphs. */
 function getDeclaration({ session, scope }: HookPass, middleware: string, key: unknown): InterruptDeclaration {
-  const { name } = session.plan.graph;
+  const { name } = session.position.plan.graph;
   const declared = typeof key === "string" ? findDeclaration(session, key) : undefined;
   const { node } = scope;
   if (declared !== undefined && (node.policy.asks?.includes(key as string) ?? true)) return declared;
@@ -234,13 +244,13 @@ function getDeclaration({ session, scope }: HookPass, middleware: string, key: u
       declared === undefined
         ? "Add the interrupts of the middleware to those of the graph: interrupts: { …, ...middleware.interrupts }"
         : `Add ${describeValue(key)} to the asks option of the node`,
-    place: getErrorPlace(session, { node: node.name }),
+    place: getErrorPlace(session.position, { node: node.name }),
   });
 }
 
 function findDeclaration(session: Session, key: string): InterruptDeclaration | undefined {
-  for (let at: Session | undefined = session; at !== undefined; at = at.parent?.session) {
-    const { interrupts } = at.plan.graph;
+  for (let at: Session | undefined = session; at !== undefined; at = at.lineage.parent?.session) {
+    const { interrupts } = at.position.plan.graph;
     if (Object.hasOwn(interrupts, key)) return interrupts[key];
   }
   return undefined;
@@ -252,9 +262,9 @@ function findDeclaration(session: Session, key: string): InterruptDeclaration | 
  */
 function locateInterrupt(session: Session, task: Task, key: string, id: string): string {
   let home = { session, task };
-  for (let at: Session["parent"] = home; at !== undefined; at = at.session.parent)
-    if (Object.hasOwn(at.session.plan.graph.interrupts, key)) home = at;
-  return `${home.session.nesting?.idPrefix ?? ""}${home.task.id}/${id}`;
+  for (let at: Lineage["parent"] = home; at !== undefined; at = at.session.lineage.parent)
+    if (Object.hasOwn(at.session.position.plan.graph.interrupts, key)) home = at;
+  return `${home.session.position.nesting?.idPrefix ?? ""}${home.task.id}/${id}`;
 }
 
 /** Returns the expiry of the interrupt: from the hook, else from the declaration. */
@@ -277,6 +287,6 @@ function createTooLateError({ session, scope }: HookPass, owner: string): Statew
   return new StatewrightError("invalid_option", {
     what: `${owner} was raised after the model request was sent`,
     next: "Raise it in beforeAgent, selectTools or beforeModel",
-    place: getErrorPlace(session, { node: scope.task.node }),
+    place: getErrorPlace(session.position, { node: scope.task.node }),
   });
 }

@@ -1,10 +1,13 @@
 /** Streams a message while its model writes it, and retracts the streamed text when the reply fails. */
+
 import type { TextStream } from "../../base/redaction/redact-text.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { FailedAttempt } from "../../model/message.ts";
 import { type AssistantMessage, getMessageText } from "../../model/message.ts";
 import type { ModelDelta } from "../../model/model.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
+import { emit } from "../events/event-emitter.ts";
 
 /** The stream of one message across all requests for that message. */
 export interface MessageStream {
@@ -28,26 +31,31 @@ interface MessagePart {
  * Creates an empty stream. A possible start of a secret is withheld until the next chunk of its part, or until the
  * end.
  */
-export function createMessageStream(session: Session, { node, id: task }: Task, messageId: string): MessageStream {
+export function createMessageStream(
+  events: EventEmitter,
+  redactor: Redactor,
+  { node, id: task }: Task,
+  messageId: string,
+): MessageStream {
   let text = "";
   let hasEmitted = false;
   let parts: Map<string, MessagePart> | undefined;
   const takeBack: MessageStream["retract"] = (model, kind) => {
     parts = undefined;
-    if (kind === "unrecorded") emit(session, { type: "message.retracted", node, task, messageId, model, kind });
+    if (kind === "unrecorded") emit(events, { type: "message.retracted", node, task, messageId, model, kind });
     if (!hasEmitted) return;
-    emit(session, { type: "message.retracted", node, task, messageId, model, kind, text });
+    emit(events, { type: "message.retracted", node, task, messageId, model, kind, text });
     hasEmitted = false;
     text = "";
   };
   const emitText = (kind: "text" | "reasoning", piece: string): void => {
     hasEmitted = true;
     if (kind === "text") text += piece;
-    emit(session, { type: "message.delta", node, task, messageId, kind, text: piece });
+    emit(events, { type: "message.delta", node, task, messageId, kind, text: piece });
   };
   const emitArgs = (callId: string, tool: string, argsText: string): void => {
     hasEmitted = true;
-    emit(session, { type: "message.call_delta", node, task, messageId, callId, tool, argsText });
+    emit(events, { type: "message.call_delta", node, task, messageId, callId, tool, argsText });
   };
   const getPart = (delta: ModelDelta, toCanonicalName: (name: string) => string): MessagePart => {
     parts ??= new Map();
@@ -58,7 +66,7 @@ export function createMessageStream(session: Session, { node, id: task }: Task, 
         delta.type === "call"
           ? (piece: string) => emitArgs(delta.id, toCanonicalName(delta.name), piece)
           : (piece: string) => emitText(delta.type, piece);
-      part = { redacted: session.redactor.createUncommonStream(), emitPiece: tell };
+      part = { redacted: redactor.createUncommonStream(), emitPiece: tell };
       parts.set(partKey, part);
     }
     return part;
@@ -66,7 +74,7 @@ export function createMessageStream(session: Session, { node, id: task }: Task, 
   return {
     emitDelta: (delta, canonical) => {
       const piece = delta.type === "call" ? delta.argsText : delta.text;
-      if (parts === undefined && session.redactor.listSecrets().length === 0) {
+      if (parts === undefined && redactor.listSecrets().length === 0) {
         if (delta.type === "call") emitArgs(delta.id, canonical(delta.name), piece);
         else emitText(delta.type, piece);
         return;

@@ -7,10 +7,11 @@ import type { SchemaIssue } from "../../base/schema.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
+import type { Position } from "../session/position.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { createWarningReporter } from "./model-warnings.ts";
 import { createWire } from "./model-wire.ts";
@@ -18,21 +19,27 @@ import { createWire } from "./model-wire.ts";
 /** Timeouts of one request in milliseconds; `remainingMs` is the rest of `totalMs`. */
 export type AttemptLimits = ModelTimeouts & { readonly remainingMs?: number | undefined };
 
+/** Options of `attemptModel`. */
+interface AttemptModelOptions {
+  readonly model: Model;
+  readonly request: ModelRequest;
+  readonly stream: MessageStream;
+  readonly limits: AttemptLimits | undefined;
+}
+
 /**
  * Makes one request. Rejects with the model's error, with `model_failed` on a timeout, or with the signal's reason.
  */
 export async function attemptModel(
-  session: Session,
+  position: Position,
+  events: EventEmitter,
   scope: TaskScope,
-  model: Model,
-  request: ModelRequest,
-  stream: MessageStream,
-  limits: AttemptLimits | undefined,
+  { model, request, stream, limits }: AttemptModelOptions,
 ): Promise<ModelReply> {
-  const wire = createWire(session.plan, model, request);
+  const wire = createWire(position.plan, model, request);
   const forwardDelta: DeltaHandler = (delta) => stream.emitDelta(delta, wire.toCanonicalName);
   if (limits !== undefined) {
-    const reply = await attemptWithTimeouts(session, scope, model, wire.request, forwardDelta, limits);
+    const reply = await attemptWithTimeouts(events, scope, limits, { model, request: wire.request, forwardDelta });
     return checkReply(model, wire.convertReply(reply));
   }
   const hasIdleTimeout = scope.node.policy.idleTimeoutMs !== undefined;
@@ -42,9 +49,9 @@ export async function attemptModel(
     reply = await model.respond(wire.request, {
       ...(hasIdleTimeout && { alive: scope.sendHeartbeat }),
       signal: scope.getSignal(),
-      warn: createWarningReporter(session, scope, model),
+      warn: createWarningReporter(events, scope, model),
       delta:
-        hasIdleTimeout || session.events.hasReaders()
+        hasIdleTimeout || events.stream.hasReaders()
           ? (delta) => {
               // Deltas after the end of a request are ignored.
               if (isFinished || scope.isEnded()) return;
@@ -61,16 +68,21 @@ export async function attemptModel(
 
 type DeltaHandler = NonNullable<ModelCallOptions["delta"]>;
 
+/** Options of `attemptWithTimeouts`. */
+interface AttemptWithTimeoutsOptions {
+  readonly model: Model;
+  readonly request: ModelRequest;
+  readonly forwardDelta: DeltaHandler;
+}
+
 /** Makes the request with a signal of its own. A timeout rejects at once, even when the model ignores its signal. */
 function attemptWithTimeouts(
-  session: Session,
+  events: EventEmitter,
   scope: TaskScope,
-  model: Model,
-  request: ModelRequest,
-  forwardDelta: DeltaHandler,
   { firstTokenMs, idleMs, totalMs, remainingMs }: AttemptLimits,
+  { model, request, forwardDelta }: AttemptWithTimeoutsOptions,
 ): Promise<ModelReply> {
-  const { world } = session;
+  const { world } = events;
   const outer = scope.getSignal();
   const controller = new AbortController();
   return new Promise((resolve, reject) => {
@@ -98,7 +110,7 @@ function attemptWithTimeouts(
       if (idle !== undefined) idle.beat();
       else if (idleMs !== undefined)
         idle = watchIdle(world, idleMs, () =>
-          fail(createTimeoutError(model, "idleMs", idleMs, "was silent for", true)),
+          fail(createTimeoutError(model, "idleMs", idleMs, { text: "was silent for", retryable: true })),
         );
     };
 
@@ -109,18 +121,25 @@ function attemptWithTimeouts(
     cleanups.push(addAbortListener(outer, () => fail(outer.reason)));
     if (firstTokenMs !== undefined)
       cancelFirstTokenTimer = world.schedule.after(firstTokenMs, () =>
-        fail(createTimeoutError(model, "firstTokenMs", firstTokenMs, "sent no first token for", true)),
+        fail(
+          createTimeoutError(model, "firstTokenMs", firstTokenMs, { text: "sent no first token for", retryable: true }),
+        ),
       );
     if (remainingMs !== undefined && totalMs !== undefined)
       cleanups.push(
         world.schedule.after(remainingMs, () =>
-          fail(createTimeoutError(model, "totalMs", totalMs, "did not finish, including retries, within", false)),
+          fail(
+            createTimeoutError(model, "totalMs", totalMs, {
+              text: "did not finish, including retries, within",
+              retryable: false,
+            }),
+          ),
         ),
       );
     const response = Promise.resolve().then(() =>
       model.respond(request, {
         signal: controller.signal,
-        warn: createWarningReporter(session, scope, model),
+        warn: createWarningReporter(events, scope, model),
         delta: (delta) => {
           if (isFinished) return;
           handlePart();
@@ -156,8 +175,7 @@ function createTimeoutError(
   model: Model,
   limit: keyof ModelTimeouts,
   ms: number,
-  text: string,
-  retryable: boolean,
+  { text, retryable }: { readonly text: string; readonly retryable: boolean },
 ): StatewrightError {
   const details: TimeoutDetails = { retryable, kind: "timeout", limit };
   return new StatewrightError("model_failed", {

@@ -2,9 +2,11 @@
  * The requests of one model call: retries, then fallback models. Model requests are retried only here: hooks,
  * interrupts and steps of the node are not repeated.
  */
+
 import { extendError, isStatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { computeRetryDelayMs, shouldRetry } from "../../base/retry.ts";
+import type { World } from "../../base/world.ts";
 import {
   defaultMaxRetryAfterMs,
   type ModelCallPolicy,
@@ -15,10 +17,12 @@ import type { AssistantMessage, FailedAttempt } from "../../model/message.ts";
 import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
+import { emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
+import type { Signals } from "../session/signals.ts";
 import {
   forgetFailedAttempts,
   type PreviousAttempts,
@@ -45,8 +49,12 @@ export interface ModelAttempts {
 
 const noNotes: AttemptNotes = Object.freeze({});
 
-/** Optional parts that the requests of a call share with its hooks. */
+/** Requests of a call: the model, the policy, the attempts already made, and parts shared with its hooks. */
 export interface AttemptParts {
+  readonly primaryModel: Model;
+  readonly key: string;
+  readonly policy: ModelCallPolicy;
+  readonly previous: PreviousAttempts;
   /** Target of the streamed deltas. */
   readonly stream?: MessageStream;
   /** Auxiliary model calls of hooks; grows until the message is finished. */
@@ -61,19 +69,19 @@ export interface AttemptParts {
 export function createModelAttempts(
   session: Session,
   scope: TaskScope,
-  primaryModel: Model,
-  key: string,
-  policy: ModelCallPolicy,
-  previous: PreviousAttempts,
   {
-    stream = createMessageStream(session, scope.task, `${scope.task.id}:${key}`),
+    primaryModel,
+    key,
+    policy,
+    previous,
+    stream = createMessageStream(session.events, session.env.redactor, scope.task, `${scope.task.id}:${key}`),
     auxiliaryAttempts = [],
     onFailedAttempt,
     beforeRequest,
-  }: AttemptParts = {},
+  }: AttemptParts,
 ): ModelAttempts {
   const { task } = scope;
-  const { clock } = session.world;
+  const { clock } = session.env.world;
   const { timeouts, retry } = policy;
   const fallback = resolveFallback(policy);
   const messageId = `${task.id}:${key}`;
@@ -106,19 +114,24 @@ export function createModelAttempts(
    */
   const attemptOnce = (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const { timeoutMs, idleTimeoutMs } = scope.node.policy;
-    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.hasReaders();
+    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.stream.hasReaders();
     return mustWatch && !scope.getSignal().aborted
       ? attemptWatched(model, request)
-      : attemptModel(session, scope, model, request, stream, getLimits());
+      : attemptModel(session.position, session.events, scope, { model, request, stream, limits: getLimits() });
   };
 
   const attemptWatched = async (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const stopWatching = addAbortListener(scope.getSignal(), () => {
       void addFailedAttempt(model, "cancelled", undefined);
-      rememberFailedAttempts(session, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
     });
     try {
-      return await attemptModel(session, scope, model, request, stream, getLimits());
+      return await attemptModel(session.position, session.events, scope, {
+        model,
+        request,
+        stream,
+        limits: getLimits(),
+      });
     } finally {
       stopWatching();
     }
@@ -144,7 +157,7 @@ export function createModelAttempts(
       const ended = beforeRequest && (await runBeforeRequest(model, request));
       if (failedAttempts.length > 0)
         try {
-          await recordRequestedModels(session, task, key, failedAttempts, model.id);
+          await recordRequestedModels(session, task, key, { failedAttempts, nextModel: model.id });
           scope.getSignal().throwIfAborted();
         } catch (error) {
           ended?.(undefined, false);
@@ -155,7 +168,7 @@ export function createModelAttempts(
         const reply = await attemptOnce(model, request);
         answered = { model, reply };
         ended?.(reply.usage, true);
-        if (failedAttempts.length > 0) forgetFailedAttempts(session, task, key);
+        if (failedAttempts.length > 0) forgetFailedAttempts(session.position, session.journal, task, key);
         const currentNotes = collectNotes();
         return currentNotes === noNotes ? reply : { ...reply, ...currentNotes };
       } catch (error) {
@@ -167,13 +180,13 @@ export function createModelAttempts(
       const kind = getModelFailureKind(thrown) ?? "other";
       const failure = getFailureDetails(thrown);
       const notified = addFailedAttempt(model, kind, failure.usage);
-      rememberFailedAttempts(session, task, key, failedAttempts);
+      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
       if (notified !== undefined) await notified;
       const isExpired = deadline !== undefined && clock.monotonic() >= deadline;
       const retryMs =
         isExpired || retry === undefined || retries + 1 >= retry.attempts || !canRetry(retry, thrown, kind, failures)
           ? undefined
-          : getRetryDelayMs(retry, retries + 1, failure.retryAfterMs, session.world.random.next());
+          : getRetryDelayMs(retry, retries + 1, failure.retryAfterMs, session.env.world.random.next());
       const canRetrySame = retryMs !== undefined && (deadline === undefined || clock.monotonic() + retryMs < deadline);
       let next: Model | undefined = model;
       if (canRetrySame) retries += 1;
@@ -181,7 +194,7 @@ export function createModelAttempts(
         next = isExpired || !shouldFallBack(fallback.on, thrown, kind) ? undefined : fallback.models[fallbackIndex++];
       if (next === undefined) throw addAttemptSummary(thrown, failedAttempts);
       const delayMs = canRetrySame ? retryMs : 0;
-      emit(session, {
+      emit(session.events, {
         type: "model.retried",
         node: task.node,
         task: task.id,
@@ -191,10 +204,10 @@ export function createModelAttempts(
         model: model.id,
         next: next.id,
         kind,
-        error: toRedactedRecord(session, thrown),
+        error: toRedactedRecord(session.env.redactor, thrown),
         ...(failure.usage === undefined ? {} : { usage: failure.usage }),
       });
-      await waitWithHeartbeat(session, scope, delayMs);
+      await waitWithHeartbeat(session.signals, session.env.world, scope, delayMs);
       model = next;
     }
   };
@@ -227,11 +240,11 @@ export function createModelAttempts(
  * Waits before the next request. The wait counts as activity for the node's idle timeout. Throws the reason of an
  * aborted signal.
  */
-async function waitWithHeartbeat(session: Session, scope: TaskScope, delayMs: number): Promise<void> {
+async function waitWithHeartbeat(signals: Signals, world: World, scope: TaskScope, delayMs: number): Promise<void> {
   const { idleTimeoutMs = delayMs * 2 } = scope.node.policy;
   const signal = scope.getSignal();
   for (let remainingMs = delayMs; remainingMs > 0; remainingMs -= idleTimeoutMs / 2) {
-    await sleep(session, Math.min(remainingMs, idleTimeoutMs / 2), signal);
+    await sleep(signals, world, Math.min(remainingMs, idleTimeoutMs / 2), signal);
     signal.throwIfAborted();
     scope.sendHeartbeat();
   }

@@ -2,10 +2,12 @@
  * A model call: a recorded effect whose reply streams on the run's events. After a crash, a finished call is not
  * repeated.
  */
+
 import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { AgentTurn, ModelCall } from "../../define/node.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../model/call-policy.ts";
@@ -13,12 +15,15 @@ import type { AssistantMessage } from "../../model/message.ts";
 import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
+import type { Position } from "../session/position.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
+import { mergeMiddleware } from "../session/run-environment.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, mergeMiddleware, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { countTurn } from "../session/turns.ts";
 import {
   type ChangedRegistries,
@@ -59,19 +64,20 @@ export async function callModel(
 ): Promise<AssistantMessage> {
   const turn = isTurn(call) ? call : undefined;
   if (turn === undefined) checkCall(scope.task, call);
-  const middleware = mergeMiddleware(session, call.middleware);
+  const middleware = mergeMiddleware(session.env, call.middleware);
   const isHooked = turn !== undefined && middleware.length > 0;
   const ended = isHooked ? await runBeforeAgentHooks(session, scope, key, middleware) : undefined;
   const limit = ended === undefined ? turn?.limit : undefined;
   const message =
     ended ??
-    (limit !== undefined && !countTurn(session, scope.task, limit)
+    (limit !== undefined && !countTurn(session.position, session.progress, scope.task, limit)
       ? await recordTurnLimitMessage(session, scope.task, key, limit)
       : await generateForCall(session, scope, key, call));
   // Pending tool calls are answered before an agent ends.
   if (isHooked && !message.content.some(({ type }) => type === "call")) {
-    const getWrites = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
-    await runAfterAgentHooks(session, scope, key, middleware, getWrites, turn.ends);
+    const getWrites = (): readonly Write[] =>
+      readUpdate(session.position.plan, scope.task.node, { messages: [message] });
+    await runAfterAgentHooks(session, scope, key, { middleware, getTaskWrites: getWrites, findAgentEnd: turn.ends });
   }
   scope.sendHeartbeat();
   return deepFreeze(message);
@@ -89,7 +95,7 @@ function generateForCall(
   call: ModelCall | AgentTurn,
 ): Promise<AssistantMessage> {
   if (!isTurn(call)) return generateMessage(session, scope, key, call);
-  const prepared = call.prepare(applyHookWrites(session, scope, []) as never);
+  const prepared = call.prepare(applyHookWrites(session.position, session.progress, scope, []) as never);
   const generate = (modelCall: ModelCall): Promise<AssistantMessage> => {
     checkCall(scope.task, modelCall);
     return generateMessage(session, scope, key, modelCall);
@@ -120,10 +126,10 @@ async function generateMessage(
   call: ModelCall,
 ): Promise<AssistantMessage> {
   const { task } = scope;
-  const middleware = mergeMiddleware(session, call.middleware);
+  const middleware = mergeMiddleware(session.env, call.middleware);
   const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
   const policy = resolvePolicy(task, call, middleware);
-  const previous = findPreviousAttempts(session, task, key);
+  const previous = findPreviousAttempts(session.position, session.journal, task, key);
   const outcome = await perform<RecordedReply>(session, {
     task,
     key,
@@ -134,33 +140,40 @@ async function generateMessage(
     execute: () => {
       const { model } = call;
       if (middleware.length === 0)
-        return generateWithoutHooks(
-          session,
+        return generateWithoutHooks(session.position, session.events, call, {
+          redactor: session.env.redactor,
           scope,
-          call,
           key,
-          createModelAttempts(session, scope, model, key, policy, previous),
-        );
-      const pass = createHookPass(session, scope, key, "before", middleware);
+          attempts: createModelAttempts(session, scope, { primaryModel: model, key, policy, previous }),
+        });
+      const pass = createHookPass(session, scope, key, { phase: "before", middleware });
       pass.model = model.id;
-      const stream = createFilteredStream(session, createMessageStream(session, task, `${task.id}:${key}`), middleware);
+      const stream = createFilteredStream(
+        session.env.world,
+        createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`),
+        middleware,
+      );
       const { auxiliaryAttempts } = pass;
-      const attempts = createModelAttempts(session, scope, model, key, policy, previous, {
+      const attempts = createModelAttempts(session, scope, {
+        primaryModel: model,
+        key,
+        policy,
+        previous,
         stream,
         auxiliaryAttempts,
         onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
         beforeRequest: createBeforeRequest(pass),
       });
-      return generateWithHooks(pass, call, middleware, attempts, previous).finally(() => releaseReservations(pass));
+      return generateWithHooks(pass, call, middleware, { attempts, previous }).finally(() => releaseReservations(pass));
     },
     onCommitted: (value, reused) => {
       if (reused) return;
-      const message = redactMessage(session.redactor, getMessage(value));
-      emit(session, { type: "message.completed", node: task.node, task: task.id, message });
+      const message = redactMessage(session.env.redactor, getMessage(value));
+      emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
   if ("writes" in outcome) (hookWrites ?? addWriteList(scope)).push(...deepFreeze(outcome.writes));
-  if (middleware.length > 0) collectHookChanges(session, scope, key);
+  if (middleware.length > 0) collectHookChanges(session.position, session.journal, scope, key);
   return getMessage(outcome);
 }
 
@@ -174,17 +187,29 @@ interface SentRequest {
   registries: ChangedRegistries;
 }
 
+/** Options of `generateWithoutHooks`. */
+interface GenerateWithoutHooksOptions {
+  readonly redactor: Redactor;
+  readonly scope: TaskScope;
+  readonly key: string;
+  readonly attempts: ModelAttempts;
+}
+
 async function generateWithoutHooks(
-  session: Session,
-  scope: TaskScope,
+  position: Position,
+  events: EventEmitter,
   { model, request }: ModelCall,
-  key: string,
-  attempts: ModelAttempts,
+  { redactor, scope, key, attempts }: GenerateWithoutHooksOptions,
 ): Promise<AssistantMessage> {
-  emitStart(session, scope, model, request);
-  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session) };
+  emitStart(events, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
   const reply = await attempts.generate(request);
-  return toAssistantMessage(session, request, reply, sentRequest, attempts, `${scope.task.id}:${key}`);
+  return toAssistantMessage(position, redactor, request, {
+    reply,
+    sentRequest,
+    attempts,
+    id: `${scope.task.id}:${key}`,
+  });
 }
 
 /**
@@ -194,8 +219,7 @@ async function generateWithHooks(
   pass: HookPass,
   call: ModelCall,
   middleware: readonly Middleware[],
-  attempts: ModelAttempts,
-  previous: PreviousAttempts,
+  { attempts, previous }: { readonly attempts: ModelAttempts; readonly previous: PreviousAttempts },
 ): Promise<RecordedReply> {
   const { session, scope, effect } = pass;
   const { model } = call;
@@ -205,12 +229,12 @@ async function generateWithHooks(
   if (pass.ending !== undefined)
     return finishRecordedReply(pass, middleware, attempts.finishMessage(createEndingMessage(pass.ending, id)));
   pass.phase = "sent";
-  emitStart(session, scope, model, request);
-  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session) };
+  emitStart(session.events, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session.position) };
   let isAnswered = false;
   const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
     sentRequest.tools = outgoing.tools;
-    sentRequest.registries = findChangedRegistries(session);
+    sentRequest.registries = findChangedRegistries(session.position);
     const response = await attempts.generate(outgoing);
     isAnswered = true;
     return response;
@@ -220,7 +244,12 @@ async function generateWithHooks(
   const { ending } = pass;
   const answer =
     ending === undefined
-      ? toAssistantMessage(session, call.request, reviewed, sentRequest, attempts, id)
+      ? toAssistantMessage(session.position, session.env.redactor, call.request, {
+          reply: reviewed,
+          sentRequest,
+          attempts,
+          id,
+        })
       : attempts.finishMessage(createEndingMessage(ending, id, reviewed.usage));
   return finishRecordedReply(pass, middleware, answer, isAnswered ? (answer.answeredBy ?? model.id) : undefined);
 }
@@ -237,24 +266,31 @@ async function finishRecordedReply(
   return writes.length === 0 ? message : { message, writes };
 }
 
-function emitStart(session: Session, { task }: TaskScope, model: Model, { messages }: ModelRequest): void {
+function emitStart(events: EventEmitter, { task }: TaskScope, model: Model, { messages }: ModelRequest): void {
   const { node, id } = task;
-  emit(session, { type: "model.started", node, task: id, model: model.id, messages: messages.length });
+  emit(events, { type: "model.started", node, task: id, model: model.id, messages: messages.length });
+}
+
+/** Options of `toAssistantMessage`. */
+interface ToAssistantMessageOptions {
+  readonly reply: ModelReply;
+  readonly sentRequest: SentRequest;
+  readonly attempts: ModelAttempts;
+  readonly id: string;
 }
 
 /** Converts a reply to a message, with a note of the advertised tools for its calls. */
 function toAssistantMessage(
-  session: Session,
+  position: Position,
+  redactor: Redactor,
   originalRequest: ModelRequest,
-  reply: ModelReply,
-  sentRequest: SentRequest,
-  attempts: ModelAttempts,
-  id: string,
+  { reply, sentRequest, attempts, id }: ToAssistantMessageOptions,
 ): AssistantMessage {
-  const bounded = enforceBounds(redactReply(session.redactor, reply));
+  const bounded = enforceBounds(redactReply(redactor, reply));
   const hasCalls = bounded.content.some(({ type }) => type === "call");
   // A request without tools adds no note; a request whose tools were all hidden does.
-  const advertised = hasCalls && originalRequest.tools.length > 0 ? getAdvertisedNames(session, sentRequest.tools) : {};
+  const advertised =
+    hasCalls && originalRequest.tools.length > 0 ? getAdvertisedNames(position, sentRequest.tools) : {};
   const content = hasCalls ? dedupeCallIds(bounded.content) : bounded.content;
   const answer = attempts.finishMessage({ ...bounded, content, ...advertised, role: "assistant", id });
   if (hasCalls) rememberTools(answer, sentRequest.registries);

@@ -86,7 +86,7 @@ export function wrapAroundModel(
     const wrap = hooks.aroundModel;
     if (wrap === undefined) continue;
     const inner = next;
-    next = (request) => callAroundModel(pass, hooks, wrap, request, inner);
+    next = (request) => callAroundModel(pass, hooks, wrap, { request, inner });
   }
   return next;
 }
@@ -99,8 +99,10 @@ async function callAroundModel(
   pass: HookPass,
   middleware: Middleware,
   wrap: NonNullable<Middleware["aroundModel"]>,
-  request: ModelRequest,
-  inner: (request: ModelRequest) => Promise<ModelReply>,
+  {
+    request,
+    inner,
+  }: { readonly request: ModelRequest; readonly inner: (request: ModelRequest) => Promise<ModelReply> },
 ): Promise<ModelReply> {
   let innerFailure: { readonly thrown: unknown } | undefined;
   const callInner = async (innerRequest: ModelRequest): Promise<ModelReply> => {

@@ -1,9 +1,10 @@
 /** Calls the `beforeRequest` hooks before each model request, and their callbacks at its end. */
+
 import { describeThrown } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
 import type { Model, ModelRequest } from "../../model/model.ts";
 import type { Middleware, OutgoingRequest, RequestEndListener } from "../../tool/policy/middleware.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import type { Session } from "../session/session.ts";
 import { callHook } from "./call-hook.ts";
 import type { HookPass } from "./hook-pass.ts";
 
@@ -32,9 +33,10 @@ async function callHooks(
     for (const hooks of middleware) {
       const { beforeRequest } = hooks;
       if (beforeRequest === undefined) continue;
-      const runtime = createHookRuntime(session, scope, effect, hooks, reservations);
+      const runtime = createHookRuntime(session, scope, effect, { middleware: hooks, reservations });
       const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest(outgoing, runtime));
-      if (typeof ended === "function") endCallbacks.push(withErrorLog(session, hooks, ended as RequestEndListener));
+      if (typeof ended === "function")
+        endCallbacks.push(withErrorLog(session.env.world, hooks, ended as RequestEndListener));
       scope.getSignal().throwIfAborted();
     }
   } catch (error) {
@@ -46,7 +48,7 @@ async function callHooks(
 }
 
 /** Wraps an end callback. The request has ended already, so errors are only logged. */
-function withErrorLog({ world }: Session, { name }: Middleware, ended: RequestEndListener): RequestEndListener {
+function withErrorLog(world: World, { name }: Middleware, ended: RequestEndListener): RequestEndListener {
   return (usage, wentOut) => {
     try {
       ended(usage, wentOut);

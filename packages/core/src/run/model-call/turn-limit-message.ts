@@ -2,8 +2,9 @@
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { TurnLimit } from "../../define/node.ts";
 import type { AssistantMessage } from "../../model/message.ts";
+import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { createEndingMessage } from "./hook-runtime.ts";
 
 /** Records the message that ends the agent at its turn limit, so that the message is emitted once. */
@@ -21,7 +22,7 @@ export function recordTurnLimitMessage(
     effect: "pure",
     execute: () => createEndingMessage(limit, `${task.id}:${key}`),
     onCommitted: (message, reused) => {
-      if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message });
+      if (!reused) emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
 }

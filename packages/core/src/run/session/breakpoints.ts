@@ -2,7 +2,8 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { BreakpointOption, Breakpoints, CommonOptions } from "./options.ts";
-import { getErrorPlace, type Session } from "./session.ts";
+import { getErrorPlace } from "./position.ts";
+import type { Session } from "./session.ts";
 
 /**
  * Parses the option. Throws `invalid_option` for an unknown node, and `missing_store` without a store, since the run
@@ -38,10 +39,10 @@ export function findBreakpoint(
   session: Session,
   finishedNodes: readonly string[] | undefined,
 ): StatewrightError | undefined {
-  const { breakpoints } = session;
+  const { breakpoints } = session.env;
   if (breakpoints === undefined || finishedNodes === undefined) return undefined;
   const after = [...new Set(finishedNodes)].filter((node) => breakpoints.after.has(node));
-  const next = new Set(session.control.tasks.map((task) => task.node));
+  const next = new Set(session.progress.control.tasks.map((task) => task.node));
   const before = [...next].filter((node) => breakpoints.before.has(node));
   if (after.length === 0 && before.length === 0) return undefined;
   const locations = [
@@ -51,7 +52,7 @@ export function findBreakpoint(
   return new StatewrightError("breakpoint", {
     what: `the run paused ${locations.join(" and ")}`,
     next: "Resume the thread to continue",
-    place: getErrorPlace(session),
+    place: getErrorPlace(session.position),
     details: { after, before },
   });
 }

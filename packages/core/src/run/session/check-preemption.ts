@@ -13,10 +13,7 @@ export interface StoppableRun {
 }
 
 /** Checks the queue of the thread, and stops the run when a queued input pre-empts it. Never rejects. */
-export async function checkPreemption(
-  { run, stop, world }: StoppableRun,
-  { store }: { readonly store: Store },
-): Promise<void> {
+export async function checkPreemption({ run, stop, world }: StoppableRun, store: Store): Promise<void> {
   try {
     const queued = await store.runs({ thread: run.thread, status: "queued" });
     const next = queued.findLast(({ stops }) => stops?.run === run.id);

@@ -45,8 +45,14 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
     given as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
   checkCodecOption(call, codec);
-  checkPort(call, "world", world, ["clock", "random", "schedule", "log"], "a world, such as systemWorld()");
-  checkPort(call, "signal", signal, ["aborted", "addEventListener"], "the signal of an AbortController");
+  checkPort(call, "world", world, {
+    members: ["clock", "random", "schedule", "log"],
+    expected: "a world, such as systemWorld()",
+  });
+  checkPort(call, "signal", signal, {
+    members: ["aborted", "addEventListener"],
+    expected: "the signal of an AbortController",
+  });
   // The value is not shown: it may contain the secrets themselves.
   if (secrets !== undefined && !hasMember(secrets, "get"))
     throw new StatewrightError("invalid_option", {
@@ -102,15 +108,20 @@ export function checkGraphOption(call: string, graph: unknown): void {
 
 /** Throws `invalid_option` for an invalid store. */
 export function checkStoreOption(call: string, store: unknown): void {
-  checkPort(call, "store", store, ["claim", "commit"], "memoryStore() or sqliteStore(path)");
+  checkPort(call, "store", store, { members: ["claim", "commit"], expected: "memoryStore() or sqliteStore(path)" });
 }
 
 /** Throws `invalid_option` for an invalid codec. */
 export function checkCodecOption(call: string, codec: unknown): void {
-  checkPort(call, "codec", codec, ["encode", "decode"], "createCodec([…])");
+  checkPort(call, "codec", codec, { members: ["encode", "decode"], expected: "createCodec([…])" });
 }
 
-function checkPort(call: string, name: string, port: unknown, members: readonly string[], expected: string): void {
+function checkPort(
+  call: string,
+  name: string,
+  port: unknown,
+  { members, expected }: { readonly members: readonly string[]; readonly expected: string },
+): void {
   if (port === undefined || members.every((part) => hasMember(port, part))) return;
   throw createInvalidOptionError(call, name, port, expected);
 }

@@ -4,7 +4,9 @@ import { StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, type Json } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { emit, getErrorPlace, type Session } from "./session.ts";
+import { emit } from "../events/event-emitter.ts";
+import { getErrorPlace } from "./position.ts";
+import type { Session } from "./session.ts";
 import { validateEncodable } from "./validate-writes.ts";
 
 /**
@@ -12,7 +14,7 @@ import { validateEncodable } from "./validate-writes.ts";
  * that cannot be encoded.
  */
 export function emitCustomEvent(session: Session, { node, id: task }: Task, name: string, payload: Json): void {
-  const place = getErrorPlace(session, { node, task });
+  const place = getErrorPlace(session.position, { node, task });
   if (typeof name !== "string") {
     ignoreRejections(name);
     throw new StatewrightError("invalid_option", {
@@ -21,6 +23,6 @@ export function emitCustomEvent(session: Session, { node, id: task }: Task, name
       place,
     });
   }
-  validateEncodable(session.codec, payload, `the event "${name}"`, place);
-  emit(session, { type: "custom", node, task, name, payload: session.redactor.redact(payload) });
+  validateEncodable(session.env.codec, payload, `the event "${name}"`, place);
+  emit(session.events, { type: "custom", node, task, name, payload: session.env.redactor.redact(payload) });
 }

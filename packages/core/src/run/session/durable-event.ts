@@ -2,10 +2,13 @@
  * Durable events of a run (rule E58). A checkpoint is the durable event of a superstep; every other durable event is
  * an event row, committed with the change that it reports and emitted after the commit.
  */
+
 import type { EventRow } from "../../checkpoint/event.ts";
 import { encodeWrapper } from "../../state/codec.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { RunEventBody } from "../events/run-event.ts";
-import { emit, type Session } from "./session.ts";
+import type { Journal } from "./journal.ts";
+import type { Persistence } from "./persistence.ts";
 
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<
@@ -24,21 +27,30 @@ export interface DurableEvent {
 }
 
 /** Creates the next durable event of the thread. */
-export function createDurableEvent(session: Session, body: DurableEventBody): DurableEvent {
-  const { sequence, saved, world, run } = session;
+export function createDurableEvent(events: EventEmitter, journal: Journal, body: DurableEventBody): DurableEvent {
+  const { sequence, world } = events;
+  const { saved } = journal;
   const seq = sequence.nextSeq;
   const at = world.clock.now();
   sequence.nextSeq += 1;
-  const text = saved && encodeWrapper(saved.codec, body, `the event ${body.type}`);
   return {
-    rows: text === undefined ? [] : [{ seq, branch: run.branch, at, text }],
-    emit: () => emit(session, body, { seq, at }),
-    emitUnsaved: () => emit(session, body),
+    rows: saved === undefined ? [] : [createEventRow(saved, body, { seq, at })],
+    emit: () => emit(events, body, { seq, at }),
+    emitUnsaved: () => emit(events, body),
   };
 }
 
+function createEventRow(
+  { codec, thread: { run } }: Persistence,
+  body: DurableEventBody,
+  place: Pick<EventRow, "seq" | "at">,
+): EventRow {
+  const text = encodeWrapper(codec, body, `the event ${body.type}`);
+  return { ...place, branch: run.branch, text };
+}
+
 /** Creates the event that finishes a run for now. Reuses sequence numbers reserved for writes that failed. */
-export function createFinalEvent(session: Session, body: DurableEventBody): DurableEvent {
-  session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  return createDurableEvent(session, body);
+export function createFinalEvent(events: EventEmitter, journal: Journal, body: DurableEventBody): DurableEvent {
+  events.sequence.nextSeq = events.sequence.durableSeq + 1;
+  return createDurableEvent(events, journal, body);
 }

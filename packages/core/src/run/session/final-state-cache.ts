@@ -5,13 +5,16 @@
  *
  * Only JSON states are cached: other values are copied on each read and may have been mutated in place.
  */
+
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../checkpoint/codec/saved-state.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, plainCodec } from "../../state/codec.ts";
+import type { Persistence } from "./persistence.ts";
+import type { Position } from "./position.ts";
+import type { Progress } from "./progress.ts";
 import type { State } from "./returns.ts";
-import type { Persistence, Session } from "./session.ts";
 
 /** Final state of a run. */
 export interface FinalState {
@@ -29,7 +32,12 @@ const maxCachedThreads = 64;
 const finalStates: WeakMap<Store, Map<string, WeakRef<FinalState>>> = new WeakMap();
 
 /** Caches the final state of a run after its last checkpoint is durable. */
-export function cacheFinalState({ plan, run, nesting, state }: Session, saved: Persistence, head: CheckpointRow): void {
+export function cacheFinalState(
+  { plan, run, nesting }: Position,
+  { state }: Progress,
+  saved: Persistence,
+  head: CheckpointRow,
+): void {
   const { store, codec, claim, writer } = saved;
   if (nesting !== undefined || codec !== plainCodec || !writer.isPlain() || !isFullySaved(plan)) return;
   const threads = finalStates.get(store) ?? new Map<string, WeakRef<FinalState>>();
@@ -47,8 +55,7 @@ export function popFinalState(
   store: Store,
   plan: Plan,
   codec: Codec,
-  thread: string,
-  claim: Claim,
+  { thread, claim }: { readonly thread: string; readonly claim: Claim },
 ): FinalState | undefined {
   const threads = finalStates.get(store);
   const found = threads?.get(thread)?.deref();

@@ -1,11 +1,14 @@
 /** Channel writes of hooks, committed with their task before or after the return value of its body. */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
+import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import type { Position } from "./position.ts";
+import type { Progress } from "./progress.ts";
 import { reduceEdit } from "./reduce-writes.ts";
 import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
 import type { HookWrites, TaskScope } from "./scope.ts";
-import type { Session } from "./session.ts";
 import { validateWrites } from "./validate-writes.ts";
 
 /**
@@ -13,17 +16,18 @@ import { validateWrites } from "./validate-writes.ts";
  * each with the name of the middleware.
  */
 export function readHookWrites(
-  { plan, codec }: Session,
+  { plan }: Position,
   { task, node }: TaskScope,
   { name }: Middleware,
-  update: unknown,
+  { codec, update }: { readonly codec: Codec; readonly update: unknown },
 ): readonly Write[] {
   const who = `the middleware "${name}"`;
   const writes = readUpdate(plan, task.node, update, who);
   refuseUntracked(plan, task.node, writes, who);
   const listed = node.policy.writes;
-  if (listed !== undefined) checkDeclaredWrites(plan, task.node, listed, writes, `${who} of the node "${task.node}"`);
-  validateWrites(plan, codec, writes, `what ${who} wrote to`, task.node);
+  if (listed !== undefined)
+    checkDeclaredWrites(plan, task.node, listed, { writes, author: `${who} of the node "${task.node}"` });
+  validateWrites(plan, codec, writes, { label: `what ${who} wrote to`, node: task.node });
   return writes;
 }
 
@@ -56,7 +60,12 @@ function getHookWrites(scope: TaskScope): HookWrites {
 }
 
 /** Returns the state with the writes of the task's hooks and more writes applied. */
-export function applyHookWrites({ plan, state }: Session, { hookWrites }: TaskScope, more: readonly Write[]): State {
+export function applyHookWrites(
+  { plan }: Position,
+  { state }: Progress,
+  { hookWrites }: TaskScope,
+  more: readonly Write[],
+): State {
   const writes = hookWrites === undefined ? more : [...hookWrites.before.flat(), ...hookWrites.after, ...more];
   return writes.length === 0 ? state : reduceEdit(plan, state, writes).state;
 }

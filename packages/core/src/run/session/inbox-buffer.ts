@@ -22,7 +22,7 @@ interface BufferedMessage {
 }
 
 /** Creates an empty buffer. `hasStore`: the run has a store, whose inbox outlives the run. */
-export function createInboxBuffer(thread: string, hasStore: boolean): InboxBuffer {
+export function createInboxBuffer(thread: string, { hasStore }: { readonly hasStore: boolean }): InboxBuffer {
   let buffered: readonly BufferedMessage[] = [];
   let inbox: Pick<Inbox, "add"> | undefined;
   // Created lazily: an error with a stack for every finished run took a tenth of the time of a small run.

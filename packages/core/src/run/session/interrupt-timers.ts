@@ -3,12 +3,17 @@
  * interrupt before any answer is read: with the declared `onExpire` answer, or without an answer, and then its node
  * gets an error.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
-import { formatNestingPath, getErrorPlace, type Persistence, type Session } from "./session.ts";
+import { formatNestingPath } from "./nesting.ts";
+import type { Persistence } from "./persistence.ts";
+import type { Position } from "./position.ts";
+import { getErrorPlace } from "./position.ts";
 
 /** Returns the expiry fields of a new interrupt row. */
 export function getExpiryFields(
@@ -32,7 +37,7 @@ export function removeExpiry({ expiresAt: _, onExpire: __, ...row }: InterruptRo
 }
 
 /** Closes the interrupts whose expiry has passed. Returns the closed rows. */
-export function expireOverdue({ world }: Session, { interrupts }: Persistence): readonly InterruptRow[] {
+export function expireOverdue(world: World, { interrupts }: Persistence): readonly InterruptRow[] {
   const now = world.clock.now();
   const closed: InterruptRow[] = [];
   for (const row of interrupts.values()) {
@@ -63,13 +68,13 @@ export function disarmTimers(interrupts: Iterable<InterruptRow>): readonly Timer
  * Creates the error of an interrupt that expired without an answer, for the node that raised the interrupt and for a
  * late answer.
  */
-export function createExpiredError(session: Session, row: InterruptRow): StatewrightError {
-  const { nesting } = session;
+export function createExpiredError(position: Position, row: InterruptRow): StatewrightError {
+  const { nesting } = position;
   const { id, key, node, raisedAt, expiresAt, expiredAt } = row;
   return new StatewrightError("interrupt_expired", {
     what: `the interrupt "${key}" of node "${node}" expired without an answer`,
     next: "Add an onExpire answer, catch this error in the node, or fork from before the interrupt to raise it again",
-    place: getErrorPlace(session, {
+    place: getErrorPlace(position, {
       node: nesting === undefined ? node : node.slice(formatNestingPath(nesting).length + 1),
     }),
     details: { id, key, raisedAt, expiresAt, expiredAt },

@@ -1,9 +1,12 @@
 /** The last failure of a task whose node has an error handler, journaled until the handler has returned. */
+
 import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
+import type { Journal } from "./journal.ts";
+import { commitEffect, recordEffect, taskKey, toJournalKey } from "./persistence.ts";
+import type { Position } from "./position.ts";
 import { toRedactedRecord } from "./redact-error.ts";
-import { commitEffect, recordEffect, type Session, taskKey, toJournalKey } from "./session.ts";
 
 /** A failed task, with the failed attempt. */
 export interface LastFailure {
@@ -14,25 +17,29 @@ export interface LastFailure {
 }
 
 /** Loads the failure passed to a handler before a crash or an interrupt. */
-export function loadFailure(session: Session, task: Task): LastFailure | undefined {
-  const row = getTaskRow(session, task);
+export function loadFailure(position: Position, journal: Journal, task: Task): LastFailure | undefined {
+  const row = getTaskRow(position, journal, task);
   if (row?.state !== "error" || row.kind !== "task" || row.outcome === undefined) return undefined;
-  const error = fromErrorRecord(session.codec.decode(row.outcome) as ErrorRecord) as StatewrightError;
+  const error = fromErrorRecord(journal.codec.decode(row.outcome) as ErrorRecord) as StatewrightError;
   return { kind: "failed", task, error, attempt: row.attempts };
 }
 
 /** Makes a failure durable before its handler starts; resolves at once without a store. */
-export function saveFailure(session: Session, { task, error, attempt }: LastFailure): Promise<void> {
-  const { saved, world } = session;
+export function saveFailure(
+  position: Position,
+  journal: Journal,
+  { task, error, attempt }: LastFailure,
+): Promise<void> {
+  const { saved, world } = journal;
   if (saved === undefined) return Promise.resolve();
-  const started = getTaskRow(session, task);
+  const started = getTaskRow(position, journal, task);
   const row: EffectRow = {
-    step: session.step,
+    step: position.step,
     task: task.id,
     key: taskKey,
     kind: "task",
     name: task.node,
-    effect: session.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
+    effect: position.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
     state: "error",
     attempts: attempt,
     idempotencyKey: "",
@@ -40,9 +47,10 @@ export function saveFailure(session: Session, { task, error, attempt }: LastFail
     endedAt: world.clock.now(),
   };
   return new Promise((resolve, reject) =>
-    commitEffect(session, saved, {
+    commitEffect(saved, {
       row,
-      encode: () => session.codec.encode(toRedactedRecord(session, error), `the failure of the node "${task.node}"`),
+      encode: () =>
+        journal.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of the node "${task.node}"`),
       onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
     }),
   );
@@ -52,14 +60,14 @@ export function saveFailure(session: Session, { task, error, attempt }: LastFail
  * Removes the recorded failure after the handler failed too: a resume starts with the body again, as after any other
  * failure.
  */
-export function forgetFailure(session: Session, task: Task): void {
-  const row = getTaskRow(session, task);
-  const { saved } = session;
+export function forgetFailure(position: Position, journal: Journal, task: Task): void {
+  const row = getTaskRow(position, journal, task);
+  const { saved } = journal;
   if (saved === undefined || row === undefined) return;
   const { endedAt: _, outcome: __, ...again } = row;
-  recordEffect(session, saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
 }
 
-function getTaskRow({ saved, step }: Session, task: Task): EffectRow | undefined {
+function getTaskRow({ step }: Position, { saved }: Journal, task: Task): EffectRow | undefined {
   return saved?.journal.get(toJournalKey(step, task.id, taskKey));
 }

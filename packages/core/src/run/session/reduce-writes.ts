@@ -67,7 +67,7 @@ function reduceChannel(
       plan,
       name,
       rivals.map(({ task }) => task),
-      isReducing,
+      { isReducing },
     );
   const base = by.findLast(({ write }) => write.kind === "overwrite")?.write;
   const lastWrite = by[by.length - 1]?.write;
@@ -81,7 +81,10 @@ function reduceChannel(
   const reducible = by.filter(({ write }) => write.kind !== "overwrite");
   const from = base === undefined ? current : base.value;
   if (channel.kind === "reduce") {
-    const value = reducible.reduce((before, each) => applyReducer(plan, name, channel, before, each), from);
+    const value = reducible.reduce(
+      (before, each) => applyReducer(plan, name, each, { channel, current: before }),
+      from,
+    );
     return { value, delta: { kind: "replace", value } };
   }
   const result = channel.reduce(
@@ -95,9 +98,8 @@ function reduceChannel(
 function applyReducer(
   plan: Plan,
   name: string,
-  channel: Channel,
-  current: unknown,
   { task: { node }, write }: ChannelWrites["by"][number],
+  { channel, current }: { readonly channel: Channel; readonly current: unknown },
 ): unknown {
   try {
     return channel.reduce(current, [write.value]).value;
@@ -115,7 +117,7 @@ function createConflictError(
   plan: Plan,
   channel: string,
   tasks: readonly Task[],
-  isReducing: boolean,
+  { isReducing }: { readonly isReducing: boolean },
 ): StatewrightError {
   const nodes = [...new Set(tasks.map((task) => `"${task.node}"`))];
   const names =

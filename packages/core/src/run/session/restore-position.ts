@@ -23,7 +23,9 @@ export function restoreGraphPosition(
     const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
     return kernel.restore(createExecutingValue(plan.graph, nodes));
   }
-  return control.machine === null ? kernel.enter()[0] : restoreMachine(kernel, plan, thread, control, undefined);
+  return control.machine === null
+    ? kernel.enter()[0]
+    : restoreMachine(kernel, plan, thread, { control, context: undefined });
 }
 
 /** Restores the saved state value. Throws `graph_changed` for a state that the machine does not have. */
@@ -31,8 +33,7 @@ export function restoreMachine(
   kernel: Kernel,
   plan: Plan,
   thread: string,
-  control: Control,
-  context: unknown,
+  { control, context }: { readonly control: Control; readonly context: unknown },
 ): Snapshot {
   try {
     return kernel.restore(control.machine, context, control.pending?.children);

@@ -52,7 +52,7 @@ export interface TaskOutcome {
  * nothing is applied.
  */
 export function readReturn(plan: Plan, node: string, state: State, returned: unknown): TaskOutcome {
-  return guardRead(plan, node, "node", returned, () => readItems(plan, node, state, returned));
+  return guardRead(plan, node, "node", { value: returned, read: () => readItems(plan, node, state, returned) });
 }
 
 /**
@@ -63,8 +63,7 @@ export function guardRead<Read>(
   plan: Plan,
   node: string,
   by: "node" | "route" | "fanOut",
-  value: unknown,
-  read: () => Read,
+  { value, read }: { readonly value: unknown; readonly read: () => Read },
 ): Read {
   try {
     return read();
@@ -97,7 +96,7 @@ function readItems(plan: Plan, node: string, state: State, returned: unknown): T
   }
   checkSingleGoto(plan, node, leads);
   const listed = plan.nodes.get(node)?.policy.writes;
-  if (listed !== undefined) checkDeclaredWrites(plan, node, listed, writes);
+  if (listed !== undefined) checkDeclaredWrites(plan, node, listed, { writes });
   return { writes, routes: leads };
 }
 
@@ -106,8 +105,10 @@ export function checkDeclaredWrites(
   plan: Plan,
   node: string,
   declared: readonly string[],
-  writes: readonly Write[],
-  author: string = `the node "${node}"`,
+  {
+    writes,
+    author = `the node "${node}"`,
+  }: { readonly writes: readonly Write[]; readonly author?: string | undefined },
 ): void {
   const undeclared = writes.find(({ channel }) => !declared.includes(channel));
   if (undeclared === undefined) return;
@@ -143,7 +144,7 @@ export function readUpdate(plan: Plan, node: string, update: unknown, author: st
         place: { ...place, channel: name },
       });
     }
-    if (value !== undefined) writes.push(readWrite(channel, name, value, place, author));
+    if (value !== undefined) writes.push(readWrite(channel, name, value, { place, author }));
   }
   return writes;
 }
@@ -152,8 +153,7 @@ function readWrite(
   channel: Channel,
   name: string,
   value: unknown,
-  place: ErrorPlace,
-  author: string = `the node "${place.node}"`,
+  { place, author = `the node "${place.node}"` }: { readonly place: ErrorPlace; readonly author?: string | undefined },
 ): Write {
   const isFullValue = isOverwrite(value);
   const parsed = parseSafely(() => (isFullValue ? channel.parseValue(value.overwrite) : channel.parse(value)));
@@ -276,7 +276,9 @@ function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unkn
     };
     touched.set(channel, [...(touched.get(channel) ?? []), inner]);
   }
-  return [...touched].map(([channel, inner]) => toDraftWrite(plan, node, state, channel, changed[channel], inner));
+  return [...touched].map(([channel, inner]) =>
+    toDraftWrite(plan, node, state, { name: channel, value: changed[channel], patches: inner }),
+  );
 }
 
 function callRecipe(plan: Plan, node: string, recipe: () => unknown): unknown {
@@ -302,14 +304,14 @@ function isStateReplacement(returned: unknown): boolean {
   return typeof returned === "object" && returned !== null && !isDraft(returned) && !Array.isArray(returned);
 }
 
-function toDraftWrite(
-  plan: Plan,
-  node: string,
-  state: State,
-  name: string,
-  value: unknown,
-  patches: readonly Patch[],
-): Write {
+/** Options of `toDraftWrite`. */
+interface ToDraftWriteOptions {
+  readonly name: string;
+  readonly value: unknown;
+  readonly patches: readonly Patch[];
+}
+
+function toDraftWrite(plan: Plan, node: string, state: State, { name, value, patches }: ToDraftWriteOptions): Write {
   const channel = plan.graph.state.channels[name];
   if (channel === undefined) return readUpdate(plan, node, { [name]: value ?? null })[0] as Write;
   if (!holdsSingleValue(channel)) {
@@ -319,7 +321,7 @@ function toDraftWrite(
       place: { graph: plan.graph.name, node, channel: name },
     });
   }
-  const fullWrite = readWrite(channel, name, value, { graph: plan.graph.name, node });
+  const fullWrite = readWrite(channel, name, value, { place: { graph: plan.graph.name, node } });
   const canPatch =
     channel.kind === "last" &&
     patches.every((patch) => patch.path.length > 0 && isPlainDataPath(state[name], patch.path)) &&

@@ -1,20 +1,28 @@
 /** Run rows, and the run fields of events and results. */
+
+import type { World } from "../../base/world.ts";
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { OpenInterrupt } from "../events/run-event.ts";
+import type { Journal } from "./journal.ts";
 import { toPublicState } from "./output.ts";
+import type { Persistence } from "./persistence.ts";
+import type { Position } from "./position.ts";
 import type { State } from "./returns.ts";
-import type { Persistence, Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 /** Returns the row of the run with its new status; adds `endedAt` unless the run waits or is paused. */
-export function toRunRow(session: Session, status: RunStatus): RunRow {
-  const { run } = session;
+export function toRunRow(position: Position, world: World, status: RunStatus): RunRow {
+  const { run } = position;
   const isResumable = status === "waiting" || status === "paused";
-  return isResumable ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
+  return isResumable ? { ...run, status } : { ...run, status, endedAt: world.clock.now() };
 }
 
 /** Returns the fields of the event `run.started`. */
-export function toRunStarted(session: Session): {
+export function toRunStarted(
+  position: Position,
+  journal: Journal,
+): {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;
@@ -23,7 +31,8 @@ export function toRunStarted(session: Session): {
   readonly recovered: boolean;
   readonly writtenBy?: { readonly version: number; readonly shape: string };
 } {
-  const { run, saved, plan } = session;
+  const { run, plan } = position;
+  const { saved } = journal;
   const before = saved?.claim.writtenBy;
   const isOtherVersion = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
   return {
@@ -47,12 +56,12 @@ export function toResultBase(session: Session): {
   readonly bytes: number;
 } {
   return {
-    run: session.run.id,
-    thread: session.run.thread,
-    branch: session.run.branch,
-    state: toPublicState(session.plan, session.state),
-    steps: session.stepsOfRun,
-    bytes: session.saved?.thread.bytes ?? 0,
+    run: session.position.run.id,
+    thread: session.position.run.thread,
+    branch: session.position.run.branch,
+    state: toPublicState(session.position.plan, session.progress.state),
+    steps: session.position.stepsOfRun,
+    bytes: session.journal.saved?.thread.bytes ?? 0,
   };
 }
 

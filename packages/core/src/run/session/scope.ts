@@ -1,21 +1,25 @@
 /** Scope of a task: signal, interrupts and recorded changes shared by its body, tool calls and hooks. */
+
 import type { StatewrightError } from "../../base/errors.ts";
 import type { RunIdentity } from "../../base/injection.ts";
 import type { Json } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
 import { subscribeToAbort } from "./abort.ts";
+import type { Position } from "./position.ts";
 import type { Write } from "./returns.ts";
 import type { Session } from "./session.ts";
+import type { Signals } from "./signals.ts";
 import type { Stop } from "./stop.ts";
 
 /** The superstep loop as tasks use it. Created once; the scope of every task holds it, so no function passes it on. */
 export interface Loop {
   /** Runs the supersteps of an inner graph until no task can run. `isFresh`: the call starts, it does not resume. */
-  readonly runSupersteps: (session: Session, isFresh: boolean) => Promise<Stop>;
+  readonly runSupersteps: (session: Session, start: { readonly isFresh: boolean }) => Promise<Stop>;
 }
 
 /** Writes of the hooks of one task. */
@@ -82,8 +86,8 @@ export interface InterruptRequest {
 }
 
 /** Returns the run identity for bodies, tools and middleware. */
-export function getRunIdentity(session: Session, task: Task): RunIdentity {
-  const { run } = session;
+export function getRunIdentity(position: Position, task: Task): RunIdentity {
+  const { run } = position;
   return {
     run: run.id,
     thread: run.thread,
@@ -91,12 +95,17 @@ export function getRunIdentity(session: Session, task: Task): RunIdentity {
     graph: run.graph,
     node: task.node,
     task: task.id,
-    step: session.step,
+    step: position.step,
   };
 }
 
 /** Waits on the world's schedule; a signal, by default that of the cancelled run, ends the wait at once. */
-export function sleep(session: Session, delayMs: number, signal: AbortSignal = session.abort.signal): Promise<void> {
+export function sleep(
+  signals: Signals,
+  world: World,
+  delayMs: number,
+  signal: AbortSignal = signals.abort.signal,
+): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {
       resolve();
@@ -107,7 +116,7 @@ export function sleep(session: Session, delayMs: number, signal: AbortSignal = s
       stopListening();
       resolve();
     };
-    const cancel = session.world.schedule.after(delayMs, end);
+    const cancel = world.schedule.after(delayMs, end);
     const stopListening = subscribeToAbort(signal, end);
   });
 }

@@ -1,9 +1,13 @@
 /** Journal keys of a body and of the hooks around its model calls, unique within a task. */
+
 import { StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
+import type { Journal } from "./journal.ts";
+import { taskKey, toJournalKey } from "./persistence.ts";
+import type { Position } from "./position.ts";
+import { getErrorPlace } from "./position.ts";
 import type { TaskScope } from "./scope.ts";
-import { getErrorPlace, type Session, taskKey, toJournalKey } from "./session.ts";
 
 /** Key prefix of the steps, model calls and interrupts of an error handler, separate from the body's results. */
 export const handlerKeys = "onError/";
@@ -11,21 +15,27 @@ export const handlerKeys = "onError/";
 /** Matches keys of hooks at the ends of an agent, next to the model call, and of the turn limit. */
 const hookKeyPattern = /:(beforeAgent|afterAgent|maxTurns)(?=:|$)/g;
 
+/** Options of `claimBodyKey`. */
+interface ClaimBodyKeyOptions {
+  readonly keyPrefix: string;
+  readonly key: string;
+  readonly name: string | undefined;
+}
+
 /**
  * Claims a key for a step named `name`, or for a model call, of the body; `keyPrefix` precedes it. Returns the error
  * for a forbidden key.
  */
 export function claimBodyKey(
-  session: Session,
+  position: Position,
+  journal: Journal,
   scope: TaskScope,
-  keyPrefix: string,
-  key: string,
-  name: string | undefined,
+  { keyPrefix, key, name }: ClaimBodyKeyOptions,
 ): StatewrightError | undefined {
-  const owner = findKeyOwner(session, scope, keyPrefix, key, name);
+  const owner = findKeyOwner(position, journal, scope, { keyPrefix, key, name });
   scope.recordedKeys ??= new Map();
   if (owner !== undefined || key === "" || scope.recordedKeys.has(keyPrefix + key))
-    return createKeyError(session, scope.task, key, owner);
+    return createKeyError(position, scope.task, key, owner);
   scope.recordedKeys.set(keyPrefix + key, "body");
   return undefined;
 }
@@ -33,23 +43,31 @@ export function claimBodyKey(
 /**
  * Claims a key for a hook's auxiliary model call. Throws `repeated_step` when the task's body has recorded the key.
  */
-export function claimHookKey(session: Session, scope: TaskScope, key: string): void {
+export function claimHookKey(position: Position, scope: TaskScope, key: string): void {
   scope.recordedKeys ??= new Map();
-  if (scope.recordedKeys.get(key) === "body") throw createKeyError(session, scope.task, key, auxiliaryCallOwner);
+  if (scope.recordedKeys.get(key) === "body") throw createKeyError(position, scope.task, key, auxiliaryCallOwner);
   scope.recordedKeys.set(key, "hooks");
+}
+
+/** Options of `findKeyOwner`. */
+interface FindKeyOwnerOptions {
+  readonly keyPrefix: string;
+  readonly key: string;
+  readonly name: string | undefined;
 }
 
 /** Returns the owner of a key that a body must not use. A key that the body has already recorded stays usable. */
 function findKeyOwner(
-  session: Session,
+  position: Position,
+  journal: Journal,
   { task, recordedKeys }: TaskScope,
-  keyPrefix: string,
-  key: string,
-  name: string | undefined,
+  { keyPrefix, key, name }: FindKeyOwnerOptions,
 ): string | undefined {
   if (recordedKeys?.get(keyPrefix + key) === "hooks") return auxiliaryCallOwner;
   const owner = findReservedOwner(keyPrefix, key);
-  return owner === undefined || isRecordedByBody(session, task, keyPrefix + key, name) ? undefined : owner;
+  return owner === undefined || isRecordedByBody(position, journal, task, { key: keyPrefix + key, name })
+    ? undefined
+    : owner;
 }
 
 function findReservedOwner(keyPrefix: string, key: string): string | undefined {
@@ -58,7 +76,12 @@ function findReservedOwner(keyPrefix: string, key: string): string | undefined {
 }
 
 /** Returns true if the body recorded the key before the key became reserved. */
-function isRecordedByBody({ saved, step }: Session, task: Task, key: string, name: string | undefined): boolean {
+function isRecordedByBody(
+  { step }: Position,
+  { saved }: Journal,
+  task: Task,
+  { key, name }: { readonly key: string; readonly name: string | undefined },
+): boolean {
   const findRow = (other: string): EffectRow | undefined => saved?.journal.get(toJournalKey(step, task.id, other));
   const known = findRow(key);
   if (known === undefined) return false;
@@ -74,11 +97,11 @@ function isRecordedByBody({ saved, step }: Session, task: Task, key: string, nam
 
 const auxiliaryCallOwner = "auxiliary model calls of hooks";
 
-function createKeyError(session: Session, task: Task, key: string, owner: string | undefined): StatewrightError {
+function createKeyError(position: Position, task: Task, key: string, owner: string | undefined): StatewrightError {
   const twice = key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`;
   return new StatewrightError("repeated_step", {
     what: `the node "${task.node}" ${owner === undefined ? twice : `used the step key "${key}", which is reserved for ${owner}`}`,
     next: "Use a unique key for each step of a task, such as a key with the item's id",
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

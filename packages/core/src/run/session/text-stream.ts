@@ -40,7 +40,7 @@ export async function* streamText(
   /** Streamed text of incomplete messages. */
   const streamed = new Map<string, StreamedParts>();
   let isMidLine = false;
-  const startLine = (text: string, begins: boolean): string => {
+  const startLine = (text: string, { begins }: { readonly begins: boolean }): string => {
     const output = begins && isMidLine ? `\n${text}` : text;
     isMidLine = !text.endsWith("\n");
     return output;
@@ -54,7 +54,7 @@ export async function* streamText(
       streamed.set(messageKey, parts);
       const before = parts.get(piece.part);
       parts.set(piece.part, (before ?? "") + piece.text);
-      yield startLine(piece.text, before === undefined);
+      yield startLine(piece.text, { begins: before === undefined });
     } else if (event.type === "message.retracted" || event.type === "message.completed") {
       const id = event.type === "message.retracted" ? event.messageId : event.message.id;
       const place = `${event.withinId ?? ""}/${id}`;
@@ -68,7 +68,7 @@ export async function* streamText(
         if (notice !== "") yield notice;
       }
       for (const { text, begins } of rest ?? whole.map(({ text }) => ({ text, begins: true })))
-        if (text !== "") yield startLine(text, begins);
+        if (text !== "") yield startLine(text, { begins });
     }
   }
 }

@@ -2,20 +2,21 @@
  * Write validation: a value that no codec can encode fails its task before any write is applied, with a store and
  * without a store. A graph that runs in memory therefore runs with a store too.
  */
+
 import { addErrorPlace, type ErrorPlace, isStatewrightError } from "../../base/errors.ts";
 import { isData } from "../../base/json.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
+import type { Position } from "./position.ts";
 import type { TaskOutcome, Write } from "./returns.ts";
-import type { Session } from "./session.ts";
 import type { FinishedTask, StepResult } from "./step-result.ts";
 
 /**
  * Throws `unencodable_value` for a write or a send of a node that cannot be encoded. The error names node, channel
  * and path.
  */
-export function validateOutcome({ plan, codec }: Session, node: string, outcome: TaskOutcome): TaskOutcome {
-  validateWrites(plan, codec, outcome.writes, `the write of the node "${node}" to`, node);
+export function validateOutcome({ plan }: Position, codec: Codec, node: string, outcome: TaskOutcome): TaskOutcome {
+  validateWrites(plan, codec, outcome.writes, { label: `the write of the node "${node}" to`, node });
   for (const route of outcome.routes) {
     if (route.kind === "send")
       validateEncodable(
@@ -29,7 +30,12 @@ export function validateOutcome({ plan, codec }: Session, node: string, outcome:
 }
 
 /** Throws `unencodable_value` for a write that cannot be encoded. `label` precedes the channel name in the message. */
-export function validateWrites(plan: Plan, codec: Codec, writes: readonly Write[], label: string, node?: string): void {
+export function validateWrites(
+  plan: Plan,
+  codec: Codec,
+  writes: readonly Write[],
+  { label, node }: { readonly label: string; readonly node?: string | undefined },
+): void {
   for (const write of writes) {
     const { channel } = write;
     const kind = plan.graph.state.channels[channel]?.kind;
@@ -55,7 +61,12 @@ function toRecord(write: unknown): unknown {
 }
 
 /** Throws `unencodable_value` for a reducer result or an edge's send that no codec can encode. */
-export function validateStep({ plan, codec }: Session, finished: readonly FinishedTask[], result: StepResult): void {
+export function validateStep(
+  { plan }: Position,
+  codec: Codec,
+  finished: readonly FinishedTask[],
+  result: StepResult,
+): void {
   for (const [channel, delta] of Object.entries(result.deltas)) {
     if (plan.graph.state.channels[channel]?.kind !== "reduce" || delta.kind !== "replace") continue;
     const writer = finished.findLast(({ outcome }) => outcome.writes.some((write) => write.channel === channel));
@@ -64,12 +75,17 @@ export function validateStep({ plan, codec }: Session, finished: readonly Finish
     validateEncodable(codec, delta.value, label, { ...createErrorPlace(plan, node), channel });
   }
   for (const { input, node, from } of result.tasks)
-    if (input !== undefined) validateSend(plan, codec, node, from?.[0], result.inputs[input]);
+    if (input !== undefined) validateSend(plan, codec, node, { from: from?.[0], input: result.inputs[input] });
   for (const { sent, node, from } of result.deferred ?? [])
-    if (sent !== undefined) validateSend(plan, codec, node, from[0], sent.input);
+    if (sent !== undefined) validateSend(plan, codec, node, { from: from[0], input: sent.input });
 }
 
-function validateSend(plan: Plan, codec: Codec, node: string, from: string | undefined, input: unknown): void {
+function validateSend(
+  plan: Plan,
+  codec: Codec,
+  node: string,
+  { from, input }: { readonly from: string | undefined; readonly input: unknown },
+): void {
   validateEncodable(
     codec,
     input,

@@ -2,17 +2,19 @@
  * Cancels pending tool calls: each call gets its recorded result or the reason as its answer, so that the
  * conversation stays valid.
  */
+
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import { START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { listToolCalls, type Message, type MessageWrite, type ToolMessage } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
-import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { findJournaledChanges } from "../journal/long-term-writes.ts";
+import type { Persistence } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
-import type { Persistence, Session } from "../session/session.ts";
 
 /** Writes that answer pending calls, and long-term store changes of the executed calls. */
 export interface CancelledCalls {
@@ -20,16 +22,21 @@ export interface CancelledCalls {
   readonly longTerm: readonly LongTermChange[];
 }
 
+/** Options of `cancelPendingCalls`. */
+interface CancelPendingCallsOptions {
+  readonly state: State;
+  readonly reason: string;
+  readonly isIncluded?: ((call: PendingCall) => boolean) | undefined;
+}
+
 /**
  * Creates the answers to the pending calls of the last assistant message, or to the calls that `isIncluded` selects.
  */
 export function cancelPendingCalls(
-  { plan, step }: Session,
+  { plan, step }: Position,
   codec: Codec,
   journal: readonly EffectRow[],
-  state: State,
-  reason: string,
-  isIncluded?: (call: PendingCall) => boolean,
+  { state, reason, isIncluded }: CancelPendingCallsOptions,
 ): CancelledCalls | undefined {
   if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
   const { renamed, calls: pending } = listPendingCalls(state["messages"] as readonly Message[]);
@@ -65,25 +72,23 @@ export function cancelPendingCalls(
  * `nextState` without an answer.
  */
 export async function cancelUnansweredCalls(
-  session: Session,
+  position: Position,
+  progress: Progress,
   { codec, store }: Persistence,
-  nextState: State,
-  reason: string,
+  { nextState, reason }: { readonly nextState: State; readonly reason: string },
 ): Promise<CancelledCalls | undefined> {
-  const { run, namespace, step, state } = session;
+  const { run, namespace, step } = position;
+  const { state } = progress;
   const messages = (nextState["messages"] ?? []) as readonly Message[];
   const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.callId] : [])));
   const calls = messages.flatMap((message) => (message.role === "assistant" ? listToolCalls(message) : []));
   const currentIds = new Set(calls.map(({ id }) => id));
   const isUnanswered = ({ block }: PendingCall): boolean => currentIds.has(block.id) && !answered.has(block.id);
-  return cancelPendingCalls(
-    session,
-    codec,
-    await store.effects(run.thread, namespace, step),
+  return cancelPendingCalls(position, codec, await store.effects(run.thread, namespace, step), {
     state,
     reason,
-    isUnanswered,
-  );
+    isIncluded: isUnanswered,
+  });
 }
 
 /** Puts the answers before the next writes, or after answers that the next writes contain themselves. */

@@ -1,11 +1,14 @@
 /** Commits a superstep: the state machine transitions, the superstep becomes durable, then its events are emitted. */
+
 import type { ErrorRecord } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../../checkpoint/checkpoint.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { encodeWrapper } from "../../state/codec.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { describeStep, noCheckpoint } from "../events/events.ts";
 import type { EventPosition, Transition } from "../events/run-event.ts";
 import { listOrphanEntries } from "../journal/ledger.ts";
@@ -15,10 +18,14 @@ import { createDurableEvent, type DurableEvent, type DurableEventBody } from "..
 import { cacheFinalState } from "../session/final-state-cache.ts";
 import type { QueuedMessage } from "../session/inbox.ts";
 import { disarmTimers } from "../session/interrupt-timers.ts";
+import type { Journal } from "../session/journal.ts";
 import { readOutput } from "../session/output.ts";
+import { awaitCommit, type Persistence } from "../session/persistence.ts";
+import { countSteps, getMachinePath, type Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import type { State, Write } from "../session/returns.ts";
 import { toRunRow, toRunStarted } from "../session/run-row.ts";
-import { awaitCommit, countSteps, emit, getMachinePath, type Persistence, type Session } from "../session/session.ts";
+import type { Lineage, Session } from "../session/session.ts";
 import type { FinishedTask, StepResult } from "../session/step-result.ts";
 import { listTimerChanges } from "../session/timer-rows.ts";
 import { getTurns } from "../session/turns.ts";
@@ -32,10 +39,15 @@ export function commitInput(
   session: Session,
   result: StepResult,
   source: CheckpointSource,
-  inboxMessages: readonly QueuedMessage[] = [],
-  longTerm?: readonly LongTermChange[],
+  {
+    inboxMessages = [],
+    longTerm,
+  }: {
+    readonly inboxMessages?: readonly QueuedMessage[] | undefined;
+    readonly longTerm?: readonly LongTermChange[] | undefined;
+  } = {},
 ): Promise<void> {
-  const began = session.world.clock.monotonic();
+  const began = session.env.world.clock.monotonic();
   return commit(session, result, { nodes: [], source, startedAt: began, isFirst: true, inboxMessages, longTerm });
 }
 
@@ -49,25 +61,31 @@ interface MachineEvent {
  * Applies an event to the machine of the graph, and emits the transition. `shown` is false when the event only
  * repeats an emitted transition.
  */
-export function applyMachineEvent(session: Session, event: MachineEvent, shown: boolean): void {
-  const from = session.snapshot;
-  const step = session.kernel.step(from, event);
-  [session.snapshot] = step;
-  inspectTransition(session, from, event, step);
-  if (shown) emitTransition(session, event, from, step, noCheckpoint);
+export function applyMachineEvent(session: Session, event: MachineEvent, { shown }: { readonly shown: boolean }): void {
+  const from = session.progress.snapshot;
+  const step = session.progress.kernel.step(from, event);
+  [session.progress.snapshot] = step;
+  inspectTransition(session.position, session.events, from, { event, step });
+  if (shown) emitTransition(session.position, session.events, event, { from, step, saved: noCheckpoint });
+}
+
+/** Options of `emitTransition`. */
+interface EmitTransitionOptions {
+  readonly from: Snapshot;
+  readonly step: Step;
+  readonly saved: Pick<Transition, "changes" | "bytes" | "durationMs">;
 }
 
 function emitTransition(
-  session: Session,
+  position: Position,
+  events: EventEmitter,
   event: MachineEvent,
-  from: Snapshot,
-  step: Step,
-  saved: Pick<Transition, "changes" | "bytes" | "durationMs">,
+  { from, step, saved }: EmitTransitionOptions,
 ): void {
-  if (!session.events.hasReaders()) return;
-  emit(session, {
+  if (!events.stream.hasReaders()) return;
+  emit(events, {
     type: "transition.taken",
-    path: getMachinePath(session),
+    path: getMachinePath(position),
     event: event.type,
     from: from.value,
     ...describeStep(step),
@@ -77,10 +95,10 @@ function emitTransition(
 
 /** Resumes pending tasks with answered interrupts: their nodes become active in the machine again. */
 export function resumeTasks(session: Session, answered: ReadonlySet<string>): void {
-  const waiting = new Set(session.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
+  const waiting = new Set(session.progress.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
   if (waiting.size === 0) return;
-  for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, false);
-  applyMachineEvent(session, { type: "run.resumed" }, true);
+  for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, { shown: false });
+  applyMachineEvent(session, { type: "run.resumed" }, { shown: true });
 }
 
 /**
@@ -93,16 +111,19 @@ export async function commitStep(
   began: number,
   failure?: ErrorRecord,
 ): Promise<void> {
-  const before = { state: session.state, ...session.control };
+  const before = { state: session.progress.state, ...session.progress.control };
   const reduceStep = (outside: readonly Write[]): StepResult =>
-    reduceSuperstep(session.plan, session.step + 1, before, finished, outside);
+    reduceSuperstep(session.position.plan, session.position.step + 1, before, {
+      results: finished,
+      externalWrites: outside,
+    });
   const withoutMessages = reduceStep([]);
-  const { result, delivered } = session.inbox.mayHaveMessages()
+  const { result, delivered } = session.inboxes.inbox.mayHaveMessages()
     ? await drainInbox(session, withoutMessages, reduceStep)
     : { result: withoutMessages, delivered: [] };
-  validateStep(session, finished, result);
+  validateStep(session.position, session.env.codec, finished, result);
   const nodes = listNodes(finished.map(({ task }) => task));
-  const final = failure === undefined ? {} : { final: createFailure(session, failure) };
+  const final = failure === undefined ? {} : { final: createFailure(session.position, session.env.world, failure) };
   const longTerm = collectChanges(finished);
   await commit(session, result, {
     nodes,
@@ -113,7 +134,7 @@ export async function commitStep(
     longTerm,
     ...final,
   });
-  if (session.nesting === undefined) session.inbox.acknowledge(delivered);
+  if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(delivered);
 }
 
 /** Lists the nodes of tasks without duplicates. */
@@ -122,8 +143,8 @@ function listNodes(tasks: readonly Task[]): readonly string[] {
   return nodes.length < 2 ? nodes : [...new Set(nodes)];
 }
 
-function createFailure(session: Session, error: ErrorRecord): NonNullable<CommitOptions["final"]> {
-  return { run: { ...toRunRow(session, "failed"), error }, body: { type: "run.failed", error } };
+function createFailure(position: Position, world: World, error: ErrorRecord): NonNullable<CommitOptions["final"]> {
+  return { run: { ...toRunRow(position, world, "failed"), error }, body: { type: "run.failed", error } };
 }
 
 interface CommitOptions {
@@ -148,15 +169,18 @@ interface CommitOptions {
 
 /** Makes a superstep durable, then emits its events. No work of the next step starts before. */
 export async function commit(session: Session, result: StepResult, facts: CommitOptions): Promise<void> {
-  const { nesting } = session;
+  const { nesting } = session.position;
   const next = listNodes(result.tasks);
-  const from = session.snapshot;
+  const from = session.progress.snapshot;
   const event = { type: "step.commit", to: next };
-  const step = session.kernel.step(from, event);
+  const step = session.progress.kernel.step(from, event);
   const [snapshot] = step;
-  const { startedAgents = session.control.startedAgents ?? [] } = session;
+  const { startedAgents = session.progress.control.startedAgents ?? [] } = session.progress;
   // New input or inbox messages expect an answer: reset the turn count.
-  const turns = facts.source === "input" || (facts.inboxMessages ?? []).length > 0 ? undefined : getTurns(session);
+  const turns =
+    facts.source === "input" || (facts.inboxMessages ?? []).length > 0
+      ? undefined
+      : getTurns(session.position, session.progress);
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
@@ -164,60 +188,72 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     inputs: result.inputs,
     joins: result.joins,
     ...(result.deferred === undefined ? {} : { deferred: result.deferred }),
-    steps: countSteps(session) + (facts.source === "step" ? 1 : 0),
+    steps: countSteps(session.position) + (facts.source === "step" ? 1 : 0),
     ...(facts.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
     ...(nesting === undefined ? {} : { caller: nesting.caller }),
   };
   const done = result.tasks.length === 0;
-  if (done) readOutput(session.plan, result.state);
-  const durationMs = session.world.clock.monotonic() - facts.startedAt;
+  if (done) readOutput(session.position.plan, result.state);
+  const durationMs = session.env.world.clock.monotonic() - facts.startedAt;
   const run =
     facts.final !== undefined
       ? facts.final.run
       : done
-        ? toRunRow(session, "done")
+        ? toRunRow(session.position, session.env.world, "done")
         : facts.isFirst
-          ? session.run
+          ? session.position.run
           : undefined;
   const release = done || facts.final !== undefined;
-  const steps = session.stepsOfRun + (facts.source === "step" ? 1 : 0);
+  const steps = session.position.stepsOfRun + (facts.source === "step" ? 1 : 0);
   const number = (): EventNumbers => ({
     started:
       facts.isFirst && nesting === undefined
-        ? createDurableEvent(session, { type: "run.started", ...toRunStarted(session) })
+        ? createDurableEvent(session.events, session.journal, {
+            type: "run.started",
+            ...toRunStarted(session.position, session.journal),
+          })
         : undefined,
-    place: allocateEventPlace(session),
-    ended: nesting === undefined ? createEndEvent(session, done, steps, facts) : undefined,
+    place: allocateEventPlace(session.events),
+    ended: nesting === undefined ? createEndEvent(session.events, session.journal, facts, { done, steps }) : undefined,
   });
   const saving = nesting === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
   const { row, started, place, ended } =
-    session.saved === undefined
+    session.journal.saved === undefined
       ? { row: undefined, ...number() }
-      : await saveCheckpoint(session, session.saved, result, control, { ...saving, assignNumbers: number });
-  if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.buffered?.push(...facts.longTerm);
-  advance(session, result.state, control, snapshot, facts.isPartial);
-  if (done && session.saved !== undefined && row !== undefined) cacheFinalState(session, session.saved, row);
-  if (facts.source === "step") session.stepsOfRun += 1;
-  inspectTransition(session, from, event, step);
-  if (!session.events.hasReaders()) {
-    session.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
+          result,
+          control,
+          facts: {
+            ...saving,
+            assignNumbers: number,
+          },
+        });
+  if (session.journal.saved === undefined && facts.longTerm !== undefined)
+    session.journal.longTerm?.buffered?.push(...facts.longTerm);
+  advance(session, result.state, control, { snapshot, isPartial: facts.isPartial });
+  if (done && session.journal.saved !== undefined && row !== undefined)
+    cacheFinalState(session.position, session.progress, session.journal.saved, row);
+  if (facts.source === "step") session.position.stepsOfRun += 1;
+  inspectTransition(session.position, session.events, from, { event, step });
+  if (!session.events.stream.hasReaders()) {
+    session.events.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
   }
   started?.emit();
-  emitDelivered(session, facts.inboxMessages ?? []);
+  emitDelivered(session.events, facts.inboxMessages ?? []);
   // Model arguments are saved without masking, since the run acts on them, and emitted with secrets masked.
   const saved = {
-    changes: session.redactor.redactUncommon(result.deltas),
+    changes: session.env.redactor.redactUncommon(result.deltas),
     bytes: row?.bytes ?? 0,
     // The stored value, equal to a later read.
     durationMs: row?.durationMs ?? durationMs,
   };
   emit(
-    session,
+    session.events,
     {
       type: "step.committed",
-      step: session.step,
+      step: session.position.step,
       checkpoint: row?.id,
       nodes: facts.nodes,
       next: done ? [END] : next,
@@ -225,31 +261,32 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     },
     place,
   );
-  emitTransition(session, event, from, step, saved);
+  emitTransition(session.position, session.events, event, { from, step, saved });
   ended?.emit();
 }
 
 /** Emits the delivery of inbox messages to the senders. */
-function emitDelivered(session: Session, letters: readonly QueuedMessage[]): void {
+function emitDelivered(events: EventEmitter, letters: readonly QueuedMessage[]): void {
   for (const { id, kind, messages } of letters)
-    emit(session, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
+    emit(events, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
 }
 
 function createEndEvent(
-  session: Session,
-  done: boolean,
-  steps: number,
+  events: EventEmitter,
+  journal: Journal,
   { final }: CommitOptions,
+  { done, steps }: { readonly done: boolean; readonly steps: number },
 ): DurableEvent | undefined {
-  if (final !== undefined) return final.body === undefined ? undefined : createDurableEvent(session, final.body);
-  return done ? createDurableEvent(session, { type: "run.completed", steps }) : undefined;
+  if (final !== undefined)
+    return final.body === undefined ? undefined : createDurableEvent(events, journal, final.body);
+  return done ? createDurableEvent(events, journal, { type: "run.completed", steps }) : undefined;
 }
 
 /**
  * Allocates the sequence number of the next checkpoint among the durable events. An unsaved inner graph allocates no
  * number.
  */
-export function allocateEventPlace({ sequence, world, nesting }: Session): Pick<EventPosition, "seq" | "at"> {
+export function allocateEventPlace({ sequence, world, nesting }: EventEmitter): Pick<EventPosition, "seq" | "at"> {
   const at = world.clock.now();
   if (nesting?.unsaved === true) return { seq: sequence.emittedSeq, at };
   sequence.nextSeq += 1;
@@ -261,22 +298,24 @@ function advance(
   session: Session,
   state: State,
   control: Control,
-  snapshot: Session["snapshot"],
-  isPartial: boolean = false,
+  {
+    snapshot,
+    isPartial = false,
+  }: { readonly snapshot: Progress["snapshot"]; readonly isPartial?: boolean | undefined },
 ): void {
-  session.outcomes.clear();
-  session.ledger = undefined;
-  session.startedAgents = undefined;
-  session.turns = undefined;
-  dropInnerSessions(session);
-  session.state = state;
-  session.control = control;
-  session.snapshot = snapshot;
-  if (!isPartial) session.step += 1;
+  session.journal.outcomes.clear();
+  session.journal.ledger = undefined;
+  session.progress.startedAgents = undefined;
+  session.progress.turns = undefined;
+  dropInnerSessions(session.position, session.lineage);
+  session.progress.state = state;
+  session.progress.control = control;
+  session.progress.snapshot = snapshot;
+  if (!isPartial) session.position.step += 1;
 }
 
 /** Removes the inner sessions of the finished superstep; persistent subgraphs continue from the same state. */
-function dropInnerSessions({ innerSessions, plan, namespace }: Session): void {
+function dropInnerSessions({ plan, namespace }: Position, { innerSessions }: Lineage): void {
   if (innerSessions.size === 0) return;
   for (const called of innerSessions.keys())
     if (!plan.nodes.has(called.slice(namespace.length + 1))) innerSessions.delete(called);
@@ -300,13 +339,19 @@ export interface EventNumbers {
   readonly ended?: DurableEvent | undefined;
 }
 
+/** Options of `saveCheckpoint`. */
+interface SaveCheckpointOptions {
+  readonly result: Pick<StepResult, "deltas" | "state">;
+  readonly control: Control;
+  readonly facts: SaveOptions;
+}
+
 /** Writes a checkpoint as the next step of the branch, and deletes the journal of the step before. */
 export async function saveCheckpoint(
-  session: Session,
+  position: Position,
+  progress: Progress,
   saved: Persistence,
-  result: Pick<StepResult, "deltas" | "state">,
-  control: Control,
-  facts: SaveOptions,
+  { result, control, facts }: SaveCheckpointOptions,
 ): Promise<EventNumbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
@@ -314,13 +359,13 @@ export async function saveCheckpoint(
   const numbers = facts.assignNumbers();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
-    branch: session.namespace,
-    step: facts.isPartial === true ? session.step : session.step + 1,
+    branch: position.namespace,
+    step: facts.isPartial === true ? position.step : position.step + 1,
     parent: saved.parent,
     source: facts.source,
     nodes: facts.nodes,
     control: text,
-    run: session.run.id,
+    run: position.run.id,
     at: numbers.place.at,
     durationMs: Math.round(facts.durationMs),
     seq: numbers.place.seq,
@@ -330,11 +375,11 @@ export async function saveCheckpoint(
   const { run, release = false, interrupts, longTerm, rolledBackRun } = facts;
   const interruptPart = interrupts === undefined ? {} : { interrupts };
   const events = listEventRows(numbers);
-  const timerMoves = listTimerChanges(session.control, control);
+  const timerMoves = listTimerChanges(progress.control, control);
   // Interrupts belong to the namespace of the outermost graph and end with its superstep, whether closed or not.
   const closingInterrupts = facts.isPartial === true ? (interrupts ?? []) : saved.interrupts.values();
   const disarmedTimers =
-    session.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
+    position.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
   const timers = disarmedTimers.length === 0 ? timerMoves : [...(timerMoves ?? []), ...disarmedTimers];
   const deliveredMessages =
     facts.inboxMessages === undefined || facts.inboxMessages.length === 0
@@ -351,12 +396,12 @@ export async function saveCheckpoint(
     release,
     ...interruptPart,
   };
-  const durable = awaitCommit(session, saved, parts);
+  const durable = awaitCommit(saved, parts);
   // Clear synchronously: effects recorded from here on belong to the next step.
   saved.journal.clear();
   await durable;
   saved.parent = row.id;
-  if (session.nesting === undefined) saved.interrupts.clear();
+  if (position.nesting === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
   return { ...numbers, row };
 }
@@ -366,8 +411,8 @@ function listEventRows({ started, ended }: EventNumbers): readonly EventRow[] | 
 }
 
 /** True when tasks contain a tool node. A cancelled run continues only to answer the tool calls of a saved message. */
-export function hasToolTask(session: Session, tasks: readonly Task[]): boolean {
-  return tasks.some((task) => session.plan.nodes.get(task.node)?.logic.answersCalls === true);
+export function hasToolTask(position: Position, tasks: readonly Task[]): boolean {
+  return tasks.some((task) => position.plan.nodes.get(task.node)?.logic.answersCalls === true);
 }
 
 /** Commits the last checkpoint of a cancelled run: the finished tasks of its aborted superstep. */
@@ -377,18 +422,18 @@ export async function commitCancelled(
   startedAt: number,
   body: DurableEventBody,
 ): Promise<DurableEvent> {
-  const ledgerWrites = listOrphanEntries(session, finished);
+  const ledgerWrites = listOrphanEntries(session.position, session.journal, finished);
   const ledgerPart =
     ledgerWrites.length === 0
       ? []
       : [{ task: { id: START, node: START }, outcome: { writes: ledgerWrites, routes: [] } }];
-  const result = reduceResults(session.plan, session.state, [...finished, ...ledgerPart]);
+  const result = reduceResults(session.position.plan, session.progress.state, [...finished, ...ledgerPart]);
   const nodes = listNodes(finished.map(({ task }) => task));
-  const durationMs = session.world.clock.monotonic() - startedAt;
+  const durationMs = session.env.world.clock.monotonic() - startedAt;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
-  const run = { ...toRunRow(session, "cancelled"), ...reason };
+  const run = { ...toRunRow(session.position, session.env.world, "cancelled"), ...reason };
   const facts = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
-  return commitFinal(session, result, countSteps(session) + 1, body, facts);
+  return commitFinal(session, result, countSteps(session.position) + 1, { body, facts });
 }
 
 /** Data of the last checkpoint of a run that a new input pre-empts. */
@@ -409,7 +454,7 @@ export function commitPreempted(
   { body, ...end }: PreemptedEnd,
 ): Promise<DurableEvent> {
   const facts = { nodes: [], durationMs: 0, ...end };
-  return commitFinal(session, result, countSteps(session), body, facts);
+  return commitFinal(session, result, countSteps(session.position), { body, facts });
 }
 
 /** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
@@ -417,21 +462,27 @@ async function commitFinal(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
   steps: number,
-  body: DurableEventBody,
-  facts: Omit<SaveOptions, "assignNumbers" | "release">,
+  { body, facts }: { readonly body: DurableEventBody; readonly facts: Omit<SaveOptions, "assignNumbers" | "release"> },
 ): Promise<DurableEvent> {
-  const [snapshot] = session.kernel.enter();
+  const [snapshot] = session.progress.kernel.enter();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
-  session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  const number = () => ({ place: allocateEventPlace(session), ended: createDurableEvent(session, body) });
+  session.events.sequence.nextSeq = session.events.sequence.durableSeq + 1;
+  const number = () => ({
+    place: allocateEventPlace(session.events),
+    ended: createDurableEvent(session.events, session.journal, body),
+  });
   const { ended } =
-    session.saved === undefined
+    session.journal.saved === undefined
       ? number()
-      : await saveCheckpoint(session, session.saved, result, control, {
-          ...facts,
-          assignNumbers: number,
-          release: true,
+      : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
+          result,
+          control,
+          facts: {
+            ...facts,
+            assignNumbers: number,
+            release: true,
+          },
         });
-  advance(session, result.state, control, snapshot);
+  advance(session, result.state, control, { snapshot });
   return ended as DurableEvent;
 }

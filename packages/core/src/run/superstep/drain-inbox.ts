@@ -3,15 +3,19 @@
  * the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
  * never into the last checkpoint of a run, where no model would read them: they wait for the next run.
  */
+
 import { isStatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
 import { START } from "../../define/edge.ts";
 import type { Message } from "../../model/message.ts";
+import type { Codec } from "../../state/codec.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
+import type { Position } from "../session/position.ts";
 import { Preemption } from "../session/preemption.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
-import { emit, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { StepResult } from "../session/step-result.ts";
 import { validateWrites } from "../session/validate-writes.ts";
 import { assignNewIds } from "./input-messages.ts";
@@ -32,13 +36,16 @@ export async function drainInbox(
   if (!canDeliver(session, result.state)) return none;
   const waiting = await listWaitingMessages(session);
   if (waiting.length === 0) return none;
-  const steering = selectMessages(session, waiting, "steer");
+  const steering = selectMessages(session.position, waiting, "steer");
   const ends = result.tasks.length === 0;
-  const choices = [steering, ...(ends ? [selectMessages(session, waiting, "followUp")] : [])];
+  const choices = [steering, ...(ends ? [selectMessages(session.position, waiting, "followUp")] : [])];
   for (const choice of choices) {
     if (choice.length === 0) continue;
     const letters = assignNewIds(result.state["messages"] as readonly Message[], choice);
-    const next = tryDeliver(session, letters, reduceWith);
+    const next = tryDeliver(session.position, session.events, session.env.codec, {
+      inboxMessages: letters,
+      reduceWith,
+    });
     if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: letters };
   }
   return none;
@@ -51,18 +58,22 @@ export function filterSteering(inboxMessages: readonly QueuedMessage[]): readonl
 
 /** Lists steering messages that no run has delivered: they come before the input of the next run. */
 export async function listUndeliveredSteering(session: Session): Promise<readonly QueuedMessage[]> {
-  if (!canDeliver(session, session.state)) return [];
+  if (!canDeliver(session, session.progress.state)) return [];
   return assignNewIds(
-    session.state["messages"] as readonly Message[],
+    session.progress.state["messages"] as readonly Message[],
     filterSteering(await listWaitingMessages(session)),
   );
 }
 
 /** Converts inbox messages to channel writes. */
-export function toInboxWrites({ plan, codec }: Session, inboxMessages: readonly QueuedMessage[]): readonly Write[] {
+export function toInboxWrites(
+  { plan }: Position,
+  codec: Codec,
+  inboxMessages: readonly QueuedMessage[],
+): readonly Write[] {
   if (inboxMessages.length === 0) return [];
   const writes = readUpdate(plan, START, { messages: inboxMessages.flatMap(({ messages }) => messages) });
-  validateWrites(plan, codec, writes, "inbox messages for");
+  validateWrites(plan, codec, writes, { label: "inbox messages for" });
   return writes;
 }
 
@@ -72,7 +83,10 @@ export async function hasDeliverableMessage(session: Session, state: State): Pro
 }
 
 /** Returns true if messages can be delivered: the run is not being ended, and no tool call is pending. */
-function canDeliver({ inbox, nesting, abort, drain, plan }: Session, state: State): boolean {
+function canDeliver(
+  { position: { nesting, plan }, signals: { abort, drain }, inboxes: { inbox } }: Session,
+  state: State,
+): boolean {
   if (!inbox.mayHaveMessages() || nesting !== undefined || !hasConversation(plan)) return false;
   if (abort.signal.aborted || drain.reason instanceof Preemption) return false;
   return listPendingCalls(state["messages"] as readonly Message[]).calls.length === 0;
@@ -81,21 +95,21 @@ function canDeliver({ inbox, nesting, abort, drain, plan }: Session, state: Stat
 /** Lists waiting inbox messages. A read failure is reported and returns no messages, which stay in the inbox. */
 export async function listWaitingMessages(session: Session): Promise<readonly QueuedMessage[]> {
   try {
-    return await session.inbox.listMessages();
+    return await session.inboxes.inbox.listMessages();
   } catch (thrown) {
-    reportDeliveryFailure(session, thrown);
+    reportDeliveryFailure(session.position, session.events, thrown);
     return [];
   }
 }
 
-function reportDeliveryFailure(session: Session, thrown: unknown): void {
+function reportDeliveryFailure(position: Position, events: EventEmitter, thrown: unknown): void {
   const error = toErrorRecord(thrown);
-  emit(session, { type: "inbox.failed", error });
-  session.world.log("warn", "inbox messages could not be delivered to a run", { thread: session.run.thread, error });
+  emit(events, { type: "inbox.failed", error });
+  events.world.log("warn", "inbox messages could not be delivered to a run", { thread: position.run.thread, error });
 }
 
 function selectMessages(
-  { plan }: Session,
+  { plan }: Position,
   waiting: readonly QueuedMessage[],
   kind: InboxMessageKind,
 ): readonly QueuedMessage[] {
@@ -105,15 +119,22 @@ function selectMessages(
 
 /** Reduces the superstep with these messages; undefined when the graph rejects them. */
 function tryDeliver(
-  session: Session,
-  inboxMessages: readonly QueuedMessage[],
-  reduceWith: (writes: readonly Write[]) => StepResult,
+  position: Position,
+  events: EventEmitter,
+  codec: Codec,
+  {
+    inboxMessages,
+    reduceWith,
+  }: {
+    readonly inboxMessages: readonly QueuedMessage[];
+    readonly reduceWith: (writes: readonly Write[]) => StepResult;
+  },
 ): StepResult | undefined {
   try {
-    return reduceWith(toInboxWrites(session, inboxMessages));
+    return reduceWith(toInboxWrites(position, codec, inboxMessages));
   } catch (thrown) {
     if (!isStatewrightError(thrown)) throw thrown;
-    reportDeliveryFailure(session, thrown);
+    reportDeliveryFailure(position, events, thrown);
     return undefined;
   }
 }

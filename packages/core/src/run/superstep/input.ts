@@ -9,6 +9,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
+import type { Position } from "../session/position.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import { validateStep, validateWrites } from "../session/validate-writes.ts";
@@ -23,25 +24,31 @@ import { planFirstTasks, reduceInput } from "./superstep.ts";
  * a call of a persistent subgraph after an abandoned call. Pending tool calls are answered first.
  */
 export async function applyInput(session: Session, writes: readonly Write[]): Promise<void> {
-  const { plan, saved, control } = session;
-  const step = session.step + 1;
-  const inboxMessages = session.inbox.mayHaveMessages() ? await listUndeliveredSteering(session) : [];
-  const allWrites = [...toInboxWrites(session, inboxMessages), ...writes];
-  checkInputMessages(plan, session.state, writes);
-  let reduced = reduceInput(plan, session.state, allWrites);
+  const { plan } = session.position;
+  const { control } = session.progress;
+  const { saved } = session.journal;
+  const step = session.position.step + 1;
+  const inboxMessages = session.inboxes.inbox.mayHaveMessages() ? await listUndeliveredSteering(session) : [];
+  const allWrites = [...toInboxWrites(session.position, session.env.codec, inboxMessages), ...writes];
+  checkInputMessages(plan, session.progress.state, writes);
+  let reduced = reduceInput(plan, session.progress.state, allWrites);
   const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.logic.answersCalls === true);
   const closing =
     saved === undefined || !hasOpenCalls
       ? undefined
-      : await cancelUnansweredCalls(session, saved, reduced.state, "cancelled by a new input");
-  if (closing !== undefined) reduced = reduceInput(plan, session.state, mergeCancelledWrites(closing, allWrites));
+      : await cancelUnansweredCalls(session.position, session.progress, saved, {
+          nextState: reduced.state,
+          reason: "cancelled by a new input",
+        });
+  if (closing !== undefined)
+    reduced = reduceInput(plan, session.progress.state, mergeCancelledWrites(closing, allWrites));
   const { state, deltas } = reduced;
-  checkRequiredChannels(session, state);
-  session.snapshot = session.kernel.enter()[0];
+  checkRequiredChannels(session.position, state);
+  session.progress.snapshot = session.progress.kernel.enter()[0];
   const result = { state, deltas, ...planFirstTasks(plan, step, state) };
-  validateStep(session, [], result);
-  await commitInput(session, result, "input", inboxMessages, closing?.longTerm);
-  if (session.nesting === undefined) session.inbox.acknowledge(inboxMessages);
+  validateStep(session.position, session.env.codec, [], result);
+  await commitInput(session, result, "input", { inboxMessages, longTerm: closing?.longTerm });
+  if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(inboxMessages);
 }
 
 /**
@@ -58,7 +65,7 @@ export function parseInputWrites(plan: Plan, codec: Codec, value: unknown): read
   try {
     const channelValues = isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(toOverwrite)) : input;
     const writes = readUpdate(plan, START, channelValues);
-    validateWrites(plan, codec, writes, `the input of graph "${plan.graph.name}" for`);
+    validateWrites(plan, codec, writes, { label: `the input of graph "${plan.graph.name}" for` });
     return writes;
   } catch (cause) {
     ignoreRejections(value);
@@ -121,7 +128,7 @@ function toInputError(plan: Plan, cause: unknown): StatewrightError {
 }
 
 /** Throws `invalid_input` when a channel without a default has no value. */
-export function checkRequiredChannels({ plan }: Session, state: State): void {
+export function checkRequiredChannels({ plan }: Position, state: State): void {
   const missing = Object.keys(plan.graph.state.channels).filter((name) => !Object.hasOwn(state, name));
   if (missing.length > 0) throw createMissingInputError(plan, missing);
 }

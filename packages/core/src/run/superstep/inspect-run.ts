@@ -1,23 +1,30 @@
 /** Reports transitions of a run to its inspector: graphs, their tool calls, and user-written machines. */
+
 import type { AnyEventObject } from "xstate";
 import type { Graph } from "../../compile/graph.ts";
 import { findSubgraph } from "../../define/inner-graph.ts";
 import { isInsideToolCall } from "../conversation/pending-calls.ts";
+import type { EventEmitter } from "../events/event-emitter.ts";
 import type { Actor, ActorEnd, Inspection, LookupByPath } from "../events/inspection.ts";
 import { type ActorTree, type MachineTransition, splitAddress } from "../kernel/actor-tree.ts";
 import { getMachineKernel } from "../kernel/get-kernel.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
+import type { Position } from "../session/position.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
 
 /** Reports that the machine of a graph applied an event. */
-export function inspectTransition(session: Session, from: Snapshot, event: AnyEventObject, step: Step): void {
-  const { inspection } = session.events;
+export function inspectTransition(
+  position: Position,
+  events: EventEmitter,
+  from: Snapshot,
+  { event, step }: { readonly event: AnyEventObject; readonly step: Step },
+): void {
+  const { inspection } = events.stream;
   if (inspection === undefined) return;
-  const machine = getMachine(inspection, session, from);
+  const machine = getMachine(inspection, position, from);
   const ended = event.type.startsWith(doneEvent) ? machine.children.get(event.type.slice(doneEvent.length)) : undefined;
   const report = (source: Actor | undefined): void =>
-    inspection.transition(machine, event, step, source, (ids) => getFirstStep(session, ids));
+    inspection.transition(machine, event, step, { source, inner: (ids) => getFirstStep(position, ids) });
   if (ended !== undefined && !isMachine(ended)) inspection.end(ended, { output: undefined }, () => report(ended));
   else report(ended ?? findSender(machine, event));
 }
@@ -46,9 +53,9 @@ function isMachine({ snapshot }: Actor): boolean {
  * Returns the machine of a session's graph: the root machine of the run, or the actor of the node in the parent
  * graph.
  */
-function getMachine(inspection: Inspection, session: Session, from: Snapshot): Actor {
+function getMachine(inspection: Inspection, position: Position, from: Snapshot): Actor {
   const { machines } = inspection;
-  const { namespace, nesting, plan } = session;
+  const { namespace, nesting, plan } = position;
   const known = machines.get(namespace);
   if (known?.snapshot.status === "active") return known;
   const outer = nesting === undefined ? undefined : machines.get(namespace.slice(0, namespace.lastIndexOf("/")));
@@ -66,13 +73,13 @@ function getMachine(inspection: Inspection, session: Session, from: Snapshot): A
 }
 
 /** Returns the initial step of the nested graph of a node. */
-function getFirstStep({ plan }: Session, [node = "", ...more]: readonly string[]): Step | undefined {
+function getFirstStep({ plan }: Position, [node = "", ...more]: readonly string[]): Step | undefined {
   const inner = more.length > 0 ? undefined : findSubgraph(plan.nodes.get(node))?.graph;
   return inner === undefined ? undefined : getMachineKernel(inner as Graph).enter();
 }
 
 /** Reports that the run was cancelled and its machines were stopped. */
-export function inspectStop({ events: { inspection }, namespace }: Session): void {
+export function inspectStop({ namespace }: Position, { stream: { inspection } }: EventEmitter): void {
   const machine = inspection?.machines.get(namespace);
   if (machine !== undefined) inspection?.stop(machine);
 }
@@ -82,20 +89,24 @@ export function inspectStop({ events: { inspection }, namespace }: Session): voi
  * inspector.
  */
 export function inspectCall(
-  session: Session,
+  position: Position,
+  events: EventEmitter,
   { task }: TaskScope,
-  id: string,
-  first: Step,
+  { id, first }: { readonly id: string; readonly first: Step },
 ): ((event: AnyEventObject, step: Step) => void) | undefined {
-  const { inspection } = session.events;
+  const { inspection } = events.stream;
   if (inspection === undefined) return undefined;
-  const parent = inspection.machines.get(session.namespace)?.children.get(task.node);
-  const call = inspection.enter(parent, id, first, undefined);
+  const parent = inspection.machines.get(position.namespace)?.children.get(task.node);
+  const call = inspection.enter(parent, id, first, { input: undefined });
   return (event, step) => inspection.transition(call, event, step);
 }
 
 /** Reports that a user-written machine and its child machines were restored. */
-export function inspectRestore({ events: { inspection }, namespace, plan }: Session, motion: ActorTree): void {
+export function inspectRestore(
+  { namespace, plan }: Position,
+  { stream: { inspection } }: EventEmitter,
+  motion: ActorTree,
+): void {
   if (inspection === undefined || inspection.machines.has(namespace)) return;
   const root = motion.machines.get("")?.snapshot;
   if (root === undefined) return;
@@ -112,7 +123,8 @@ export interface FinishedPromise {
 
 /** Reports the moves of a turn in order. `finishedPromise` is the promise whose end started the turn. */
 export function inspectTurn(
-  { events: { inspection }, namespace, plan }: Session,
+  { namespace, plan }: Position,
+  { stream: { inspection } }: EventEmitter,
   moves: readonly MachineTransition[],
   finishedPromise: FinishedPromise | undefined,
 ): void {
@@ -131,9 +143,15 @@ export function inspectTurn(
     if (event.type === "xstate.init" && path.length === 0) {
       const first = takeEntry([]);
       if (first !== undefined)
-        machines.set(namespace, inspection.enter(undefined, plan.graph.name, first, event["input"], takeEntry));
+        machines.set(
+          namespace,
+          inspection.enter(undefined, plan.graph.name, first, { input: event["input"], inner: takeEntry }),
+        );
     } else if (event.type !== "xstate.init" && actor !== undefined)
-      inspection.transition(actor, event, step, findActor(source), (ids) => takeEntry([...path, ...ids]));
+      inspection.transition(actor, event, step, {
+        source: findActor(source),
+        inner: (ids) => takeEntry([...path, ...ids]),
+      });
   };
   const [first, ...rest] = moves;
   const promise = findActor(finishedPromise?.path);

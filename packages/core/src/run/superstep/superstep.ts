@@ -25,8 +25,10 @@ export function reduceSuperstep(
   plan: Plan,
   step: number,
   before: { readonly state: State } & CarriedControl,
-  results: readonly FinishedTask[],
-  externalWrites: readonly Write[] = [],
+  {
+    results,
+    externalWrites = [],
+  }: { readonly results: readonly FinishedTask[]; readonly externalWrites?: readonly Write[] | undefined },
 ): StepResult {
   const allResults = externalWrites.length === 0 ? results : [...results, toExternalResult(externalWrites)];
   // Pending tasks still see the ephemeral values of the previous superstep.
@@ -36,14 +38,15 @@ export function reduceSuperstep(
     allResults,
     before.hasPendingTasks === true ? [] : plan.ephemeral,
   );
-  return { state, deltas, ...planNextTasks(plan, step, state, before, results) };
+  return { state, deltas, ...planNextTasks(plan, step, state, { before, results }) };
 }
 
 /** Returns the tasks of the first superstep. */
 export function planFirstTasks(plan: Plan, step: number, state: State): NextTasks {
-  return planNextTasks(plan, step, state, { joins: {} }, [
-    { task: { id: `${step}:0`, node: START }, outcome: { writes: [], routes: [] } },
-  ]);
+  return planNextTasks(plan, step, state, {
+    before: { joins: {} },
+    results: [{ task: { id: `${step}:0`, node: START }, outcome: { writes: [], routes: [] } }],
+  });
 }
 
 /** Reduces the input of a run. Clears the ephemeral values of the previous superstep, as a superstep does. */
@@ -64,20 +67,17 @@ function planNextTasks(
   plan: Plan,
   step: number,
   state: State,
-  before: CarriedControl,
-  results: readonly FinishedTask[],
+  { before, results }: { readonly before: CarriedControl; readonly results: readonly FinishedTask[] },
 ): NextTasks {
   const plain = new Map<string, Set<string>>();
   const sent: PendingSend[] = [];
   const arrived: Record<string, readonly string[]> = { ...before.joins };
-  const addTarget = (target: string, from: string): void => {
-    if (target !== END) plain.set(target, (plain.get(target) ?? new Set()).add(from));
-  };
+  const next: NextWork = { plain, sent, arrived };
   let routedNodes: Set<string> | undefined;
   for (const { task, outcome } of results) {
     if (outcome.routes.length > 0) {
       for (const command of outcome.routes) {
-        if (command.kind === "goto") addTarget(command.target, task.node);
+        if (command.kind === "goto") addTarget(next, command.target, task.node);
         else sent.push({ target: command.target, input: command.input, from: task.node });
       }
       continue;
@@ -87,20 +87,12 @@ function planNextTasks(
       if (routedNodes.has(task.node)) continue;
       routedNodes.add(task.node);
     }
-    followEdge(
-      plan,
-      getEdge(plan, task.node),
-      task.node,
-      state,
-      addTarget,
-      (target, input) => sent.push({ target, input, from: task.node }),
-      arrived,
-    );
+    followEdge(getEdge(plan, task.node), { plan, source: task.node, state }, next);
   }
   for (const [target, sources] of plan.joins) {
     if (!sources.every((source) => arrived[target]?.includes(source))) continue;
     delete arrived[target];
-    for (const source of sources) addTarget(target, source);
+    for (const source of sources) addTarget(next, target, source);
   }
   const due = plan.deferred.size === 0 ? { plain, sent } : splitDeferred(plan, before, plain, sent);
   if (due.plain.size === 0 && due.sent.length === 0 && before.hasPendingTasks !== true) checkJoins(plan, arrived);
@@ -109,6 +101,18 @@ function planNextTasks(
     joins: arrived,
     ...("deferred" in due ? { deferred: due.deferred } : {}),
   };
+}
+
+/** Work of the next superstep, collected from the results and edges of a superstep. */
+interface NextWork {
+  /** Nodes to run, each with its source nodes. */
+  readonly plain: Map<string, Set<string>>;
+  readonly sent: PendingSend[];
+  readonly arrived: Record<string, readonly string[]>;
+}
+
+function addTarget({ plain }: NextWork, target: string, from: string): void {
+  if (target !== END) plain.set(target, (plain.get(target) ?? new Set()).add(from));
 }
 
 interface PendingSend {
@@ -166,29 +170,29 @@ function checkJoins(plan: Plan, arrived: Control["joins"]): void {
   }
 }
 
-function followEdge(
-  plan: Plan,
-  edge: EdgeRecord,
-  source: string,
-  state: State,
-  addTarget: (target: string, from: string) => void,
-  addSend: (target: string, input: unknown) => void,
-  arrived: Record<string, readonly string[]>,
-): void {
+/** Start of an edge: the finished node, and the state that the edge reads. */
+interface EdgeOrigin {
+  readonly plan: Plan;
+  readonly source: string;
+  readonly state: State;
+}
+
+function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void {
+  const { plan, source, state } = origin;
   switch (edge.kind) {
     case "to":
-      for (const target of edge.targets) addTarget(target, source);
+      for (const target of edge.targets) addTarget(next, target, source);
       return;
     case "commandTargets":
       return;
     case "join":
-      for (const target of edge.targets) arrived[target] = [...new Set([...(arrived[target] ?? []), source])];
+      for (const target of edge.targets) next.arrived[target] = [...new Set([...(next.arrived[target] ?? []), source])];
       return;
     case "route":
-      for (const target of chooseTargets(plan, edge, source, state)) addTarget(target, source);
+      for (const target of chooseTargets(plan, edge, source, state)) addTarget(next, target, source);
       return;
     case "fanOut":
-      followSends(plan, edge, source, state, addTarget, addSend);
+      followSends(edge, origin, next);
   }
 }
 
@@ -199,7 +203,7 @@ function chooseTargets(
   state: State,
 ): readonly string[] {
   const answer = callChooser(() => edge.choose(state as never), "route", source, plan);
-  return guardRead(plan, source, "route", answer, () => readTargets(plan, edge, source, answer));
+  return guardRead(plan, source, "route", { value: answer, read: () => readTargets(plan, edge, source, answer) });
 }
 
 function readTargets(
@@ -237,42 +241,37 @@ function readTargets(
   });
 }
 
-function followSends(
-  plan: Plan,
-  edge: Extract<EdgeRecord, { kind: "fanOut" }>,
-  source: string,
-  state: State,
-  addTarget: (target: string, from: string) => void,
-  addSend: (target: string, input: unknown) => void,
-): void {
+function followSends(edge: Extract<EdgeRecord, { kind: "fanOut" }>, origin: EdgeOrigin, next: NextWork): void {
+  const { plan, source, state } = origin;
   const items = callChooser(() => edge.select(state as never), "fanOut", source, plan);
-  guardRead(plan, source, "fanOut", items, () => addSends(plan, edge, source, items, addTarget, addSend));
+  guardRead(plan, source, "fanOut", { value: items, read: () => addSends(edge, origin, items, next) });
 }
 
 function addSends(
-  plan: Plan,
   edge: Extract<EdgeRecord, { kind: "fanOut" }>,
-  source: string,
+  { plan, source }: EdgeOrigin,
   items: unknown,
-  addTarget: (target: string, from: string) => void,
-  addSend: (target: string, input: unknown) => void,
+  next: NextWork,
 ): void {
   if (items instanceof Promise) throw createAsyncError(plan, source, "fanOut", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
-      what: `the fanOut after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
+      what: `the sends after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
       next: "Return a list with one input for each task",
       place: { graph: plan.graph.name, node: source },
     });
   }
-  for (const item of items) addSend(edge.target, readSend(plan, source, edge.target, item).input);
+  for (const item of items) {
+    const { input } = readSend(plan, source, edge.target, item);
+    next.sent.push({ target: edge.target, input, from: source });
+  }
   if (items.length > 0) return;
   if (edge.otherwise !== undefined) {
-    addTarget(edge.otherwise, source);
+    addTarget(next, edge.otherwise, source);
     return;
   }
   throw new StatewrightError("empty_fan_out", {
-    what: `the fanOut after "${source}" in graph "${plan.graph.name}" selected nothing`,
+    what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
     next: `Add the node for an empty list: fanOut("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },
   });

@@ -12,10 +12,15 @@ import type { NodeRecord } from "../../define/graph.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { type IdleWatch, ignoreBeat, watchIdle } from "../session/idle-watch.ts";
 import { createExpiredError, getExpiryFields } from "../session/interrupt-timers.ts";
+import type { Journal } from "../session/journal.ts";
+import { formatNestingPath } from "../session/nesting.ts";
+import type { Persistence } from "../session/persistence.ts";
+import { getErrorPlace, type Position } from "../session/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import type { InterruptRequest, Loop, TaskScope } from "../session/scope.ts";
-import { formatNestingPath, getErrorPlace, type Persistence, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 
 /** Result of a task attempt. */
 export type TaskResult =
@@ -27,6 +32,14 @@ export type TaskResult =
   /** Aborted because a sibling task failed. */
   | { readonly kind: "stopped"; readonly task: Task };
 
+/** Options of `runAttempt`. */
+interface RunAttemptOptions {
+  readonly attempt: number;
+  readonly loop: Loop;
+  readonly work: (scope: TaskScope) => Promise<TaskOutcome>;
+  readonly awaitsEnd?: boolean | undefined;
+}
+
 /**
  * Runs `work` as one attempt. Never rejects: a failure is a result. `awaitsEnd`: an aborted attempt
  * ends by itself before its result counts.
@@ -35,13 +48,10 @@ export function runAttempt(
   session: Session,
   task: Task,
   node: NodeRecord,
-  attempt: number,
-  loop: Loop,
-  work: (scope: TaskScope) => Promise<TaskOutcome>,
-  awaitsEnd = false,
+  { attempt, loop, work, awaitsEnd = false }: RunAttemptOptions,
 ): Promise<TaskResult> {
   const { runsToEnd } = node.logic;
-  const halt = runsToEnd ? session.abort.signal : session.halt;
+  const halt = runsToEnd ? session.signals.abort.signal : session.signals.halt;
   return new Promise((resolve) => {
     let openInterrupts: readonly InterruptRow[] = [];
     let controller: AbortController | undefined;
@@ -73,7 +83,7 @@ export function runAttempt(
     const onAbort = (): void => {
       const { reason } = halt;
       if (runsToEnd) controller?.abort(reason);
-      else giveUp(toFailedResult(session, task, attempt, reason), reason);
+      else giveUp(toFailedResult(session.position, task, attempt, reason), reason);
     };
     const signal = (): AbortSignal => {
       controller ??= new AbortController();
@@ -81,13 +91,16 @@ export function runAttempt(
       return controller.signal;
     };
     const consult = (question: InterruptRequest): ReturnType<TaskScope["consult"]> => {
-      const saved = requireStore(session, task, question.key, question.payload);
-      const row = createInterruptRow(session, task, question);
+      const saved = requireStore(session.position, session.journal, task, {
+        key: question.key,
+        payload: question.payload,
+      });
+      const row = createInterruptRow(session.env, session.position, task, question);
       const stored = saved.interrupts.get(row.id);
       const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;
       if (known?.answer !== undefined)
         return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
-      if (known?.expiredAt !== undefined) throw createExpiredError(session, known);
+      if (known?.expiredAt !== undefined) throw createExpiredError(session.position, known);
       if (known === undefined) return { open: row };
       const { raisedAt, expiresAt } = row;
       const startsTimer = known.expiresAt === undefined && expiresAt !== undefined;
@@ -106,7 +119,7 @@ export function runAttempt(
       return new Promise(() => undefined);
     };
     const refuse = (error: unknown): Promise<never> => {
-      finishAndAbort(pendingResult ?? toFailedResult(session, task, attempt, error), error);
+      finishAndAbort(pendingResult ?? toFailedResult(session.position, task, attempt, error), error);
       return new Promise(() => undefined);
     };
     const rest = (cause: StatewrightError): Promise<never> => {
@@ -120,15 +133,21 @@ export function runAttempt(
     } else unsubscribe = subscribeToAbort(halt, onAbort);
     const { timeoutMs, idleTimeoutMs } = node.policy;
     if (timeoutMs !== undefined) {
-      cancelTimer = session.world.schedule.after(timeoutMs, () => {
-        const error = createTimeoutError(session, task, attempt, `took longer than ${timeoutMs} ms`, "timeoutMs");
+      cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
+        const error = createTimeoutError(session.position, task, attempt, {
+          reason: `took longer than ${timeoutMs} ms`,
+          options: "timeoutMs",
+        });
         giveUp({ kind: "failed", task, error }, error);
       });
     }
     if (idleTimeoutMs !== undefined) {
-      idle = watchIdle(session.world, idleTimeoutMs, () => {
+      idle = watchIdle(session.env.world, idleTimeoutMs, () => {
         const reason = `showed no activity for ${idleTimeoutMs} ms`;
-        const error = createTimeoutError(session, task, attempt, reason, "idleTimeoutMs, a heartbeat()");
+        const error = createTimeoutError(session.position, task, attempt, {
+          reason,
+          options: "idleTimeoutMs, a heartbeat()",
+        });
         giveUp({ kind: "failed", task, error }, error);
       });
     }
@@ -155,36 +174,36 @@ export function runAttempt(
     work(scope).then(
       (outcome) => {
         if (isFinished)
-          session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
+          session.env.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
         finish(pendingResult ?? { kind: "done", task, outcome });
       },
       (error: unknown) => {
         if (isFinished && !halt.aborted)
-          session.world.log("warn", `a late failure of "${task.node}" was dropped`, {
+          session.env.world.log("warn", `a late failure of "${task.node}" was dropped`, {
             task: task.id,
             attempt,
-            error: toRedactedRecord(session, error),
+            error: toRedactedRecord(session.env.redactor, error),
           });
-        finish(pendingResult ?? toFailedResult(session, task, attempt, error));
+        finish(pendingResult ?? toFailedResult(session.position, task, attempt, error));
       },
     );
   });
 }
 
 export function toFailedResult(
-  session: Session,
+  position: Position,
   task: Task,
   attempt: number,
   thrown: unknown,
 ): Extract<TaskResult, { kind: "failed" }> {
-  return { kind: "failed", task, error: toNodeError(session, task, attempt, thrown) };
+  return { kind: "failed", task, error: toNodeError(position, task, attempt, thrown) };
 }
 
-function toNodeError(session: Session, task: Task, attempt: number, thrown: unknown): StatewrightError {
-  const place = getErrorPlace(session, { node: task.node, task: task.id, attempt });
+function toNodeError(position: Position, task: Task, attempt: number, thrown: unknown): StatewrightError {
+  const place = getErrorPlace(position, { node: task.node, task: task.id, attempt });
   if (isStatewrightError(thrown)) return addErrorPlace(thrown, place);
   return new StatewrightError("node_failed", {
-    what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${describeFailure(thrown)}`,
+    what: `the node "${task.node}" in graph "${position.plan.graph.name}" failed: ${describeFailure(thrown)}`,
     next: isFrozenWrite(thrown)
       ? "State is read-only: return the change, or use edit((draft) => …), then resume the thread"
       : "Fix the cause, then resume the thread: finished work is kept",
@@ -194,26 +213,30 @@ function toNodeError(session: Session, task: Task, attempt: number, thrown: unkn
 }
 
 function createTimeoutError(
-  session: Session,
+  position: Position,
   task: Task,
   attempt: number,
-  reason: string,
-  options: string,
+  { reason, options }: { readonly reason: string; readonly options: string },
 ): StatewrightError {
   return new StatewrightError("task_timeout", {
-    what: `the node "${task.node}" in graph "${session.plan.graph.name}" ${reason}`,
+    what: `the node "${task.node}" in graph "${position.plan.graph.name}" ${reason}`,
     next: `Increase ${options}, or add a retry`,
-    place: getErrorPlace(session, { node: task.node, task: task.id, attempt }),
+    place: getErrorPlace(position, { node: task.node, task: task.id, attempt }),
   });
 }
 
-export function requireStore(session: Session, task: Task, key: string, payload: unknown): Persistence {
-  if (session.saved !== undefined) return session.saved;
+export function requireStore(
+  position: Position,
+  journal: Journal,
+  task: Task,
+  { key, payload }: { readonly key: string; readonly payload: unknown },
+): Persistence {
+  if (journal.saved !== undefined) return journal.saved;
   ignoreRejections(payload);
   throw new StatewrightError("missing_store", {
     what: `the node "${task.node}" raised the interrupt "${key}" in a run without a store`,
     next: "Pass a store: memoryStore() or sqliteStore(path)",
-    place: getErrorPlace(session, { node: task.node }),
+    place: getErrorPlace(position, { node: task.node }),
   });
 }
 
@@ -234,11 +257,13 @@ function isSameInterrupt(stored: InterruptRow, { about, key }: InterruptRow): bo
  * whose resume delivers the answer.
  */
 function createInterruptRow(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   task: Task,
   { id, sharedId, key, payload, schema, about, tool, expiry }: InterruptRequest,
 ): InterruptRow {
-  const { nesting, run, step, codec, world } = session;
+  const { codec, world } = env;
+  const { nesting, run, step } = position;
   const path = nesting === undefined ? "" : `${formatNestingPath(nesting)}.`;
   const raisedAt = world.clock.now();
   return {

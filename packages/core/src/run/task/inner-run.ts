@@ -3,6 +3,7 @@
  * the same claim, with its own machine and a child namespace of the branch. An interrupted call continues at its last
  * checkpoint.
  */
+
 import { addErrorPlace, isStatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { CheckpointRow, Control } from "../../checkpoint/checkpoint.ts";
@@ -15,7 +16,7 @@ import {
 import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
 import type { Graph } from "../../compile/graph.ts";
-import { getPlan } from "../../compile/plan.ts";
+import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
@@ -23,18 +24,17 @@ import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import { subscribeToAbort } from "../session/abort.ts";
+import type { Journal } from "../session/journal.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
+import type { Nesting } from "../session/nesting.ts";
+import { awaitCommit, type Persistence, toJournalKey } from "../session/persistence.ts";
+import { countSteps, getErrorPlace, type Position } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import { restoreGraphPosition } from "../session/restore-position.ts";
+import type { State } from "../session/returns.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import type { Loop, TaskScope } from "../session/scope.ts";
-import {
-  awaitCommit,
-  countSteps,
-  getErrorPlace,
-  type Nesting,
-  type Persistence,
-  type Session,
-  toJournalKey,
-} from "../session/session.ts";
+import { createSession, type Session } from "../session/session.ts";
 import type { Stop } from "../session/stop.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
@@ -62,9 +62,10 @@ export interface InnerCall {
  */
 export function runSubgraph(scope: TaskScope, subgraph: SubgraphRecord): Promise<unknown> {
   const { session: outer } = scope;
-  const { state, context } = outer;
+  const { context } = outer.env;
+  const { state } = outer.progress;
   const { graph, persistence, context: mapped = passContext } = subgraph;
-  const getInput = (): unknown => getTaskInput(outer, scope);
+  const getInput = (): unknown => getTaskInput(outer.progress, scope);
   const call: InnerCall = {
     graph,
     persistence,
@@ -83,15 +84,17 @@ export function runSubgraph(scope: TaskScope, subgraph: SubgraphRecord): Promise
       case "paused":
         return scope.pauseAtBoundary(stop.cause);
       case "cancelled":
-        throw session.abort.signal.reason;
+        throw session.signals.abort.signal.reason;
       case "failed":
         throw stop.error;
-      case "done":
-        if (session.longTerm?.buffered !== undefined) getChanges(scope).push(...session.longTerm.buffered);
+      case "done": {
+        const { buffered } = session.journal.longTerm ?? {};
+        if (buffered !== undefined) getChanges(scope).push(...buffered);
         return subgraph.output(
           stop.output as never,
-          { state, context, input: getInput(), ended: session.state } as never,
+          { state, context, input: getInput(), ended: session.progress.state } as never,
         );
+      }
     }
   });
 }
@@ -108,15 +111,15 @@ export async function runInner<Ended>(
 ): Promise<Ended> {
   const { session: outer, loop } = scope;
   const session = await openInner(outer, scope, call);
-  outer.innerSessions.set(session.namespace, session);
-  const stopListening = forwardAbort(call.signal, session.abort);
+  outer.lineage.innerSessions.set(session.position.namespace, session);
+  const stopListening = forwardAbort(call.signal, session.signals.abort);
   try {
     const stop = await startOrContinue(session, call, loop);
-    await flush(session);
+    await flush(session.journal);
     return await finish(stop, session);
   } catch (error) {
-    await flush(session);
-    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session)) : error;
+    await flush(session.journal);
+    throw isStatewrightError(error) ? addErrorPlace(error, getErrorPlace(session.position)) : error;
   } finally {
     stopListening();
   }
@@ -124,21 +127,21 @@ export async function runInner<Ended>(
 
 /** Starts a call with its input, or continues a call started by the same caller. */
 async function startOrContinue(session: Session, call: InnerCall, loop: Loop): Promise<Stop> {
-  if (session.control.caller?.task === call.id) {
+  if (session.progress.control.caller?.task === call.id) {
     resumeTasks(session, findAnsweredTasks(session));
-    return loop.runSupersteps(session, false);
+    return loop.runSupersteps(session, { isFresh: false });
   }
-  if (session.abort.signal.aborted) return { kind: "cancelled" };
-  await applyInput(session, parseInputWrites(session.plan, session.codec, call.input()));
-  return loop.runSupersteps(session, true);
+  if (session.signals.abort.signal.aborted) return { kind: "cancelled" };
+  await applyInput(session, parseInputWrites(session.position.plan, session.env.codec, call.input()));
+  return loop.runSupersteps(session, { isFresh: true });
 }
 
-function getTaskInput({ control }: Session, { task }: TaskScope): unknown {
+function getTaskInput({ control }: Progress, { task }: TaskScope): unknown {
   return task.input === undefined ? undefined : control.inputs[task.input];
 }
 
 /** Returns the namespace of a nested graph, relative to the branch. */
-export function getChildNamespace({ namespace, run }: Session, segment: string): string {
+export function getChildNamespace({ namespace, run }: Position, segment: string): string {
   return `${namespace}/${segment}`.slice(run.branch.length + 1);
 }
 
@@ -147,107 +150,120 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   const { graph, persistence } = call;
   const plan = getPlan(graph);
   const segment = persistence === "per-thread" ? call.name : call.id;
-  const namespace = `${outer.namespace}/${segment}`;
+  const namespace = `${outer.position.namespace}/${segment}`;
   const abort = new AbortController();
-  const nesting = createNesting(outer, scope, call, getChildNamespace(outer, segment), abort);
-  const shared = {
-    plan,
-    versions: outer.versions,
-    kernel: getRunKernel(graph as Graph, outer.events),
-    world: outer.world,
-    inbox: outer.inbox,
-    mailbox: undefined,
-    context: readContext(plan, call.context(outer.context)),
-    secrets: outer.secrets,
-    redactor: outer.redactor,
-    emitsUpdates: outer.emitsUpdates,
-    graphMiddleware: mergePolicies(outer, call),
-    events: outer.events,
-    codec: outer.codec,
-    onTaskFailure: outer.onTaskFailure,
-    onPriorEffect: outer.onPriorEffect,
+  const nesting = createNesting(outer, scope, call, { line: getChildNamespace(outer.position, segment), abort });
+  const env: RunEnvironment = {
+    ...outer.env,
+    context: readContext(plan, call.context(outer.env.context)),
     breakpoints: undefined,
-    run: outer.run,
-    sequence: outer.sequence,
-    namespace,
-    nesting,
-    parent: { session: outer, task: scope.task },
-    drain: outer.drain,
-    stop: outer.stop,
-    limits: outer.limits,
-    abort,
-    halt: abort.signal,
-    stepsOfRun: 0,
+    graphMiddleware: mergePolicies(outer.env, call),
   };
-  const known = outer.innerSessions.get(namespace);
-  const longTerm = known?.longTerm ?? (nesting.unsaved ? createBufferedView(outer.longTerm) : outer.longTerm);
-  const source = known ?? (await loadInner(outer, namespace, call.name, plan, persistence));
-  const { saved, state, control, step, outcomes, innerSessions, ledger, startedAgents, turns } = source;
+  const kernel = getRunKernel(graph as Graph, outer.events.stream);
+  const { saved: outerSaved, longTerm } = outer.journal;
+  const { drain, stop } = outer.signals;
+  const known = outer.lineage.innerSessions.get(namespace);
+  const parents = outerSaved === undefined ? [] : [outerSaved, ...outerSaved.parents];
+  const { saved, state, control, step } =
+    known === undefined
+      ? await loadInner(outer.position, outer.journal, { namespace, name: call.name, plan, persistence, parents })
+      : pickLoaded(known);
   const isContinued = control.caller?.task === call.id;
-  return {
-    ...shared,
-    saved,
-    longTerm,
-    state,
-    control,
-    step,
-    outcomes,
-    innerSessions,
-    ledger,
-    startedAgents,
-    turns,
-    snapshot: isContinued
-      ? restoreGraphPosition(shared, { thread: outer.run.thread, control, changed: saved?.thread.changed === true })
-      : shared.kernel.enter()[0],
-    stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known),
-  };
+  const { run } = outer.position;
+  return createSession({
+    env,
+    position: {
+      plan,
+      run,
+      namespace,
+      nesting,
+      step,
+      stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known.position),
+      stepsOfRun: 0,
+    },
+    progress: {
+      kernel,
+      state,
+      control,
+      snapshot: isContinued
+        ? restoreGraphPosition(
+            { plan, kernel },
+            { thread: run.thread, control, changed: saved?.thread.changed === true },
+          )
+        : kernel.enter()[0],
+      startedAgents: known?.progress.startedAgents,
+      turns: known?.progress.turns,
+    },
+    events: outer.events,
+    journal: {
+      saved,
+      longTerm: known?.journal.longTerm ?? (nesting.unsaved ? createBufferedView(longTerm) : longTerm),
+      outcomes: known?.journal.outcomes ?? new Map(),
+      ledger: known?.journal.ledger,
+    },
+    signals: { abort, halt: abort.signal, drain, stop },
+    lineage: {
+      parent: { session: outer, task: scope.task },
+      innerSessions: known?.lineage.innerSessions ?? new Map(),
+    },
+    inboxes: { inbox: outer.inboxes.inbox, mailbox: undefined },
+  });
 }
 
 /** Middleware of a parent graph applies once. */
-function mergePolicies({ graphMiddleware }: Session, { middleware, graph }: InnerCall): readonly Middleware[] {
+function mergePolicies({ graphMiddleware }: RunEnvironment, { middleware, graph }: InnerCall): readonly Middleware[] {
   if (middleware.length + graph.middleware.length === 0) return graphMiddleware;
   return [...new Set([...graphMiddleware, ...middleware, ...graph.middleware])];
 }
 
-type LoadedGraph = Pick<
-  Session,
-  "saved" | "state" | "control" | "step" | "outcomes" | "innerSessions" | "ledger" | "startedAgents" | "turns"
->;
+/** Stored part of a nested graph. */
+interface LoadedGraph {
+  readonly saved: Persistence | undefined;
+  readonly state: State;
+  readonly control: Control;
+  readonly step: number;
+}
+
+function pickLoaded({ journal: { saved }, progress: { state, control }, position: { step } }: Session): LoadedGraph {
+  return { saved, state, control, step };
+}
+
+/** Graph to load: its namespace, its node or tool, and the persistence of its parent graphs, innermost first. */
+interface InnerGraph {
+  readonly namespace: string;
+  readonly name: string;
+  readonly plan: Plan;
+  readonly persistence: SubgraphRecord["persistence"];
+  readonly parents: readonly Persistence[];
+}
 
 /** Loads a nested graph from the store, or creates its initial state. */
 export async function loadInner(
-  outer: Session,
-  line: string,
-  node: string,
-  plan: Session["plan"],
-  persistence: SubgraphRecord["persistence"],
+  position: Position,
+  journal: Journal,
+  { namespace, name, plan, persistence, parents }: InnerGraph,
 ): Promise<LoadedGraph> {
   const { channels } = plan.graph.state;
-  const empty = {
-    outcomes: new Map(),
-    innerSessions: new Map(),
-    ledger: undefined,
-    startedAgents: undefined,
-    turns: undefined,
-  };
-  if (outer.saved === undefined || persistence === "none")
-    return { ...empty, saved: undefined, state: createInitialState(channels), control: emptyControl, step: -1 };
-  const { store, codec, claim, thread, interrupts } = outer.saved;
-  const id = outer.run.thread;
-  const head = await store.head(id, line);
+  if (journal.saved === undefined || persistence === "none")
+    return { saved: undefined, state: createInitialState(channels), control: emptyControl, step: -1 };
+  const { store, codec, claim, thread, interrupts } = journal.saved;
+  const id = position.run.thread;
+  const head = await store.head(id, namespace);
   const previous =
     head ??
     (persistence === "per-thread"
-      ? await findInheritedCheckpoint({ store, codec, thread: id }, outer.namespace, node)
+      ? await findInheritedCheckpoint({ store, codec, thread: id }, position.namespace, name)
       : undefined);
   const rows = previous === undefined ? [] : await store.state(id, previous.id);
-  const effects = head === undefined ? [] : await store.effects(id, line, head.step);
+  const effects = head === undefined ? [] : await store.effects(id, namespace, head.step);
   const saved: Persistence = {
     store,
     codec,
     writer: createStateWriter(channels, codec, rows),
     claim,
     thread,
+    namespace,
+    parents,
     parent: previous?.id,
     journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts,
@@ -258,7 +274,6 @@ export async function loadInner(
   const state = Object.freeze(restoreState(channels, codec, rows));
   checkMessages(channels, state);
   return {
-    ...empty,
     saved,
     state,
     control: head === undefined ? createLeftoverControl(codec, previous) : deepFreeze(parseControl(codec, head)),
@@ -280,25 +295,24 @@ function createNesting(
   outer: Session,
   { task }: TaskScope,
   { name, id, graph, isTool, middleware, persistence }: InnerCall,
-  line: string,
-  abort: AbortController,
+  { line, abort }: { readonly line: string; readonly abort: AbortController },
 ): Nesting {
-  const parentNesting = outer.nesting;
+  const parentNesting = outer.position.nesting;
   const path = [...(parentNesting?.path ?? []), name];
   const isOuterMiddleware = (hook: Middleware): boolean =>
-    outer.graphMiddleware.includes(hook) || middleware.includes(hook);
+    outer.env.graphMiddleware.includes(hook) || middleware.includes(hook);
   const getOuterController = (hook: Middleware): AbortController =>
-    parentNesting?.getHookController(hook) ?? outer.abort;
+    parentNesting?.getHookController(hook) ?? outer.signals.abort;
   return {
     path,
     id: line,
     idPrefix: `${parentNesting?.idPrefix ?? ""}${id}/`,
-    step: parentNesting?.step ?? outer.step,
+    step: parentNesting?.step ?? outer.position.step,
     task: parentNesting?.task ?? task.id,
-    caller: { task: id, checkpoint: outer.saved?.parent, nesting: path.join("."), graph: graph.name },
-    unsaved: parentNesting?.unsaved === true || (persistence === "none" && outer.saved !== undefined),
+    caller: { task: id, checkpoint: outer.journal.saved?.parent, nesting: path.join("."), graph: graph.name },
+    unsaved: parentNesting?.unsaved === true || (persistence === "none" && outer.journal.saved !== undefined),
     depth: (parentNesting?.depth ?? 0) + (isTool ? 1 : 0),
-    abort: parentNesting?.abort ?? outer.abort,
+    abort: parentNesting?.abort ?? outer.signals.abort,
     getHookController: isTool
       ? (hook) => (isOuterMiddleware(hook) ? getOuterController(hook) : abort)
       : getOuterController,
@@ -306,7 +320,11 @@ function createNesting(
 }
 
 /** Finds pending tasks of the call with answered or expired interrupts. */
-function findAnsweredTasks({ saved, control, nesting }: Session): ReadonlySet<string> {
+function findAnsweredTasks({
+  position: { nesting },
+  progress: { control },
+  journal: { saved },
+}: Session): ReadonlySet<string> {
   const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => !isOpen(row));
   const hasAnswer = (id: string): boolean =>
     answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${nesting?.idPrefix ?? ""}${id}${end}`)));
@@ -326,7 +344,7 @@ function skipCleanup(): void {
 }
 
 /** Writes pending rows before the parent graph may release the thread. */
-async function flush(session: Session): Promise<void> {
-  const { saved } = session;
-  if (saved !== undefined && saved.pending.size > 0) await awaitCommit(session, saved, {});
+async function flush(journal: Journal): Promise<void> {
+  const { saved } = journal;
+  if (saved !== undefined && saved.pending.size > 0) await awaitCommit(saved, {});
 }

@@ -6,14 +6,20 @@
 import { describeThrown, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { END } from "../../define/edge.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { CacheEntry, NodeCache } from "../../define/node-cache.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { subscribeToAbort } from "../session/abort.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
+import type { Session } from "../session/session.ts";
+import type { Signals } from "../session/signals.ts";
 
 type Policy = NonNullable<NodeRecord["policy"]["cache"]>;
 
@@ -25,56 +31,64 @@ export type CacheLookup =
 /** Looks up the cached result of a task. Throws when the cache key cannot be computed. */
 export async function consultCache(session: Session, task: Task, policy: Policy): Promise<CacheLookup> {
   const { store } = policy;
-  const key = buildCacheKey(session, task, policy);
-  const entry = await readEntry(session, task, store, key);
-  const outcome = entry === undefined ? undefined : decodeOutcome(session, task, entry);
+  const key = buildCacheKey(session.position, session.progress, task, policy);
+  const entry = await readEntry(session.signals, session.env.world, task, { store, key });
+  const outcome = entry === undefined ? undefined : decodeOutcome(session.env, session.position, task, entry);
   if (outcome !== undefined) return { kind: "hit", outcome };
-  return { kind: "miss", storeOutcome: (made) => storeResult(session, task, policy, key, made) };
+  return {
+    kind: "miss",
+    storeOutcome: (made) => storeResult(session.env, session.position, policy, { task, key, outcome: made }),
+  };
 }
 
 /**
  * Builds the full key: graph, version, node, then the user's key. Graph name, version and node name cannot contain a
  * slash.
  */
-function buildCacheKey(session: Session, task: Task, { key }: Policy): string {
-  const { name, version } = session.plan.graph;
-  const input = task.input === undefined ? undefined : session.control.inputs[task.input];
-  const userKey = computeUserKey(session, task, () => key(session.state as never, input as never));
+function buildCacheKey(position: Position, progress: Progress, task: Task, { key }: Policy): string {
+  const { name, version } = position.plan.graph;
+  const input = task.input === undefined ? undefined : progress.control.inputs[task.input];
+  const userKey = computeUserKey(position, task, () => key(progress.state as never, input as never));
   if (typeof userKey === "string") return `${name}/${version}/${task.node}/${userKey}`;
   ignoreRejections(userKey);
   throw new StatewrightError("invalid_option", {
     what: `cache.key of the node "${task.node}": expected a string, got ${describeValue(userKey)}`,
     next: "Return a string, not a promise",
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
 
-function computeUserKey(session: Session, task: Task, compute: () => unknown): unknown {
+function computeUserKey(position: Position, task: Task, compute: () => unknown): unknown {
   try {
     return compute();
   } catch (cause) {
     throw new StatewrightError("node_failed", {
       what: `cache.key of the node "${task.node}" threw: ${describeThrown(cause)}`,
       next: "Fix cache.key, which gets the state and the input, then resume the thread",
-      place: getErrorPlace(session, { node: task.node, task: task.id }),
+      place: getErrorPlace(position, { node: task.node, task: task.id }),
       cause,
     });
   }
 }
 
 /** Reads an entry from the cache. A cancelled run does not wait for the cache. */
-function readEntry(session: Session, task: Task, store: NodeCache, key: string): Promise<CacheEntry | undefined> {
+function readEntry(
+  signals: Signals,
+  world: World,
+  task: Task,
+  { store, key }: { readonly store: NodeCache; readonly key: string },
+): Promise<CacheEntry | undefined> {
   return new Promise((resolve) => {
-    const { halt } = session;
+    const { halt } = signals;
     if (halt.aborted) return resolve(undefined);
     const stopListening = subscribeToAbort(halt, () => resolve(undefined));
     Promise.resolve()
       .then(() => store.get(key))
       .then((entry) => {
         const { expiresAt = Number.POSITIVE_INFINITY } = entry ?? {};
-        return session.world.clock.now() < expiresAt ? (entry ?? undefined) : undefined;
+        return world.clock.now() < expiresAt ? (entry ?? undefined) : undefined;
       })
-      .catch((error: unknown) => logCacheFailure(session, task, "read failed", error))
+      .catch((error: unknown) => logCacheFailure(world, task, "read failed", error))
       .then((entry) => {
         stopListening();
         resolve(entry);
@@ -82,44 +96,61 @@ function readEntry(session: Session, task: Task, store: NodeCache, key: string):
   });
 }
 
-function decodeOutcome(session: Session, task: Task, { text }: CacheEntry): TaskOutcome | undefined {
-  const { graph, nodes } = session.plan;
+function decodeOutcome(
+  env: RunEnvironment,
+  position: Position,
+  task: Task,
+  { text }: CacheEntry,
+): TaskOutcome | undefined {
+  const { graph, nodes } = position.plan;
   try {
-    const outcome = deepFreeze(session.codec.decode(text)) as TaskOutcome;
+    const outcome = deepFreeze(env.codec.decode(text)) as TaskOutcome;
     // The graph may have lost a channel or a node under the same version.
     const isCompatible =
       outcome.writes.every(({ channel }) => Object.hasOwn(graph.state.channels, channel)) &&
       outcome.routes.every(({ target }) => target === END || nodes.has(target));
     return isCompatible ? outcome : undefined;
   } catch (error) {
-    logCacheFailure(session, task, "returned an entry that cannot be decoded", error);
+    logCacheFailure(env.world, task, "returned an entry that cannot be decoded", error);
     return undefined;
   }
 }
 
+/** Options of `storeResult`. */
+interface StoreResultOptions {
+  readonly task: Task;
+  readonly key: string;
+  readonly outcome: TaskOutcome;
+}
+
 /** Stores a result in the background: the task does not wait for the cache. */
-function storeResult(session: Session, task: Task, { ttlMs, store }: Policy, key: string, outcome: TaskOutcome): void {
+function storeResult(
+  env: RunEnvironment,
+  position: Position,
+  { ttlMs, store }: Policy,
+  { task, key, outcome }: StoreResultOptions,
+): void {
   Promise.resolve()
     .then(() => {
       const text = encodeWrapper(
-        session.codec,
-        toStorableOutcome(session, outcome),
+        env.codec,
+        toStorableOutcome(position, outcome),
         `the result of the node "${task.node}"`,
       );
       return store.put(key, {
         text,
-        ...(ttlMs === undefined ? {} : { expiresAt: session.world.clock.now() + ttlMs }),
+        ...(ttlMs === undefined ? {} : { expiresAt: env.world.clock.now() + ttlMs }),
       });
     })
-    .catch((error: unknown) => logCacheFailure(session, task, "write failed", error));
+    .catch((error: unknown) => logCacheFailure(env.world, task, "write failed", error));
 }
 
 /**
  * Makes an outcome applicable to another state: replaces draft patches, which fit only their original state, with the
  * full value. Throws for untracked channels, whose values exist in this process only.
  */
-function toStorableOutcome(session: Session, { writes, routes }: TaskOutcome): TaskOutcome {
-  const { channels } = session.plan.graph.state;
+function toStorableOutcome(position: Position, { writes, routes }: TaskOutcome): TaskOutcome {
+  const { channels } = position.plan.graph.state;
   const untracked = writes.find((write) => channels[write.channel]?.kind === "untracked");
   if (untracked !== undefined)
     throw new TypeError(`the channel "${untracked.channel}" is untracked and cannot be cached`);
@@ -131,8 +162,8 @@ function toStorableOutcome(session: Session, { writes, routes }: TaskOutcome): T
   };
 }
 
-function logCacheFailure(session: Session, task: Task, what: string, error: unknown): undefined {
-  session.world.log("warn", `cache of the node "${task.node}": ${what}`, {
+function logCacheFailure(world: World, task: Task, what: string, error: unknown): undefined {
+  world.log("warn", `cache of the node "${task.node}": ${what}`, {
     task: task.id,
     error: toErrorRecord(error),
   });

@@ -3,8 +3,10 @@
  * because of a crash, a failure or a cancel, does not run again before a user has answered whether its effect
  * happened.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
 import { getPlan } from "../../compile/plan.ts";
@@ -19,16 +21,14 @@ import {
   selectPriorEffect,
 } from "../journal/prior-effects.ts";
 import { isSameWriter } from "../migration/thread-snapshot.ts";
+import { commitEffect, type Persistence, taskKey, toJournalKey } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
+import { getErrorPlace } from "../session/position.ts";
+import type { Progress } from "../session/progress.ts";
 import type { TaskOutcome } from "../session/returns.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
 import type { TaskScope } from "../session/scope.ts";
-import {
-  commitEffect,
-  getErrorPlace,
-  type Persistence,
-  type Session,
-  taskKey,
-  toJournalKey,
-} from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 
 /** Runs a `once` body, or returns its outcome from a user's answer or from another branch. */
@@ -36,30 +36,35 @@ export async function runOnce(
   session: Session,
   saved: Persistence,
   scope: TaskScope,
-  body: () => unknown,
-  read: (returned: unknown) => TaskOutcome,
+  { body, read }: { readonly body: () => unknown; readonly read: (returned: unknown) => TaskOutcome },
 ): Promise<TaskOutcome> {
-  const row = saved.journal.get(toJournalKey(session.step, scope.task.id, taskKey));
+  const row = saved.journal.get(toJournalKey(session.position.step, scope.task.id, taskKey));
   if (row !== undefined && (row.state === "error" || isInFlight(row))) {
-    const about = `${session.run.branch} ${describeStart(row)}`;
-    const response = askInDoubt(scope, row.attempts, about, buildInDoubtPayload(session, scope.task, row));
+    const about = `${session.position.run.branch} ${describeStart(row)}`;
+    const response = askInDoubt(scope, row.attempts, about, buildInDoubtPayload(session.progress, scope.task, row));
     if ("open" in response) return scope.suspend([response.open]);
     if (response.happened) return read(toReturned(response));
   }
   // Also checked when the effect is known not to have happened on this branch: another branch may have run it since.
-  const journals = findPriorEffects(session, saved);
-  const priorEffects = journals === undefined ? [] : (await journals).filter(matchTask(session, scope.task));
+  const journals = findPriorEffects(session.env, session.position, saved);
+  const priorEffects = journals === undefined ? [] : (await journals).filter(matchTask(session.position, scope.task));
   const found = selectPriorEffect(priorEffects);
   if (found !== undefined) {
-    const outcome = await decodePriorOutcome(session, saved, found);
-    if (outcome !== undefined && session.onPriorEffect === "reuse") return outcome;
-    const payload = { ...buildInDoubtPayload(session, scope.task, found.row), ...describePriorEffect(saved, found) };
+    const outcome = await decodePriorOutcome(session.env, session.position, saved, found);
+    if (outcome !== undefined && session.env.onPriorEffect === "reuse") return outcome;
+    const payload = {
+      ...buildInDoubtPayload(session.progress, scope.task, found.row),
+      ...describePriorEffect(saved, found),
+    };
     const asked = askInDoubt(scope, 0, describePriorEffects(priorEffects), payload);
     if ("open" in asked) return scope.suspend([asked.open]);
     const hasAnsweredOutcome = asked.update !== undefined || asked.goto !== undefined;
     if (asked.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(asked)) : outcome;
   }
-  if (!(await saveStart(session, saved, scope, (row?.attempts ?? 0) + 1))) return new Promise(() => undefined);
+  if (
+    !(await saveStart(session.position, saved, scope, { world: session.env.world, attempts: (row?.attempts ?? 0) + 1 }))
+  )
+    return new Promise(() => undefined);
   return read(await body());
 }
 
@@ -87,7 +92,7 @@ function toReturned({ update, goto: target }: NodeInDoubtAnswer): readonly unkno
  * Matches journal rows of the same task. A row of a node that the graph no longer has may belong to this node under
  * its former name.
  */
-function matchTask({ plan }: Session, { id, node }: Task): (found: PriorEffect) => boolean {
+function matchTask({ plan }: Position, { id, node }: Task): (found: PriorEffect) => boolean {
   return ({ row: { task, key, kind, name } }) =>
     kind === "task" && key === taskKey && task === id && (name === node || !plan.nodes.has(name));
 }
@@ -97,7 +102,8 @@ function matchTask({ plan }: Session, { id, node }: Task): (found: PriorEffect) 
  * already applied.
  */
 async function decodePriorOutcome(
-  session: Session,
+  env: RunEnvironment,
+  position: Position,
   saved: Persistence,
   found: PriorEffect,
 ): Promise<TaskOutcome | undefined> {
@@ -105,8 +111,8 @@ async function decodePriorOutcome(
   if (state !== "ok" || text === undefined) return undefined;
   const { longTerm: _, ...outcome } = saved.codec.decode(text) as TaskOutcome;
   const isCompatible =
-    findOutcomeIncompatibilities(session.plan, outcome).length === 0 ||
-    (await isFromCurrentVersion(session, saved, found));
+    findOutcomeIncompatibilities(position.plan, outcome).length === 0 ||
+    (await isFromCurrentVersion(env, position, saved, found));
   return isCompatible ? deepFreeze(outcome) : undefined;
 }
 
@@ -115,7 +121,8 @@ async function decodePriorOutcome(
  * rejects its own output.
  */
 async function isFromCurrentVersion(
-  { run, step, versions }: Session,
+  { versions }: RunEnvironment,
+  { run, step }: Position,
   { store }: Persistence,
   { namespace }: PriorEffect,
 ): Promise<boolean> {
@@ -142,15 +149,15 @@ function describePriorEffect({ codec }: Persistence, { branch, row: { state, out
 }
 
 /** Error of a `once` node that raises an interrupt: its body would run again with the answer. */
-export function createOnceInterruptError(session: Session, task: Task, key: string): StatewrightError {
+export function createOnceInterruptError(position: Position, task: Task, key: string): StatewrightError {
   return new StatewrightError("invalid_option", {
     what: `the node "${task.node}" is declared once and raised the interrupt "${key}": its body would run again with the answer`,
     next: 'Raise the interrupt in a node before it, or put the work that must not repeat in step(key, fn, { effect: "once" })',
-    place: getErrorPlace(session, { node: task.node, task: task.id }),
+    place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
 
-function buildInDoubtPayload({ control }: Session, { node, input }: Task, { startedAt }: EffectRow): object {
+function buildInDoubtPayload({ control }: Progress, { node, input }: Task, { startedAt }: EffectRow): object {
   return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
 }
 
@@ -159,13 +166,13 @@ function buildInDoubtPayload({ control }: Session, { node, input }: Task, { star
  * meanwhile.
  */
 function saveStart(
-  session: Session,
+  position: Position,
   saved: Persistence,
   { task, isEnded }: TaskScope,
-  attempts: number,
+  { world, attempts }: { readonly world: World; readonly attempts: number },
 ): Promise<boolean> {
   const row: EffectRow = {
-    step: session.step,
+    step: position.step,
     task: task.id,
     key: taskKey,
     kind: "task",
@@ -174,11 +181,11 @@ function saveStart(
     state: "started",
     attempts,
     idempotencyKey: "",
-    startedAt: session.world.clock.now(),
+    startedAt: world.clock.now(),
   };
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
-      commitEffect(session, saved, {
+      commitEffect(saved, {
         row,
         encode: undefined,
         onCommitted: (failure) => {
@@ -186,7 +193,7 @@ function saveStart(
           saved.starts.delete(start);
           const mayStart = failure === undefined && !isEnded();
           if (failure !== undefined) reject(failure);
-          else if (!mayStart) recordCancelledStart(session, saved, row);
+          else if (!mayStart) recordCancelledStart(world, saved, row);
           resolve(mayStart);
         },
       });

@@ -10,7 +10,7 @@ import { captureSecrets, createRedactor } from "../../base/redaction/redactor.ts
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
-import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
 import {
   checkMessages,
   createInitialState,
@@ -26,6 +26,7 @@ import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts
 import type { EventStream } from "../events/events.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
+import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
 import { parseBreakpoints } from "../session/breakpoints.ts";
@@ -34,8 +35,14 @@ import { createInbox } from "../session/inbox.ts";
 import type { InboxBuffer } from "../session/inbox-buffer.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options.ts";
 import { toPublicState } from "../session/output.ts";
+import { type Persistence, toJournalKey } from "../session/persistence.ts";
+import type { Position } from "../session/position.ts";
 import type { Preemption } from "../session/preemption.ts";
-import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
+import type { Progress } from "../session/progress.ts";
+import type { State } from "../session/returns.ts";
+import type { RunEnvironment } from "../session/run-environment.ts";
+import { createSession, type Session } from "../session/session.ts";
+import type { Signals } from "../session/signals.ts";
 
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {
@@ -86,69 +93,19 @@ export function getCodec({ codec = plainCodec }: CommonOptions): Codec {
 
 /** Validates the options, claims the thread and loads its state. A failure leaves the thread unchanged. */
 export async function openSession(opening: OpenSessionOptions): Promise<Session> {
-  const session = await createSession(opening);
-  opening.events.getState = () => toPublicState(session.plan, session.state);
+  const session = await claimSession(opening);
+  opening.events.getState = () => toPublicState(session.position.plan, session.progress.state);
   return session;
 }
 
-async function createSession(opening: OpenSessionOptions): Promise<Session> {
+async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
   const plan = getPlan(graph);
-  const world = getWorld(options);
-  const limits = parseLimits(options);
-  const context = opening.needsNoContext === true ? undefined : readContext(plan, options.context);
-  const codec = getCodec(options);
+  const env = createEnvironment(opening);
+  const { world, codec } = env;
   const kernel = getRunKernel(graph, opening.events);
-  const program = opening.programs[plan.program.name];
-  const redactor = createRedactor();
-  const base = {
-    plan,
-    versions: { graph, migrations: options.migrations ?? [] },
-    kernel,
-    world,
-    context,
-    secrets: captureSecrets(options.secrets ?? noSecrets, redactor),
-    redactor,
-    emitsUpdates: options.toolUpdates ?? true,
-    graphMiddleware: graph.middleware,
-    events: opening.events,
-    abort: opening.abort,
-    halt: opening.abort.signal,
-    drain: opening.drain,
-    stop: opening.stop ?? ignoreStop,
-    mailbox: opening.mailbox,
-    nesting: undefined,
-    parent: undefined,
-    startedAgents: undefined,
-    turns: undefined,
-    ledger: undefined,
-    innerSessions: new Map(),
-    codec,
-    onTaskFailure: parseOnTaskFailure(options),
-    onPriorEffect: options.onPriorEffect ?? "ask",
-    breakpoints: parseBreakpoints(plan, options),
-    limits,
-    outcomes: new Map(),
-    longTerm: options.store === undefined ? undefined : { reader: options.store.longTerm, buffered: undefined },
-    stepsBefore: 0,
-    stepsOfRun: 0,
-  };
-  if (options.store === undefined) {
-    const run = createRunRow(opening, world, "main");
-    const state = createInitialState(graph.state.channels);
-    return {
-      ...base,
-      run,
-      namespace: run.branch,
-      inbox: createInbox(plan, world, undefined),
-      saved: undefined,
-      sequence: { nextSeq: 1, durableSeq: 0, emittedSeq: 0 },
-      state,
-      control: emptyControl,
-      snapshot: program.enter(kernel),
-      step: -1,
-    };
-  }
+  const base = { env, kernel };
+  if (options.store === undefined) return createUnsavedSession(opening, base);
   const { store } = options;
   if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
   const claim = await store.claim({
@@ -166,15 +123,15 @@ async function createSession(opening: OpenSessionOptions): Promise<Session> {
     await writeUnsavedOutcomes(store, thread, claim);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
-    const resolution = await resolveThreadVersion(opening, store, claim, codec, world);
-    if ("claim" in resolution) return await loadSession(base, opening, store, resolution, codec);
+    const resolution = await resolveThreadVersion(opening, store, claim, { codec, world });
+    if ("claim" in resolution) return await loadSession(opening, store, base, resolution);
     older = resolution.older;
   } catch (error) {
-    if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, world);
+    if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, { world });
     throw error;
   }
-  await release(store, thread, claim, world);
-  return createSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+  await release(store, thread, claim, { world });
+  return claimSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
 }
 
 /** Throws when the thread belongs to another graph. A claim creates a missing branch, so this check comes first. */
@@ -188,8 +145,7 @@ async function resolveThreadVersion(
   { graph, options, thread, events, onIncompatible, queued, programs }: OpenSessionOptions,
   store: Store,
   claim: Claim,
-  codec: Codec,
-  world: World,
+  { codec, world }: { readonly codec: Codec; readonly world: World },
 ): Promise<VersionResolution> {
   const { older = [], migrations = [] } = options;
   const isOpen = claim.run !== undefined && isUnfinished(claim.run);
@@ -203,6 +159,14 @@ async function resolveThreadVersion(
   });
 }
 
+/** Options of `release`. */
+interface ReleaseOptions {
+  readonly world: World;
+  readonly run?: RunRow | undefined;
+  readonly events?: readonly EventRow[] | undefined;
+  readonly results?: Outcomes | undefined;
+}
+
 /**
  * Releases a claimed thread; writes only the given run row, events, and results that the store refused before. Never
  * rejects: the caller's own error matters more. A failed release is logged, and the next process to claim the thread
@@ -212,10 +176,7 @@ export function release(
   store: Store,
   thread: string,
   claim: Claim,
-  world: World,
-  run?: RunRow,
-  events: readonly EventRow[] = [],
-  results: Outcomes = noOutcomes,
+  { world, run, events = [], results = noOutcomes }: ReleaseOptions,
 ): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
   const [first, last] = [events[0], events[events.length - 1]];
@@ -230,24 +191,94 @@ export function release(
   });
 }
 
+/** Environment and kernel of a session, created before the thread is claimed. */
+interface SessionBase {
+  readonly env: RunEnvironment;
+  readonly kernel: Kernel;
+}
+
+/** Creates the session of a run without a store. */
+function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: SessionBase): Session {
+  const { graph, events } = opening;
+  const plan = getPlan(graph);
+  const run = createRunRow(opening, env.world, "main");
+  return createSession({
+    env,
+    position: createPosition(plan, run, -1, 0),
+    progress: createProgress(
+      kernel,
+      createInitialState(graph.state.channels),
+      emptyControl,
+      opening.programs[plan.program.name].enter(kernel),
+    ),
+    events: { stream: events, sequence: { nextSeq: 1, durableSeq: 0, emittedSeq: 0 } },
+    journal: { saved: undefined, longTerm: undefined, outcomes: new Map(), ledger: undefined },
+    signals: createSignals(opening),
+    lineage: { parent: undefined, innerSessions: new Map() },
+    inboxes: { inbox: createInbox(plan, env.world, undefined), mailbox: opening.mailbox },
+  });
+}
+
+/** Validates the options of a run and creates its environment. */
+function createEnvironment({ graph, options, needsNoContext }: OpenSessionOptions): RunEnvironment {
+  const plan = getPlan(graph);
+  const world = getWorld(options);
+  const limits = parseLimits(options);
+  const context = needsNoContext === true ? undefined : readContext(plan, options.context);
+  const redactor = createRedactor();
+  return {
+    world,
+    context,
+    secrets: captureSecrets(options.secrets ?? noSecrets, redactor),
+    redactor,
+    codec: getCodec(options),
+    versions: { graph, migrations: options.migrations ?? [] },
+    onTaskFailure: parseOnTaskFailure(options),
+    onPriorEffect: options.onPriorEffect ?? "ask",
+    breakpoints: parseBreakpoints(plan, options),
+    limits,
+    emitsUpdates: options.toolUpdates ?? true,
+    graphMiddleware: graph.middleware,
+  };
+}
+
+function createPosition(plan: Plan, run: RunRow, step: number, stepsBefore: number): Position {
+  return { plan, run, namespace: run.branch, nesting: undefined, step, stepsBefore, stepsOfRun: 0 };
+}
+
+function createProgress(kernel: Kernel, state: State, control: Control, snapshot: Snapshot): Progress {
+  return { kernel, state, control, snapshot, startedAgents: undefined, turns: undefined };
+}
+
+function createSignals({ abort, drain, stop = ignoreStop }: OpenSessionOptions): Signals {
+  return { abort, halt: abort.signal, drain, stop };
+}
+
 async function loadSession(
-  base: Omit<Session, "run" | "namespace" | "inbox" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
   opening: OpenSessionOptions,
   store: Store,
+  { env, kernel }: SessionBase,
   { claim, migrated }: Extract<VersionResolution, { readonly claim: Claim }>,
-  codec: Codec,
 ): Promise<Session> {
-  const { graph, thread, programs } = opening;
-  const program = programs[base.plan.program.name];
+  const { graph, thread, events, programs } = opening;
+  const { world, codec } = env;
+  const plan = getPlan(graph);
+  const program = programs[plan.program.name];
+  const signals = createSignals(opening);
   const { channels } = graph.state;
   const { head } = claim;
-  const finalState = popFinalState(store, base.plan, codec, thread, claim);
+  const finalState = popFinalState(store, plan, codec, { thread, claim });
   const rows = head === undefined || finalState !== undefined ? [] : await store.state(thread, head.id);
   const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =
     head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
+  const open = claim.run !== undefined && isUnfinished(claim.run);
+  const run: RunRow =
+    open && claim.run !== undefined
+      ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
+      : createRunRow(opening, world, claim.branch);
   const saved: Persistence = {
     store,
     codec,
@@ -263,7 +294,13 @@ async function loadSession(
       failure: undefined,
       queued: claim.queued,
       unsavedOutcomes: new Map(),
+      run,
+      world,
+      abort: signals.abort,
+      stop: signals.stop,
     },
+    namespace: claim.branch,
+    parents: [],
     parent: head?.id,
     journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
@@ -271,27 +308,29 @@ async function loadSession(
     starts: new Set(),
     flushing: false,
   };
-  const open = claim.run !== undefined && isUnfinished(claim.run);
-  const run: RunRow =
-    open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, opening.isRecovery === true)
-      : createRunRow(opening, base.world, claim.branch);
   const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
   if (finalState === undefined) checkMessages(channels, state);
-  return {
-    ...base,
-    run,
-    namespace: claim.branch,
-    inbox: createInbox(base.plan, base.world, { store, codec, thread, branch: claim.branch }),
-    saved,
-    sequence: saved.thread,
-    state,
-    control,
-    snapshot: program.restore(base, { thread, control, state, changed: saved.thread.changed }),
-    step: head?.step ?? -1,
-    // A fork starts from a checkpoint of another run, whose steps do not count.
-    stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,
-  };
+  // A fork starts from a checkpoint of another run, whose steps do not count.
+  const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
+  const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
+  return createSession({
+    env,
+    position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
+    progress: createProgress(kernel, state, control, snapshot),
+    events: { stream: events, sequence: saved.thread },
+    journal: {
+      saved,
+      longTerm: { reader: store.longTerm, buffered: undefined },
+      outcomes: new Map(),
+      ledger: undefined,
+    },
+    signals,
+    lineage: { parent: undefined, innerSessions: new Map() },
+    inboxes: {
+      inbox: createInbox(plan, world, { store, codec, thread, branch: claim.branch }),
+      mailbox: opening.mailbox,
+    },
+  });
 }
 
 /** Returns true if a run is unfinished: not done and not cancelled. */
@@ -304,7 +343,12 @@ function ignoreStop(): void {
 }
 
 /** Returns the row of a resumed run. Counts crashes of its process until the run writes a new checkpoint. */
-function toResumedRow(before: RunRow, { nextCheckpoint: at }: Claim, version: number, recovers: boolean): RunRow {
+function toResumedRow(
+  before: RunRow,
+  { nextCheckpoint: at }: Claim,
+  version: number,
+  { recovers }: { readonly recovers: boolean },
+): RunRow {
   const { recovered, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
   const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
@@ -331,7 +375,7 @@ function createRunRow(opening: OpenSessionOptions, world: World, branch: string)
   };
 }
 
-function parseLimits(options: CommonOptions): Session["limits"] {
+function parseLimits(options: CommonOptions): RunEnvironment["limits"] {
   const { maxSteps = 1_000, maxConcurrency = Number.POSITIVE_INFINITY } = options;
   for (const [name, value] of Object.entries({ maxSteps, maxConcurrency })) {
     if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 1)) continue;
@@ -343,7 +387,7 @@ function parseLimits(options: CommonOptions): Session["limits"] {
   return { maxSteps, maxConcurrency };
 }
 
-function parseOnTaskFailure({ onTaskFailure = "finish" }: CommonOptions): Session["onTaskFailure"] {
+function parseOnTaskFailure({ onTaskFailure = "finish" }: CommonOptions): RunEnvironment["onTaskFailure"] {
   if (onTaskFailure === "finish" || onTaskFailure === "abort") return onTaskFailure;
   throw new StatewrightError("invalid_option", {
     what: `onTaskFailure: expected "finish" or "abort", got ${describeValue(onTaskFailure)}`,

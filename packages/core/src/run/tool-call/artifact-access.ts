@@ -13,8 +13,8 @@ import type { ToolCallContext } from "./context.ts";
 /** Creates the artifact reader of a tool call. */
 export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
   const { node, session } = call;
-  const { thread } = session.run;
-  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.saved?.store.artifacts;
+  const { thread } = session.position.run;
+  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.journal.saved?.store.artifacts;
   return {
     list: async () => (await getStore()?.list(thread)) ?? [],
     read: async (artifact) => {
@@ -23,7 +23,7 @@ export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
     },
     page: async (artifact, range) => {
       const { at, rows } = await findArtifact(getStore(), thread, artifact);
-      return readPage(call, at, artifact, rows, range);
+      return readPage(call, at, range, { artifact, rows });
     },
   };
 }
@@ -64,11 +64,10 @@ function createDeletedError(artifact: string, { name, bytes }: ArtifactRow): Too
 async function readPage(
   call: ToolCallContext,
   store: StoredArtifacts,
-  artifact: string,
-  rows: Rows,
   { offset, limit }: { readonly offset: number; readonly limit: number },
+  { artifact, rows }: { readonly artifact: string; readonly rows: Rows },
 ): Promise<ArtifactPage> {
-  const { thread } = call.session.run;
+  const { thread } = call.session.position.run;
   const [{ key, name, mimeType, text, bytes }] = rows;
   if (!text)
     throw ToolError.failed(

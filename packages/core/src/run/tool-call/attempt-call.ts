@@ -31,7 +31,7 @@ export function attemptCall(
 ): Promise<ToolResult> {
   const { session, scope, toolCall } = call;
   const { spec } = tool;
-  const { schedule } = session.world;
+  const { schedule } = session.env.world;
   return new Promise((resolve, reject) => {
     const controller = new AbortController();
     const taskSignal = scope.getSignal();
@@ -42,7 +42,7 @@ export function attemptCall(
 
     const end = (answer: () => ToolResult): void => {
       if (isFinished) {
-        session.world.log("warn", `a late result of the tool "${spec.name}" was dropped`, {
+        session.env.world.log("warn", `a late result of the tool "${spec.name}" was dropped`, {
           callId: call.block.id,
           attempt,
         });
@@ -87,9 +87,9 @@ export function attemptCall(
     if (timeoutMs !== undefined) cancelTimer = schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     call.isAttemptActive = true;
     const isOpen = (): boolean => !isFinished && stopError === undefined;
-    const runtime = createToolRuntime(call, spec, execution, attempt, controller.signal, isOpen);
+    const runtime = createToolRuntime(call, spec, execution, { attempt, signal: controller.signal, isOpen });
     Promise.resolve()
-      .then(() => tool.call(session.state as never, runtime as never, toolCall))
+      .then(() => tool.call(session.progress.state as never, runtime as never, toolCall))
       .then(
         (value) => end(() => toResult(value)),
         (thrown: unknown) =>

@@ -58,13 +58,13 @@ export function parseChangedArgs(
     return toErrorResult(ToolError.invalidArgs(text), getResultFields(call, 0));
   }
   const { approvedDigest, session, toolCall } = call;
-  if (approvedDigest !== undefined && digestArgs(session.codec, parsed.value) !== approvedDigest)
+  if (approvedDigest !== undefined && digestArgs(session.env.codec, parsed.value) !== approvedDigest)
     return denyChangedCall(
       call,
       by,
       `"${by}" changed the arguments of this call after their approval, so it was not run.`,
     );
-  return isSameArgs(session.codec, parsed.value, toolCall.args)
+  return isSameArgs(session.env.codec, parsed.value, toolCall.args)
     ? toolCall
     : deepFreeze({ ...toolCall, args: parsed.value });
 }

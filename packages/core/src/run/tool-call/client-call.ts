@@ -11,7 +11,7 @@ import { toJsonSchema, toModelTool } from "../../tool/definition/model-tool.ts";
 import type { ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { digestArgs } from "../journal/args-digest.ts";
-import { getErrorPlace } from "../session/session.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
 /**
@@ -24,13 +24,13 @@ export function askClient(
 ): { readonly output: () => unknown } | { readonly open: InterruptRow } {
   const { block, key, scope, session, toolCall } = call;
   const { timeoutMs } = spec;
-  if (!Object.hasOwn(session.plan.graph.interrupts, spec.name)) throw createUndeclaredError(call, spec.name);
+  if (!Object.hasOwn(session.position.plan.graph.interrupts, spec.name)) throw createUndeclaredError(call, spec.name);
   const reply = scope.consult({
     id: getClientInterruptId(scope.task, key),
     key: spec.name,
     payload: { callId: block.id, tool: spec.name, args: redactCallArgs(call) },
     schema: toJsonSchema(clientAnswer(spec)),
-    about: fingerprint(`${JSON.stringify(toModelTool(spec))} ${digestArgs(session.codec, toolCall.args)}`),
+    about: fingerprint(`${JSON.stringify(toModelTool(spec))} ${digestArgs(session.env.codec, toolCall.args)}`),
     expiry: timeoutMs === undefined ? undefined : { ms: timeoutMs, answer: { value: null } },
   });
   if ("open" in reply) return reply;
@@ -51,8 +51,8 @@ export function getClientInterruptId({ id }: Pick<Task, "id">, call: string): st
 /** Creates the error for a client tool that was registered after the graph was defined. */
 function createUndeclaredError({ session, scope, block }: ToolCallContext, tool: string): StatewrightError {
   return new StatewrightError("unknown_interrupt", {
-    what: `the tool "${tool}" has no body, and the graph "${session.plan.graph.name}" does not declare its interrupt`,
+    what: `the tool "${tool}" has no body, and the graph "${session.position.plan.graph.name}" does not declare its interrupt`,
     next: `Add it to the graph's interrupts: { ${tool}: the schema of its answer }, or to the agent's tools before the agent is created`,
-    place: getErrorPlace(session, { node: scope.task.node, tool, callId: block.id }),
+    place: getErrorPlace(session.position, { node: scope.task.node, tool, callId: block.id }),
   });
 }

@@ -1,4 +1,5 @@
 /** Context of one tool call, shared by all stages of the call. */
+
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { ToolCallEvent, ToolCallState } from "../../compile/tool-call-machine.ts";
@@ -11,9 +12,12 @@ import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
+import { emit } from "../events/event-emitter.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
+import { mergeMiddleware, type RunEnvironment } from "../session/run-environment.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { emit, getErrorPlace, mergeMiddleware, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import type { CallLocks } from "./call-locks.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
 
@@ -64,18 +68,18 @@ export function isProviderCall({ block }: PendingCall): boolean {
 
 /** Lists the middleware around the call, outermost first: middleware of the enclosing graphs, then of the node. */
 export function listCallMiddleware({ session, node }: ToolCallContext): readonly Middleware[] {
-  return listNodeMiddleware(session, node);
+  return listNodeMiddleware(session.env, node);
 }
 
 /** Lists the middleware around the tool calls of a node. */
-export function listNodeMiddleware(session: Session, node: ToolNode<never, never>): readonly Middleware[] {
-  return mergeMiddleware(session, node.middleware as readonly Middleware[]);
+export function listNodeMiddleware(env: RunEnvironment, node: ToolNode<never, never>): readonly Middleware[] {
+  return mergeMiddleware(env, node.middleware as readonly Middleware[]);
 }
 
 /** Returns the redacted arguments for events and interrupts. */
 export function redactCallArgs(call: ToolCallContext, value: unknown = call.toolCall.args): unknown {
   const tool = call.tool?.spec;
-  const { redactor } = call.session;
+  const { redactor } = call.session.env;
   if (tool === undefined) return redactor.redactUncommon(value);
   let args = redactArgs(tool.safety.redact, value as Json);
   for (const { name, showArgs } of listCallMiddleware(call)) {
@@ -83,9 +87,9 @@ export function redactCallArgs(call: ToolCallContext, value: unknown = call.tool
     try {
       args = showArgs({ call: call.toolCall, tool, args });
     } catch (thrown) {
-      call.session.world.log("warn", `showArgs of middleware "${name}" failed`, {
+      call.session.env.world.log("warn", `showArgs of middleware "${name}" failed`, {
         callId: call.block.id,
-        error: toRedactedRecord(call.session, thrown),
+        error: toRedactedRecord(call.session.env.redactor, thrown),
       });
       return "[withheld]";
     }
@@ -102,7 +106,7 @@ export function getResultFields(
     callId: call.block.id,
     name: call.block.name,
     attempts: attemptsMade,
-    elapsedMs: call.session.world.clock.monotonic() - call.startedAt,
+    elapsedMs: call.session.env.world.clock.monotonic() - call.startedAt,
   };
 }
 
@@ -121,9 +125,16 @@ type CallEventBody =
 /** Emits an event of the call if the run has event listeners. */
 export function emitCallEvent(call: ToolCallContext, body: CallEventBody): void {
   const { session, scope, block, tool } = call;
-  if (!session.events.hasReaders()) return;
+  if (!session.events.stream.hasReaders()) return;
   const label = tool?.spec.label;
-  emit(session, { ...body, node: scope.task.node, task: scope.task.id, callId: block.id, tool: block.name, label });
+  emit(session.events, {
+    ...body,
+    node: scope.task.node,
+    task: scope.task.id,
+    callId: block.id,
+    tool: block.name,
+    label,
+  });
 }
 
 /**
@@ -142,13 +153,13 @@ export function handleHookError(
     throw new StatewrightError("node_failed", {
       what: `${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
       next: "Fix the middleware, then resume the thread: finished work is kept",
-      place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+      place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
       cause: thrown,
     });
   }
-  session.world.log("warn", `${hook} of the middleware "${middleware.name}" failed`, {
+  session.env.world.log("warn", `${hook} of the middleware "${middleware.name}" failed`, {
     callId: block.id,
-    error: toRedactedRecord(session, thrown),
+    error: toRedactedRecord(session.env.redactor, thrown),
   });
   return undefined;
 }

@@ -24,8 +24,9 @@ import {
 import { type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
 import { digestArgs, isSameArgs } from "../journal/args-digest.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { getErrorPlace, type Session } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { denyChangedCall, rewriteArgs } from "./call-args.ts";
 import {
   emitCallEvent,
@@ -84,7 +85,7 @@ export function decideCall(call: ToolCallContext, tool: Tool<never, never>): Cal
  */
 function denyUnconfirmed(call: ToolCallContext, { spec: { name } }: Tool<never, never>): CallDecision {
   const { session, scope } = call;
-  session.world.log(
+  session.env.world.log(
     "warn",
     `the tool "${name}" has confirm: "always", and its agent has no middleware that asks for approval`,
     {
@@ -136,7 +137,7 @@ async function decideRound(
       case "modify": {
         const { args } = call.toolCall;
         if (isProviderCall(call)) {
-          if (isSameArgs(call.session.codec, args, decision.args)) break;
+          if (isSameArgs(call.session.env.codec, args, decision.args)) break;
           return toAnswer(
             denyCall(call, middleware.name, `"${middleware.name}" wants other arguments, ${unchangedNote}`),
           );
@@ -217,7 +218,7 @@ export async function reviewArgs(
 /** True when the arguments of a hook, once parsed, equal the shown arguments. */
 function isUnchanged({ session }: ToolCallContext, spec: ToolSpec, shown: unknown, proposed: unknown): boolean {
   const parsed = parseArgs(spec, omitHiddenArgs(spec, proposed));
-  return parsed.ok && isSameArgs(session.codec, parsed.value, shown);
+  return parsed.ok && isSameArgs(session.env.codec, parsed.value, shown);
 }
 
 /** Returns the answer for a hook that does not allow the call. */
@@ -230,7 +231,9 @@ function toCallResult(call: ToolCallContext, middleware: Middleware, decision: F
     case "deny":
       return denyCall(call, middleware.name, decision.reason, decision);
     case "abort":
-      (call.session.nesting?.getHookController(middleware) ?? call.session.abort).abort(new Error(decision.reason));
+      (call.session.position.nesting?.getHookController(middleware) ?? call.session.signals.abort).abort(
+        new Error(decision.reason),
+      );
       return toErrorResult(
         new ToolError("cancelled", `The run was ended: ${decision.reason}`),
         getResultFields(call, 0),
@@ -260,7 +263,7 @@ async function callBeforeTool(
   try {
     const decision = await middleware.beforeTool?.(
       { call: toolCall, tool: spec },
-      createHookRuntime(call.session, call.scope, call.key, middleware),
+      createHookRuntime(call.session, call.scope, call.key, { middleware }),
     );
     if (decision === undefined || isDecision(decision)) return decision;
     thrown = new TypeError(
@@ -332,7 +335,7 @@ function getInterruptIdentity(
 }
 
 function digestCallArgs({ session, toolCall }: ToolCallContext): string | undefined {
-  return digestArgs(session.codec, toolCall.args);
+  return digestArgs(session.env.codec, toolCall.args);
 }
 
 const unchangedNote = "but the provider can run the call only unchanged.";
@@ -362,7 +365,7 @@ export function consultPerson(
         ? { ...payload, args: redactCallArgs(call) }
         : payload,
     schema: toJsonSchema(approval),
-    about: fingerprint(`${toolIdentity} ${digestArgs(call.session.codec, call.toolCall.args)}`),
+    about: fingerprint(`${toolIdentity} ${digestArgs(call.session.env.codec, call.toolCall.args)}`),
     ...(isProviderCall(call) ? {} : { tool: tool.spec.name }),
     expiry: createApprovalExpiry(interrupt),
   });
@@ -385,7 +388,7 @@ export function consultPerson(
 
 /** Throws `unknown_interrupt` for a key that the graph does not declare, or that is reserved for another interrupt. */
 function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key: string): void {
-  const { graph } = session.plan;
+  const { graph } = session.position.plan;
   const reservedFor =
     key === inDoubtKey ? "calls in doubt" : node.registry.get(key)?.spec.client === true && "a tool's answer";
   if (!reservedFor && isDeclared(session, key)) return;
@@ -394,7 +397,7 @@ function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key
       ? `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which is reserved for ${reservedFor}`
       : `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which the graph "${graph.name}" does not declare`,
     next: reservedFor ? "Use another key" : `Add it to the graph's interrupts: { ${key}: approval }`,
-    place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 
@@ -403,8 +406,8 @@ function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key
  * here too.
  */
 function isDeclared(session: Session, key: string): boolean {
-  for (let current: Session | undefined = session; current !== undefined; current = current.parent?.session)
-    if (Object.hasOwn(current.plan.graph.interrupts, key)) return true;
+  for (let current: Session | undefined = session; current !== undefined; current = current.lineage.parent?.session)
+    if (Object.hasOwn(current.position.plan.graph.interrupts, key)) return true;
   return false;
 }
 

@@ -1,8 +1,10 @@
 /** Admits the tool calls of a message: in call order when call slots are limited, and each call only once. */
+
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
+import type { Journal } from "../session/journal.ts";
+import type { Position } from "../session/position.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
 import { getClientInterruptId } from "./client-call.ts";
 import type { ToolCallContext } from "./context.ts";
 import type { CallDecision } from "./decide-call.ts";
@@ -11,21 +13,24 @@ import { getPriorCallInterruptId } from "./prior-call.ts";
 
 /** True when the call continues earlier work: its start is recorded, or an interrupt about the call has an answer. */
 export function hasStarted(
-  session: Session,
+  position: Position,
+  journal: Journal,
   scope: TaskScope,
-  call: PendingCall,
-  known: EffectRow | undefined,
+  { call, known }: { readonly call: PendingCall; readonly known: EffectRow | undefined },
 ): boolean {
-  return known !== undefined || findCallInterrupts(session, scope, call).some(({ answer }) => answer !== undefined);
+  return (
+    known !== undefined || findCallInterrupts(position, journal, scope, call).some(({ answer }) => answer !== undefined)
+  );
 }
 
 /** True when an interrupt about the call was raised, answered or not. */
-export function hasCallInterrupt(session: Session, scope: TaskScope, call: PendingCall): boolean {
-  return findCallInterrupts(session, scope, call).length > 0;
+export function hasCallInterrupt(position: Position, journal: Journal, scope: TaskScope, call: PendingCall): boolean {
+  return findCallInterrupts(position, journal, scope, call).length > 0;
 }
 
 function findCallInterrupts(
-  { saved, nesting }: Session,
+  { nesting }: Position,
+  { saved }: Journal,
   { task }: TaskScope,
   { key }: PendingCall,
 ): readonly InterruptRow[] {

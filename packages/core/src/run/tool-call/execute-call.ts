@@ -53,7 +53,7 @@ function runWithHooks(
 
 function startCall(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { startedCall, toolCall } = call;
-  const { saved } = call.session;
+  const { saved } = call.session.journal;
   if (startedCall === undefined || startedCall === toolCall || saved === undefined)
     return startAttempts(call, tool, execution);
   return recordChangedArgs(call, saved).then(() => startAttempts(call, tool, execution));
@@ -89,7 +89,9 @@ function wrapWithHook(
     let control: { readonly thrown: unknown } | undefined;
     const next = (current: ToolCall): Promise<ToolResult> => {
       pending =
-        current.args === call.toolCall.args ? inner() : runWithArgs(call, tool, current.args, middleware.name, inner);
+        current.args === call.toolCall.args
+          ? inner()
+          : runWithArgs(call, tool, current.args, { by: middleware.name, inner });
       control = undefined;
       pending.catch((thrown: unknown) => {
         control = { thrown };
@@ -100,7 +102,7 @@ function wrapWithHook(
       const result = await hook(
         { call: call.toolCall, tool: tool.spec },
         next,
-        createHookRuntime(call.session, call.scope, call.key, middleware),
+        createHookRuntime(call.session, call.scope, call.key, { middleware }),
       );
       // A control signal that stops the run must not be replaced by the result of a hook.
       if (control !== undefined) throw control.thrown;
@@ -119,8 +121,7 @@ async function runWithArgs(
   call: ToolCallContext,
   tool: Tool<never, never>,
   args: unknown,
-  by: string,
-  inner: () => Promise<ToolResult>,
+  { by, inner }: { readonly by: string; readonly inner: () => Promise<ToolResult> },
 ): Promise<ToolResult> {
   const toolCall = parseChangedArgs(call, tool.spec, args, by);
   if (isResult(toolCall)) return toolCall;
@@ -149,7 +150,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         error.disposition !== "fail" &&
         error.kind !== "cancelled" &&
         isRetryable(tool.spec, error, attempt);
-      const { aborted, reason } = session.abort.signal;
+      const { aborted, reason } = session.signals.abort.signal;
       // An interrupted call gets no answer: a resume repeats the call, or raises an in-doubt interrupt.
       if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;
       const willRetry = canRetry && !aborted;
@@ -158,29 +159,30 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
-      const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.world.random.next());
+      const delayMs =
+        getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
-      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
+      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
         delayMs,
-        error: session.redactor.redact(error.userMessage),
+        error: session.env.redactor.redact(error.userMessage),
       });
-      await sleep(session, delayMs);
-      if (session.abort.signal.aborted && !isSuspension(session.abort.signal.reason))
+      await sleep(session.signals, session.env.world, delayMs);
+      if (session.signals.abort.signal.aborted && !isSuspension(session.signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
-      recordStage(session, call.scope.task, call.key, call.getState(), attempt);
+      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
     }
   }
 }
 
 function logFailure({ session, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {
-  session.world.log("warn", `the tool "${tool}" failed`, {
+  session.env.world.log("warn", `the tool "${tool}" failed`, {
     callId: block.id,
     attempt,
-    error: toRedactedRecord(session, thrown),
+    error: toRedactedRecord(session.env.redactor, thrown),
   });
 }
 

@@ -13,13 +13,13 @@ export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">
 export function answerFinalCalls(
   { final }: ToolNode<never, never>,
   calls: readonly PendingCall[],
-  hasFailedCall: boolean,
+  { hasFailedCall }: { readonly hasFailedCall: boolean },
 ): readonly FinalAnswer[] {
   let isAccepted = false;
   return calls.map(({ block, isTruncated }) => {
     const issue = isAccepted
       ? "an answer was already given in this message"
-      : findIssue(final, block, isTruncated, hasFailedCall);
+      : findIssue(final, block, { cut: isTruncated, hasFailedCall });
     if (issue !== undefined) return createRefusal(issue);
     isAccepted = true;
     return acceptedAnswer;
@@ -35,8 +35,7 @@ function createRefusal(reason: string): FinalAnswer {
 function findIssue(
   final: ToolNode["final"],
   { args, raw, refused: bounds }: ToolCallBlock,
-  cut: boolean,
-  hasFailedCall: boolean,
+  { cut, hasFailedCall }: { readonly cut: boolean; readonly hasFailedCall: boolean },
 ): string | undefined {
   if (cut) return "the message was cut off at the length limit, so the answer may be incomplete";
   if (bounds !== undefined) return `its parts ${bounds}`;

@@ -2,6 +2,7 @@
  * One attempt at a call of a graph tool. The graph writes to its own child namespace, so that a call interrupted by a
  * crash, an interrupt or a retry continues at its last checkpoint.
  */
+
 import { describeThrown, isError, isStatewrightError, type StatewrightError } from "../../base/errors.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { type GraphToolRecord, getToolGraph } from "../../define/graph-tool.ts";
@@ -11,6 +12,8 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolResult, toStoppedResult } from "../../tool/result.ts";
 import { toCallSegment } from "../conversation/pending-calls.ts";
 import { subscribeToAbort } from "../session/abort.ts";
+import type { Journal } from "../session/journal.ts";
+import type { Progress } from "../session/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import type { Stop } from "../session/stop.ts";
@@ -71,9 +74,9 @@ export async function attemptGraphCall(
         input: () => record.given(call.toolCall.args as never, getCallContext(call) as never),
       },
       (stop, session) => {
-        if (stop.kind !== "done") throw toUnansweredError(stop, call, record, session, getStopError());
-        call.longTerm = session.longTerm?.buffered;
-        const ended = { ...getCallContext(call), ended: session.state };
+        if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });
+        call.longTerm = session.journal.longTerm?.buffered;
+        const ended = { ...getCallContext(call), ended: session.progress.state };
         const returned = record.answer(stop.output as never, ended as never);
         const result = validateResult(call, tool.spec, returned, attempt);
         const stopped = getStopError();
@@ -81,7 +84,7 @@ export async function attemptGraphCall(
       },
     );
   } catch (thrown) {
-    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session, thrown)) throw thrown;
+    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session.journal, thrown)) throw thrown;
     throw findToolError(thrown) ?? toGraphFailure(call, record, thrown);
   } finally {
     end();
@@ -89,11 +92,11 @@ export async function attemptGraphCall(
 }
 
 function getCallContext({ block, session }: ToolCallContext): object {
-  return { callId: block.id, context: session.context, state: session.state };
+  return { callId: block.id, context: session.env.context, state: session.progress.state };
 }
 
 function checkDepth({ session, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
-  const { path, depth } = session.nesting ?? { path: [], depth: 0 };
+  const { path, depth } = session.position.nesting ?? { path: [], depth: 0 };
   if (depth < maxDepth) return;
   const callPath = [...path, block.name].join(" → ");
   throw new ToolError(
@@ -124,7 +127,7 @@ function createStopSignal(
     stopped ??= ToolError.cancelled();
     controller.abort(outer.reason);
   });
-  const cancelTimer = session.world.schedule.after(timeoutMs, () => {
+  const cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
     stopped ??= ToolError.timeout(timeoutMs);
     controller.abort(stopped);
   });
@@ -146,9 +149,8 @@ function skipCleanup(): void {
 function toUnansweredError(
   stop: Exclude<Stop, { readonly kind: "done" }>,
   call: ToolCallContext,
-  record: GraphToolRecord,
   session: Session,
-  stopped: ToolError | undefined,
+  { record, stopped }: { readonly record: GraphToolRecord; readonly stopped: ToolError | undefined },
 ): unknown {
   switch (stop.kind) {
     case "waiting":
@@ -158,17 +160,14 @@ function toUnansweredError(
       return stop.error;
     case "cancelled": {
       if (stopped?.kind === "timeout")
-        return createUnfinishedError(call, record, session, stopped.kind, stopped.message);
+        return createUnfinishedError(call, record, session.progress, { kind: stopped.kind, reason: stopped.message });
       if (stopped !== undefined) return stopped;
       // A hook inside the graph ended the call; the run continues without its answer.
-      const { reason } = session.abort.signal;
-      return createUnfinishedError(
-        call,
-        record,
-        session,
-        "limit",
-        isError(reason) ? reason.message : describeThrown(reason),
-      );
+      const { reason } = session.signals.abort.signal;
+      return createUnfinishedError(call, record, session.progress, {
+        kind: "limit",
+        reason: isError(reason) ? reason.message : describeThrown(reason),
+      });
     }
   }
 }
@@ -177,9 +176,8 @@ function toUnansweredError(
 function createUnfinishedError(
   call: ToolCallContext,
   { found }: GraphToolRecord,
-  { state }: Pick<Session, "state">,
-  kind: "limit" | "timeout",
-  reason: string,
+  { state }: Pick<Progress, "state">,
+  { kind, reason }: { readonly kind: "limit" | "timeout"; readonly reason: string },
 ): ToolError {
   let text = "";
   try {
@@ -210,7 +208,7 @@ const runFailureCodes: ReadonlySet<string> = new Set([
   "parked",
 ]);
 
-function isRunFailure({ saved }: Pick<Session, "saved">, error: unknown): boolean {
+function isRunFailure({ saved }: Pick<Journal, "saved">, error: unknown): boolean {
   if (saved?.thread.failure !== undefined) return true;
   if (!isStatewrightError(error)) return false;
   const { code, kind, cause } = error;
@@ -221,13 +219,14 @@ function isRunFailure({ saved }: Pick<Session, "saved">, error: unknown): boolea
 
 /** Returns the nested session of the call in this process. */
 function getInnerSession({ session, scope, index }: ToolCallContext): Session | undefined {
-  return session.innerSessions.get(`${session.namespace}/${toCallSegment(scope.task.id, index)}`);
+  return session.lineage.innerSessions.get(`${session.position.namespace}/${toCallSegment(scope.task.id, index)}`);
 }
 
 /** Adds the usage of the graph to the result, for successful and failed calls. */
 export function addUsage(call: ToolCallContext, result: ToolResult): ToolResult {
   const record = getToolGraph(call.tool);
-  const state = record?.usage === undefined || result.usage !== undefined ? undefined : getInnerSession(call)?.state;
+  const state =
+    record?.usage === undefined || result.usage !== undefined ? undefined : getInnerSession(call)?.progress.state;
   if (record?.usage === undefined || state === undefined) return result;
   try {
     const usage = record.usage(state as never);
@@ -248,13 +247,22 @@ function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: u
   log(call, `the graph of the tool "${call.block.name}" failed`, error);
   if (!isStatewrightError(error, "step_limit"))
     return new ToolError("failed", `${call.block.name} failed before it had an answer.`, { cause: error });
-  const { maxSteps } = call.session.limits;
+  const { maxSteps } = call.session.env.limits;
   const state =
-    call.session.innerSessions.get(`${call.session.namespace}/${toCallSegment(call.scope.task.id, call.index)}`)
-      ?.state ?? {};
-  return createUnfinishedError(call, record, { state }, "limit", `it took ${maxSteps} steps without finishing`);
+    call.session.lineage.innerSessions.get(
+      `${call.session.position.namespace}/${toCallSegment(call.scope.task.id, call.index)}`,
+    )?.progress.state ?? {};
+  return createUnfinishedError(
+    call,
+    record,
+    { state },
+    { kind: "limit", reason: `it took ${maxSteps} steps without finishing` },
+  );
 }
 
 function log(call: ToolCallContext, what: string, thrown: unknown): void {
-  call.session.world.log("warn", what, { callId: call.block.id, error: toRedactedRecord(call.session, thrown) });
+  call.session.env.world.log("warn", what, {
+    callId: call.block.id,
+    error: toRedactedRecord(call.session.env.redactor, thrown),
+  });
 }

@@ -27,7 +27,7 @@ import { emitCallEvent, getResultFields, type ToolCallContext } from "./context.
 
 /** True when the artifacts of the call have a store. */
 export function canStoreArtifacts({ session, node }: ToolCallContext): boolean {
-  return node.artifacts !== undefined || session.saved !== undefined;
+  return node.artifacts !== undefined || session.journal.saved !== undefined;
 }
 
 /**
@@ -140,15 +140,15 @@ function redactOrWithhold(
   drafts: readonly ArtifactDraft[],
 ): RedactedResult {
   // Bytes become text only here: secrets in these texts are not masked yet.
-  const texts = drafts.length === 0 ? drafts : call.session.redactor.redact(drafts.map(decodeTextDraft));
+  const texts = drafts.length === 0 ? drafts : call.session.env.redactor.redact(drafts.map(decodeTextDraft));
   if (redact === undefined) return { result, drafts: texts.map((draft) => ({ ...draft, redaction: "none" })) };
   try {
     return { result: redactResult(redact, result), drafts: texts.map((draft) => redactDraft(redact, draft)) };
   } catch (thrown) {
     const { session, block } = call;
-    session.world.log("error", `a result of the tool "${block.name}" was withheld: redaction failed`, {
+    session.env.world.log("error", `a result of the tool "${block.name}" was withheld: redaction failed`, {
       callId: block.id,
-      error: toRedactedRecord(session, thrown),
+      error: toRedactedRecord(session.env.redactor, thrown),
     });
     const text = `The tool "${block.name}" ran, but its result is withheld: it could not be redacted.`;
     return {
@@ -388,12 +388,12 @@ async function addArtifact(context: LimitContext, draft: Omit<Draft, "redact">):
     text,
     redaction,
     tool: block.name,
-    run: session.run.id,
-    branch: session.namespace,
-    step: session.step,
+    run: session.position.run.id,
+    branch: session.position.namespace,
+    step: session.position.step,
     task: scope.task.id,
     call: block.id,
-    at: session.world.clock.now(),
+    at: session.env.world.clock.now(),
   };
   artifacts.push({ row, body });
   return toArtifactRef(row);
@@ -417,19 +417,19 @@ async function putArtifacts(
   for (const artifact of artifacts) {
     const { key, name } = artifact.row;
     try {
-      await rejectOnAbort(scope.getSignal(), external.put(session.run.thread, artifact));
+      await rejectOnAbort(scope.getSignal(), external.put(session.position.run.thread, artifact));
     } catch (thrown) {
       failedKeys.add(key);
-      session.world.log("warn", `the artifact "${name}" of the tool "${block.name}" could not be stored`, {
+      session.env.world.log("warn", `the artifact "${name}" of the tool "${block.name}" could not be stored`, {
         callId: block.id,
         key,
-        error: toRedactedRecord(session, thrown),
+        error: toRedactedRecord(session.env.redactor, thrown),
       });
       emitCallEvent(call, {
         type: "tool.artifact_lost",
         key,
         name,
-        error: session.redactor.redact(describeThrown(thrown)),
+        error: session.env.redactor.redact(describeThrown(thrown)),
       });
     }
   }

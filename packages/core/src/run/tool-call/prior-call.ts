@@ -13,7 +13,7 @@ import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy
 import type { ToolResult } from "../../tool/result.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import { describePriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
-import type { Persistence } from "../session/session.ts";
+import type { Persistence } from "../session/persistence.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
 /**
@@ -35,7 +35,7 @@ export function resolvePriorCall(
   const found = selectPriorEffect(matches);
   if (found === undefined) return undefined;
   const result = decodePriorResult(call, saved, found);
-  if (result !== undefined && call.session.onPriorEffect === "reuse") return { kind: "happened", found, result };
+  if (result !== undefined && call.session.env.onPriorEffect === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
   const { block, scope } = call;
   const details = { callId: block.id, tool: block.name, args: redactCallArgs(call), idempotencyKey, startedAt };

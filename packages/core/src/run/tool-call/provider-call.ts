@@ -9,7 +9,7 @@ import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { approveKey } from "../../tool/policy/approval.ts";
 import { getContentText, toErrorResult, toResult } from "../../tool/result.ts";
-import { getErrorPlace } from "../session/session.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { emitCallEvent, getResultFields, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { type CallDecision, consultPerson, decideInRounds } from "./decide-call.ts";
 
@@ -32,11 +32,11 @@ export async function askProviderApproval(call: ToolCallContext): Promise<CallDe
 
 /** Throws `unknown_interrupt` when the graph does not declare the approval interrupt. */
 export function checkApprovalDeclared({ session, scope, block }: ToolCallContext): void {
-  if (Object.hasOwn(session.plan.graph.interrupts, approveKey)) return;
+  if (Object.hasOwn(session.position.plan.graph.interrupts, approveKey)) return;
   throw new StatewrightError("unknown_interrupt", {
-    what: `the provider requires an approval to run "${block.name}", and graph "${session.plan.graph.name}" does not declare "${approveKey}"`,
+    what: `the provider requires an approval to run "${block.name}", and graph "${session.position.plan.graph.name}" does not declare "${approveKey}"`,
     next: `Add it to the graph's interrupts: { ${approveKey}: approval }`,
-    place: getErrorPlace(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 

@@ -2,7 +2,9 @@
  * Start arguments of a `once` tool call that hooks or people changed. The arguments are journaled before the call
  * starts, so that the interrupt of a call in doubt shows them, whatever hooks would change by then.
  */
+
 import { deepFreeze } from "../../base/json.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ToolCall } from "../../tool/definition/tool.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/auxiliary-row.ts";
 import {
@@ -10,18 +12,17 @@ import {
   type PendingEffect,
   type Persistence,
   recordEffect,
-  type Session,
   toJournalKey,
-} from "../session/session.ts";
+} from "../session/persistence.ts";
 import type { ToolCallContext } from "./context.ts";
 
 /** Journals the start arguments of a call; they become durable with the start row that is recorded next. */
 export function recordStartArgs(call: ToolCallContext): void {
   const { session, toolCall, parsedCall } = call;
   call.startedCall = toolCall;
-  const { saved } = session;
+  const { saved } = session.journal;
   if (saved === undefined || (toolCall === parsedCall && !saved.journal.has(getArgsKey(call)))) return;
-  recordEffect(session, saved, createArgsRow(call, saved));
+  recordEffect(saved, createArgsRow(call, saved));
 }
 
 /** Makes arguments durable that a hook around the call changed after the start row was recorded. */
@@ -29,30 +30,35 @@ export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Pr
   call.startedCall = call.toolCall;
   return new Promise((resolve, reject) => {
     const told = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure));
-    commitEffect(call.session, saved, { ...createArgsRow(call, saved), onCommitted: told });
+    commitEffect(saved, { ...createArgsRow(call, saved), onCommitted: told });
   });
 }
 
 /** Returns the call as a crashed process started it, or undefined when its arguments could not be saved. */
 export function loadStartedCall(call: ToolCallContext): ToolCall | undefined {
   const { session, parsedCall = call.toolCall } = call;
-  const row = session.saved?.journal.get(getArgsKey(call));
+  const row = session.journal.saved?.journal.get(getArgsKey(call));
   if (row === undefined) return parsedCall;
-  return row.outcome === undefined ? undefined : deepFreeze({ ...parsedCall, args: session.codec.decode(row.outcome) });
+  return row.outcome === undefined
+    ? undefined
+    : deepFreeze({ ...parsedCall, args: session.env.codec.decode(row.outcome) });
 }
 
 function createArgsRow(call: ToolCallContext, { codec }: Persistence): PendingEffect {
   const { session, scope, key, toolCall } = call;
-  const outcome = encodeArgs(session, codec, toolCall.args);
+  const outcome = encodeArgs(session.env.redactor, codec, toolCall.args);
   return {
-    row: { ...createAuxiliaryRow(session, scope.task, "args", key), outcome },
+    row: {
+      ...createAuxiliaryRow(session.position, session.env.world, scope.task, { auxiliary: "args", key }),
+      outcome,
+    },
     encode: undefined,
     onCommitted: undefined,
   };
 }
 
 /** Returns undefined for arguments that cannot be encoded, or must not be saved because a hook added a secret. */
-function encodeArgs({ redactor }: Session, codec: Persistence["codec"], args: unknown): string | undefined {
+function encodeArgs(redactor: Redactor, codec: Persistence["codec"], args: unknown): string | undefined {
   if (redactor.redact(args) !== args) return undefined;
   try {
     return codec.encode(args, "the arguments of a tool call");
@@ -62,5 +68,5 @@ function encodeArgs({ redactor }: Session, codec: Persistence["codec"], args: un
 }
 
 function getArgsKey({ session, scope, key }: ToolCallContext): string {
-  return toJournalKey(session.step, getAuxiliaryTaskId(scope.task.id, "args"), key);
+  return toJournalKey(session.position.step, getAuxiliaryTaskId(scope.task.id, "args"), key);
 }

@@ -14,7 +14,9 @@ export async function checkSteering(
   { steering }: ToolNode<never, never>,
   session: Session,
 ): Promise<ToolError | undefined> {
-  const { inbox, nesting, abort, plan } = session;
+  const { nesting, plan } = session.position;
+  const { abort } = session.signals;
+  const { inbox } = session.inboxes;
   if (steering === "finish-batch" || !inbox.mayHaveMessages()) return undefined;
   if (nesting !== undefined || abort.signal.aborted || !hasConversation(plan)) return undefined;
   const steer = filterSteering(await listWaitingMessages(session));
@@ -31,7 +33,10 @@ const pollIntervalMs = 1_000;
  * polling.
  */
 export function watchInbox(session: Session): () => void {
-  const { saved, inbox, nesting, world } = session;
+  const { world } = session.env;
+  const { nesting } = session.position;
+  const { saved } = session.journal;
+  const { inbox } = session.inboxes;
   if (saved === undefined || saved.store.local === true || nesting !== undefined || !inbox.mayHaveMessages())
     return doNothing;
   let isStopped = false;

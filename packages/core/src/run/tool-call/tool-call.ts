@@ -2,6 +2,7 @@
  * Runs one tool call through its machine, from received to answered. The result is a recorded effect; a replay calls
  * no hooks.
  */
+
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
@@ -28,8 +29,10 @@ import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
 import { resolveTool } from "../model-call/advertised-tools.ts";
+import type { Journal } from "../session/journal.ts";
+import { type Persistence, toJournalKey } from "../session/persistence.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { type Persistence, type Session, toJournalKey } from "../session/session.ts";
+import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
 import { acquireCallLocks } from "./acquire-call-locks.ts";
@@ -68,23 +71,28 @@ type Suspension =
 
 let kernel: Kernel | undefined;
 
+/** Options of `runToolCall`. */
+interface RunToolCallOptions {
+  readonly open: PendingCall;
+  readonly set: ToolCallBatch;
+  readonly skipError?: ToolError | undefined;
+}
+
 /** Runs one call to its answer; `skipError` is the answer of a call that has not started, after a steering message. */
 export async function runToolCall(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  open: PendingCall,
-  set: ToolCallBatch,
-  skipError?: ToolError,
+  { open, set, skipError }: RunToolCallOptions,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
   const first = machine.enter();
-  const inspect = inspectCall(session, scope, open.block.id, first);
+  const inspect = inspectCall(session.position, session.events, scope, { id: open.block.id, first });
   let [at] = first;
   const { block } = open;
-  const journalRowKey = toJournalKey(session.step, scope.task.id, open.key);
-  const recordedRow = session.saved?.journal.get(journalRowKey);
+  const journalRowKey = toJournalKey(session.position.step, scope.task.id, open.key);
+  const recordedRow = session.journal.saved?.journal.get(journalRowKey);
   const call: ToolCallContext = {
     ...open,
     session,
@@ -93,7 +101,7 @@ export async function runToolCall(
     tool: resolveTool(node, open),
     batch: set,
     locks: undefined,
-    hasStarted: hasStarted(session, scope, open, recordedRow),
+    hasStarted: hasStarted(session.position, session.journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => at.value as ToolCallState,
     transition: (type) => {
@@ -101,7 +109,7 @@ export async function runToolCall(
       [at] = step;
       inspect?.({ type }, step);
     },
-    startedAt: session.world.clock.monotonic(),
+    startedAt: session.env.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },
     parsedCall: undefined,
     startedCall: undefined,
@@ -111,7 +119,8 @@ export async function runToolCall(
     artifacts: undefined,
     longTerm: undefined,
   };
-  const attempts = recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session, journalRowKey);
+  const attempts =
+    recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
   if (attempts !== undefined) {
     exposeCallChanges(call);
     if (attempts > 0) set.limit?.acquire(true);
@@ -131,7 +140,7 @@ export async function runToolCall(
     const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
     return {
       kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), reconcileCall),
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), { reconcileCall }),
     };
   }
   let { tool } = prepared;
@@ -143,11 +152,11 @@ export async function runToolCall(
   // The answer of a client tool is saved, so reading it again has no effect. A graph continues from its checkpoint;
   // its own nodes and calls protect their `once` effects.
   const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
-  const { saved } = session;
-  const args = effect === "once" && saved !== undefined ? digestArgs(session.codec, call.toolCall.args) : undefined;
+  const { saved } = session.journal;
+  const args = effect === "once" && saved !== undefined ? digestArgs(session.env.codec, call.toolCall.args) : undefined;
   // Also checked when the call had started on this branch: another branch may have run it since.
   if (effect === "once" && saved !== undefined && doubt?.happened !== true) {
-    const journals = findPriorEffects(session, saved);
+    const journals = findPriorEffects(session.env, session.position, saved);
     const priorEffect = journals === undefined ? undefined : resolvePriorCall(call, saved, args, await journals);
     if (priorEffect?.kind === "waiting") return suspendForInterrupt(call, priorEffect.open);
     if (priorEffect !== undefined)
@@ -155,13 +164,13 @@ export async function runToolCall(
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
   const ask = concludeAnswer ?? createReconcile(call, tool, () => injected);
-  const locks = createCallLocks(tool.spec, session.world);
+  const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
   if (lockError !== undefined) {
     call.transition("call.finished");
     return {
       kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), ask),
+      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), { reconcileCall: ask }),
     };
   }
   call.locks = locks;
@@ -174,8 +183,7 @@ export async function runToolCall(
         locks?.release();
         return concludeCall(call, executed);
       },
-      ask,
-      args,
+      { reconcileCall: ask, args },
     );
     return { kind: "answered", result };
   } catch (thrown) {
@@ -188,7 +196,7 @@ export async function runToolCall(
 }
 
 /** Returns the attempts of a call that this process has already answered; undefined otherwise. */
-function getAnsweredAttempts({ outcomes }: Session, place: string): number | undefined {
+function getAnsweredAttempts({ outcomes }: Journal, place: string): number | undefined {
   const known = outcomes.get(place);
   return known !== undefined && "value" in known ? getAttempts(known.value as ToolResult) : undefined;
 }
@@ -236,7 +244,7 @@ async function recordPriorEffect(
   let counts = result;
   if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
   else for (const event of ["call.finished", "call.reviewed", "call.persisted"] as const) call.transition(event);
-  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), found.row, counts);
+  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), { priorRow: found.row, value: counts });
 }
 
 /**
@@ -294,7 +302,11 @@ async function reconcile(
   tool: Tool<never, never>,
   execution: Execution,
 ): Promise<ToolResult | undefined> {
-  const runtime = createToolRuntime(call, tool.spec, execution, 1, call.scope.getSignal(), () => true);
+  const runtime = createToolRuntime(call, tool.spec, execution, {
+    attempt: 1,
+    signal: call.scope.getSignal(),
+    isOpen: () => true,
+  });
   const startedCall = loadStartedCall(call) ?? call.toolCall;
   const found = await callReconcile(call, tool, runtime, startedCall);
   if (found === undefined) return undefined;
@@ -315,7 +327,7 @@ async function callReconcile(
   startedCall: ToolCall,
 ): Promise<ToolResult | undefined> {
   try {
-    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, startedCall);
+    const happened = await tool.reconcile?.(call.session.progress.state as never, runtime as never, startedCall);
     return happened === undefined ? undefined : validateResult(call, tool.spec, happened, 1);
   } catch (thrown) {
     if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
@@ -343,7 +355,7 @@ async function callAfterHooks(
     try {
       const replaced = await hook.afterTool?.(
         { call: call.toolCall, tool: call.tool?.spec, result: current },
-        createHookRuntime(call.session, call.scope, call.key, hook),
+        createHookRuntime(call.session, call.scope, call.key, { middleware: hook }),
       );
       if (replaced !== undefined && !isResult(replaced))
         throw new TypeError("expected a tool result or undefined from the hook");
@@ -358,7 +370,7 @@ async function callAfterHooks(
 /** Moves from the state persisting to persisted; synchronous without artifacts. */
 function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
   call.transition("call.reviewed");
-  const prepared = presentResult(call, call.session.redactor.redact(result));
+  const prepared = presentResult(call, call.session.env.redactor.redact(result));
   return prepared instanceof Promise
     ? prepared.then((shown) => finishResult(call, shown))
     : finishResult(call, prepared);
@@ -379,14 +391,15 @@ function journalLongTermChanges(call: ToolCallContext, result: ToolResult): Tool
   const { session, scope, key, longTerm } = call;
   if (longTerm === undefined) return result;
   call.longTerm = undefined;
-  recordChanges(session, scope.task, key, result.isError ? [] : longTerm);
+  recordChanges(session.position, session.journal, scope.task, { key, changes: result.isError ? [] : longTerm });
   if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
   return result;
 }
 
 /** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
 function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
-  const { saved, codec } = call.session;
+  const { codec } = call.session.env;
+  const { saved } = call.session.journal;
   const what = `the result of the tool "${result.name}"`;
   try {
     // In a list, as in the channel of messages.
@@ -407,8 +420,13 @@ function recordResult(
   call: ToolCallContext,
   effect: ToolSpec["effect"],
   run: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
-  reconcileCall?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
-  args?: string,
+  {
+    reconcileCall,
+    args,
+  }: {
+    readonly reconcileCall?: ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined;
+    readonly args?: string | undefined;
+  } = {},
 ): Promise<ToolResult> {
   return perform<ToolResult>(call.session, {
     ...toEffectIdentity(call),
@@ -446,7 +464,7 @@ function toEffectIdentity(call: ToolCallContext): EffectIdentity<ToolResult> {
 
 function throwUnreachable(call: ToolCallContext): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${createIdempotencyKey(call.session, call.scope.task, call.key)} was about to run again`,
+    what: `the recorded call ${createIdempotencyKey(call.session.position, call.scope.task, call.key)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }

@@ -31,7 +31,7 @@ export async function runToolNode(
   scope: TaskScope,
   node: ToolNode<never, never>,
 ): Promise<AnsweredCalls> {
-  const { renamed, calls: pending } = listPendingCalls(session.state["messages"] as readonly Message[]);
+  const { renamed, calls: pending } = listPendingCalls(session.progress.state["messages"] as readonly Message[]);
   const calls = node.final === undefined ? pending : pending.filter((call) => !isFinalCall(node, call));
   const ends = await runCalls(session, scope, node, calls);
   for (const end of ends) if (end.kind === "failed") throw end.error;
@@ -48,17 +48,21 @@ export async function runToolNode(
     if (end.kind === "answered") results.push(end.result);
     if (end.kind === "waiting" || end.kind === "paused") results.push(await end.cancel());
   }
-  collectCallChanges(session, scope, results);
+  collectCallChanges(session.position, session.journal, scope, results);
   const returned: unknown[] = [{ messages: [...renamed, ...toToolMessages(scope, node, pending, results)] }];
   for (const { command } of results) if (command?.update !== undefined) returned.push(command.update);
   for (const { command } of results) if (command?.goto !== undefined) returned.push(goto(command.goto));
-  const failure = findCallsFailure(session, scope, results);
+  const failure = findCallsFailure(session.position, session.env.redactor, scope, results);
   if (node.ends !== undefined && failure === undefined) {
-    const middleware = listNodeMiddleware(session, node);
+    const middleware = listNodeMiddleware(session.env, node);
     const readWrites = (): readonly Write[] =>
-      readReturn(session.plan, scope.task.node, session.state, returned).writes;
+      readReturn(session.position.plan, scope.task.node, session.progress.state, returned).writes;
     if (middleware.length > 0)
-      await runAfterAgentHooks(session, scope, afterCallsKey, middleware, readWrites, node.ends);
+      await runAfterAgentHooks(session, scope, afterCallsKey, {
+        middleware,
+        getTaskWrites: readWrites,
+        findAgentEnd: node.ends,
+      });
   }
   return { returned, failure };
 }
@@ -76,12 +80,14 @@ async function runCalls(
   let isBlocked = false;
   /** While an earlier call is suspended, the batch cannot end, so a call with an open interrupt is not skipped. */
   const getSkipError = (call: PendingCall): ToolError | undefined =>
-    isBlocked && skipError !== undefined && hasCallInterrupt(session, scope, call) ? undefined : skipError;
+    isBlocked && skipError !== undefined && hasCallInterrupt(session.position, session.journal, scope, call)
+      ? undefined
+      : skipError;
   try {
     return await runInBatches(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, call, set, getSkipError(call)).catch(toFailure),
+      (call) => runToolCall(session, scope, node, { open: call, set, skipError: getSkipError(call) }).catch(toFailure),
       async (before) => {
         // The end of a call is reported once durable; no event of the next call comes before.
         await set.waitForFinished(before.filter(({ kind }) => kind === "answered").length, scope.getSignal());
@@ -110,7 +116,7 @@ function toToolMessages(
   const finals = answerFinalCalls(
     node,
     open.filter((call) => isFinalCall(node, call)),
-    results.some(({ isError }) => isError),
+    { hasFailedCall: results.some(({ isError }) => isError) },
   );
   let nth = 0;
   let other = 0;

@@ -6,10 +6,11 @@ import { describeValue, type Json } from "../../base/json.ts";
 import { redactPartialResult } from "../../tool/artifacts/redaction-policy.ts";
 import type { ToolRuntime, ToolSpec } from "../../tool/definition/tool.ts";
 import { getContentText, type ToolOutput, toOutput } from "../../tool/result.ts";
+import { emit } from "../events/event-emitter.ts";
 import { createCallLongTerm } from "../journal/long-term-writes.ts";
+import { getErrorPlace } from "../session/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, sleep } from "../session/scope.ts";
-import { emit, getErrorPlace } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import { createToolArtifacts } from "./artifact-access.ts";
 import { emitCallEvent, listCallMiddleware, type ToolCallContext } from "./context.ts";
@@ -27,11 +28,19 @@ export interface Execution {
  */
 export function createInjectionSource(call: ToolCallContext): InjectionSource {
   const { session, scope } = call;
-  const { context, state, secrets } = session;
+  const { context, secrets } = session.env;
+  const { state } = session.progress;
   const emitters = createEmitters(call, () => call.isAttemptActive);
-  const run = getRunIdentity(session, scope.task);
-  const longTerm = session.longTerm === undefined ? undefined : createCallLongTerm(call);
+  const run = getRunIdentity(session.position, scope.task);
+  const longTerm = session.journal.longTerm === undefined ? undefined : createCallLongTerm(call);
   return { context, state, secrets, run, longTerm, signal: scope.getSignal(), ...emitters };
+}
+
+/** Options of `createToolRuntime`. */
+interface CreateToolRuntimeOptions {
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  readonly isOpen: () => boolean;
 }
 
 /**
@@ -41,16 +50,14 @@ export function createToolRuntime(
   call: ToolCallContext,
   spec: ToolSpec,
   { idempotencyKey, injected }: Execution,
-  attempt: number,
-  signal: AbortSignal,
-  isOpen: () => boolean,
+  { attempt, signal, isOpen }: CreateToolRuntimeOptions,
 ): ToolRuntime {
   const { session, scope, block } = call;
-  const run = getRunIdentity(session, scope.task);
+  const run = getRunIdentity(session.position, scope.task);
   const emitters = createEmitters(call, isOpen);
   call.longTerm = [];
   const update =
-    session.emitsUpdates && session.events.hasReaders()
+    session.env.emitsUpdates && session.events.stream.hasReaders()
       ? (partial: ToolOutput): void => {
           if (isOpen()) emitUpdate(call, partial);
         }
@@ -63,16 +70,16 @@ export function createToolRuntime(
   });
   return {
     ...ids,
-    context: session.context,
+    context: session.env.context,
     injected,
     signal,
-    steered: session.inbox.getSteerSignal(),
-    clock: session.world.clock,
+    steered: session.inboxes.inbox.getSteerSignal(),
+    clock: session.env.world.clock,
     wait: async (ms) => {
-      await sleep(session, ms, signal);
+      await sleep(session.signals, session.env.world, ms, signal);
       signal.throwIfAborted();
     },
-    secrets: session.secrets,
+    secrets: session.env.secrets,
     longTerm: createCallLongTerm(call),
     artifacts: createToolArtifacts(call),
     ...emitters,
@@ -90,13 +97,14 @@ function createEmitters(call: ToolCallContext, isOpen: () => boolean): Pick<Tool
     progress: (text) => {
       if (typeof text !== "string")
         throw new TypeError(`progress: expected a line of text, got ${describeValue(text)}`);
-      if (isOpen() && session.emitsUpdates) emitProgress(call, text);
+      if (isOpen() && session.env.emitsUpdates) emitProgress(call, text);
     },
     emit: (name, payload) => {
       const { node, id: task } = scope.task;
-      const place = getErrorPlace(session, { node, task, tool: call.block.name });
-      validateEncodable(session.codec, payload, `the event "${name}"`, place);
-      if (isOpen()) emit(session, { type: "custom", node, task, name, payload: redactPayload(call, name, payload) });
+      const place = getErrorPlace(session.position, { node, task, tool: call.block.name });
+      validateEncodable(session.env.codec, payload, `the event "${name}"`, place);
+      if (isOpen())
+        emit(session.events, { type: "custom", node, task, name, payload: redactPayload(call, name, payload) });
     },
   };
 }
@@ -106,7 +114,7 @@ function createEmitters(call: ToolCallContext, isOpen: () => boolean): Pick<Tool
  * must not show.
  */
 function emitProgress(call: ToolCallContext, text: string): void {
-  if (!call.session.events.hasReaders()) return;
+  if (!call.session.events.stream.hasReaders()) return;
   const hasRedaction = getRedaction(call) !== undefined;
   const shown =
     hasRedaction || listCallMiddleware(call).some(({ onToolUpdate }) => onToolUpdate !== undefined)
@@ -122,7 +130,7 @@ export function emitHeldProgress(call: ToolCallContext): void {
   const { line, events } = flushWithheld(call);
   const { node, id: task } = call.scope.task;
   if (line !== "") emitCallEvent(call, { type: "tool.progress", text: line });
-  for (const [name, payload] of events) emit(call.session, { type: "custom", node, task, name, payload });
+  for (const [name, payload] of events) emit(call.session.events, { type: "custom", node, task, name, payload });
 }
 
 /** Emits a partial result as a copy of its value at call time. */
@@ -156,9 +164,9 @@ function filterUpdate(
     return redact === undefined || shown === null ? shown : redactPartialResult(redact, shown);
   } catch (thrown) {
     ignoreRejections(partial);
-    call.session.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
+    call.session.env.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
       callId: call.block.id,
-      error: toRedactedRecord(call.session, thrown),
+      error: toRedactedRecord(call.session.env.redactor, thrown),
     });
     return null;
   }

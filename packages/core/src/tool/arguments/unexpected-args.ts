@@ -128,7 +128,7 @@ function createCombinedVisitor(root: JsonObject, schema: JsonObject): Visitor {
       const combination = combinations.next();
       if (combination.done === true) return undefined;
       const seen: Findings = { unknown: [], nulls: [], cache: found.cache };
-      visitParts(root, combination.value.filter(hasConstraints), value, parent, key, seen);
+      visitParts(root, combination.value.filter(hasConstraints), value, { parent, key, found: seen });
       return seen;
     };
     const first = visitNext();
@@ -155,17 +155,22 @@ function addFindings(found: Findings, { unknown, nulls }: Pick<Findings, "unknow
   for (const each of nulls) if (found.nulls.length < maxReported) found.nulls.push(each);
 }
 
+/** Options of `visitParts`. */
+interface VisitPartsOptions {
+  readonly parent: ValuePath | undefined;
+  readonly key: string | number | undefined;
+  readonly found: Findings;
+}
+
 function visitParts(
   root: JsonObject,
   parts: readonly JsonObject[],
   value: unknown,
-  parent: ValuePath | undefined,
-  key: string | number | undefined,
-  found: Findings,
+  { parent, key, found }: VisitPartsOptions,
 ): void {
   const [only] = parts;
   if (parts.length === 1) getVisitor(root, only)?.(value, parent, key, found);
-  else if (parts.length > 1) visitIntersection(root, parts, value, parent, key, found);
+  else if (parts.length > 1) visitIntersection(root, parts, value, { parent, key, found });
 }
 
 /** Returns the keys that are unknown in both findings, by themselves or as part of an unknown parent. */
@@ -199,6 +204,13 @@ function isInside(keys: KeysByOwner, { owner, key }: UnknownKey): boolean {
   return false;
 }
 
+/** Options of `visitIntersection`. */
+interface VisitIntersectionOptions {
+  readonly parent: ValuePath | undefined;
+  readonly key: string | number | undefined;
+  readonly found: Findings;
+}
+
 /**
  * Visits a value by several schemas: a key is known if any schema has the key, and the object is open if any schema
  * is open.
@@ -207,9 +219,7 @@ function visitIntersection(
   root: JsonObject,
   parts: readonly JsonObject[],
   value: unknown,
-  parent: ValuePath | undefined,
-  key: string | number | undefined,
-  found: Findings,
+  { parent, key, found }: VisitIntersectionOptions,
 ): void {
   if (!isPlainObject(value)) {
     for (const part of parts) getVisitor(root, part)?.(value, parent, key, found);
@@ -247,7 +257,7 @@ function* streamCombinations(
 ): Generator<readonly JsonObject[], void> {
   const parts: JsonObject[] = [];
   const choices: Choice[] = [];
-  if (collectParts(root, schema, value, parts, choices)) yield* streamChoices(root, choices, value, parts);
+  if (collectParts(root, schema, value, { parts, choices })) yield* streamChoices(root, choices, value, parts);
 }
 
 /** Alternatives, and the index of the first match. */
@@ -264,13 +274,12 @@ function collectParts(
   root: JsonObject,
   schema: JsonObject,
   value: unknown,
-  parts: JsonObject[],
-  choices: Choice[],
+  { parts, choices }: { readonly parts: JsonObject[]; readonly choices: Choice[] },
 ): boolean {
   const { $ref: ref, anyOf, oneOf, allOf, ...rest } = schema;
   if (typeof ref === "string") {
     const target = resolveRef(root, ref);
-    return !isPlainObject(target) || collectParts(root, target as JsonObject, value, parts, choices);
+    return !isPlainObject(target) || collectParts(root, target as JsonObject, value, { parts, choices });
   }
   const alternatives = anyOf ?? oneOf;
   if (alternatives === undefined && allOf === undefined) {
@@ -278,7 +287,7 @@ function collectParts(
     return true;
   }
   if (hasConstraints(rest)) parts.push(getOwnPart(schema, rest));
-  if (!listSchemas(allOf).every((each) => collectParts(root, each, value, parts, choices))) return false;
+  if (!listSchemas(allOf).every((each) => collectParts(root, each, value, { parts, choices }))) return false;
   if (alternatives === undefined) return true;
   const candidates = listSchemas(alternatives);
   const first = candidates.findIndex((each) => matchesSchema(root, each, value));

@@ -26,7 +26,7 @@ const minLimitBytes = 512;
 /** Throws for limits other than integers from 512. */
 export function checkLimits(owner: string, limits: unknown, code: "invalid_option" | "invalid_tool"): void {
   if (limits === undefined) return;
-  checkOptions(`the limits of ${owner}`, limits, ["resultBytes", "artifactBytes"], code);
+  checkOptions(`the limits of ${owner}`, limits, ["resultBytes", "artifactBytes"], { code });
   for (const [name, value] of Object.entries(limits as object)) {
     if (value === undefined || (Number.isInteger(value) && value >= minLimitBytes)) continue;
     throw new StatewrightError(code, {

@@ -27,7 +27,7 @@ const redactedArg = "[redacted]";
 /** Throws `invalid_tool` for an invalid policy. */
 export function checkRedaction(owner: string, policy: unknown): void {
   if (policy === undefined) return;
-  checkOptions(`the redaction of ${owner}`, policy, ["args", "result"], "invalid_tool");
+  checkOptions(`the redaction of ${owner}`, policy, ["args", "result"], { code: "invalid_tool" });
   const { args, result } = policy as { readonly args?: unknown; readonly result?: unknown };
   const arePaths = args === undefined || (Array.isArray(args) && args.every((path) => typeof path === "string"));
   if (arePaths && (result === undefined || typeof result === "function")) return;

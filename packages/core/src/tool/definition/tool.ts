@@ -282,7 +282,7 @@ export interface ToolResultData<Name, Value, Details> {
  * like `defineTool`.
  */
 export function toolSpec(parts: ToolSpecParts): ToolSpec {
-  checkOptions("the spec of a tool", parts, specOptions, "invalid_tool");
+  checkOptions("the spec of a tool", parts, specOptions, { code: "invalid_tool" });
   const { name, originalName, description, input, output, inject = {}, effect = "once", retry, timeoutMs } = parts;
   checkToolName(name);
   checkTypes(name, parts);
@@ -336,7 +336,7 @@ export function defineTool<
 >(
   definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
-  checkOptions("defineTool", definition, toolOptions, "invalid_tool", optionReplacements);
+  checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: given, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
   const inject: InjectMap = given ?? {};
@@ -454,11 +454,11 @@ function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   const owner = `the tool "${tool}"`;
   checkEffect(owner, effect, "invalid_tool");
   if (safety !== undefined) {
-    checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
+    checkOptions(`the safety of ${owner}`, safety, safetyOptions, { code: "invalid_tool" });
     checkSafety(tool, safety as { readonly [Part in keyof ToolSafety]?: unknown });
   }
   if (execution !== undefined) {
-    checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+    checkOptions(`the execution of ${owner}`, execution, executionOptions, { code: "invalid_tool" });
     const { mode, lock, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
     expectPart("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
     expectPart(

@@ -1,0 +1,37 @@
+/** Emits the events of a session, with their sequence numbers. */
+import type { World } from "../../base/world.ts";
+import type { EventStream } from "./events.ts";
+import type { EventPosition, RunEventBody } from "./run-event.ts";
+
+/** Events of a session: the stream of the run, the sequence numbers and the position of an inner graph. */
+export interface EventEmitter {
+  readonly stream: EventStream;
+  /** Event sequence numbers, shared with inner graphs; the thread's numbers when the run has a store. */
+  readonly sequence: Sequence;
+  readonly world: World;
+  /** Path and id of an inner graph; undefined for the outermost graph. */
+  readonly nesting: { readonly path: readonly string[]; readonly id: string; readonly unsaved: boolean } | undefined;
+}
+
+/** Sequence numbers of durable events: next, last committed, last emitted. */
+export interface Sequence {
+  nextSeq: number;
+  durableSeq: number;
+  emittedSeq: number;
+}
+
+/**
+ * Emits an event when there are listeners. A durable event has its own sequence number; other events get the number
+ * of the newest durable event.
+ */
+export function emit(events: EventEmitter, body: RunEventBody, at?: Pick<EventPosition, "seq" | "at">): void {
+  const { stream, sequence, nesting } = events;
+  if (at !== undefined) sequence.emittedSeq = at.seq;
+  if (!stream.hasReaders()) return;
+  const place = at ?? { seq: sequence.emittedSeq, at: events.world.clock.now() };
+  stream.emit(
+    nesting === undefined
+      ? { ...body, ...place }
+      : { ...body, ...place, within: nesting.path.join("."), withinId: nesting.id },
+  );
+}

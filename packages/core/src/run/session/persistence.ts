@@ -1,0 +1,309 @@
+/** Persistence of a session: the claim on the store, and the buffer of journal rows for the next commit. */
+import type { StatewrightError } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
+import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import type { StateWriter } from "../../checkpoint/codec/saved-state.ts";
+import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
+import type { CheckpointWrite, Claim, Commit, Store } from "../../checkpoint/store.ts";
+import type { Codec } from "../../state/codec.ts";
+import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
+import type { Sequence } from "../events/event-emitter.ts";
+import { checkPreemption } from "./check-preemption.ts";
+import type { Preemption } from "./preemption.ts";
+
+/**
+ * Journal row for the next commit. The outcome is encoded only when written: a superstep that reduces the outcome
+ * first skips the row.
+ */
+export interface PendingEffect {
+  readonly row: EffectRow;
+  readonly encode: (() => string) | undefined;
+  readonly onCommitted: ((failure?: StatewrightError) => void) | undefined;
+  /** Artifacts stored in the same commit as the outcome. */
+  readonly artifacts?: readonly ArtifactWrite[] | undefined;
+}
+
+/** Persistence of a session; undefined for a run without a store. */
+export interface Persistence {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly writer: StateWriter;
+  readonly claim: Claim;
+  /** State shared by a graph and its inner graphs. */
+  readonly thread: ActiveThread;
+  /** Namespace of the rows in the store: the run's branch, or a child namespace. */
+  readonly namespace: string;
+  /** Persistence of the parent graphs, innermost first. */
+  readonly parents: readonly Persistence[];
+  parent: number | undefined;
+  /** Journal rows of the current step, including rows from before a crash. */
+  readonly journal: Map<string, EffectRow>;
+  /** Interrupts of the branch by id, including interrupts of inner graphs. */
+  readonly interrupts: Map<string, InterruptRow>;
+  readonly pending: Map<string, PendingEffect>;
+  /** Starts of `once` effects being committed. */
+  readonly starts: Set<Promise<void>>;
+  flushing: boolean;
+}
+
+/** Thread written by this process, on its branch and on the child namespaces of inner graphs. */
+export interface ActiveThread extends Sequence {
+  readonly run: RunRow;
+  readonly world: World;
+  /** Aborts the whole run. */
+  readonly abort: AbortController;
+  /** Stops the run for a new input or for a shutdown of the process. */
+  readonly stop: (reason: Preemption) => void;
+  /**
+   * True when a graph of another shape wrote the newest checkpoint. Unused for user-written machines, which check
+   * this themselves.
+   */
+  readonly changed: boolean;
+  nextCheckpoint: number;
+  /** Bytes of deltas that this process saved. */
+  bytes: number;
+  /** Failure of a background commit: the run stops with this error at the next boundary. */
+  failure: StatewrightError | undefined;
+  /** Number of queued runs on the thread, as of the last commit. */
+  queued: number;
+  /** Finished effects whose commit failed, by namespace and journal key. */
+  readonly unsavedOutcomes: Map<string, { readonly namespace: string; readonly effect: PendingEffect }>;
+}
+
+/** Returns the key of a journal row in its namespace. */
+export function toJournalKey(step: number, task: string, key: string): string {
+  return `${step}/${task}/${key}`;
+}
+
+/**
+ * Journal key of a task's outcome. Steps and model calls cannot use this key; a model may emit a call with an empty
+ * id, which differs by kind.
+ */
+export const taskKey = "";
+
+function toRowKey(row: EffectRow): string {
+  return toJournalKey(row.step, row.task, row.key);
+}
+
+/**
+ * Buffers a journal row for the next commit: with the superstep, or at the end of the current turn of the event loop.
+ * `onCommitted` is called when the row is durable or the commit failed.
+ */
+export function recordEffect(saved: Persistence, effect: PendingEffect): void {
+  bufferEffect(saved, effect);
+  scheduleWrite(saved);
+}
+
+/**
+ * Buffers a row for the journal of a parent graph. The row is committed with the next commit of the inner graph, or
+ * before it, so later rows of the inner graph never become durable first.
+ */
+export function recordInParent(saved: Persistence | undefined, parent: Persistence, effect: PendingEffect): void {
+  bufferEffect(parent, effect);
+  scheduleWrite(saved ?? parent);
+}
+
+function bufferEffect(saved: Persistence, effect: PendingEffect): void {
+  const key = toRowKey(effect.row);
+  const previous = saved.pending.get(key)?.onCommitted;
+  const { onCommitted } = effect;
+  saved.pending.set(key, {
+    ...effect,
+    onCommitted: previous === undefined ? onCommitted : combineCallbacks(previous, onCommitted),
+  });
+  saved.journal.set(key, effect.row);
+}
+
+/** Commits pending rows at the end of the current turn of the event loop, with the pending rows of parent graphs. */
+function scheduleWrite(saved: Persistence): void {
+  if (saved.flushing) return;
+  saved.flushing = true;
+  saved.thread.world.schedule.soon(() => {
+    saved.flushing = false;
+    if (saved.pending.size > 0) writeInBackground(saved);
+    else for (const parent of saved.parents) if (parent.pending.size > 0) writeInBackground(parent);
+  });
+}
+
+/** Commits a journal row immediately; `onCommitted` runs in the same turn as the store's callback. */
+export function commitEffect(saved: Persistence, effect: PendingEffect): void {
+  recordEffect(saved, effect);
+  writeInBackground(saved);
+}
+
+/**
+ * Commits pending rows in the background. A failure is stored for the run loop and aborts the tasks at once: their
+ * further effects could not be recorded, and would be repeated.
+ */
+function writeInBackground(saved: Persistence): void {
+  writeCommit(saved, {}, (failure) => {
+    if (failure === undefined) return;
+    saved.thread.failure ??= failure;
+    saved.thread.abort.abort(failure);
+  });
+}
+
+/** Parts of a commit besides pending journal rows. */
+export type SessionWrite = Pick<
+  Commit,
+  | "run"
+  | "checkpoint"
+  | "interrupts"
+  | "timers"
+  | "events"
+  | "deliveredMessages"
+  | "rolledBackRun"
+  | "longTerm"
+  | "release"
+>;
+
+/**
+ * Commits all pending rows with `parts` in one store commit. A checkpoint leaves out task outcomes that it has
+ * already reduced.
+ */
+export function writeCommit(
+  saved: Persistence,
+  parts: SessionWrite,
+  onCommitted: (failure?: StatewrightError) => void,
+): void {
+  const {
+    effects,
+    entries: waiting,
+    artifacts,
+    failure,
+  } = saved.pending.size === 0 ? noEffects : encodeEffects([...saved.pending.values()], parts.checkpoint);
+  saved.pending.clear();
+  if (failure !== undefined) {
+    saved.thread.failure ??= failure;
+    if (parts.checkpoint !== undefined || parts.interrupts !== undefined) {
+      for (const effect of waiting) saved.pending.set(toRowKey(effect.row), effect);
+      onCommitted(failure);
+      return;
+    }
+  }
+  const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
+  const parents = encodeParentEffects(saved);
+  saved.store.commit(
+    {
+      ...parts,
+      effects,
+      artifacts:
+        parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
+      parentJournals: parents?.map(({ namespace, effects }) => ({ namespace, effects })),
+      thread: saved.thread.run.thread,
+      branch: saved.namespace,
+      epoch: saved.claim.epoch,
+      after,
+      seq,
+    },
+    (failure, queued = saved.thread.queued) => {
+      if (failure === undefined) saved.thread.durableSeq = Math.max(saved.thread.durableSeq, seq);
+      if (queued !== saved.thread.queued) {
+        saved.thread.queued = queued;
+        if (queued > 0 && parts.release !== true) void checkPreemption(saved.thread, saved.store);
+      }
+      if (failure !== undefined) {
+        // The first failure is the cause; later failures, also of inner graphs, follow from it.
+        saved.thread.failure ??= failure;
+        retainUnsavedOutcomes(saved.namespace, saved.thread, waiting);
+        for (const { namespace, entries } of parents ?? []) retainUnsavedOutcomes(namespace, saved.thread, entries);
+      }
+      for (const { entries } of parents ?? []) for (const effect of entries) effect.onCommitted?.(failure);
+      for (const effect of waiting) effect.onCommitted?.(failure);
+      onCommitted(failure);
+    },
+  );
+}
+
+/** Encodes the pending rows of parent graphs for this commit; the checkpoint reduces none of them. */
+function encodeParentEffects({
+  parents,
+}: Persistence): readonly (EncodedEffects & { readonly namespace: string })[] | undefined {
+  let encodedParents: (EncodedEffects & { readonly namespace: string })[] | undefined;
+  for (const { pending, thread, namespace } of parents) {
+    if (pending.size === 0) continue;
+    const rows = encodeEffects([...pending.values()], undefined);
+    pending.clear();
+    if (rows.failure !== undefined) thread.failure ??= rows.failure;
+    encodedParents = [...(encodedParents ?? []), { ...rows, namespace }];
+  }
+  return encodedParents;
+}
+
+function joinArtifacts(parts: readonly (readonly ArtifactWrite[] | undefined)[]): readonly ArtifactWrite[] | undefined {
+  const all = parts.flatMap((part = []) => part);
+  return all.length === 0 ? undefined : all;
+}
+
+/**
+ * Returns the range of sequence numbers of a commit. A commit without events uses none, since concurrent commits may
+ * still fail.
+ */
+function getSeqRange({ checkpoint, events = [] }: SessionWrite): Pick<Commit, "after" | "seq"> | undefined {
+  if (events.length === 0) return checkpoint && { after: checkpoint.row.seq - 1, seq: checkpoint.row.seq };
+  const numbers = events.map(({ seq }) => seq);
+  if (checkpoint !== undefined) numbers.push(checkpoint.row.seq);
+  return numbers.length === 0 ? undefined : { after: Math.min(...numbers) - 1, seq: Math.max(...numbers) };
+}
+
+/** Retains the finished effects of a failed commit. */
+function retainUnsavedOutcomes(line: string, thread: ActiveThread, waiting: readonly PendingEffect[]): void {
+  for (const effect of waiting)
+    if (effect.row.endedAt !== undefined)
+      thread.unsavedOutcomes.set(`${line} ${toRowKey(effect.row)}`, { namespace: line, effect });
+}
+
+/** Promise form of {@link writeCommit}, for callers that need no synchronous callback. */
+export function awaitCommit(saved: Persistence, parts: SessionWrite): Promise<void> {
+  return new Promise((resolve, reject) =>
+    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
+  );
+}
+
+interface EncodedEffects {
+  readonly effects: readonly EffectRow[];
+  readonly entries: readonly PendingEffect[];
+  readonly artifacts: readonly ArtifactWrite[] | undefined;
+  readonly failure: StatewrightError | undefined;
+}
+
+const noEffects: EncodedEffects = { effects: [], entries: [], artifacts: undefined, failure: undefined };
+
+/**
+ * Encodes pending rows. Leaves out an outcome that cannot be encoded and reports its error; the other rows are
+ * committed.
+ */
+function encodeEffects(pending: readonly PendingEffect[], checkpoint: CheckpointWrite | undefined): EncodedEffects {
+  const effects: EffectRow[] = [];
+  const waiting: PendingEffect[] = [];
+  let artifacts: ArtifactWrite[] | undefined;
+  let failure: StatewrightError | undefined;
+  for (const effect of pending) {
+    try {
+      effects.push(...toRows(effect, checkpoint));
+      waiting.push(effect);
+      if (effect.artifacts !== undefined) artifacts = [...(artifacts ?? []), ...effect.artifacts];
+    } catch (error) {
+      failure ??= error as StatewrightError;
+      effect.onCommitted?.(error as StatewrightError);
+    }
+  }
+  return { effects, entries: waiting, artifacts, failure };
+}
+
+function toRows(effect: PendingEffect, checkpoint: CheckpointWrite | undefined): readonly EffectRow[] {
+  const { row, encode } = effect;
+  if (checkpoint === undefined) return [encode === undefined ? row : { ...row, outcome: encode() }];
+  if (row.kind === "task" && row.effect !== "once") return [];
+  return [row.effect === "once" && encode !== undefined ? { ...row, outcome: encode() } : row];
+}
+
+function combineCallbacks(
+  first: (failure?: StatewrightError) => void,
+  second: ((failure?: StatewrightError) => void) | undefined,
+): (failure?: StatewrightError) => void {
+  return (failure) => {
+    first(failure);
+    second?.(failure);
+  };
+}
