@@ -256,7 +256,7 @@ function addSends(
   if (items instanceof Promise) throw createAsyncError(plan, source, "fanOut", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
-      what: `the sends after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
+      what: `the fanOut after "${source}" in graph "${plan.graph.name}": expected a list, got ${describeValue(items)}`,
       next: "Return a list with one input for each task",
       place: { graph: plan.graph.name, node: source },
     });
@@ -271,7 +271,7 @@ function addSends(
     return;
   }
   throw new StatewrightError("empty_fan_out", {
-    what: `the sends after "${source}" in graph "${plan.graph.name}" selected nothing`,
+    what: `the fanOut after "${source}" in graph "${plan.graph.name}" selected nothing`,
     next: `Add the node for an empty list: fanOut("${edge.target}", …, { otherwise: … })`,
     place: { graph: plan.graph.name, node: source },
   });
