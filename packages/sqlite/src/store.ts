@@ -15,7 +15,7 @@ import {
 } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { createStoreCipher, type Encryption } from "./encryption/cipher.ts";
-import { createReencryption } from "./encryption/reencrypt.ts";
+import { Reencryption } from "./encryption/reencrypt.ts";
 import { type Rotation, rotateAll, rotateItems, rotateThread } from "./encryption/rotation.ts";
 import { backUpDatabase } from "./file/back-up-database.ts";
 import type { BackupOptions } from "./file/backup-options.ts";
@@ -30,12 +30,13 @@ import { toStoreError } from "./file/store-errors.ts";
 import { vacuum } from "./file/vacuum.ts";
 import { createReader, type Reader } from "./read/reader.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
+import { Verifier } from "./verify/verifier.ts";
 import type { VerifyReport } from "./verify/verify-report.ts";
-import { createVerifier, verifyStore } from "./verify/verify-store.ts";
-import { createArtifacts } from "./write/artifacts.ts";
-import { createCommitter, createLockedError } from "./write/committer.ts";
-import { createLongTerm } from "./write/long-term.ts";
-import { createPrunedRanges } from "./write/pruned-ranges.ts";
+import { verifyStore } from "./verify/verify-store.ts";
+import { Artifacts } from "./write/artifacts.ts";
+import { Committer, createLockedError } from "./write/committer.ts";
+import { LongTermTable } from "./write/long-term.ts";
+import { PrunedRanges } from "./write/pruned-ranges.ts";
 import { type ClaimedThread, createWriter, type DeferredClaim, forgetNamespace, type Writer } from "./write/writer.ts";
 
 /** Store in a SQLite file, with operations on the file. */
@@ -120,17 +121,17 @@ function createStore(
       error: fault.message,
     }),
   );
-  const artifacts = createArtifacts(db, (thread) => reader.getCipher(thread));
-  const items = createLongTerm(db, storeCipher);
+  const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
+  const items = new LongTermTable(db, storeCipher);
   const longTerm = {
     apply: (changes: readonly LongTermChange[], at: number) => eraseSecurely(db, () => items.apply(changes, at)),
   };
   const writer = createWriter(db, { owner, reader, storeCipher, artifacts, longTerm });
-  const exportThread = createThreadExporter(db, { reader, prunedRanges: createPrunedRanges(db), artifacts });
-  const reencryption = createReencryption(db, { reader, artifacts });
-  const verifier = createVerifier(db, {
+  const exportThread = createThreadExporter(db, { reader, prunedRanges: new PrunedRanges(db), artifacts });
+  const reencryption = new Reencryption(db, { reader, artifacts });
+  const verifier = new Verifier(db, {
     reader,
-    prunedRanges: createPrunedRanges(db),
+    prunedRanges: new PrunedRanges(db),
     reencryption,
     artifacts,
     longTerm: items,
@@ -139,7 +140,7 @@ function createStore(
   const commitRead = db.prepare("COMMIT");
   const rollbackRead = db.prepare("ROLLBACK");
   const reserve = createDiskReserve(db, file, maxBytes);
-  const committer = createCommitter(db, world, reserve.runWithReserve);
+  const committer = new Committer(db, world, reserve.runWithReserve);
   const threads: Map<string, ClaimedThread> = new Map();
   /** Released threads whose release could not be written: their rows still contain this owner. */
   const failedReleases: Set<ClaimedThread> = new Set();
@@ -162,7 +163,7 @@ function createStore(
         ...(thread === undefined ? {} : { thread }),
         run: () => {
           const ownerBefore = owner.getId();
-          reader.forgetCipher();
+          reader.ciphers.forget();
           try {
             value = run();
           } finally {
@@ -188,7 +189,7 @@ function createStore(
 
   async function read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
     if (closed) throw storeRules.createClosedError("sqlite");
-    reader.forgetCipher();
+    reader.ciphers.forget();
     try {
       // One transaction for the whole read: other processes may delete and prune meanwhile.
       beginReadTransaction.run();
@@ -206,7 +207,7 @@ function createStore(
   /** A single statement needs no read transaction. */
   function isInboxEmpty(thread: string): boolean {
     try {
-      return !reader.hasInboxMessages();
+      return !reader.inbox.hasMessages();
     } catch (thrown) {
       throw toStoreError(thrown, { thread });
     }
@@ -216,7 +217,7 @@ function createStore(
   async function readStatus<Value>(
     operation: (reader: Reader, dead: readonly number[]) => Value,
     thread?: string,
-    listOwners: (reader: Reader) => readonly number[] = (from) => from.listActiveOwners(thread),
+    listOwners: (reader: Reader) => readonly number[] = (from) => from.threads.listActiveOwners(thread),
   ): Promise<Value> {
     const isKnown = (id: number): boolean => id === owner.getId() || owner.isDead(id);
     const unknownOwners = (await read(listOwners, thread)).filter((id) => !isKnown(id));
@@ -269,7 +270,7 @@ function createStore(
   /** Claims the thread of a starting run together with its first write; undefined if the thread has changed. */
   function claimDeferred(thread: string): DeferredClaim | undefined {
     const deferredClaim = deferred.get(thread);
-    reader.forgetCipher();
+    reader.ciphers.forget();
     const claimed = deferredClaim?.claimThread();
     if (claimed === undefined) return undefined;
     deferred.delete(thread);
@@ -420,51 +421,51 @@ function createStore(
       checkId("thread", message.thread);
       return await writeWithDeferredClaim(message.thread, () => writer.post(message));
     },
-    thread: (id) => readStatus((from, dead) => from.getThread(id, dead), id),
+    thread: (id) => readStatus((from, dead) => from.threads.get(id, dead), id),
     threads: async (filter = {}) => {
       const wanted = storeRules.checkThreadFilter(filter);
-      return await readStatus((from, dead) => from.listThreads(filter, wanted, dead));
+      return await readStatus((from, dead) => from.threads.list(filter, wanted, dead));
     },
-    branches: (thread) => read((from) => from.listBranches(thread), thread),
+    branches: (thread) => read((from) => from.namespaces.listBranches(thread), thread),
     runs: async (filter = {}) => {
       const wanted = storeRules.checkRunFilter(filter);
-      return await readStatus((from, dead) => from.listRuns(filter, wanted, dead), filter.thread);
+      return await readStatus((from, dead) => from.runs.list(filter, wanted, dead), filter.thread);
     },
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);
       if (failedReleases.size > 0) await retryReleases();
-      const owners = page.kind === "queued" ? (from: Reader) => from.listQueueOwners() : undefined;
-      return await readStatus((from, dead) => from.listClaimable(page, dead), undefined, owners);
+      const owners = page.kind === "queued" ? (from: Reader) => from.threads.listQueueOwners() : undefined;
+      return await readStatus((from, dead) => from.runs.listClaimable(page, dead), undefined, owners);
     },
-    checkpoint: (thread, id) => read((from) => from.getCheckpoint(thread, id), thread),
-    writtenBy: (thread, checkpoint) => read((from) => from.getGraphVersion(thread, checkpoint), thread),
-    head: (thread, branch) => read((from) => from.getHead(thread, branch), thread),
+    checkpoint: (thread, id) => read((from) => from.checkpoints.get(thread, id), thread),
+    writtenBy: (thread, checkpoint) => read((from) => from.checkpoints.getGraphVersion(thread, checkpoint), thread),
+    head: (thread, branch) => read((from) => from.checkpoints.getHead(thread, branch), thread),
     history: (thread, page) =>
       read((from) => {
         storeRules.checkFilter("history", page, ["branch", "before"]);
-        return from.getHistory(thread, page);
+        return from.checkpoints.getHistory(thread, page);
       }, thread),
-    state: (thread, checkpoint) => read((from) => from.getState(thread, checkpoint), thread),
-    effects: (thread, branch, step) => read((from) => from.listEffects(thread, branch, step), thread),
-    interrupts: (thread, branch) => read((from) => from.listInterrupts(thread, branch), thread),
+    state: (thread, checkpoint) => read((from) => from.states.get(thread, checkpoint), thread),
+    effects: (thread, branch, step) => read((from) => from.effects.list(thread, branch, step), thread),
+    interrupts: (thread, branch) => read((from) => from.interrupts.list(thread, branch), thread),
     events: (thread, page) =>
       read((from) => {
         storeRules.checkFilter("events", page, ["after", "from"]);
-        return from.listEvents(thread, page);
+        return from.events.list(thread, page);
       }),
     openInterrupts: (filter = {}) =>
       read((from) => {
         storeRules.checkFilter("openInterrupts", filter, storeRules.openInterruptFilterKeys);
-        return from.listOpenInterrupts(filter);
+        return from.interrupts.listOpen(filter);
       }),
     inbox: async (thread, branch) => {
       if (closed) throw storeRules.createClosedError("sqlite");
-      return isInboxEmpty(thread) ? [] : await read((from) => from.listWaitingMessages(thread, branch), thread);
+      return isInboxEmpty(thread) ? [] : await read((from) => from.inbox.listWaiting(thread, branch), thread);
     },
     timers: (filter = {}) =>
       read((from) => {
         storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
-        return from.listTimers(filter);
+        return from.timers.list(filter);
       }),
     longTerm: {
       ...(options.longTerm === undefined ? {} : { vectors: options.longTerm }),

@@ -9,8 +9,8 @@ import { createReader } from "../src/read/reader.ts";
 import { createEffectRows } from "../src/rows/effect-rows.ts";
 import { registerRowSums } from "../src/rows/row-sums.ts";
 import { createEraser } from "../src/rows/thread-tables.ts";
-import { createPrunedRanges } from "../src/write/pruned-ranges.ts";
-import { createRetention } from "../src/write/retention.ts";
+import { PrunedRanges } from "../src/write/pruned-ranges.ts";
+import { Retention } from "../src/write/retention.ts";
 import { checkpoint, running, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -89,9 +89,9 @@ test("lists by metadata, engine polls and retention use an index: no plan scans 
     },
   });
   const reader = createReader(watched, undefined, () => undefined);
-  createRetention(watched, {
+  new Retention(watched, {
     reader,
-    prunedRanges: createPrunedRanges(watched),
+    prunedRanges: new PrunedRanges(watched),
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });

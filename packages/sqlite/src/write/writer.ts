@@ -34,7 +34,8 @@ import {
 import type { Owner } from "../file/owner.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import { createCorruptError } from "../file/store-errors.ts";
-import type { NamespaceRow, Reader } from "../read/reader.ts";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
+import type { Reader } from "../read/reader.ts";
 import { threadHeadAssignments, threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";
 import { type FoldedColumns, isFoldable, nothingFolded, toFoldedColumns } from "../rows/folded-effects.ts";
@@ -50,10 +51,11 @@ import { toStoredStatus } from "../rows/run-status.ts";
 import { createEraser } from "../rows/thread-tables.ts";
 import { checkWellFormed } from "../rows/well-formed.ts";
 import type { Artifacts } from "./artifacts.ts";
-import { createInboxMessages } from "./inbox-messages.ts";
+import { InboxMessages } from "./inbox-messages.ts";
 import type { LongTermTable } from "./long-term.ts";
-import { createPrunedRanges, hashRemainingDeltas } from "./pruned-ranges.ts";
-import { createRetention, type PruneStep } from "./retention.ts";
+import { hashRemainingDeltas, PrunedRanges } from "./pruned-ranges.ts";
+import { Retention } from "./retention.ts";
+import type { PruneStep } from "./retention-plan-rows.ts";
 
 /** Thread owned by this store, with cached state of the file. */
 export interface ClaimedThread {
@@ -185,11 +187,11 @@ export function createWriter(
     readonly longTerm: Pick<LongTermTable, "apply">;
   },
 ): Writer {
-  const inboxMessages = createInboxMessages(db);
-  const prunedRanges = createPrunedRanges(db);
+  const inboxMessages = new InboxMessages(db);
+  const prunedRanges = new PrunedRanges(db);
   const eraser = createEraser(db);
   const effectRows = createEffectRows(db);
-  const pruneThread = createRetention(db, { reader, prunedRanges, eraser, effects: effectRows });
+  const retention = new Retention(db, { reader, prunedRanges, eraser, effects: effectRows });
   const threadState = db.prepare<[string], ThreadState>(
     "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
   );
@@ -319,7 +321,7 @@ export function createWriter(
     const writer = { key: getGraphKey(graph, version, shape), graph, version, shape };
     const state = known ?? createThread(thread, request.branch ?? "main", writer.key, at);
     const branch = request.branch ?? state.head;
-    const namespace = reader.findNamespace(thread, branch);
+    const namespace = reader.namespaces.find(thread, branch);
     if (namespace === undefined && known !== undefined && request.mustExist === true)
       throw storeRules.createUnknownBranchError(thread, branch);
     // A thread is created with its head branch: without this check, a damaged thread would restart over its existing
@@ -328,8 +330,8 @@ export function createWriter(
       throw createCorruptError("the head branch is missing", { thread });
     const namespaceKey = namespace?.key ?? Number(addNamespace.run(state.key, branch, null, null).lastInsertRowid);
     const epoch = claimRow.get(owner.getId() ?? owner.register(at), state.key) as number;
-    const head = reader.getNamespaceHead(thread, namespaceKey);
-    const run = namespace === undefined || namespace.run === null ? undefined : reader.getRun(namespace.run);
+    const head = reader.checkpoints.getNamespaceHead(thread, namespaceKey);
+    const run = namespace === undefined || namespace.run === null ? undefined : reader.runs.get(namespace.run);
     const stored = { branch, namespaceKey: namespaceKey, namespace, head, run, recovered };
     return {
       claimed: createClaimedThread(thread, state, epoch, writer, stored),
@@ -357,7 +359,7 @@ export function createWriter(
       isReleased: false,
       mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
-      cipher: reader.getCipher(thread),
+      cipher: reader.ciphers.get(thread),
     };
   }
 
@@ -392,12 +394,12 @@ export function createWriter(
     // An imported thread has epoch 0, like every imported thread: a replaced thread would not be detected.
     if (state.owner !== null || state.epoch === 0) return undefined;
     const branch = request.branch ?? state.head;
-    const namespace = reader.findNamespace(thread, branch);
+    const namespace = reader.namespaces.find(thread, branch);
     const key = graphKey.get(graph, version, shape);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
-    const head = reader.getNamespaceHead(thread, namespace.key);
-    const run = namespace.run === null ? undefined : reader.getRun(namespace.run);
+    const head = reader.checkpoints.getNamespaceHead(thread, namespace.key);
+    const run = namespace.run === null ? undefined : reader.runs.get(namespace.run);
     const stored = { branch, namespaceKey: namespace.key, namespace, head, run, recovered: false };
     const epoch = state.epoch + 1;
     return {
@@ -431,8 +433,8 @@ export function createWriter(
     else checkFenceAndWriteHead(commit, claimed, self, newHead);
     if (commit.after !== undefined && commit.after > oldHead.seq) throw storeRules.createGapError(commit);
     if (claimed.cipher?.hasNewestKey() === false) {
-      reader.forgetCipher();
-      claimed.cipher = reader.getCipher(claimed.id);
+      reader.ciphers.forget();
+      claimed.cipher = reader.ciphers.get(claimed.id);
     }
     let state = claimed.namespaces.get(commit.branch) ?? readNamespaceState(claimed, commit);
     for (const parentJournal of commit.parentJournals ?? []) writeParentJournal(claimed, parentJournal);
@@ -493,10 +495,11 @@ export function createWriter(
   /** Writes journal rows of an enclosing namespace of the commit. */
   function writeParentJournal(claimed: ClaimedThread, { namespace: name, effects }: NamespaceJournal): void {
     const known = claimed.namespaces.get(name);
-    const namespace = known === undefined ? reader.findNamespace(claimed.id, name) : undefined;
+    const namespace = known === undefined ? reader.namespaces.find(claimed.id, name) : undefined;
     const state =
       known ??
-      (namespace && createNamespaceState(name, namespace.key, reader.getNamespaceHead(claimed.id, namespace.key)));
+      (namespace &&
+        createNamespaceState(name, namespace.key, reader.checkpoints.getNamespaceHead(claimed.id, namespace.key)));
     if (state === undefined) throw storeRules.createUnknownBranchError(claimed.id, name);
     let { journal } = state;
     for (const effect of effects) {
@@ -558,8 +561,8 @@ export function createWriter(
     refuseLiveOwner(thread, found, releasedEpoch);
     const state = updateStoredHead(thread, found);
     const [outer, ...inner] = storeRules.resolveForkedNamespaces(write, {
-      origin: (from) => reader.findCheckpoint(thread, from),
-      has: (namespace) => reader.findNamespace(thread, namespace) !== undefined,
+      origin: (from) => reader.checkpoints.find(thread, from),
+      has: (namespace) => reader.namespaces.find(thread, namespace) !== undefined,
     });
     const row = createNamespaceWithCheckpoint(thread, state, 1, outer, write.interrupts);
     inner.forEach((namespace, index) => {
@@ -581,7 +584,7 @@ export function createWriter(
     const writer = { graph, version, shape, key: getGraphKey(graph, version, shape) };
     const row = { ...checkpoint.row, id: last + nth, branch: name, parent: from, seq: seq + nth };
     const state = createNamespace(key, name, origin);
-    const cipher = reader.getCipher(thread);
+    const cipher = reader.ciphers.get(thread);
     writeCheckpoint({ id: thread, key, writer, run: undefined, cipher }, state, { row, deltas: checkpoint.deltas });
     for (const interrupt of interrupts) writeInterrupt(cipher, state, interrupt);
     advance.run(row.seq, row.id, row.at, key);
@@ -596,9 +599,13 @@ export function createWriter(
 
   /** Returns the stored state of a namespace, or of the child namespace created by this commit. */
   function readNamespaceState(claimed: ClaimedThread, commit: Commit): NamespaceState {
-    const namespace = reader.findNamespace(claimed.id, commit.branch);
+    const namespace = reader.namespaces.find(claimed.id, commit.branch);
     if (namespace === undefined) return createChildNamespace(claimed, commit);
-    return createNamespaceState(commit.branch, namespace.key, reader.getNamespaceHead(claimed.id, namespace.key));
+    return createNamespaceState(
+      commit.branch,
+      namespace.key,
+      reader.checkpoints.getNamespaceHead(claimed.id, namespace.key),
+    );
   }
 
   function createNamespaceState(
@@ -618,13 +625,13 @@ export function createWriter(
 
   function createChildNamespace(claimed: ClaimedThread, commit: Commit): NamespaceState {
     const parent = storeRules.getNewNamespaceParent(commit);
-    if (!claimed.namespaces.has(parent) && reader.findNamespace(claimed.id, parent) === undefined)
+    if (!claimed.namespaces.has(parent) && reader.namespaces.find(claimed.id, parent) === undefined)
       throw storeRules.createUnknownBranchError(claimed.id, parent);
     const from = commit.checkpoint?.row.parent;
     return createNamespace(
       claimed.key,
       commit.branch,
-      from === undefined ? undefined : reader.findCheckpoint(claimed.id, from),
+      from === undefined ? undefined : reader.checkpoints.find(claimed.id, from),
     );
   }
 
@@ -650,14 +657,14 @@ export function createWriter(
     const known = knownRun.get(claimed.key, run.id);
     if (known === undefined) {
       checkId("run", run.id);
-      if (run.key !== undefined && reader.findRunByKey(claimed.key, run.key) !== undefined)
+      if (run.key !== undefined && reader.runs.findByKey(claimed.key, run.key) !== undefined)
         throw storeRules.createRunExistsError(run);
       const key = insertRun(claimed, namespaceKey, run, claimed.epoch);
       setNewestRun(claimed, namespaceKey, key);
       return { key, starts: false };
     }
     const starts = known.status === "queued";
-    const wasQueued = known.newest === 0 && reader.getRun(known.key)?.queuedAt !== undefined;
+    const wasQueued = known.newest === 0 && reader.runs.get(known.key)?.queuedAt !== undefined;
     if (!starts && wasQueued) throw storeRules.createRunExistsError(run);
     updateRun(claimed, known.key, run);
     if (starts) {
@@ -713,12 +720,12 @@ export function createWriter(
     checkId("run", run.id);
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.createUnknownThreadError(thread);
-    const namespace = reader.findNamespace(thread, branch);
+    const namespace = reader.namespaces.find(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
-    const known = run.key === undefined ? undefined : reader.findRunByKey(state.key, run.key);
+    const known = run.key === undefined ? undefined : reader.runs.findByKey(state.key, run.key);
     if (known !== undefined) return known;
-    const newest = namespace.run === null || stops === undefined ? undefined : reader.getRun(namespace.run);
+    const newest = namespace.run === null || stops === undefined ? undefined : reader.runs.get(namespace.run);
     const row: RunRow = {
       ...run,
       thread,
@@ -726,7 +733,7 @@ export function createWriter(
       ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),
     };
     if (knownRun.get(state.key, run.id) !== undefined) throw storeRules.createRunExistsError(row);
-    insertRun({ key: state.key, cipher: reader.getCipher(thread) }, namespace.key, row, 0);
+    insertRun({ key: state.key, cipher: reader.ciphers.get(thread) }, namespace.key, row, 0);
     countQueued.run(1, state.key);
     return row;
   }
@@ -738,9 +745,9 @@ export function createWriter(
   ): boolean {
     const state = threadState.get(thread);
     const known = state === undefined ? undefined : knownRun.get(state.key, id);
-    const row = known?.status === "queued" ? reader.getRun(known.key) : undefined;
+    const row = known?.status === "queued" ? reader.runs.get(known.key) : undefined;
     if (state === undefined || known === undefined || row === undefined) return false;
-    cancelQueued.run(at, toRunPayload(reader.getCipher(thread), { ...row, reason }).more, known.key);
+    cancelQueued.run(at, toRunPayload(reader.ciphers.get(thread), { ...row, reason }).more, known.key);
     sumRun.run(known.key);
     countQueued.run(-1, state.key);
     return true;
@@ -750,13 +757,13 @@ export function createWriter(
     checkId("inbox message", message.id);
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.createUnknownThreadError(thread);
-    const namespace = reader.findNamespace(thread, branch);
+    const namespace = reader.namespaces.find(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
-    const known = reader.listWaitingMessages(thread, namespace.name).find(({ id }) => id === message.id);
+    const known = reader.inbox.listWaiting(thread, namespace.name).find(({ id }) => id === message.id);
     if (known !== undefined) return known;
     const row: InboxMessage = { ...message, branch: namespace.name };
-    inboxMessages.write({ thread, key: namespace.key, name: namespace.name, cipher: reader.getCipher(thread) }, row);
+    inboxMessages.write({ thread, key: namespace.key, name: namespace.name, cipher: reader.ciphers.get(thread) }, row);
     return row;
   }
 
@@ -799,7 +806,7 @@ export function createWriter(
     const deltas = newDeltas.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
     const { cipher } = claimed;
     const checkpoint = row.branch === state.name ? row : { ...row, branch: state.name };
-    const hash = hashCheckpoint(checkpoint, claimed.writer, deltas, state.head?.hash, cipher);
+    const hash = hashCheckpoint(checkpoint, claimed.writer, deltas, { parentHash: state.head?.hash, cipher });
     const run = claimed.run?.id === row.run ? claimed.run.key : (runKey.get(claimed.key, row.run) ?? row.run);
     const location = { thread: claimed.id, namespace: state.name, checkpoint: row.id };
     const folded: FoldedColumns =
@@ -878,7 +885,7 @@ export function createWriter(
       getGraphKey(graph, version, shape),
       threadExport.createdAt,
     );
-    const cipher = reader.getCipher(threadExport.id);
+    const cipher = reader.ciphers.get(threadExport.id);
     const states = insertNamespaces(key, threadExport);
     const runs = new Map<string, number>();
     for (const run of threadExport.runs) {
@@ -1001,7 +1008,7 @@ export function createWriter(
     post,
     remove,
     insert: insertThread,
-    prune: pruneThread,
+    prune: (write) => retention.prune(write),
     release: (claimed) => {
       const self = owner.getId();
       if (self !== undefined) releaseRow.run(claimed.key, claimed.epoch, self);
