@@ -34,10 +34,12 @@ import { Verifier } from "./verify/verifier.ts";
 import type { VerifyReport } from "./verify/verify-report.ts";
 import { verifyStore } from "./verify/verify-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
+import { type ClaimedThread, forgetNamespace } from "./write/claimed-thread.ts";
+import type { DeferredClaim } from "./write/claims.ts";
 import { Committer, createLockedError } from "./write/committer.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
-import { type ClaimedThread, createWriter, type DeferredClaim, forgetNamespace, type Writer } from "./write/writer.ts";
+import { createWriter, type Writer } from "./write/writer.ts";
 
 /** Store in a SQLite file, with operations on the file. */
 export interface SqliteStore extends Store {
@@ -250,7 +252,7 @@ function createStore(
           if (takenClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = threads.get(commit.thread);
-        queued = writer.commit(commit, claimed);
+        queued = writer.commits.write(commit, claimed);
       },
       undo: () => {
         restoreDeferred(commit.thread, takenClaim);
@@ -300,7 +302,7 @@ function createStore(
     const self = owner.getId();
     if (self === undefined || closed) return undefined;
     refuseDeferred(request.thread);
-    const deferredClaim = writer.defer(request);
+    const deferredClaim = writer.claims.defer(request);
     if (deferredClaim === undefined) return undefined;
     reserve.acquire(self);
     deferred.set(request.thread, deferredClaim);
@@ -335,7 +337,10 @@ function createStore(
       for (const claimed of pending) if (threads.get(claimed.id) === claimed) threads.delete(claimed.id);
     };
     try {
-      await write(undefined, () => pending.forEach(writer.release), discardClaims);
+      const release = (): void => {
+        for (const claimed of pending) writer.threads.release(claimed);
+      };
+      await write(undefined, release, discardClaims);
     } catch (error) {
       for (const held of pending) failedReleases.add(held);
       world.log("debug", "releasing threads failed again", {
@@ -394,7 +399,7 @@ function createStore(
         request.thread,
         () => {
           refuseDeferred(request.thread);
-          const claimed = writer.claim(request, getReleasedEpoch(request.thread));
+          const claimed = writer.claims.claim(request, getReleasedEpoch(request.thread));
           // Reserves disk space for the final write of a starting run.
           reserve.acquire(owner.getId() ?? 0);
           return claimed;
@@ -409,17 +414,17 @@ function createStore(
       checkId("branch", fork.branch);
       return await write(fork.thread, () => {
         refuseDeferred(fork.thread);
-        return writer.createBranch(fork, getReleasedEpoch(fork.thread));
+        return writer.forks.create(fork, getReleasedEpoch(fork.thread));
       });
     },
     enqueue: async (put: QueueWrite) => {
       checkId("thread", put.thread);
-      return await writeWithDeferredClaim(put.thread, () => writer.enqueue(put));
+      return await writeWithDeferredClaim(put.thread, () => writer.queue.enqueue(put));
     },
-    dequeue: (thread, run, ended) => write(thread, () => writer.dequeue(thread, run, ended)),
+    dequeue: (thread, run, ended) => write(thread, () => writer.queue.dequeue(thread, run, ended)),
     post: async (message: InboxMessageWrite) => {
       checkId("thread", message.thread);
-      return await writeWithDeferredClaim(message.thread, () => writer.post(message));
+      return await writeWithDeferredClaim(message.thread, () => writer.inbox.post(message));
     },
     thread: (id) => readStatus((from, dead) => from.threads.get(id, dead), id),
     threads: async (filter = {}) => {
@@ -502,11 +507,11 @@ function createStore(
     importThread: async (threadExport) => {
       await write(threadExport.id, () => {
         if (deferred.has(threadExport.id)) throw storeRules.createThreadExistsError(threadExport.id);
-        writer.insert(threadExport);
+        writer.threadImport.insert(threadExport);
       });
     },
     prune: async (prune) => {
-      const pieces = writer.prune(prune);
+      const pieces = writer.retention.prune(prune);
       for (let piece = pieces.next(); ; piece = pieces.next()) {
         if (piece.done === true) return piece.value;
         const { kind, run } = piece.value;
@@ -560,7 +565,7 @@ function isReleaseOnly({
 function createFinalJob(writer: Writer, threads: ReadonlyMap<string, ClaimedThread>, deleteOwnerRows: () => void) {
   return {
     run: () => {
-      for (const claimed of threads.values()) writer.release(claimed);
+      for (const claimed of threads.values()) writer.threads.release(claimed);
       deleteOwnerRows();
     },
     undo: () => undefined,
