@@ -81,7 +81,9 @@ function prepareStatements(db: Database) {
   };
 }
 
-/** Lists the sources of the encryptable rows of a namespace: controls, effects, interrupts, inbox messages and deltas. */
+/**
+ * Lists the sources of the encryptable rows of a namespace: controls, effects, interrupts, inbox messages and deltas.
+ */
 export class NamespaceSources {
   readonly #sql: ReturnType<typeof prepareStatements>;
   constructor(db: Database) {

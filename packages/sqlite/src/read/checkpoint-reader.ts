@@ -63,11 +63,13 @@ export class CheckpointReader {
     this.#namespaces = namespaces;
   }
 
+  /** Returns a checkpoint of any namespace of a thread. */
   get(thread: string, id: number): CheckpointRow | undefined {
     const found = this.find(thread, id);
     return found === undefined ? undefined : toCheckpointRow(found);
   }
 
+  /** Returns the graph version that wrote a checkpoint. */
   getGraphVersion(thread: string, id: number): GraphVersion | undefined {
     const found = this.find(thread, id);
     if (found === undefined) return undefined;
@@ -75,6 +77,7 @@ export class CheckpointReader {
     return { graph, version, shape };
   }
 
+  /** Returns the newest checkpoint of a branch; without a name, of the head branch. */
   getHead(thread: string, branch?: string): CheckpointRow | undefined {
     const namespace = this.#namespaces.find(thread, branch);
     const found = namespace === undefined ? undefined : this.getNamespaceHead(thread, namespace.key);
@@ -126,6 +129,7 @@ export class CheckpointReader {
       }
   }
 
+  /** Lists the checkpoints of a branch and of its ancestors, newest first. */
   getHistory(
     thread: string,
     {

@@ -41,6 +41,7 @@ export class EffectReader {
     this.#namespaces = namespaces;
   }
 
+  /** Lists the effects of a namespace: of all steps, or of one. */
   list(thread: string, branch: string, step?: number): readonly EffectRow[] {
     const namespace = this.#namespaces.find(thread, branch);
     if (namespace === undefined) return [];

@@ -45,6 +45,7 @@ export class EventReader {
     this.#checkpoints = checkpoints;
   }
 
+  /** Lists the events of a thread after an event number, in pages. */
   list(
     thread: string,
     { after, from, limit }: { readonly after: number; readonly from?: number | undefined; readonly limit: number },

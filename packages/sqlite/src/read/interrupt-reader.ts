@@ -80,6 +80,7 @@ export class InterruptReader {
     this.#onFault = onFault;
   }
 
+  /** Lists the interrupts of a namespace, including answered ones. */
   list(thread: string, branch: string): readonly InterruptRow[] {
     const namespace = this.#namespaces.find(thread, branch);
     if (namespace === undefined) return [];
@@ -89,6 +90,7 @@ export class InterruptReader {
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 
+  /** Lists the awaited interrupts of waiting runs, newest first: of one thread, or of all. */
   listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
     const wanted: OpenInterruptParameters = {
       graph: graph ?? null,

@@ -1,4 +1,7 @@
-/** Filters of the lists of runs and threads. The cost of a page depends on its size only, not on the number of runs and threads: queries read in the order of an index, and rare values are found by their own index. */
+/**
+ * Filters of the lists of runs and threads. The cost of a page depends on its size only, not on the number of runs and
+ * threads: queries read in the order of an index, and rare values are found by their own index.
+ */
 
 import type { RunStatus } from "@statewright/core";
 import type { RunFilter, ThreadFilter } from "@statewright/core/store";

@@ -53,6 +53,7 @@ export class NamespaceReader {
     return this.#sql.namespacesOfThread.all(thread);
   }
 
+  /** Lists the branches of a thread with their origins and heads. */
   listBranches(
     thread: string,
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[] {

@@ -164,6 +164,7 @@ export class RunLists {
     return this.#sql.runsInOrder.all(thread).map(this.#readRow);
   }
 
+  /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
   list(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
     const { thread, key, before } = filter;
     const parameters = {
@@ -178,6 +179,7 @@ export class RunLists {
     return this.#listReadable(parameters, this.#selectGlobalQuery(filter, wanted));
   }
 
+  /** Lists runs that any process can claim, in key order. */
   listClaimable({ kind, after, limit }: ClaimablePage, dead: readonly number[]): readonly RunRow[] {
     const parameters = { dead: JSON.stringify(dead), limit };
     if (kind === "queued") {

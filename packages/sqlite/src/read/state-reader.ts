@@ -47,6 +47,7 @@ export class StateReader {
     this.#checkpoints = checkpoints;
   }
 
+  /** Returns the deltas of each channel at a checkpoint. Throws `unknown_checkpoint`. */
   get(thread: string, checkpoint: number): readonly ChannelRows[] {
     const at = this.#checkpoints.find(thread, checkpoint);
     const start = at === undefined ? undefined : this.#namespaces.findByKey(at.namespace);

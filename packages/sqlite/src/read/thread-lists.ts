@@ -133,11 +133,13 @@ export class ThreadLists {
   }
 
   // `dead`: ids of dead owners, whose running runs count as crashed.
+  /** Returns a thread; a running run of an owner in `dead` counts as crashed. */
   get(id: string, dead: readonly number[]): ThreadRow | undefined {
     const found = this.#sql.threadById.get({ id, dead: JSON.stringify(dead) });
     return found === undefined ? undefined : toThreadRow(found);
   }
 
+  /** Lists threads by last change, newest first; runs of the owners in `dead` count as crashed. */
   list(filter: ThreadFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly ThreadRow[] {
     const { before } = filter;
     const parameters = {

@@ -30,7 +30,6 @@ function prepareStatements(db: Database) {
 /** Reads the timers of a thread, or the due timers of all threads. */
 export class TimerReader {
   readonly #sql: ReturnType<typeof prepareStatements>;
-
   readonly #onFault: (fault: StatewrightError) => void;
 
   constructor(db: Database, onFault: (fault: StatewrightError) => void) {
@@ -38,6 +37,7 @@ export class TimerReader {
     this.#onFault = onFault;
   }
 
+  /** Lists the timers of a thread, or of all threads, in the order of their due time. */
   list({
     thread,
     dueBy = Number.POSITIVE_INFINITY,

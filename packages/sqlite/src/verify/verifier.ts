@@ -116,15 +116,7 @@ export class Verifier {
     read: Read,
     fault: (fault: Fault) => void,
   ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">> {
-    /** Runs a check and reports a damaged row as a fault. */
-    const runCheck = (check: () => void): void => {
-      try {
-        check();
-      } catch (thrown) {
-        if (!isUnreadable(thrown)) throw thrown;
-        fault({ thread: id, what: thrown.message });
-      }
-    };
+    const runCheck = createCheck(id, fault);
     const { namespaces, sources } = await read(() => ({
       namespaces: this.#sources.reader.namespaces.list(id),
       sources: this.#sources.reencryption.listRowSources(id),
@@ -140,7 +132,7 @@ export class Verifier {
         });
       }
     }
-    let [checkpoints, bodies] = [0, 0];
+    let checkpoints = 0;
     for (const namespace of namespaces) {
       checkpoints += await this.#verifyChain(id, namespace, read, runCheck);
       if ((await read(() => this.#sql.hasStrayDeltas.get({ namespace: namespace.key }))) === 1)
@@ -155,6 +147,19 @@ export class Verifier {
       );
     }
     await read(() => runCheck(() => this.#sources.reader.timers.list({ thread: id })));
+    const artifacts = await this.#verifyArtifacts(id, read, runCheck);
+    await this.#verifyMetadata(id, read, fault);
+    // The row of a claimed thread lags behind its checkpoints.
+    const { ahead = 0, held = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
+    if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
+    if ((await read(() => this.#sql.hasInvalidHead.get(id))) === 1)
+      fault({ thread: id, what: "the head branch or the newest event is missing" });
+    return { checkpoints, artifacts };
+  }
+
+  /** Verifies the artifacts of a thread; returns the number of bodies. */
+  async #verifyArtifacts(id: string, read: Read, runCheck: (check: () => void) => void): Promise<number> {
+    let bodies = 0;
     const getNextArtifact = this.#sources.artifacts.createCursor(id);
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
@@ -166,13 +171,7 @@ export class Verifier {
         return next.key;
       });
     }
-    await this.#verifyMetadata(id, read, fault);
-    // The row of a claimed thread lags behind its checkpoints.
-    const { ahead = 0, held = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
-    if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
-    if ((await read(() => this.#sql.hasInvalidHead.get(id))) === 1)
-      fault({ thread: id, what: "the head branch or the newest event is missing" });
-    return { checkpoints, artifacts: bodies };
+    return bodies;
   }
 
   /** Reports runs whose metadata rows differ from their metadata. */
@@ -219,4 +218,16 @@ export class Verifier {
       if (found.length < rowsPerRead) return count;
     }
   }
+}
+
+/** Creates a function that runs a check and reports a damaged row as a fault. */
+function createCheck(thread: string, onFault: (fault: Fault) => void): (check: () => void) => void {
+  return (check) => {
+    try {
+      check();
+    } catch (thrown) {
+      if (!isUnreadable(thrown)) throw thrown;
+      onFault({ thread, what: thrown.message });
+    }
+  };
 }

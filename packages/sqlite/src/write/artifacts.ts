@@ -82,18 +82,21 @@ export class Artifacts {
     if (same === undefined && body !== undefined) this.#bodies.write(cipher, key, body);
   }
 
+  /** Lists the artifacts of a thread, oldest first. */
   list(thread: string, { run, key, limit }: ArtifactFilter): readonly ArtifactRow[] {
     return this.#listRows(thread, key)
       .flatMap(({ row }) => (run === undefined || row.run === run ? [row] : []))
       .slice(0, limit);
   }
 
+  /** Reads a body, or a range of it; undefined for an unknown key. */
   read(thread: string, key: string, range?: ByteRange): Uint8Array | undefined {
     const [found] = this.#listRows(thread, key).filter(({ row }) => row.key === key);
     if (found === undefined) return undefined;
     return this.#bodies.read(thread, found.at, range ?? { offset: 0, limit: found.at.bytes });
   }
 
+  /** Deletes an artifact and its body; false for an unknown key. */
   remove(thread: string, key: string): boolean {
     const found = this.#listRows(thread, key).filter(({ row }) => row.key === key);
     for (const { at } of found) {
@@ -103,12 +106,14 @@ export class Artifacts {
     return found.length > 0;
   }
 
+  /** Lists all artifacts of a thread with their bodies. */
   listExports(thread: string): readonly ArtifactExport[] {
     return this.#listRows(thread, undefined).map(({ at, row }) =>
       at.body === at.key ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) } : { row },
     );
   }
 
+  /** Lists the sources of the rows and pieces of a thread, for verification and re-encryption. */
   listRowSources(thread: string): readonly RowSource[] {
     const listRowKeys = this.#createKeyCursor(thread);
     return [

@@ -7,8 +7,8 @@ import { createCorruptError } from "../file/store-errors.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import { type CheckpointColumns, type GraphVersion, toCheckpointRow } from "../rows/rows.ts";
+import type { ThreadState } from "../rows/thread-rows.ts";
 import type { ClaimedThread } from "./claimed-thread.ts";
-import type { ThreadState } from "./thread-rows.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Claim of an unowned thread, deferred to the first write. */

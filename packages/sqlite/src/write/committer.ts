@@ -1,4 +1,7 @@
-/** Single writer: jobs wait in a queue, one transaction per tick commits the waiting jobs, then every job is notified. Waiting for a locked file happens outside of SQLite, so that the event loop is not blocked. */
+/**
+ * Single writer: jobs wait in a queue, one transaction per tick commits the waiting jobs, then every job is notified.
+ * Waiting for a locked file happens outside of SQLite, so that the event loop is not blocked.
+ */
 
 import { StatewrightError, type World } from "@statewright/core";
 import type { Database } from "better-sqlite3";

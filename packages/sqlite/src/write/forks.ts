@@ -3,7 +3,7 @@
 import { type BranchWrite, type CheckpointRow, type InterruptRow, storeRules } from "@statewright/core/store";
 import type { Reader } from "../read/reader.ts";
 import type { CheckpointColumns } from "../rows/rows.ts";
-import type { ThreadState } from "./thread-rows.ts";
+import type { ThreadState } from "../rows/thread-rows.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Namespace of a fork, with its interrupts; `nth` is the number of its checkpoint among the new ones. */

@@ -1,4 +1,7 @@
-/** Transactions of the single writer: each job of a group runs in its own savepoint, so that a failed job does not affect the others. */
+/**
+ * Transactions of the single writer: each job of a group runs in its own savepoint, so that a failed job does not
+ * affect the others.
+ */
 
 import type { ErrorPlace, StatewrightError, World } from "@statewright/core";
 import type { Database } from "better-sqlite3";

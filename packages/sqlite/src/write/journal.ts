@@ -6,9 +6,9 @@ import type { ThreadCipher } from "../encryption/cipher.ts";
 import type { Reader } from "../read/reader.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";
 import { isFoldable } from "../rows/folded-effects.ts";
+import type { NamespaceRows } from "../rows/namespace-rows.ts";
 import { foldedEffectSum } from "../rows/row-sums.ts";
 import { type ClaimedThread, cacheNamespace, type NamespaceState } from "./claimed-thread.ts";
-import type { NamespaceRows } from "./namespace-rows.ts";
 
 /** Step folded by a checkpoint. */
 export interface Fold {

@@ -1,4 +1,7 @@
-/** Rows of the long-term store: each row is verified when it is read, and its words are indexed when it is written. Statements are prepared on first use. */
+/**
+ * Rows of the long-term store: each row is verified when it is read, and its words are indexed when it is written.
+ * Statements are prepared on first use.
+ */
 
 import { crc32 } from "node:zlib";
 import type { StatewrightError } from "@statewright/core";

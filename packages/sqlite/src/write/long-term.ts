@@ -30,10 +30,12 @@ export class LongTermTable {
     this.#storeCipher = storeCipher;
   }
 
+  /** Returns the live row at a location. */
   get(location: LongTermLocation, at: number): LongTermRow | undefined {
     return this.#readRows(this.#rows.listLive(location, at))[0];
   }
 
+  /** Lists the live rows of a namespace, in pages. */
   listPage({ namespace, deep, at, after, words, vectors = false, limit }: LongTermQuery): readonly LongTermRow[] {
     const isFirstPage = after === undefined || after.namespace < namespace;
     const range: Range = {
@@ -48,6 +50,7 @@ export class LongTermTable {
     return this.#readRows(this.#rows.search(range, { words: toMatchExpression(namespace, words), vectors }));
   }
 
+  /** Applies changes, and sweeps some expired rows. */
   apply(changes: readonly LongTermChange[], at: number): void {
     const getCipher = this.#createCipherCache(this.#storeCipher);
     for (const change of changes) {
@@ -61,12 +64,14 @@ export class LongTermTable {
     this.sweep(at, longTermRules.sweepLimitPerWrite);
   }
 
+  /** Deletes up to `limit` expired rows; returns their number. */
   sweep(at: number, limit: number): number {
     const expired = this.#rows.listExpired(at, limit);
     for (const row of expired) this.#rows.remove(row);
     return expired.length;
   }
 
+  /** Extends the expiry of rows that are read. */
   refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[] {
     const getCipher = this.#createCipherCache(this.#storeCipher);
     return touches.map((each) => this.#touch(each, getCipher(each.namespace)));

@@ -4,17 +4,17 @@ import type { Database } from "better-sqlite3";
 import type { StoreCipher } from "../encryption/cipher.ts";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
+import { CheckpointRows } from "../rows/checkpoint-rows.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";
-import { CheckpointRows } from "./checkpoint-rows.ts";
-import { EventRows } from "./event-rows.ts";
-import { GraphRows } from "./graph-rows.ts";
+import { EventRows } from "../rows/event-rows.ts";
+import { GraphRows } from "../rows/graph-rows.ts";
+import { InterruptRows } from "../rows/interrupt-rows.ts";
+import { NamespaceRows } from "../rows/namespace-rows.ts";
+import { RunRows } from "../rows/run-rows.ts";
+import { ThreadRows } from "../rows/thread-rows.ts";
+import { TimerRows } from "../rows/timer-rows.ts";
 import { InboxMessages } from "./inbox-messages.ts";
-import { InterruptRows } from "./interrupt-rows.ts";
 import { Journal } from "./journal.ts";
-import { NamespaceRows } from "./namespace-rows.ts";
-import { RunRows } from "./run-rows.ts";
-import { ThreadRows } from "./thread-rows.ts";
-import { TimerRows } from "./timer-rows.ts";
 
 /** Row writers by table; call inside a transaction. */
 export interface WriterRows {

@@ -5,6 +5,7 @@ import type { StoreCipher } from "../encryption/cipher.ts";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";
+import type { ThreadRows } from "../rows/thread-rows.ts";
 import { createEraser, type Eraser } from "../rows/thread-tables.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { Claims } from "./claims.ts";
@@ -17,7 +18,6 @@ import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { Retention } from "./retention.ts";
 import { ThreadImport } from "./thread-import.ts";
-import type { ThreadRows } from "./thread-rows.ts";
 import { createWriterRows } from "./writer-rows.ts";
 
 /** Writers of one connection; call inside a transaction. */

@@ -4,7 +4,7 @@ import type { EventRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { Payload } from "../encryption/cipher.ts";
 import { toEventColumns } from "../encryption/encrypted-rows.ts";
-import type { ClaimedThread } from "./claimed-thread.ts";
+import type { ClaimedThread } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {
   return {
@@ -21,6 +21,7 @@ export class EventRows {
     this.#sql = prepareStatements(db);
   }
 
+  /** Writes an event. */
   write({ key, cipher }: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, event: EventRow): void {
     const { sum, text } = toEventColumns(cipher, event);
     this.#sql.addEvent.run(key, event.seq, namespaceKey, event.at, sum, text);

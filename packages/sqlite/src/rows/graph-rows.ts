@@ -1,6 +1,6 @@
 import type { Database } from "better-sqlite3";
-import type { GraphVersion } from "../rows/rows.ts";
-import type { ClaimedThread } from "./claimed-thread.ts";
+import type { ClaimedThread } from "../write/claimed-thread.ts";
+import type { GraphVersion } from "./rows.ts";
 
 function prepareStatements(db: Database) {
   return {

@@ -6,9 +6,9 @@ import type { Database } from "better-sqlite3";
 import type { Payload } from "../encryption/cipher.ts";
 import { toRunPayload } from "../encryption/encrypted-rows.ts";
 import type { Reader } from "../read/reader.ts";
-import { changedRunSum, computeColumnSum, putRunSum } from "../rows/row-sums.ts";
-import { toStoredStatus } from "../rows/run-status.ts";
-import type { ClaimedThread, NamespaceState } from "./claimed-thread.ts";
+import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import { changedRunSum, computeColumnSum, putRunSum } from "./row-sums.ts";
+import { toStoredStatus } from "./run-status.ts";
 import type { ThreadRows } from "./thread-rows.ts";
 
 function prepareStatements(db: Database) {
@@ -120,6 +120,7 @@ export class RunRows {
     this.setNewestOfNamespace(namespaceKey, key);
   }
 
+  /** Inserts a run with its metadata; returns its row key. */
   insert(claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow, epoch: number): number {
     const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
     const { error, input, more } = toRunPayload(claimed.cipher, run);

@@ -5,7 +5,7 @@ import type { Database } from "better-sqlite3";
 import type { StoreCipher } from "../encryption/cipher.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
-import type { ClaimedThread, ThreadHead } from "./claimed-thread.ts";
+import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";
 
 export interface ThreadState extends ThreadHead {
   readonly key: number;
@@ -85,6 +85,7 @@ export class ThreadRows {
     if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
   }
 
+  /** Creates a thread without an owner. */
   create(id: string, head: string, graph: number, at: number): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
     const key = Number(this.#sql.addThread.run(id, graph, head, at, at, secret).lastInsertRowid);

@@ -5,10 +5,10 @@ import { type CheckpointWrite, type EffectRow, storeRules } from "@statewright/c
 import type { Database } from "better-sqlite3";
 import { toControlContext, toDeltaColumns } from "../encryption/encrypted-rows.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
-import { type FoldedColumns, nothingFolded, toFoldedColumns } from "../rows/folded-effects.ts";
-import { hashCheckpoint } from "../rows/rows.ts";
-import type { ClaimedThread, NamespaceState } from "./claimed-thread.ts";
+import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import { type FoldedColumns, nothingFolded, toFoldedColumns } from "./folded-effects.ts";
 import type { NamespaceRows } from "./namespace-rows.ts";
+import { hashCheckpoint } from "./rows.ts";
 import type { RunRows } from "./run-rows.ts";
 
 function prepareStatements(db: Database) {
@@ -34,6 +34,7 @@ export class CheckpointRows {
     this.#runs = runs;
   }
 
+  /** Writes a checkpoint with its deltas and folded effects; returns the new state of the namespace. */
   write(
     claimed: Pick<ClaimedThread, "id" | "key" | "writer" | "run" | "cipher">,
     state: NamespaceState,

@@ -1,7 +1,7 @@
 import type { TimerChange } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
-import { computeTimerSum } from "../rows/rows.ts";
-import { checkWellFormed } from "../rows/well-formed.ts";
+import { computeTimerSum } from "./rows.ts";
+import { checkWellFormed } from "./well-formed.ts";
 
 function prepareStatements(db: Database) {
   return {
@@ -23,6 +23,7 @@ export class TimerRows {
     this.#sql = prepareStatements(db);
   }
 
+  /** Arms or drops a timer; an older generation changes nothing. */
   change(namespaceKey: number, change: TimerChange): void {
     if ("drop" in change) {
       this.#sql.dropTimer.run(namespaceKey, change.drop.id, change.drop.generation);

@@ -3,9 +3,9 @@
 import { type Commit, storeRules } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { Reader } from "../read/reader.ts";
-import type { CheckpointColumns } from "../rows/rows.ts";
-import { checkWellFormed } from "../rows/well-formed.ts";
-import type { ClaimedThread, NamespaceState } from "./claimed-thread.ts";
+import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import type { CheckpointColumns } from "./rows.ts";
+import { checkWellFormed } from "./well-formed.ts";
 
 function prepareStatements(db: Database) {
   return {
@@ -28,7 +28,9 @@ export class NamespaceRows {
     this.#reader = reader;
   }
 
-  /** Adds the row of a namespace; `origin` is the location of the parent of its first checkpoint. Returns its row key. */
+  /**
+   * Adds the row of a namespace; `origin` is the location of the parent of its first checkpoint. Returns its row key.
+   */
   add(
     thread: number,
     name: string,
@@ -50,6 +52,7 @@ export class NamespaceRows {
     );
   }
 
+  /** Creates the state of a namespace from its newest checkpoint. */
   createState(name: string, namespaceKey: number, head: CheckpointColumns | undefined): NamespaceState {
     return {
       name,
@@ -80,6 +83,7 @@ export class NamespaceRows {
     return { name, key: namespaceKey, head, step: undefined, journal: -1, channels: new Map() };
   }
 
+  /** Returns the row key of a channel; creates a missing row. */
   getChannelKey({ key: namespaceKey, channels }: NamespaceState, name: string): number {
     const known =
       channels.get(name) ??

@@ -2,8 +2,8 @@ import type { InterruptRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 import { toInterruptPayload } from "../encryption/encrypted-rows.ts";
-import { checkWellFormed } from "../rows/well-formed.ts";
-import type { NamespaceState } from "./claimed-thread.ts";
+import type { NamespaceState } from "../write/claimed-thread.ts";
+import { checkWellFormed } from "./well-formed.ts";
 
 function prepareStatements(db: Database) {
   return {
@@ -38,6 +38,7 @@ export class InterruptRows {
     this.#sql.setAwaited.run(namespace, id);
   }
 
+  /** Writes an interrupt, replacing an existing row. */
   write(cipher: ThreadCipher | undefined, state: NamespaceState, interrupt: InterruptRow): void {
     const { id, step, task, node, key, schema, raisedAt, expiresAt, answeredAt, expiredAt } = interrupt;
     const { sum, payload, answer, more } = toInterruptPayload(cipher, state.name, interrupt);
