@@ -3,5 +3,7 @@
 export type { Encryption, EncryptionKey } from "./encryption/cipher.ts";
 export { encryptStore } from "./encryption/encrypt-store.ts";
 export type { BackupOptions } from "./file/backup-options.ts";
-export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from "./store.ts";
+export type { SqliteStore } from "./sqlite-store.ts";
+export { sqliteStore } from "./store.ts";
+export type { SqliteStoreOptions } from "./store-options.ts";
 export type { Fault, VerifyReport } from "./verify/verify-report.ts";

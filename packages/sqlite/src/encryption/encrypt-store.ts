@@ -6,12 +6,12 @@ import { toRowKey } from "../file/schema.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
 import { hashCheckpoint } from "../rows/rows.ts";
-import { createArtifacts } from "../write/artifacts.ts";
-import { createLongTerm } from "../write/long-term.ts";
-import { createPrunedRanges, hashRemainingDeltas } from "../write/pruned-ranges.ts";
+import { Artifacts } from "../write/artifacts.ts";
+import { LongTermTable } from "../write/long-term.ts";
+import { hashRemainingDeltas, PrunedRanges } from "../write/pruned-ranges.ts";
 import { createStoreCipher, type Encryption, type StoreCipher, type ThreadCipher } from "./cipher.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
-import { createReencryption, type Reencryption } from "./reencrypt.ts";
+import { Reencryption } from "./reencrypt.ts";
 
 /**
  * Encrypts a plain file: every thread is encrypted with the first key of `keys` for the thread, and the plain data is
@@ -29,14 +29,14 @@ export function encryptStore(path: string, encryption: Encryption): void {
     for (const namespace of namespaces) storeCipher.getItemCipher(namespace);
     setEncryptionState(db, "started");
     const plain = createReader(db);
-    const artifacts = createArtifacts(db, () => undefined);
-    const reencryption = createReencryption(db, { reader: plain, artifacts });
+    const artifacts = new Artifacts(db, () => undefined);
+    const reencryption = new Reencryption(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
     const encryptOne = db.transaction((thread: string) =>
       encryptThread(db, { plain, reencryption, storeCipher }, thread),
     );
     for (const thread of threads) encryptOne.immediate(thread);
-    db.transaction(() => createLongTerm(db, undefined).encryptAll(storeCipher)).immediate();
+    db.transaction(() => new LongTermTable(db, undefined).encryptAll(storeCipher)).immediate();
     db.exec("DELETE FROM owners");
     // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");
@@ -98,11 +98,11 @@ function encryptThread(
  * Recomputes the hashes of checkpoints and anchors with the secret of the thread; verifies the plain rows on the way.
  */
 function rehash(db: Database, plain: Reader, thread: string, cipher: ThreadCipher): void {
-  const prunedRanges = createPrunedRanges(db);
+  const prunedRanges = new PrunedRanges(db);
   const putHash = db.prepare<[string, number]>("UPDATE checkpoints SET hash = ? WHERE key = ?");
   const putAnchor = db.prepare<[string, string, number]>("UPDATE anchors SET hash = ?, kept = ? WHERE key = ?");
   const hashes = new Map<number, string>();
-  const namespaces = plain.listNamespaces(thread);
+  const namespaces = plain.namespaces.list(thread);
   const anchors = namespaces.flatMap((namespace) =>
     prunedRanges.list({ thread, namespace, cipher: undefined }).map(({ id, deltas }) => ({
       key: toRowKey(namespace.key, id),
@@ -112,12 +112,12 @@ function rehash(db: Database, plain: Reader, thread: string, cipher: ThreadCiphe
   );
   for (const { id, kept } of anchors) hashes.set(id, kept);
   const checkpoints = namespaces.flatMap((namespace) =>
-    plain.listCheckpointIds(namespace).map((id) => ({ id, namespace })),
+    plain.checkpoints.listIds(namespace).map((id) => ({ id, namespace })),
   );
   for (const { id, namespace } of checkpoints.sort((left, right) => left.id - right.id)) {
-    for (const { row, deltas, writtenBy } of plain.listCheckpoints(thread, namespace, id - 1, 1)) {
+    for (const { row, deltas, writtenBy } of plain.checkpoints.list(thread, namespace, id - 1, 1)) {
       const parent = row.parent === undefined ? undefined : hashes.get(row.parent);
-      hashes.set(id, hashCheckpoint(row, writtenBy, deltas, parent, cipher));
+      hashes.set(id, hashCheckpoint(row, writtenBy, deltas, { parentHash: parent, cipher }));
     }
   }
   for (const { key, kept } of anchors) putAnchor.run(kept, kept, key);

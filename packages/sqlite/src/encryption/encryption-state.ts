@@ -21,7 +21,10 @@ export function setEncryptionState(db: Database, state: EncryptionState): void {
  * Throws `missing_key` for an encrypted file without keys, `invalid_option` for a plain file with keys. An empty file
  * with keys becomes encrypted.
  */
-export function checkEncryptionState(db: Database, path: string, withKeys: boolean): void {
+export function checkEncryptionState(
+  db: Database,
+  { path, withKeys }: { readonly path: string; readonly withKeys: boolean },
+): void {
   const state = getEncryptionState(db);
   if (state === "started") {
     throw new StatewrightError("missing_key", {

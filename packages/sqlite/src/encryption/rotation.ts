@@ -7,7 +7,8 @@ import { storeRules } from "@statewright/core/store";
 import type { Reader } from "../read/reader.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { StoreCipher, ThreadCipher } from "./cipher.ts";
-import type { EncryptableRow, Reencryption } from "./reencrypt.ts";
+import type { EncryptableRow } from "./namespace-sources.ts";
+import type { Reencryption } from "./reencrypt.ts";
 
 /** Rows per write. */
 const rowsPerWrite = 200;
@@ -33,7 +34,7 @@ export async function rotateThread(
 ): Promise<number> {
   let reencrypted = 0;
   const sources = await write(thread, () => {
-    const secret = reader.getSecret(thread);
+    const secret = reader.ciphers.getSecret(thread);
     if (secret === undefined) throw storeRules.createUnknownThreadError(thread);
     const newSecret = storeCipher.reencryptSecret(thread, secret);
     if (newSecret !== undefined) reencryption.putSecret(thread, newSecret);
@@ -43,7 +44,7 @@ export async function rotateThread(
     for (let after: number | undefined = -1; after !== undefined; ) {
       const from = after;
       const page = await write(thread, () => {
-        const cipher = reader.getCipher(thread);
+        const cipher = reader.ciphers.get(thread);
         const { rows, last } = source.readPage(from, rowsPerWrite);
         return { last, reencrypted: cipher === undefined ? 0 : reencryptRows(cipher, rows) };
       });

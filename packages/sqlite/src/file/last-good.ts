@@ -32,11 +32,11 @@ function findLastGood(
   branch: string | undefined,
 ): { readonly branch: string; readonly lastGood: number | undefined } | undefined {
   try {
-    const namespace = reader.findNamespace(thread, branch);
+    const namespace = reader.namespaces.find(thread, branch);
     if (namespace === undefined) return undefined;
     return {
       branch: namespace.name,
-      lastGood: findNewestReadable(reader, thread, reader.iterateAncestorIds(namespace)),
+      lastGood: findNewestReadable(reader, thread, reader.checkpoints.iterateAncestorIds(namespace)),
     };
   } catch (thrown) {
     // Without readable namespaces, there is no checkpoint to suggest.
@@ -51,8 +51,8 @@ function findNewestReadable(reader: Reader, thread: string, ids: Iterable<number
   for (const id of ids) {
     if (id >= damagedId) continue;
     try {
-      reader.getCheckpoint(thread, id);
-      reader.getState(thread, id);
+      reader.checkpoints.get(thread, id);
+      reader.states.get(thread, id);
       return id;
     } catch (thrown) {
       if (!isStatewrightError(thrown, "store_corrupt")) throw thrown;

@@ -74,7 +74,7 @@ export function openDatabase(
       // Tables created meanwhile by another process were not in a lost log.
       wasEmpty = migrate(db, path, steps, () => checkFile(db, path, steps)) && wasEmpty;
       checkCatalogue(db, path);
-      if (withKeys !== undefined) checkEncryptionState(db, path, withKeys);
+      if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys });
       pinQueryPlans(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {

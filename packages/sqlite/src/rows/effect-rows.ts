@@ -3,7 +3,7 @@ import type { EffectRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";
 import { toEffectPayload } from "../encryption/encrypted-rows.ts";
-import type { NamespaceRow } from "../read/reader.ts";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
 import { checkWellFormed } from "./well-formed.ts";
 
 /** Namespace of a journal with the cipher of its values. */

@@ -287,13 +287,18 @@ export function toThreadRow({ id, graph, version, created, updated, head, status
   return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
 }
 
+/** Hash of the parent of a checkpoint, and the cipher of the thread. */
+export interface CheckpointChain {
+  readonly parentHash: string | undefined;
+  readonly cipher: Pick<ThreadCipher, "hash"> | undefined;
+}
+
 /** Hashes a checkpoint: its content, its deltas and the hash of its parent, and so the whole chain. */
 export function hashCheckpoint(
   row: CheckpointRow,
   { graph, version, shape }: GraphVersion,
   deltas: readonly DeltaRow[],
-  parentHash: string | undefined,
-  cipher?: Pick<ThreadCipher, "hash">,
+  { parentHash, cipher }: CheckpointChain,
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));

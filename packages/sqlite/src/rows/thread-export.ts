@@ -2,7 +2,8 @@
 import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { maxCheckpointId } from "../file/schema.ts";
-import type { NamespaceRow, Reader } from "../read/reader.ts";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
+import type { Reader } from "../read/reader.ts";
 import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
@@ -45,14 +46,14 @@ export function createThreadExporter(
     return {
       name,
       from: namespace.origin ?? undefined,
-      run: namespace.run === null ? undefined : reader.getRun(namespace.run)?.id,
-      checkpoints: reader.listCheckpoints(thread, namespace, 0, maxCheckpointId),
-      prunedRanges: prunedRanges.list({ thread, namespace, cipher: reader.getCipher(thread) }),
-      effects: reader.listEffects(thread, name),
-      interrupts: reader.listInterrupts(thread, name),
-      awaited: reader.listAwaited(namespace),
-      timers: reader.listTimers({ thread }).filter(({ branch }) => branch === name),
-      inbox: reader.listInboxMessages(thread, name),
+      run: namespace.run === null ? undefined : reader.runs.get(namespace.run)?.id,
+      checkpoints: reader.checkpoints.list(thread, namespace, 0, maxCheckpointId),
+      prunedRanges: prunedRanges.list({ thread, namespace, cipher: reader.ciphers.get(thread) }),
+      effects: reader.effects.list(thread, name),
+      interrupts: reader.interrupts.list(thread, name),
+      awaited: reader.interrupts.listAwaited(namespace),
+      timers: reader.timers.list({ thread }).filter(({ branch }) => branch === name),
+      inbox: reader.inbox.list(thread, name),
     };
   }
 
@@ -65,9 +66,9 @@ export function createThreadExporter(
       ...rest,
       run: run ?? undefined,
       writtenBy: { graph, version, shape },
-      namespaces: reader.listNamespaces(thread).map((namespace) => exportNamespace(thread, namespace)),
-      runs: reader.listRunsOfThread(thread),
-      events: reader.listDurableEvents(thread),
+      namespaces: reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace)),
+      runs: reader.runs.listOfThread(thread),
+      events: reader.events.listDurable(thread),
       artifacts: artifacts.listExports(thread),
     };
   };

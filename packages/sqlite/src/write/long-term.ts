@@ -3,92 +3,122 @@
  * FTS5 index that contains words only: the texts are stored in the rows alone.
  *
  * The index contains the words of a row once for each enclosing namespace, so that the cost of a search depends on
- * its own namespace only. Statements are prepared on first use.
+ * its own namespace only.
  */
-import { crc32 } from "node:zlib";
+
 import { StatewrightError } from "@statewright/core";
-import { fingerprint } from "@statewright/core/adapter";
 import {
   type LongTermChange,
   type LongTermLocation,
   type LongTermQuery,
   type LongTermRow,
   type LongTermTouch,
-  type LongTermWord,
   longTermRules,
   type RefreshResult,
 } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
-import type { ItemCipher, Payload, StoreCipher } from "../encryption/cipher.ts";
-import { createCorruptError } from "../file/store-errors.ts";
+import type { ItemCipher, StoreCipher } from "../encryption/cipher.ts";
+import { type Columns, LongTermRows, type Range, toMatchExpression } from "./long-term-rows.ts";
 
 /** Long-term rows of the file; call inside a transaction. */
-export interface LongTermTable {
-  get(location: LongTermLocation, at: number): LongTermRow | undefined;
-  listPage(query: LongTermQuery): readonly LongTermRow[];
-  apply(changes: readonly LongTermChange[], at: number): void;
-  sweep(at: number, limit: number): number;
-  refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[];
+export class LongTermTable {
+  readonly #rows: LongTermRows;
+  readonly #storeCipher: StoreCipher | undefined;
+
+  constructor(db: Database, storeCipher: StoreCipher | undefined) {
+    this.#rows = new LongTermRows(db);
+    this.#storeCipher = storeCipher;
+  }
+
+  /** Returns the live row at a location. */
+  get(location: LongTermLocation, at: number): LongTermRow | undefined {
+    return this.#readRows(this.#rows.listLive(location, at))[0];
+  }
+
+  /** Lists the live rows of a namespace, in pages. */
+  listPage({ namespace, deep, at, after, words, vectors = false, limit }: LongTermQuery): readonly LongTermRow[] {
+    const isFirstPage = after === undefined || after.namespace < namespace;
+    const range: Range = {
+      from: isFirstPage ? namespace : after.namespace,
+      after: isFirstPage ? "" : after.key,
+      end: deep ? longTermRules.getNamespaceEnd(namespace) : `${namespace} `,
+      at,
+      limit,
+    };
+    if (words === undefined) return this.#readRows(this.#rows.listRange(range, { vectors }));
+    if (this.#storeCipher !== undefined) throw createWordSearchError();
+    return this.#readRows(this.#rows.search(range, { words: toMatchExpression(namespace, words), vectors }));
+  }
+
+  /** Applies changes, and sweeps some expired rows. */
+  apply(changes: readonly LongTermChange[], at: number): void {
+    const getCipher = this.#createCipherCache(this.#storeCipher);
+    for (const change of changes) {
+      if ("put" in change) this.#put(change.put, getCipher(change.put.namespace));
+      else if ("touch" in change) this.#touch(change.touch, getCipher(change.touch.namespace));
+      else {
+        const found = this.#rows.find(change.drop.namespace, change.drop.key);
+        if (found !== undefined) this.#rows.remove(found);
+      }
+    }
+    this.sweep(at, longTermRules.sweepLimitPerWrite);
+  }
+
+  /** Deletes up to `limit` expired rows; returns their number. */
+  sweep(at: number, limit: number): number {
+    const expired = this.#rows.listExpired(at, limit);
+    for (const row of expired) this.#rows.remove(row);
+    return expired.length;
+  }
+
+  /** Extends the expiry of rows that are read. */
+  refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[] {
+    const getCipher = this.#createCipherCache(this.#storeCipher);
+    return touches.map((each) => this.#touch(each, getCipher(each.namespace)));
+  }
+
   /** Verifies up to `limit` rows after a key; returns the last key, undefined at the end. */
-  verify(after: number, limit: number, onFault: (error: unknown) => void): number | undefined;
+  verify(after: number, limit: number, onFault: (error: unknown) => void): number | undefined {
+    const getCipher = this.#createCipherCache(this.#storeCipher);
+    const rows = this.#rows.listAfter(after, limit);
+    for (const row of rows) {
+      try {
+        this.#rows.read(row, getCipher(row.namespace));
+      } catch (error) {
+        onFault(error);
+      }
+    }
+    return rows.at(-1)?.key;
+  }
+
   /** Re-encrypts up to `limit` rows that do not use the newest key; returns their number and the last visited key. */
-  reencrypt(after: number, limit: number): { readonly reencrypted: number; readonly last: number | undefined };
+  reencrypt(after: number, limit: number): { readonly reencrypted: number; readonly last: number | undefined } {
+    const getCipher = this.#createCipherCache(this.#storeCipher);
+    const rows = this.#rows.listAfter(after, limit);
+    let reencrypted = 0;
+    for (const row of rows) {
+      const cipher = getCipher(row.namespace);
+      if (cipher?.isOutdated(row.value) !== true) continue;
+      this.#rows.write(this.#rows.read(row, cipher), row, cipher);
+      reencrypted += 1;
+    }
+    return { reencrypted, last: rows.at(-1)?.key };
+  }
+
   /** Encrypts all rows of a plain file, and removes their words from the index. */
-  encryptAll(storeCipher: StoreCipher): void;
-}
-
-interface Columns {
-  readonly key: number;
-  readonly namespace: string;
-  readonly id: string;
-  readonly created: number;
-  readonly updated: number;
-  readonly expires: number | null;
-  readonly refresh: number | null;
-  readonly words: string | null;
-  readonly sum: number;
-  readonly value: Payload;
-  /** NULL in queries without vectors. */
-  readonly vector: Payload | null;
-}
-
-const columns = "l.key, l.namespace, l.id, l.created, l.updated, l.expires, l.refresh, l.words, l.sum, l.value";
-/** Vectors are large, so most queries omit them. */
-const select: string = "SELECT " + columns + ", NULL AS vector FROM long_term l";
-const selectWhole: string = "SELECT " + columns + ", l.vector FROM long_term l";
-const isLive = "(l.expires IS NULL OR l.expires > @at)";
-const inRange = "(l.namespace, l.id) > (@from, @after) AND l.namespace < @end AND " + isLive;
-const ofPage = inRange + " ORDER BY l.namespace, l.id LIMIT @limit";
-
-const ofWords =
-  " FROM long_term_words w CROSS JOIN long_term l ON l.key = w.rowid WHERE w.long_term_words MATCH @words AND " +
-  ofPage;
-
-/** Queries of the long-term store; each uses an index. */
-export const longTermQueries: Readonly<
-  Record<"get" | "page" | "wholePage" | "search" | "wholeSearch" | "over", string>
-> = {
-  get: select + " WHERE l.namespace = @namespace AND l.id = @id AND " + isLive,
-  page: select + " WHERE " + ofPage,
-  wholePage: selectWhole + " WHERE " + ofPage,
-  search: "SELECT " + columns + ", NULL AS vector" + ofWords,
-  wholeSearch: "SELECT " + columns + ", l.vector" + ofWords,
-  over: select + " WHERE l.expires <= ? ORDER BY l.expires LIMIT ?",
-};
-
-interface Range {
-  readonly from: string;
-  readonly after: string;
-  readonly end: string;
-  readonly at: number;
-  readonly limit: number;
-}
-
-export function createLongTerm(db: Database, storeCipher: StoreCipher | undefined): LongTermTable {
-  const getStatements = memoize(() => prepareStatements(db));
+  encryptAll(to: StoreCipher): void {
+    const getCipher = this.#createCipherCache(to);
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const rows: readonly Columns[] = this.#rows.listAfter(after, 500);
+      for (const row of rows)
+        if (typeof row.value === "string")
+          this.#rows.write(this.#rows.read(row, undefined), row, getCipher(row.namespace));
+      after = rows.at(-1)?.key;
+    }
+  }
 
   /** Creates a cache of ciphers per namespace, for one operation. */
-  function createCipherCache(from: StoreCipher | undefined): (namespace: string) => ItemCipher | undefined {
+  #createCipherCache(from: StoreCipher | undefined): (namespace: string) => ItemCipher | undefined {
     const known = new Map<string, ItemCipher>();
     return (namespace) => {
       if (from === undefined) return undefined;
@@ -98,258 +128,24 @@ export function createLongTerm(db: Database, storeCipher: StoreCipher | undefine
     };
   }
 
-  /** Converts and verifies a row. Throws `store_corrupt`, `missing_key`. */
-  function readRow(found: Columns, cipher: ItemCipher | undefined): LongTermRow {
-    const { namespace, id: key, words, expires, refresh, created: createdAt, updated: updatedAt } = found;
-    const value = readValue(found, cipher);
-    const vector = found.vector === null ? undefined : decodeVector(found, found.vector, cipher);
-    const row: LongTermRow = {
-      ...{ namespace, key, value, createdAt, updatedAt },
-      ...(words === null ? {} : { words }),
-      ...(vector === undefined ? {} : { vector }),
-      ...(expires === null ? {} : { expiresAt: expires }),
-      ...(refresh === null ? {} : { refreshMs: refresh }),
-    };
-    if (computeSum(row, cipher) === found.sum) return row;
-    throw createMismatchError(found);
+  #readRows(found: readonly Columns[]): readonly LongTermRow[] {
+    const getCipher = this.#createCipherCache(this.#storeCipher);
+    return found.map((each) => this.#rows.read(each, getCipher(each.namespace)));
   }
 
-  function readRows(found: readonly Columns[]): readonly LongTermRow[] {
-    const getCipher = createCipherCache(storeCipher);
-    return found.map((each) => readRow(each, getCipher(each.namespace)));
-  }
-
-  /** Writes a row, replacing an existing one. Words are stored only in a plain file. */
-  function write(newRow: LongTermRow, existing: Columns | undefined, cipher: ItemCipher | undefined): void {
-    const { insert, update, forget, index } = getStatements();
-    const { words: _, ...rowWithoutWords } = newRow;
-    const row: LongTermRow = cipher === undefined ? newRow : rowWithoutWords;
-    const { namespace, key, value, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
-    const payload = cipher === undefined ? value : cipher.encrypt(value, toValueContext(row));
-    const vector = row.vector === undefined ? null : encodeVector(row.vector, toValueContext(row), cipher);
-    const values = [
-      createdAt,
-      updatedAt,
-      expiresAt,
-      refreshMs,
-      words,
-      computeSum(row, cipher),
-      payload,
-      vector,
-    ] as const;
-    const rowKey = existing?.key ?? Number(insert.run(namespace, key, ...values).lastInsertRowid);
-    if (existing !== undefined) update.run(...values, rowKey);
-    const oldWords = existing?.words ?? null;
-    if (oldWords === words) return;
-    if (oldWords !== null) forget.run(rowKey, toIndexedWords(namespace, oldWords));
-    if (words !== null) index.run(rowKey, toIndexedWords(namespace, words));
-  }
-
-  function remove({ key, namespace, words }: Columns): void {
-    const { drop, forget } = getStatements();
-    if (words !== null) forget.run(key, toIndexedWords(namespace, words));
-    drop.run(key);
-  }
-
-  function put(row: Omit<LongTermRow, "createdAt">, cipher: ItemCipher | undefined): void {
-    const existing = getStatements().find.get(row.namespace, row.key);
+  #put(row: Omit<LongTermRow, "createdAt">, cipher: ItemCipher | undefined): void {
+    const existing = this.#rows.find(row.namespace, row.key);
     const stays = existing !== undefined && (existing.expires === null || existing.expires > row.updatedAt);
-    write({ ...row, createdAt: stays ? existing.created : row.updatedAt }, existing, cipher);
+    this.#rows.write({ ...row, createdAt: stays ? existing.created : row.updatedAt }, existing, cipher);
   }
 
-  function touch({ at, expiresAt, namespace, key }: LongTermTouch, cipher: ItemCipher | undefined): RefreshResult {
-    const found = getStatements().find.get(namespace, key);
+  #touch({ at, expiresAt, namespace, key }: LongTermTouch, cipher: ItemCipher | undefined): RefreshResult {
+    const found = this.#rows.find(namespace, key);
     if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
     if (found.expires !== null && found.expires < expiresAt)
-      write({ ...readRow(found, cipher), expiresAt }, found, cipher);
+      this.#rows.write({ ...this.#rows.read(found, cipher), expiresAt }, found, cipher);
     return "kept";
   }
-
-  function sweep(at: number, limit: number): number {
-    const expired = getStatements().expired.all(at, limit);
-    for (const row of expired) remove(row);
-    return expired.length;
-  }
-
-  return {
-    get: ({ namespace, key }, at) => readRows(getStatements().get.all({ namespace, id: key, at }))[0],
-    listPage: ({ namespace, deep, at, after, words, vectors = false, limit }) => {
-      const isFirstPage = after === undefined || after.namespace < namespace;
-      const range: Range = {
-        from: isFirstPage ? namespace : after.namespace,
-        after: isFirstPage ? "" : after.key,
-        end: deep ? longTermRules.getNamespaceEnd(namespace) : `${namespace} `,
-        at,
-        limit,
-      };
-      const { page, wholePage, search, wholeSearch } = getStatements();
-      if (words === undefined) return readRows((vectors ? wholePage : page).all(range));
-      if (storeCipher !== undefined) throw createWordSearchError();
-      return readRows((vectors ? wholeSearch : search).all({ ...range, words: toMatchExpression(namespace, words) }));
-    },
-    apply: (changes, at) => {
-      const getCipher = createCipherCache(storeCipher);
-      for (const change of changes) {
-        if ("put" in change) put(change.put, getCipher(change.put.namespace));
-        else if ("touch" in change) touch(change.touch, getCipher(change.touch.namespace));
-        else {
-          const found = getStatements().find.get(change.drop.namespace, change.drop.key);
-          if (found !== undefined) remove(found);
-        }
-      }
-      sweep(at, longTermRules.sweepLimitPerWrite);
-    },
-    sweep,
-    refresh: (touches) => {
-      const getCipher = createCipherCache(storeCipher);
-      return touches.map((each) => touch(each, getCipher(each.namespace)));
-    },
-    verify: (after, limit, onFault) => {
-      const getCipher = createCipherCache(storeCipher);
-      const rows = getStatements().all.all(after, limit);
-      for (const row of rows) {
-        try {
-          readRow(row, getCipher(row.namespace));
-        } catch (error) {
-          onFault(error);
-        }
-      }
-      return rows.at(-1)?.key;
-    },
-    reencrypt: (after, limit) => {
-      const getCipher = createCipherCache(storeCipher);
-      const rows = getStatements().all.all(after, limit);
-      let reencrypted = 0;
-      for (const row of rows) {
-        const cipher = getCipher(row.namespace);
-        if (cipher?.isOutdated(row.value) !== true) continue;
-        write(readRow(row, cipher), row, cipher);
-        reencrypted += 1;
-      }
-      return { reencrypted, last: rows.at(-1)?.key };
-    },
-    encryptAll: (to) => {
-      const getCipher = createCipherCache(to);
-      for (let after: number | undefined = 0; after !== undefined; ) {
-        const rows: readonly Columns[] = getStatements().all.all(after, 500);
-        for (const row of rows)
-          if (typeof row.value === "string") write(readRow(row, undefined), row, getCipher(row.namespace));
-        after = rows.at(-1)?.key;
-      }
-    },
-  };
-}
-
-function prepareStatements(db: Database) {
-  return {
-    get: db.prepare<[{ namespace: string; id: string; at: number }], Columns>(longTermQueries.get),
-    page: db.prepare<[Range], Columns>(longTermQueries.page),
-    wholePage: db.prepare<[Range], Columns>(longTermQueries.wholePage),
-    search: db.prepare<[Range & { words: string }], Columns>(longTermQueries.search),
-    wholeSearch: db.prepare<[Range & { words: string }], Columns>(longTermQueries.wholeSearch),
-    expired: db.prepare<[number, number], Columns>(longTermQueries.over),
-    find: db.prepare<[string, string], Columns>(selectWhole + " WHERE l.namespace = ? AND l.id = ?"),
-    all: db.prepare<[number, number], Columns>(selectWhole + " WHERE l.key > ? ORDER BY l.key LIMIT ?"),
-    insert: db.prepare(
-      "INSERT INTO long_term (namespace, id, created, updated, expires, refresh, words, sum, value, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    ),
-    update: db.prepare(
-      "UPDATE long_term SET created = ?, updated = ?, expires = ?, refresh = ?, words = ?, sum = ?, value = ?, vector = ? WHERE key = ?",
-    ),
-    drop: db.prepare<[number]>("DELETE FROM long_term WHERE key = ?"),
-    index: db.prepare<[number, string]>("INSERT INTO long_term_words (rowid, words) VALUES (?, ?)"),
-    forget: db.prepare<[number, string]>(
-      "INSERT INTO long_term_words (long_term_words, rowid, words) VALUES ('delete', ?, ?)",
-    ),
-  } as const;
-}
-
-function memoize<Value>(create: () => Value): () => Value {
-  let created: { readonly value: Value } | undefined;
-  return () => {
-    created ??= { value: create() };
-    return created.value;
-  };
-}
-
-/**
- * Returns the prefix of the words of a namespace in the index; empty for the root. A prefix collision of two
- * namespaces only adds candidates, which the key range excludes. No word of a text contains the first character of
- * the prefix.
- */
-function getWordPrefix(namespace: string): string {
-  return namespace === "" ? "" : `\uE000${fingerprint(namespace).slice(0, 8)}`;
-}
-
-/** Returns the indexed words of a row: once for each enclosing namespace. */
-function toIndexedWords(namespace: string, text: string): string {
-  const ids = longTermRules.parseNamespaceText(namespace);
-  const namespaces = ["", ...ids.map((_, index) => longTermRules.toNamespaceText(ids.slice(0, index + 1)))];
-  const words = text.split(" ");
-  return namespaces.flatMap((each) => words.map((word) => getWordPrefix(each) + word)).join(" ");
-}
-
-/** Returns an FTS5 expression. Words consist of letters, digits and marks, so no quote needs escaping. */
-function toMatchExpression(namespace: string, words: readonly LongTermWord[]): string {
-  const prefix = getWordPrefix(namespace);
-  return words.map(({ word, isPrefix }) => `"${prefix}${word}"${isPrefix ? "*" : ""}`).join(" AND ");
-}
-
-function toValueContext({ namespace, key }: LongTermLocation): readonly [string, string, string] {
-  return ["long_term.value", namespace, key];
-}
-
-function readValue({ namespace, id: key, value }: Columns, cipher: ItemCipher | undefined): string {
-  if (cipher !== undefined) return cipher.decrypt(value, toValueContext({ namespace, key }));
-  if (typeof value === "string") return value;
-  throw createCorruptError(`the item "${key}" in "${namespace}" is encrypted, but the store has no encryption`);
-}
-
-/**
- * Encodes a vector: a checksum, then its numbers as 4 bytes each, little-endian; encrypted as a whole in an encrypted
- * row.
- */
-function encodeVector(
-  vector: Float32Array,
-  [, ...location]: readonly [string, string, string],
-  cipher: ItemCipher | undefined,
-): Payload {
-  const bytes = Buffer.alloc(4 + 4 * vector.length);
-  bytes.set(toLittleEndian(new Uint8Array(Float32Array.from(vector).buffer)), 4);
-  bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
-  return cipher === undefined ? bytes : cipher.encrypt(bytes.toString("base64"), ["long_term.vector", ...location]);
-}
-
-/** Decodes a vector. Throws `store_corrupt` for an invalid or modified one. */
-function decodeVector(found: Columns, payload: Payload, cipher: ItemCipher | undefined): Float32Array {
-  const rowContext = [found.namespace, found.id] as const;
-  const plain =
-    cipher === undefined
-      ? payload
-      : Buffer.from(cipher.decrypt(payload, ["long_term.vector", ...rowContext]), "base64");
-  if (!(plain instanceof Uint8Array) || plain.length < 8 || plain.length % 4 !== 0) throw createMismatchError(found);
-  const bytes = Buffer.from(plain.buffer, plain.byteOffset, plain.length);
-  if (crc32(bytes.subarray(4)) !== bytes.readUInt32LE(0)) throw createMismatchError(found);
-  return new Float32Array(toLittleEndian(Uint8Array.from(bytes.subarray(4))).buffer);
-}
-
-const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-
-/** Converts 4-byte numbers between the byte order of this machine and little-endian, in place. */
-function toLittleEndian(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  if (!isLittleEndian) Buffer.from(bytes.buffer).swap32();
-  return bytes;
-}
-
-/** Computes the checksum of a row; encrypted columns are authenticated and excluded. */
-function computeSum(row: LongTermRow, cipher: ItemCipher | undefined): number {
-  const { namespace, key, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
-  const head = JSON.stringify([namespace, key, createdAt, updatedAt, expiresAt, refreshMs, words]);
-  return crc32(cipher === undefined ? row.value : "", crc32(head));
-}
-
-function createMismatchError({ namespace, id }: Columns): StatewrightError {
-  return createCorruptError(`the item "${id}" in "${namespace}" of the long-term store does not match its checksum`);
 }
 
 function createWordSearchError(): StatewrightError {

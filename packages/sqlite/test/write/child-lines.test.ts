@@ -6,8 +6,8 @@ import type { CheckpointWrite, Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { append, checkpoint, effect, graph, tell } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { append, checkpoint, effect, graph, tell } from "../support/rows.ts";
+import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
 let file: string;

@@ -5,9 +5,9 @@ import type { Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { append, checkpoint, effect, graph, itemsOf, question, superstep, tell } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
-import { type StillWorld, stillWorld } from "./support/world.ts";
+import { append, checkpoint, effect, graph, itemsOf, question, superstep, tell } from "../support/rows.ts";
+import { folder } from "../support/stores.ts";
+import { type StillWorld, stillWorld } from "../support/world.ts";
 
 let home: ReturnType<typeof folder>;
 let file: string;

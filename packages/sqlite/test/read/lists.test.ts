@@ -5,14 +5,14 @@ import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
-import { createReader } from "../src/read/reader.ts";
-import { createEffectRows } from "../src/rows/effect-rows.ts";
-import { registerRowSums } from "../src/rows/row-sums.ts";
-import { createEraser } from "../src/rows/thread-tables.ts";
-import { createPrunedRanges } from "../src/write/pruned-ranges.ts";
-import { createRetention } from "../src/write/retention.ts";
-import { checkpoint, running, tell } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createReader } from "../../src/read/reader.ts";
+import { createEffectRows } from "../../src/rows/effect-rows.ts";
+import { registerRowSums } from "../../src/rows/row-sums.ts";
+import { createEraser } from "../../src/rows/thread-tables.ts";
+import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
+import { Retention } from "../../src/write/retention.ts";
+import { checkpoint, running, tell } from "../support/rows.ts";
+import { folder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
   const home = folder();
@@ -89,9 +89,9 @@ test("lists by metadata, engine polls and retention use an index: no plan scans 
     },
   });
   const reader = createReader(watched, undefined, () => undefined);
-  createRetention(watched, {
+  new Retention(watched, {
     reader,
-    prunedRanges: createPrunedRanges(watched),
+    prunedRanges: new PrunedRanges(watched),
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });

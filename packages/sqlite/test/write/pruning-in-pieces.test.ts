@@ -6,14 +6,15 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createReader } from "../src/read/reader.ts";
-import { createEffectRows } from "../src/rows/effect-rows.ts";
-import { registerRowSums } from "../src/rows/row-sums.ts";
-import { createEraser } from "../src/rows/thread-tables.ts";
-import { createPrunedRanges } from "../src/write/pruned-ranges.ts";
-import { createRetention, type PruneStep } from "../src/write/retention.ts";
-import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createReader } from "../../src/read/reader.ts";
+import { createEffectRows } from "../../src/rows/effect-rows.ts";
+import { registerRowSums } from "../../src/rows/row-sums.ts";
+import { createEraser } from "../../src/rows/thread-tables.ts";
+import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
+import { Retention } from "../../src/write/retention.ts";
+import type { PruneStep } from "../../src/write/retention-plan-rows.ts";
+import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "../support/rows.ts";
+import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
 let file: string;
@@ -90,12 +91,13 @@ function pieces(path: string, write: PruneWrite) {
     return proxy;
   };
   const reader = createReader(counting, undefined, () => undefined);
-  const prune = createRetention(counting, {
+  const retention = new Retention(counting, {
     reader,
-    prunedRanges: createPrunedRanges(counting),
+    prunedRanges: new PrunedRanges(counting),
     eraser: createEraser(counting),
     effects: createEffectRows(counting),
-  })(write);
+  });
+  const prune = retention.prune(write);
   return {
     next: (): { readonly piece: PruneStep; readonly rows: number } | undefined => {
       rows = 0;

@@ -5,9 +5,9 @@ import { isStatewrightError, type LongTerm, longTermStore } from "@statewright/c
 import { type Encryption, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { longTermQueries } from "../src/write/long-term.ts";
-import { bytesOf, change } from "./support/file.ts";
-import { folder } from "./support/stores.ts";
+import { longTermQueries } from "../../src/write/long-term-rows.ts";
+import { bytesOf, change } from "../support/file.ts";
+import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
 let file: string;

@@ -1,0 +1,54 @@
+/** Operations on the file of a store: vacuum, backup, verification and key rotation. */
+
+import { storeRules } from "@statewright/core/store";
+import { type Rotation, rotateAll, rotateItems, rotateThread } from "../encryption/rotation.ts";
+import type { SqliteStore } from "../sqlite-store.ts";
+import { createOptionError } from "../store-options.ts";
+import type { StoreParts } from "../store-parts.ts";
+import { verifyStore } from "../verify/verify-store.ts";
+import { createLockedError } from "../write/committer.ts";
+import { backUpDatabase } from "./back-up-database.ts";
+import { fsyncDatabase } from "./fsync-database.ts";
+import { retryBusy } from "./retry-busy.ts";
+import { vacuum } from "./vacuum.ts";
+
+type FileOperations = Pick<SqliteStore, "vacuum" | "backup" | "verify" | "rotate">;
+
+export function createFileOperations(parts: StoreParts): FileOperations {
+  const { db, world, transactions, verifier } = parts;
+  return {
+    vacuum: () => vacuum(db, world, () => transactions.isClosed()),
+    backup: async (target, backup = {}) => {
+      if (transactions.isClosed()) throw storeRules.createClosedError("sqlite");
+      storeRules.checkKeys("backup", backup, ["overwrite"]);
+      await backUpDatabase(db, target, backup);
+    },
+    verify: (thread) => verifyStore(verifier, (operation) => transactions.read(operation, thread), thread),
+    rotate: (thread) => rotateKeys(parts, thread),
+  };
+}
+
+async function rotateKeys(parts: StoreParts, thread: string | undefined): Promise<number> {
+  const { db, world, durability, storeCipher, reader, reencryption, transactions } = parts;
+  if (storeCipher === undefined)
+    throw createOptionError("a store without encryption has no keys to rotate", "Pass encryption: { keys }");
+  const rotation = { reader, storeCipher, reencryption };
+  const rows =
+    thread === undefined
+      ? await rotateEverything(parts, rotation)
+      : await rotateThread(rotation, (id, operation) => transactions.write(id, operation), thread);
+  // The caller may discard an older key now: a power failure must not restore values encrypted with it.
+  const isClosed = (): boolean => transactions.isClosed();
+  if (durability !== "full" && !(await retryBusy(world, isClosed, () => fsyncDatabase(db)))) throw createLockedError();
+  return rows;
+}
+
+async function rotateEverything({ transactions, verifier, items }: StoreParts, rotation: Rotation): Promise<number> {
+  const until = await transactions.read(() => verifier.getNewestThreadKey());
+  const threadRows = await rotateAll(
+    rotation,
+    (id, operation) => transactions.write(id, operation),
+    (after) => transactions.read(() => verifier.listThreads(after, until)),
+  );
+  return threadRows + (await rotateItems(items, (operation) => transactions.write(undefined, operation)));
+}

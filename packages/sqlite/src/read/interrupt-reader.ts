@@ -1,0 +1,118 @@
+/** Reads of interrupts. */
+
+import type { StatewrightError } from "@statewright/core";
+import type { InterruptRow, OpenInterruptFilter, OpenInterruptRow } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import { readInterrupt } from "../encryption/encrypted-rows.ts";
+import { listReadableRows } from "../rows/readable-rows.ts";
+import { type InterruptColumns, type OpenInterruptColumns, toInterruptRow, toOpenInterruptRow } from "../rows/rows.ts";
+import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
+import type { ThreadCiphers } from "./thread-ciphers.ts";
+
+const openInterruptColumns =
+  "SELECT i.key AS position, t.id AS thread, b.name AS branch, r.id AS run, r.graph, i.id, i.step, i.task, i.node, i.name, i.payload," +
+  " i.schema, i.raised, i.expires, i.answer, i.answered, i.more, i.sum FROM ";
+
+const openInterruptFilter =
+  " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
+  " AND (i.expires IS NULL OR i.expires > @at) ORDER BY i.key DESC LIMIT @limit";
+
+/** Reads in the order of the index of awaited interrupts, up to the limit. */
+const openInterruptList =
+  openInterruptColumns +
+  "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
+  " CROSS JOIN runs r ON r.key = b.run WHERE r.status = 'waiting'" +
+  openInterruptFilter;
+
+const openInterruptListOfThread =
+  openInterruptColumns +
+  "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
+  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY awaited_interrupts_of_branch ON i.branch = b.key" +
+  " WHERE t.id = @thread AND r.status = 'waiting'" +
+  openInterruptFilter;
+
+interface OpenInterruptParameters {
+  readonly graph: string | null;
+  readonly name: string | null;
+  readonly at: number;
+  readonly before: number;
+  readonly limit: number;
+}
+
+function prepareStatements(db: Database) {
+  return {
+    awaitedOfNamespace: db
+      .prepare<[number], string>("SELECT id FROM interrupts WHERE branch = ? AND awaited = 1 ORDER BY key")
+      .pluck(),
+    interruptList: db.prepare<[number], Omit<InterruptColumns, "branch">>(
+      "SELECT id, step, task, node, name, payload, schema, raised, expires, answer, answered, more, sum FROM interrupts" +
+        " WHERE branch = ? ORDER BY key",
+    ),
+    openInterrupts: db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptList),
+    openInterruptsOfThread: db.prepare<[OpenInterruptParameters & { thread: string }], OpenInterruptColumns>(
+      openInterruptListOfThread,
+    ),
+  };
+}
+
+/** Reads the interrupts of a namespace, and the open interrupts of all threads. */
+export class InterruptReader {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #ciphers: ThreadCiphers;
+  readonly #namespaces: NamespaceReader;
+  readonly #onFault: (fault: StatewrightError) => void;
+
+  constructor(
+    db: Database,
+    {
+      ciphers,
+      namespaces,
+      onFault,
+    }: {
+      readonly ciphers: ThreadCiphers;
+      readonly namespaces: NamespaceReader;
+      readonly onFault: (fault: StatewrightError) => void;
+    },
+  ) {
+    this.#sql = prepareStatements(db);
+    this.#ciphers = ciphers;
+    this.#namespaces = namespaces;
+    this.#onFault = onFault;
+  }
+
+  /** Lists the interrupts of a namespace, including answered ones. */
+  list(thread: string, branch: string): readonly InterruptRow[] {
+    const namespace = this.#namespaces.find(thread, branch);
+    if (namespace === undefined) return [];
+    const cipher = this.#ciphers.get(thread);
+    return this.#sql.interruptList
+      .all(namespace.key)
+      .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
+  }
+
+  /** Lists the awaited interrupts of waiting runs, newest first: of one thread, or of all. */
+  listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
+    const wanted: OpenInterruptParameters = {
+      graph: graph ?? null,
+      name: key ?? null,
+      at: at ?? Number.NEGATIVE_INFINITY,
+      before: before?.position ?? Number.MAX_SAFE_INTEGER,
+      limit: limit ?? -1,
+    };
+    return listReadableRows({
+      thread,
+      parameters: wanted,
+      query: (wider) =>
+        thread === undefined
+          ? this.#sql.openInterrupts.all(wider)
+          : this.#sql.openInterruptsOfThread.all({ ...wider, thread }),
+      read: (row) => toOpenInterruptRow(readInterrupt(this.#ciphers.get(row.thread), row.thread, row)),
+      onFault: this.#onFault,
+    });
+  }
+
+  /** Lists the ids of the interrupts awaited by the run of a namespace. */
+  listAwaited(namespace: NamespaceRow): readonly string[] {
+    return this.#sql.awaitedOfNamespace.all(namespace.key);
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Filters of the lists of runs and threads. The cost of a page depends on its size only, not on the number of runs and
+ * threads: queries read in the order of an index, and rare values are found by their own index.
+ */
+
+import type { RunStatus } from "@statewright/core";
+import type { RunFilter, ThreadFilter } from "@statewright/core/store";
+import { statusFromRow, toStoredStatuses } from "../rows/run-status.ts";
+
+/** Effective status of a run: `running` reads as `crashed` if the owner is dead or no longer owns the thread. */
+export const effectiveStatus: string =
+  "CASE WHEN r.status = 'running' AND (t.owner IS NULL OR r.epoch <> t.epoch OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " THEN 'crashed' ELSE " +
+  statusFromRow +
+  " END";
+
+/**
+ * Nearly all runs are done; the others have a partial index, which SQLite uses only for queries with this exact
+ * condition.
+ */
+export const isNotDone: string = " AND r.status <> 'done'";
+
+export const isWanted: string =
+  " AND (@wanted IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@wanted)))";
+
+export const hasMetadata: string =
+  " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
+  " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
+
+export interface ListParameters {
+  readonly graph: string | null;
+  readonly metadata: string | null;
+  readonly wanted: string | null;
+  readonly dead: string;
+  readonly since: number;
+  readonly until: number;
+  readonly before: number;
+  readonly limit: number;
+}
+
+/** Returns the stored statuses of a filter; undefined if the filter contains `done`, the status of nearly all runs. */
+export function toStoredOpenStatuses(wanted: readonly RunStatus[] | undefined): readonly string[] | undefined {
+  return wanted === undefined || wanted.includes("done") ? undefined : toStoredStatuses(wanted);
+}
+
+export function getTimeWindow({ since, until }: RunFilter | ThreadFilter): [since: number, until: number] {
+  return [since ?? Number.MIN_SAFE_INTEGER, until ?? Number.MAX_SAFE_INTEGER];
+}
+
+export function toListParameters(
+  filter: RunFilter | ThreadFilter,
+  wanted: readonly RunStatus[] | undefined,
+  dead: readonly number[],
+): Omit<ListParameters, "before"> {
+  const { graph, metadata, limit } = filter;
+  const [since, until] = getTimeWindow(filter);
+  return {
+    graph: graph ?? null,
+    metadata: metadata === undefined ? null : JSON.stringify(metadata),
+    wanted: wanted === undefined ? null : JSON.stringify(wanted),
+    dead: JSON.stringify(dead),
+    since,
+    until,
+    limit: limit ?? -1,
+  };
+}

@@ -1,0 +1,232 @@
+/** Lists of runs, newest first. */
+
+import type { RunStatus, StatewrightError } from "@statewright/core";
+import type { ClaimablePage, RunFilter, RunRow } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { ThreadCipher } from "../encryption/cipher.ts";
+import { readRun } from "../encryption/encrypted-rows.ts";
+import { listReadableRows } from "../rows/readable-rows.ts";
+import { runIsIntact } from "../rows/row-sums.ts";
+import type { RunColumns } from "../rows/rows.ts";
+import { statusFromRow } from "../rows/run-status.ts";
+import {
+  effectiveStatus,
+  getTimeWindow,
+  hasMetadata,
+  isNotDone,
+  isWanted,
+  type ListParameters,
+  toListParameters,
+  toStoredOpenStatuses,
+} from "./list-filters.ts";
+import { type ListIndexes, maxSortedRows, type Pair } from "./list-indexes.ts";
+
+const runColumns =
+  "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
+  " r.name, r.metadata, r.input, r.more, " +
+  runIsIntact +
+  ", ";
+
+/** Selects runs by an index, or by their keys, each with its thread and branch. */
+function selectFromRuns(index?: string): string {
+  const by = index === undefined ? " NOT INDEXED" : " INDEXED BY " + index;
+  return " FROM runs r" + by + " CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
+}
+
+const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)";
+
+/** Keys are ordered by start or enqueue. */
+const runFilter =
+  " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
+  " AND r.started >= @since AND r.started < @until AND r.key < @before" +
+  isWanted +
+  hasMetadata +
+  " ORDER BY r.key DESC LIMIT @limit";
+
+/** Runs with a given metadata entry, newest first. */
+const runsOfPair =
+  " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
+  " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
+  " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
+  " AND r.started >= @since AND r.started < @until" +
+  isWanted +
+  hasMetadata +
+  " ORDER BY m.run DESC LIMIT @limit";
+
+/** First queued run of each thread without a live owner, or owned by this process. */
+const claimableQueued =
+  " FROM threads t INDEXED BY threads_with_queue CROSS JOIN runs r ON r.key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
+  " WHERE q.thread = t.key AND q.status = 'queued' ORDER BY q.key LIMIT 1) CROSS JOIN branches b ON b.key = r.branch" +
+  " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " ORDER BY t.key LIMIT @limit";
+
+const claimableByStatus =
+  selectFromRuns("runs_by_status") +
+  " WHERE r.status = @stored" +
+  isNotDone +
+  " AND r.key > @after AND " +
+  effectiveStatus +
+  " <> 'running' ORDER BY r.key LIMIT @limit";
+
+interface ClaimableParameters {
+  readonly after: number;
+  /** Stored status. */
+  readonly stored: string;
+  readonly dead: string;
+  readonly limit: number;
+}
+
+type RunParameters = ListParameters & { readonly thread: string | null; readonly name: string | null };
+
+type RunQuery = ReturnType<typeof prepareStatements>["runsOfThread"];
+
+function prepareStatements(db: Database) {
+  /** Prepares a query of runs with their effective status: `running` with a dead owner reads as `crashed`. */
+  const prepareEffectiveRuns = <Parameters extends object>(from: string) =>
+    db.prepare<[Parameters], RunColumns>(runColumns + effectiveStatus + " AS status" + from);
+  /** Prepares a query of runs with their stored status. */
+  const prepareStoredRuns = <Parameters extends readonly unknown[]>(from: string) =>
+    db.prepare<Parameters, RunColumns>(runColumns + statusFromRow + " AS status" + from);
+  return {
+    runsInOrderOfKeys: prepareEffectiveRuns<RunParameters>(selectFromRuns() + " WHERE true" + runFilter),
+    runsOfThread: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runFilter),
+    unfinishedOfThread: prepareEffectiveRuns<RunParameters>(
+      selectFromRuns("unfinished_runs") + ofThread + " AND r.status NOT IN ('done', 'cancelled')" + runFilter,
+    ),
+    runsOfName: prepareEffectiveRuns<RunParameters>(
+      selectFromRuns("runs_by_name") + ofThread + " AND r.name = @name AND r.name IS NOT NULL" + runFilter,
+    ),
+    runsOfStatus: prepareEffectiveRuns<RunParameters & { readonly stored: string }>(
+      selectFromRuns("runs_by_status") + " WHERE r.status = @stored" + isNotDone + runFilter,
+    ),
+    runsOfGraph: prepareEffectiveRuns<RunParameters>(
+      selectFromRuns("runs_by_graph") + " WHERE r.graph = @graph" + runFilter,
+    ),
+    runsOfTime: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_by_start") + " WHERE true" + runFilter),
+    runsByMetadata: prepareEffectiveRuns<RunParameters & Pair>(runsOfPair),
+    claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
+    claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
+    runByKey: prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?"),
+    runByName: prepareStoredRuns<[number, string]>(
+      selectFromRuns("runs_by_name") + " WHERE r.thread = ? AND r.name = ? AND r.name IS NOT NULL",
+    ),
+    runsInOrder: prepareStoredRuns<[string]>(
+      selectFromRuns("runs_of_thread") + " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
+    ),
+    keyOfRun: db
+      .prepare<[string, string], number>(
+        "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
+      )
+      .pluck(),
+  };
+}
+
+/** Reads runs: one run with its stored status, lists with the effective status. */
+export class RunLists {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #indexes: ListIndexes;
+  readonly #getCipher: (thread: string) => ThreadCipher | undefined;
+  readonly #onFault: (fault: StatewrightError) => void;
+  readonly #readRow: (columns: RunColumns) => RunRow = (columns) => readRun(this.#getCipher(columns.thread), columns);
+
+  constructor(
+    db: Database,
+    {
+      indexes,
+      getCipher,
+      onFault,
+    }: {
+      readonly indexes: ListIndexes;
+      readonly getCipher: (thread: string) => ThreadCipher | undefined;
+      readonly onFault: (fault: StatewrightError) => void;
+    },
+  ) {
+    this.#sql = prepareStatements(db);
+    this.#indexes = indexes;
+    this.#getCipher = getCipher;
+    this.#onFault = onFault;
+  }
+
+  /** Returns a run with its stored status, regardless of dead owners. */
+  get(key: number): RunRow | undefined {
+    const found = this.#sql.runByKey.get(key);
+    return found === undefined ? undefined : this.#readRow(found);
+  }
+
+  /** Finds the run of a thread by its idempotency key, with its stored status. */
+  findByKey(thread: number, key: string): RunRow | undefined {
+    const found = this.#sql.runByName.get(thread, key);
+    return found === undefined ? undefined : this.#readRow(found);
+  }
+
+  /** Lists the runs of a thread with their stored status, ordered by start or enqueue. */
+  listOfThread(thread: string): readonly RunRow[] {
+    return this.#sql.runsInOrder.all(thread).map(this.#readRow);
+  }
+
+  /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
+  list(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
+    const { thread, key, before } = filter;
+    const parameters = {
+      ...toListParameters(filter, wanted, dead),
+      thread: thread ?? null,
+      name: key ?? null,
+      before:
+        (before === undefined ? undefined : this.#sql.keyOfRun.get(before.thread, before.id)) ??
+        Number.MAX_SAFE_INTEGER,
+    };
+    if (thread !== undefined) return this.#selectThreadQuery(filter, wanted).all(parameters).map(this.#readRow);
+    return this.#listReadable(parameters, this.#selectGlobalQuery(filter, wanted));
+  }
+
+  /** Lists runs that any process can claim, in key order. */
+  listClaimable({ kind, after, limit }: ClaimablePage, dead: readonly number[]): readonly RunRow[] {
+    const parameters = { dead: JSON.stringify(dead), limit };
+    if (kind === "queued") {
+      const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
+      const queryQueued = (wider: typeof parameters) => this.#sql.claimableOfQueue.all({ ...wider, after: from ?? 0 });
+      return this.#listReadable(parameters, queryQueued);
+    }
+    const stored = kind === "crashed" ? "running" : kind;
+    const from = (after === undefined ? undefined : this.#sql.keyOfRun.get(after.thread, after.id)) ?? 0;
+    const all = (wider: typeof parameters) => this.#sql.claimableOfStatus.all({ ...wider, after: from, stored });
+    return this.#listReadable(parameters, all);
+  }
+
+  #listReadable<Parameters extends { readonly limit: number }>(
+    parameters: Parameters,
+    query: (wider: Parameters) => readonly RunColumns[],
+  ): readonly RunRow[] {
+    return listReadableRows({ parameters, query, read: this.#readRow, onFault: this.#onFault });
+  }
+
+  #listByStatuses(stored: readonly string[], parameters: RunParameters): readonly RunColumns[] {
+    const { limit } = parameters;
+    const all = stored.flatMap((status) => this.#sql.runsOfStatus.all({ ...parameters, stored: status }));
+    all.sort((left, right) => right.key - left.key);
+    return limit < 0 ? all : all.slice(0, limit);
+  }
+
+  #selectThreadQuery({ key }: RunFilter, wanted: readonly RunStatus[] | undefined): RunQuery {
+    if (key !== undefined) return this.#sql.runsOfName;
+    const includesFinished =
+      wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
+    return includesFinished ? this.#sql.runsOfThread : this.#sql.unfinishedOfThread;
+  }
+
+  /** Selects the query for runs of all threads by the filter. */
+  #selectGlobalQuery(
+    filter: RunFilter,
+    wanted: readonly RunStatus[] | undefined,
+  ): (parameters: RunParameters) => readonly RunColumns[] {
+    const rarest = this.#indexes.findRarestPair(filter.metadata);
+    if (rarest !== undefined) return (parameters) => this.#sql.runsByMetadata.all({ ...parameters, ...rarest.pair });
+    const stored = toStoredOpenStatuses(wanted);
+    if (stored !== undefined) return (parameters) => this.#listByStatuses(stored, parameters);
+    const isWindow = filter.since !== undefined || filter.until !== undefined;
+    if (isWindow && this.#indexes.countStarted(getTimeWindow(filter)) < maxSortedRows)
+      return (parameters) => this.#sql.runsOfTime.all(parameters);
+    return (parameters) =>
+      (filter.graph === undefined ? this.#sql.runsInOrderOfKeys : this.#sql.runsOfGraph).all(parameters);
+  }
+}

@@ -1,0 +1,96 @@
+import { type ChannelRows, type DeltaRow, storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import { readDelta } from "../encryption/encrypted-rows.ts";
+import { toRowKey } from "../file/schema.ts";
+import type { DeltaColumns } from "../rows/rows.ts";
+import type { CheckpointReader } from "./checkpoint-reader.ts";
+import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
+import type { ThreadCiphers } from "./thread-ciphers.ts";
+
+function prepareStatements(db: Database) {
+  return {
+    channelsOfNamespace: db.prepare<[number], { key: number; name: string }>(
+      "SELECT key, name FROM channels WHERE branch = ? ORDER BY key",
+    ),
+    deltasFromBase: db.prepare<
+      [{ from: number; until: number }],
+      Omit<DeltaColumns, "channel"> & { checkpoint: number }
+    >(
+      "SELECT kind, base, sum, text, key & 0xffffff AS checkpoint FROM deltas WHERE key <= @until AND key >= coalesce(" +
+        "(SELECT key FROM deltas WHERE key BETWEEN @from AND @until AND base = 1 ORDER BY key DESC LIMIT 1), @from) ORDER BY key",
+    ),
+  };
+}
+
+/** Reads the state of a thread at a checkpoint. */
+export class StateReader {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #ciphers: ThreadCiphers;
+  readonly #namespaces: NamespaceReader;
+  readonly #checkpoints: CheckpointReader;
+
+  constructor(
+    db: Database,
+    {
+      ciphers,
+      namespaces,
+      checkpoints,
+    }: {
+      readonly ciphers: ThreadCiphers;
+      readonly namespaces: NamespaceReader;
+      readonly checkpoints: CheckpointReader;
+    },
+  ) {
+    this.#sql = prepareStatements(db);
+    this.#ciphers = ciphers;
+    this.#namespaces = namespaces;
+    this.#checkpoints = checkpoints;
+  }
+
+  /** Returns the deltas of each channel at a checkpoint. Throws `unknown_checkpoint`. */
+  get(thread: string, checkpoint: number): readonly ChannelRows[] {
+    const at = this.#checkpoints.find(thread, checkpoint);
+    const start = at === undefined ? undefined : this.#namespaces.findByKey(at.namespace);
+    if (start === undefined) throw storeRules.createUnknownCheckpointError(thread, checkpoint);
+    const channels = new Map<string, readonly DeltaRow[]>();
+    const based = new Set<string>();
+    for (const { namespace, until } of this.#namespaces.listAncestors(start, checkpoint)) {
+      for (const [name, rows] of this.#listSegmentDeltas(thread, namespace, until, based)) {
+        channels.set(name, [...rows, ...(channels.get(name) ?? [])]);
+        if (rows[0]?.base === true) based.add(name);
+      }
+    }
+    return [...channels]
+      .filter(([, deltas]) => deltas.length > 0)
+      .map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
+  }
+
+  /**
+   * Returns the deltas of the channels of one namespace up to a checkpoint, by channel; skips channels in `based`,
+   * which already have a base.
+   */
+  #listSegmentDeltas(
+    thread: string,
+    namespace: NamespaceRow,
+    until: number,
+    based: ReadonlySet<string>,
+  ): readonly (readonly [string, readonly DeltaRow[]])[] {
+    const cipher = this.#ciphers.get(thread);
+    return this.#sql.channelsOfNamespace
+      .all(namespace.key)
+      .filter(({ name }) => !based.has(name))
+      .map(({ key, name }) => {
+        const rows = this.#sql.deltasFromBase.all({ from: toRowKey(key, 0), until: toRowKey(key, until) });
+        return [
+          name,
+          rows.map(({ checkpoint, kind, base, sum, text }) =>
+            readDelta(
+              cipher,
+              { thread, namespace: namespace.name, checkpoint },
+              { channel: name, kind, base, sum, text },
+            ),
+          ),
+        ];
+      });
+  }
+}

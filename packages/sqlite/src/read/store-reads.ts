@@ -1,0 +1,79 @@
+/** Reads of the store interface. */
+
+import type { Store } from "@statewright/core";
+import { storeRules } from "@statewright/core/store";
+import type { StoreParts } from "../store-parts.ts";
+import type { Reader } from "./reader.ts";
+
+type ListReads = Pick<Store, "thread" | "threads" | "runs" | "claimable" | "openInterrupts" | "timers">;
+
+type ThreadReads = Pick<
+  Store,
+  "branches" | "checkpoint" | "writtenBy" | "head" | "history" | "state" | "effects" | "interrupts" | "events" | "inbox"
+>;
+
+export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
+  const { transactions, exportThread } = parts;
+  return {
+    ...createListReads(parts),
+    ...createThreadReads(parts),
+    exportThread: (id) => transactions.read(() => exportThread(id), id),
+  };
+}
+
+function createListReads({ transactions, claims }: StoreParts): ListReads {
+  return {
+    thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
+    threads: async (filter = {}) => {
+      const wanted = storeRules.checkThreadFilter(filter);
+      return await transactions.readStatus((from, dead) => from.threads.list(filter, wanted, dead));
+    },
+    runs: async (filter = {}) => {
+      const wanted = storeRules.checkRunFilter(filter);
+      return await transactions.readStatus((from, dead) => from.runs.list(filter, wanted, dead), filter.thread);
+    },
+    claimable: async (page) => {
+      storeRules.checkClaimablePage(page);
+      if (claims.hasFailedReleases()) await claims.retryReleases();
+      const owners = page.kind === "queued" ? (from: Reader) => from.threads.listQueueOwners() : undefined;
+      return await transactions.readStatus((from, dead) => from.runs.listClaimable(page, dead), undefined, owners);
+    },
+    openInterrupts: (filter = {}) =>
+      transactions.read((from) => {
+        storeRules.checkFilter("openInterrupts", filter, storeRules.openInterruptFilterKeys);
+        return from.interrupts.listOpen(filter);
+      }),
+    timers: (filter = {}) =>
+      transactions.read((from) => {
+        storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
+        return from.timers.list(filter);
+      }),
+  };
+}
+
+function createThreadReads({ transactions }: StoreParts): ThreadReads {
+  return {
+    branches: (thread) => transactions.read((from) => from.namespaces.listBranches(thread), thread),
+    checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
+    writtenBy: (thread, checkpoint) =>
+      transactions.read((from) => from.checkpoints.getGraphVersion(thread, checkpoint), thread),
+    head: (thread, branch) => transactions.read((from) => from.checkpoints.getHead(thread, branch), thread),
+    history: (thread, page) =>
+      transactions.read((from) => {
+        storeRules.checkFilter("history", page, ["branch", "before"]);
+        return from.checkpoints.getHistory(thread, page);
+      }, thread),
+    state: (thread, checkpoint) => transactions.read((from) => from.states.get(thread, checkpoint), thread),
+    effects: (thread, branch, step) => transactions.read((from) => from.effects.list(thread, branch, step), thread),
+    interrupts: (thread, branch) => transactions.read((from) => from.interrupts.list(thread, branch), thread),
+    events: (thread, page) =>
+      transactions.read((from) => {
+        storeRules.checkFilter("events", page, ["after", "from"]);
+        return from.events.list(thread, page);
+      }),
+    inbox: async (thread, branch) =>
+      transactions.isInboxEmpty(thread)
+        ? []
+        : await transactions.read((from) => from.inbox.listWaiting(thread, branch), thread),
+  };
+}

@@ -1,0 +1,95 @@
+/** Rows of namespaces and of their channels. */
+
+import { type Commit, storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { Reader } from "../read/reader.ts";
+import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import type { CheckpointColumns } from "./rows.ts";
+import { checkWellFormed } from "./well-formed.ts";
+
+function prepareStatements(db: Database) {
+  return {
+    addNamespace: db.prepare<[number, string, number | null, number | null]>(
+      "INSERT INTO branches (thread, name, parent, origin) VALUES (?, ?, ?, ?)",
+    ),
+    channelKey: db.prepare<[number, string], number>("SELECT key FROM channels WHERE branch = ? AND name = ?").pluck(),
+    addChannel: db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)"),
+    lastJournal: db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck(),
+  };
+}
+
+/** Creates namespaces, and reads their state for the next checkpoint. */
+export class NamespaceRows {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #reader: Reader;
+
+  constructor(db: Database, reader: Reader) {
+    this.#sql = prepareStatements(db);
+    this.#reader = reader;
+  }
+
+  /**
+   * Adds the row of a namespace; `origin` is the location of the parent of its first checkpoint. Returns its row key.
+   */
+  add(
+    thread: number,
+    name: string,
+    origin?: { readonly namespace: number | null; readonly id: number | null },
+  ): number {
+    return Number(
+      this.#sql.addNamespace.run(thread, name, origin?.namespace ?? null, origin?.id ?? null).lastInsertRowid,
+    );
+  }
+
+  /** Returns the stored state of a namespace, or of the child namespace created by this commit. */
+  readState(claimed: ClaimedThread, commit: Commit): NamespaceState {
+    const namespace = this.#reader.namespaces.find(claimed.id, commit.branch);
+    if (namespace === undefined) return this.#createChild(claimed, commit);
+    return this.createState(
+      commit.branch,
+      namespace.key,
+      this.#reader.checkpoints.getNamespaceHead(claimed.id, namespace.key),
+    );
+  }
+
+  /** Creates the state of a namespace from its newest checkpoint. */
+  createState(name: string, namespaceKey: number, head: CheckpointColumns | undefined): NamespaceState {
+    return {
+      name,
+      key: namespaceKey,
+      head: head === undefined ? undefined : { id: head.id, hash: head.hash },
+      step: head?.step,
+      journal: this.#sql.lastJournal.get(namespaceKey) ?? -1,
+      channels: new Map(),
+    };
+  }
+
+  #createChild(claimed: ClaimedThread, commit: Commit): NamespaceState {
+    const parent = storeRules.getNewNamespaceParent(commit);
+    if (!claimed.namespaces.has(parent) && this.#reader.namespaces.find(claimed.id, parent) === undefined)
+      throw storeRules.createUnknownBranchError(claimed.id, parent);
+    const from = commit.checkpoint?.row.parent;
+    return this.create(
+      claimed.key,
+      commit.branch,
+      from === undefined ? undefined : this.#reader.checkpoints.find(claimed.id, from),
+    );
+  }
+
+  /** Creates an empty namespace; `origin` is the parent of its first checkpoint. */
+  create(thread: number, name: string, origin: CheckpointColumns | undefined): NamespaceState {
+    const namespaceKey = this.add(thread, name, origin);
+    const head = origin === undefined ? undefined : { id: origin.id, hash: origin.hash };
+    return { name, key: namespaceKey, head, step: undefined, journal: -1, channels: new Map() };
+  }
+
+  /** Returns the row key of a channel; creates a missing row. */
+  getChannelKey({ key: namespaceKey, channels }: NamespaceState, name: string): number {
+    const known =
+      channels.get(name) ??
+      this.#sql.channelKey.get(namespaceKey, name) ??
+      Number(this.#sql.addChannel.run(namespaceKey, checkWellFormed(name)).lastInsertRowid);
+    channels.set(name, known);
+    return known;
+  }
+}

@@ -1,0 +1,154 @@
+/** Rows of runs. */
+
+import { checkId } from "@statewright/core/adapter";
+import { type RunRow, storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { Payload } from "../encryption/cipher.ts";
+import { toRunPayload } from "../encryption/encrypted-rows.ts";
+import type { Reader } from "../read/reader.ts";
+import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import { changedRunSum, computeColumnSum, putRunSum } from "./row-sums.ts";
+import { toStoredStatus } from "./run-status.ts";
+import type { ThreadRows } from "./thread-rows.ts";
+
+function prepareStatements(db: Database) {
+  return {
+    runKey: db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck(),
+    addRun: db.prepare(
+      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, sum)" +
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+    changeRun: db.prepare(
+      "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
+        " input = @input, more = @more, sum = " +
+        changedRunSum +
+        " WHERE key = @key",
+    ),
+    sumRun: db.prepare<[number]>(putRunSum),
+    startRun: db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?"),
+    knownRun: db.prepare<[number, string], KnownRun>(
+      "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
+    ),
+    cancelQueued: db.prepare<[number, Payload | null, number]>(
+      "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
+    ),
+    newestRunOfThread: db.prepare<[number, number]>("UPDATE threads SET run = ? WHERE key = ?"),
+    newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
+    addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
+  };
+}
+
+/** Row of a known run; `newest` is 1 for the newest run of its namespace. */
+export interface KnownRun {
+  readonly key: number;
+  readonly status: RunRow["status"];
+  readonly newest: number;
+}
+
+/** Writes the rows of runs; call inside a transaction. */
+export class RunRows {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #reader: Reader;
+  readonly #threads: ThreadRows;
+
+  constructor(db: Database, { reader, threads }: { readonly reader: Reader; readonly threads: ThreadRows }) {
+    this.#sql = prepareStatements(db);
+    this.#reader = reader;
+    this.#threads = threads;
+  }
+
+  /** Finds the row key of a run. */
+  findKey(thread: number, id: string): number | undefined {
+    return this.#sql.runKey.get(thread, id);
+  }
+
+  /** Finds a run with its stored status. */
+  find(thread: number, id: string): KnownRun | undefined {
+    return this.#sql.knownRun.get(thread, id);
+  }
+
+  /** Cancels a queued run. */
+  cancelQueued(key: number, at: number, more: Payload | null): void {
+    this.#sql.cancelQueued.run(at, more, key);
+    this.#sql.sumRun.run(key);
+  }
+
+  /** Makes a run the newest run of its thread. */
+  setNewestOfThread(thread: number, key: number): void {
+    this.#sql.newestRunOfThread.run(key, thread);
+  }
+
+  /** Makes a run the newest run of its namespace. */
+  setNewestOfNamespace(namespace: number, key: number): void {
+    this.#sql.newestRunOfNamespace.run(key, namespace);
+  }
+
+  /** Writes the row of a run; a new run, or a started queued run, becomes the newest run of its namespace. */
+  put(
+    claimed: ClaimedThread,
+    { key: namespaceKey }: NamespaceState,
+    run: RunRow,
+  ): { readonly key: number; readonly starts: boolean } {
+    if (claimed.run?.id === run.id) {
+      this.#update(claimed, claimed.run.key, run);
+      return { key: claimed.run.key, starts: false };
+    }
+    const known = this.#sql.knownRun.get(claimed.key, run.id);
+    if (known === undefined) {
+      checkId("run", run.id);
+      if (run.key !== undefined && this.#reader.runs.findByKey(claimed.key, run.key) !== undefined)
+        throw storeRules.createRunExistsError(run);
+      const key = this.insert(claimed, namespaceKey, run, claimed.epoch);
+      this.#setNewest(claimed, namespaceKey, key);
+      return { key, starts: false };
+    }
+    const starts = known.status === "queued";
+    const wasQueued = known.newest === 0 && this.#reader.runs.get(known.key)?.queuedAt !== undefined;
+    if (!starts && wasQueued) throw storeRules.createRunExistsError(run);
+    this.#update(claimed, known.key, run);
+    if (starts) {
+      this.#sql.startRun.run(run.startedAt, known.key);
+      this.#sql.sumRun.run(known.key);
+      this.#threads.countQueued(claimed.key, -1);
+      this.#setNewest(claimed, namespaceKey, known.key);
+    }
+    return { key: known.key, starts };
+  }
+
+  #setNewest(claimed: ClaimedThread, namespaceKey: number, key: number): void {
+    this.setNewestOfThread(claimed.key, key);
+    this.setNewestOfNamespace(namespaceKey, key);
+  }
+
+  /** Inserts a run with its metadata; returns its row key. */
+  insert(claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow, epoch: number): number {
+    const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
+    const { error, input, more } = toRunPayload(claimed.cipher, run);
+    const columns = [
+      ...[
+        claimed.key,
+        namespaceKey,
+        id,
+        graph,
+        version,
+        toStoredStatus(run),
+        attempt,
+        startedAt,
+        epoch,
+        endedAt ?? null,
+        error,
+      ],
+      ...[key ?? null, metadata === undefined ? null : JSON.stringify(metadata), input, more],
+    ];
+    const row = Number(this.#sql.addRun.run(...columns, computeColumnSum(columns)).lastInsertRowid);
+    for (const [name, value] of Object.entries(metadata ?? {}))
+      this.#sql.addMetadata.run(row, name, JSON.stringify(value));
+    return row;
+  }
+
+  #update({ epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
+    const { version, attempt, endedAt } = run;
+    const statusColumns = { status: toStoredStatus(run), ended: endedAt ?? null };
+    this.#sql.changeRun.run({ key, version, attempt, epoch, ...statusColumns, ...toRunPayload(cipher, run) });
+  }
+}

@@ -1,0 +1,108 @@
+/** Rows of threads: creation, ownership, head and queue length. */
+
+import { storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { StoreCipher } from "../encryption/cipher.ts";
+import type { Owner } from "../file/owner.ts";
+import { threadHeadAssignments } from "../read/thread-head.ts";
+import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";
+
+export interface ThreadState extends ThreadHead {
+  readonly key: number;
+  readonly head: string;
+  readonly owner: number | null;
+  readonly epoch: number;
+  readonly queued: number;
+}
+
+function prepareStatements(db: Database) {
+  return {
+    threadState: db.prepare<[string], ThreadState>(
+      "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
+    ),
+    addThread: db.prepare<[string, number, string, number, number, Uint8Array | null]>(
+      "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
+    ),
+    advance: db.prepare<[number, number, number, number]>(
+      "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
+    ),
+    releaseRow: db.prepare<[number, number, number]>(
+      "UPDATE threads AS t SET owner = NULL, " +
+        threadHeadAssignments +
+        " WHERE t.key = ? AND t.epoch = ? AND t.owner = ?",
+    ),
+    updateThreadHead: db.prepare<[string]>("UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.id = ?"),
+    countQueued: db.prepare<[number, number]>("UPDATE threads SET queued = queued + ? WHERE key = ?"),
+    moveHead: db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?"),
+  };
+}
+
+/** Writes the rows of threads; call inside a transaction. */
+export class ThreadRows {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #owner: Owner;
+  readonly #storeCipher: StoreCipher | undefined;
+
+  constructor(
+    db: Database,
+    { owner, storeCipher }: { readonly owner: Owner; readonly storeCipher: StoreCipher | undefined },
+  ) {
+    this.#sql = prepareStatements(db);
+    this.#owner = owner;
+    this.#storeCipher = storeCipher;
+  }
+
+  /** Finds a thread. */
+  find(id: string): ThreadState | undefined {
+    return this.#sql.threadState.get(id);
+  }
+
+  /** Returns a thread. Throws `unknown_thread`. */
+  get(id: string): ThreadState {
+    const state = this.#sql.threadState.get(id);
+    if (state === undefined) throw storeRules.createUnknownThreadError(id);
+    return state;
+  }
+
+  /** Advances the numbers of a thread and its time of last change. */
+  advance(key: number, { seq, checkpoint, updated }: ThreadHead): void {
+    this.#sql.advance.run(seq, checkpoint, updated, key);
+  }
+
+  /** Makes a branch the head branch. */
+  moveHead(key: number, branch: string): void {
+    this.#sql.moveHead.run(branch, key);
+  }
+
+  /** Changes the number of queued runs. */
+  countQueued(key: number, change: number): void {
+    this.#sql.countQueued.run(change, key);
+  }
+
+  /** Releases a thread if this store still owns it. */
+  release(claimed: ClaimedThread): void {
+    const self = this.#owner.getId();
+    if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
+  }
+
+  /** Creates a thread without an owner. */
+  create(id: string, head: string, graph: number, at: number): ThreadState {
+    const secret = this.#storeCipher?.createSecret(id) ?? null;
+    const key = Number(this.#sql.addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
+    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
+  }
+
+  /** Updates the row of a thread without a live owner to its head. */
+  updateStoredHead(thread: string, state: ThreadState): ThreadState {
+    if (state.owner === null) return state;
+    this.#sql.updateThreadHead.run(thread);
+    return this.#sql.threadState.get(thread) ?? state;
+  }
+
+  /** Throws `thread_busy` for a thread with a live owner; returns true for a dead owner. */
+  refuseLiveOwner(thread: string, state: ThreadState, releasedEpoch: number | undefined): boolean {
+    if (state.owner === null || state.epoch === releasedEpoch) return false;
+    if (this.#owner.isAlive(state.owner)) throw storeRules.createBusyError(thread, this.#owner.describe(state.owner));
+    return true;
+  }
+}

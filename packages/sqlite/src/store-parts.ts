@@ -1,0 +1,80 @@
+/** Parts of one open store. */
+
+import type { World } from "@statewright/core";
+import type { LongTermChange } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import { createStoreCipher, type StoreCipher } from "./encryption/cipher.ts";
+import { Reencryption } from "./encryption/reencrypt.ts";
+import { createDiskReserve } from "./file/disk-reserve.ts";
+import type { Durability } from "./file/durability.ts";
+import { eraseSecurely } from "./file/erase-securely.ts";
+import type { OpenedDatabase } from "./file/open-database.ts";
+import { createOwner, type Owner } from "./file/owner.ts";
+import { createReader, type Reader } from "./read/reader.ts";
+import { createThreadExporter } from "./rows/thread-export.ts";
+import type { SqliteStoreOptions } from "./store-options.ts";
+import { Verifier } from "./verify/verifier.ts";
+import { Artifacts } from "./write/artifacts.ts";
+import { ClaimRegistry } from "./write/claim-registry.ts";
+import { LongTermTable } from "./write/long-term.ts";
+import { PrunedRanges } from "./write/pruned-ranges.ts";
+import { Transactions } from "./write/transactions.ts";
+import { createWriter, type Writer } from "./write/writer.ts";
+
+/** Options with their defaults. */
+export type ResolvedOptions = SqliteStoreOptions & Required<Pick<SqliteStoreOptions, "durability" | "world">>;
+
+/** Parts of one open store, shared by its operations. */
+export interface StoreParts {
+  readonly db: Database;
+  readonly world: World;
+  readonly durability: Durability;
+  readonly storeCipher: StoreCipher | undefined;
+  readonly owner: Owner;
+  readonly reader: Reader;
+  readonly writer: Writer;
+  readonly transactions: Transactions;
+  readonly claims: ClaimRegistry;
+  readonly artifacts: Artifacts;
+  readonly items: LongTermTable;
+  /** Applies changes of the long-term store, and overwrites deleted data. */
+  readonly applyLongTerm: LongTermTable["apply"];
+  readonly exportThread: ReturnType<typeof createThreadExporter>;
+  readonly reencryption: Reencryption;
+  readonly verifier: Verifier;
+}
+
+export function createStoreParts({ db, file }: OpenedDatabase, options: ResolvedOptions): StoreParts {
+  const { durability, world, maxBytes, encryption } = options;
+  const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
+  const owner = createOwner(db, file);
+  const reader = createReader(db, storeCipher, (fault) =>
+    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
+  );
+  const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
+  const items = new LongTermTable(db, storeCipher);
+  const applyLongTerm = (changes: readonly LongTermChange[], at: number): void =>
+    eraseSecurely(db, () => items.apply(changes, at));
+  const writer = createWriter(db, { owner, reader, storeCipher, artifacts, longTerm: { apply: applyLongTerm } });
+  const prunedRanges = new PrunedRanges(db);
+  const reencryption = new Reencryption(db, { reader, artifacts });
+  const reserve = createDiskReserve(db, file, maxBytes);
+  const transactions = new Transactions(db, { world, owner, reader, reserve });
+  return {
+    db,
+    world,
+    durability,
+    storeCipher,
+    owner,
+    reader,
+    writer,
+    transactions,
+    claims: new ClaimRegistry({ transactions, writer, world, owner, reader, reserve }),
+    artifacts,
+    items,
+    applyLongTerm,
+    exportThread: createThreadExporter(db, { reader, prunedRanges, artifacts }),
+    reencryption,
+    verifier: new Verifier(db, { reader, prunedRanges, reencryption, artifacts, longTerm: items }),
+  };
+}

@@ -1,0 +1,233 @@
+/** Verification of threads and long-term items: each checkpoint chain from its anchor on, and each checksum. */
+
+import { storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { Reencryption } from "../encryption/reencrypt.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
+import type { Reader } from "../read/reader.ts";
+import { isUnreadable } from "../rows/readable-rows.ts";
+import type { Artifacts } from "../write/artifacts.ts";
+import type { LongTermTable } from "../write/long-term.ts";
+import type { PrunedRanges } from "../write/pruned-ranges.ts";
+import type { Fault, VerifyReport } from "./verify-report.ts";
+
+/** Runs a read in one read transaction. */
+export type Read = <Value>(operation: () => Value) => Promise<Value>;
+
+/** Rows per turn of the event loop. */
+const rowsPerRead = 200;
+
+function prepareStatements(db: Database) {
+  return {
+    page: db.prepare<[number, number, number], { key: number; id: string }>(
+      "SELECT key, id FROM threads WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+    ),
+    newestThreadKey: db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck(),
+    ids: db
+      .prepare<[number, number, number], number>(
+        "SELECT key & 0xffffff FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+      )
+      .pluck(),
+    newest: db.prepare<[string], { ahead: number; held: number }>(
+      "SELECT t.owner IS NOT NULL AS held, t.checkpoint - coalesce((SELECT max((SELECT max(c.key) & 0xffffff FROM checkpoints c" +
+        " WHERE c.key >= b.key << 24 AND c.key < (b.key + 1) << 24)) FROM branches b WHERE b.thread = t.key), 0) AS ahead" +
+        " FROM threads t WHERE t.id = ?",
+    ),
+    // One statement: the owner of the thread may write concurrently.
+    hasStrayDeltas: db
+      .prepare<{ namespace: number }, number>(
+        "SELECT EXISTS (SELECT 1 FROM channels c JOIN deltas d ON d.key > (c.key << 24) + max(" +
+          "coalesce((SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= @namespace << 24 AND key < (@namespace + 1) << 24), 0)," +
+          " coalesce((SELECT max(key) & 0xffffff FROM anchors WHERE key >= @namespace << 24 AND key < (@namespace + 1) << 24), 0))" +
+          " AND d.key < (c.key + 1) << 24 WHERE c.branch = @namespace)",
+      )
+      .pluck(),
+    hasInvalidHead: db
+      .prepare<[string], number>(
+        "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(e.seq) FROM events e WHERE e.thread = t.key), 0)" +
+          " FROM threads t WHERE t.id = ?",
+      )
+      .pluck(),
+    runsWithMetadata: db.prepare<[number, string, number], { key: number; id: string; metadata: string }>(
+      "SELECT r.key, r.id, r.metadata FROM runs r WHERE r.key > ? AND json_valid(r.metadata)" +
+        " AND r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key LIMIT ?",
+    ),
+    pairs: db.prepare<[number], { name: string; value: string }>("SELECT name, value FROM run_metadata WHERE run = ?"),
+  };
+}
+
+/** Sources of the verified rows. */
+export interface VerifiedSources {
+  readonly reader: Reader;
+  readonly prunedRanges: PrunedRanges;
+  readonly reencryption: Reencryption;
+  readonly artifacts: Artifacts;
+  readonly longTerm: Pick<LongTermTable, "verify">;
+}
+
+/** Verifies the rows of the file. */
+export class Verifier {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #db: Database;
+  readonly #sources: VerifiedSources;
+
+  constructor(db: Database, sources: VerifiedSources) {
+    this.#sql = prepareStatements(db);
+    this.#db = db;
+    this.#sources = sources;
+  }
+
+  /**
+   * Returns SQLite's findings about the structure of the file: pages, keys, indexes. Blocks the event loop meanwhile.
+   */
+  checkStructure(): readonly string[] {
+    return (this.#db.pragma("integrity_check(20)") as readonly { readonly integrity_check: string }[])
+      .map(({ integrity_check: found }) => found)
+      .filter((found) => found !== "ok");
+  }
+
+  /** Returns the key of the newest thread. Later threads need no verification, and could be created endlessly. */
+  getNewestThreadKey(): number {
+    return this.#sql.newestThreadKey.get() ?? 0;
+  }
+
+  /** Lists some threads after a key, up to a key, in key order. */
+  listThreads(after: number, until: number): readonly { readonly key: number; readonly id: string }[] {
+    return this.#sql.page.all(after, until, rowsPerRead);
+  }
+
+  /** Verifies the items of the long-term store. */
+  async verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void> {
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const from: number = after;
+      after = await read<number | undefined>(() =>
+        this.#sources.longTerm.verify(from, rowsPerRead, (thrown) => {
+          if (!isUnreadable(thrown)) throw thrown;
+          onFault({ what: thrown.message });
+        }),
+      );
+    }
+  }
+
+  /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
+  async verifyThread(
+    id: string,
+    read: Read,
+    fault: (fault: Fault) => void,
+  ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">> {
+    const runCheck = createCheck(id, fault);
+    const { namespaces, sources } = await read(() => ({
+      namespaces: this.#sources.reader.namespaces.list(id),
+      sources: this.#sources.reencryption.listRowSources(id),
+    }));
+    if (namespaces.length === 0) throw storeRules.createUnknownThreadError(id);
+    for (const source of sources) {
+      for (let after: number | undefined = -1; after !== undefined; ) {
+        const from = after;
+        after = await read(() => {
+          const { rows, last } = source.readPage(from, rowsPerRead);
+          for (const row of rows) runCheck(() => row.read(this.#sources.reader.ciphers.get(id)));
+          return last;
+        });
+      }
+    }
+    let checkpoints = 0;
+    for (const namespace of namespaces) {
+      checkpoints += await this.#verifyChain(id, namespace, read, runCheck);
+      if ((await read(() => this.#sql.hasStrayDeltas.get({ namespace: namespace.key }))) === 1)
+        fault({
+          thread: id,
+          what: `the newest checkpoint of the branch "${namespace.name}" is missing, but its changes exist`,
+        });
+      await read(() =>
+        runCheck(() =>
+          this.#sources.prunedRanges.list({ thread: id, namespace, cipher: this.#sources.reader.ciphers.get(id) }),
+        ),
+      );
+    }
+    await read(() => runCheck(() => this.#sources.reader.timers.list({ thread: id })));
+    const artifacts = await this.#verifyArtifacts(id, read, runCheck);
+    await this.#verifyMetadata(id, read, fault);
+    // The row of a claimed thread lags behind its checkpoints.
+    const { ahead = 0, held = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
+    if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
+    if ((await read(() => this.#sql.hasInvalidHead.get(id))) === 1)
+      fault({ thread: id, what: "the head branch or the newest event is missing" });
+    return { checkpoints, artifacts };
+  }
+
+  /** Verifies the artifacts of a thread; returns the number of bodies. */
+  async #verifyArtifacts(id: string, read: Read, runCheck: (check: () => void) => void): Promise<number> {
+    let bodies = 0;
+    const getNextArtifact = this.#sources.artifacts.createCursor(id);
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const from: number = after;
+      after = await read(() => {
+        const next = getNextArtifact(from);
+        if (next === undefined) return undefined;
+        runCheck(() => this.#sources.artifacts.verify(id, next));
+        if (next.body === next.key) bodies += 1;
+        return next.key;
+      });
+    }
+    return bodies;
+  }
+
+  /** Reports runs whose metadata rows differ from their metadata. */
+  async #verifyMetadata(id: string, read: Read, onFault: (fault: Fault) => void): Promise<void> {
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const from: number = after;
+      after = await read(() => {
+        const runs = this.#sql.runsWithMetadata.all(from, id, rowsPerRead);
+        for (const run of runs) {
+          const listed = new Map(this.#sql.pairs.all(run.key).map(({ name, value }) => [name, value]));
+          const expected = Object.entries(JSON.parse(run.metadata) as Record<string, unknown>);
+          if (
+            expected.length !== listed.size ||
+            expected.some(([name, value]) => listed.get(name) !== JSON.stringify(value))
+          )
+            onFault({ thread: id, what: `run ${run.id} is not indexed by its metadata` });
+        }
+        return runs.length < rowsPerRead ? undefined : runs.at(-1)?.key;
+      });
+    }
+  }
+
+  async #verifyChain(
+    id: string,
+    namespace: NamespaceRow,
+    read: Read,
+    runCheck: (work: () => void) => void,
+  ): Promise<number> {
+    let count = 0;
+    for (let after = 0; ; ) {
+      const from = after;
+      const found = await read(() => {
+        const checkpointIds = this.#sql.ids.all(
+          toRowKey(namespace.key, from),
+          toRowKey(namespace.key, maxCheckpointId),
+          rowsPerRead,
+        );
+        for (const checkpoint of checkpointIds)
+          runCheck(() => this.#sources.reader.checkpoints.list(id, namespace, checkpoint - 1, 1));
+        return checkpointIds;
+      });
+      count += found.length;
+      after = found.at(-1) ?? after;
+      if (found.length < rowsPerRead) return count;
+    }
+  }
+}
+
+/** Creates a function that runs a check and reports a damaged row as a fault. */
+function createCheck(thread: string, onFault: (fault: Fault) => void): (check: () => void) => void {
+  return (check) => {
+    try {
+      check();
+    } catch (thrown) {
+      if (!isUnreadable(thrown)) throw thrown;
+      onFault({ thread, what: thrown.message });
+    }
+  };
+}

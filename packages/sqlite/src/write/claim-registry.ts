@@ -1,0 +1,239 @@
+/** Claims of one open store: claimed threads, deferred claims, and releases that could not be written. */
+
+import type { StatewrightError, World } from "@statewright/core";
+import { type Claim, type ClaimRequest, type Commit, storeRules } from "@statewright/core/store";
+import type { DiskReserve } from "../file/disk-reserve.ts";
+import type { Owner } from "../file/owner.ts";
+import { toStoreError } from "../file/store-errors.ts";
+import type { Reader } from "../read/reader.ts";
+import { type ClaimedThread, forgetNamespace } from "./claimed-thread.ts";
+import type { DeferredClaim, WrittenClaim } from "./claims.ts";
+import type { Job } from "./job-transactions.ts";
+import type { Transactions } from "./transactions.ts";
+import type { Writer } from "./writer.ts";
+
+/** Called when a commit is durable or has failed, with the number of queued runs of the thread. */
+type OnCommitted = (failure?: StatewrightError, queued?: number) => void;
+
+/** Dependencies of the claims. */
+export interface ClaimRegistryParts {
+  readonly transactions: Transactions;
+  readonly writer: Writer;
+  readonly world: World;
+  readonly owner: Owner;
+  readonly reader: Reader;
+  readonly reserve: DiskReserve;
+}
+
+/** Claims threads and commits to them, for one open store. */
+export class ClaimRegistry {
+  readonly #parts: ClaimRegistryParts;
+  readonly #threads: Map<string, ClaimedThread> = new Map();
+  /** Released threads whose release could not be written: their rows still contain this owner. */
+  readonly #failedReleases: Set<ClaimedThread> = new Set();
+  /** Claims of starting runs, written with the first commit of the run. */
+  readonly #deferred: Map<string, DeferredClaim> = new Map();
+
+  constructor(parts: ClaimRegistryParts) {
+    this.#parts = parts;
+  }
+
+  /** Claims a thread; the claim of a starting run is deferred if the thread has no owner. */
+  async claim(request: ClaimRequest): Promise<Claim> {
+    const { transactions } = this.#parts;
+    const deferredClaim =
+      request.startsRun === true ? await transactions.read(() => this.#defer(request), request.thread) : undefined;
+    if (deferredClaim !== undefined) return deferredClaim;
+    const { claim } = await transactions.write(request.thread, () => this.#claim(request), {
+      onDone: ({ claimed }) => void this.#threads.set(claimed.id, claimed),
+    });
+    return claim;
+  }
+
+  /** Writes a commit, together with the deferred claim of its thread. */
+  commit(commit: Commit, onCommitted: OnCommitted): void {
+    const { transactions, writer, world } = this.#parts;
+    if (transactions.isClosed()) {
+      world.schedule.soon(() => onCommitted(storeRules.createClosedError("sqlite")));
+      return;
+    }
+    const deferredClaim = this.#deferred.get(commit.thread);
+    if (deferredClaim?.claim.epoch === commit.epoch && isReleaseOnly(commit)) {
+      this.#deferred.delete(commit.thread);
+      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim.queued));
+      return;
+    }
+    let claimed: ClaimedThread | undefined;
+    let takenClaim: DeferredClaim | undefined;
+    let queued: number | undefined;
+    transactions.add({
+      thread: commit.thread,
+      usesReserve: commit.release === true && commit.checkpoint === undefined,
+      run: () => {
+        takenClaim = undefined;
+        if (this.#deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
+          takenClaim = this.#claimDeferred(commit.thread);
+          if (takenClaim === undefined) throw storeRules.createFencedError(commit);
+        }
+        claimed = this.#threads.get(commit.thread);
+        queued = writer.commits.write(commit, claimed);
+      },
+      undo: () => {
+        this.#restoreDeferred(commit.thread, takenClaim);
+        if (claimed !== undefined) forgetNamespaces(claimed, commit);
+      },
+      onCommitted: (failure) => {
+        this.#updateClaim(commit, failure);
+        onCommitted(failure, queued);
+        transactions.countCommit();
+      },
+    });
+  }
+
+  /** Writes to a thread, together with its deferred claim: a new thread exists only after the claim. */
+  writeWithDeferredClaim<Value>(thread: string, run: () => Value): Promise<Value> {
+    let takenClaim: DeferredClaim | undefined;
+    const put = (): Value => {
+      takenClaim = this.#claimDeferred(thread);
+      return run();
+    };
+    return this.#parts.transactions.write(thread, put, { undo: () => this.#restoreDeferred(thread, takenClaim) });
+  }
+
+  /** Returns true for a thread with a deferred claim, which is not in the file yet. */
+  isDeferred(thread: string): boolean {
+    return this.#deferred.has(thread);
+  }
+
+  /** Throws `thread_busy` for a thread with a deferred claim, which is not in the file yet. */
+  refuseDeferred(thread: string): void {
+    const { owner } = this.#parts;
+    if (this.#deferred.has(thread)) throw storeRules.createBusyError(thread, owner.describe(owner.getId() ?? 0));
+  }
+
+  /** Returns the epoch of a release that could not be written. */
+  getReleasedEpoch(thread: string): number | undefined {
+    const claimed = this.#threads.get(thread);
+    return claimed?.isReleased === true ? claimed.epoch : undefined;
+  }
+
+  /** Discards the claim of a deleted thread. */
+  forget(thread: string): void {
+    this.#threads.delete(thread);
+  }
+
+  /** Returns true if releases could not be written. */
+  hasFailedReleases(): boolean {
+    return this.#failedReleases.size > 0;
+  }
+
+  /** Retries failed releases, so that other processes can find and claim the threads. */
+  async retryReleases(): Promise<void> {
+    const { transactions, writer, world } = this.#parts;
+    const pending = [...this.#failedReleases].filter((claimed) => this.#threads.get(claimed.id) === claimed);
+    this.#failedReleases.clear();
+    if (pending.length === 0) return;
+    const release = (): void => {
+      for (const claimed of pending) writer.threads.release(claimed);
+    };
+    const discardClaims = (): void => {
+      for (const claimed of pending) if (this.#threads.get(claimed.id) === claimed) this.#threads.delete(claimed.id);
+    };
+    try {
+      await transactions.write(undefined, release, { onDone: discardClaims });
+    } catch (error) {
+      for (const held of pending) this.#failedReleases.add(held);
+      world.log("debug", "releasing threads failed again", {
+        count: pending.length,
+        error: toStoreError(error).message,
+      });
+    }
+  }
+
+  /** Creates the last write: releases all threads, so that the next owner does not take this store for crashed. */
+  createFinalJob(): Job {
+    const { writer, owner } = this.#parts;
+    return {
+      run: () => {
+        for (const claimed of this.#threads.values()) writer.threads.release(claimed);
+        owner.deleteRows();
+      },
+      undo: () => undefined,
+      onCommitted: () => undefined,
+    };
+  }
+
+  #claim(request: ClaimRequest): WrittenClaim {
+    const { writer, owner, reserve } = this.#parts;
+    this.refuseDeferred(request.thread);
+    const claimed = writer.claims.claim(request, this.getReleasedEpoch(request.thread));
+    // Reserves disk space for the final write of a starting run.
+    reserve.acquire(owner.getId() ?? 0);
+    return claimed;
+  }
+
+  /** Defers the claim of a starting run if the thread has no owner. */
+  #defer(request: ClaimRequest): Claim | undefined {
+    const { transactions, writer, owner, reserve } = this.#parts;
+    const self = owner.getId();
+    if (self === undefined || transactions.isClosed()) return undefined;
+    this.refuseDeferred(request.thread);
+    const deferredClaim = writer.claims.defer(request);
+    if (deferredClaim === undefined) return undefined;
+    reserve.acquire(self);
+    this.#deferred.set(request.thread, deferredClaim);
+    return deferredClaim.claim;
+  }
+
+  /** Claims the thread of a starting run together with its first write; undefined if the thread has changed. */
+  #claimDeferred(thread: string): DeferredClaim | undefined {
+    const deferredClaim = this.#deferred.get(thread);
+    this.#parts.reader.ciphers.forget();
+    const claimed = deferredClaim?.claimThread();
+    if (claimed === undefined) return undefined;
+    this.#deferred.delete(thread);
+    this.#threads.set(thread, claimed);
+    return deferredClaim;
+  }
+
+  /** Restores a deferred claim after the write was rolled back. */
+  #restoreDeferred(thread: string, takenClaim: DeferredClaim | undefined): void {
+    if (takenClaim === undefined) return;
+    this.#threads.delete(thread);
+    this.#deferred.set(thread, takenClaim);
+  }
+
+  /** Updates the claim of a thread after a commit. */
+  #updateClaim({ thread, epoch, release }: Commit, failure: StatewrightError | undefined): void {
+    if (failure?.code === "fenced" && this.#deferred.get(thread)?.claim.epoch === epoch) this.#deferred.delete(thread);
+    const claimed = this.#threads.get(thread);
+    if (claimed?.epoch !== epoch) return;
+    if (failure === undefined ? release === true : failure.code === "fenced") this.#threads.delete(thread);
+    // The row still contains this live owner: the next claim or fork in this store must not take it for an active
+    // run.
+    else if (release === true) {
+      claimed.isReleased = true;
+      this.#failedReleases.add(claimed);
+    }
+  }
+}
+
+/** Discards the cached state of the namespaces of a commit. */
+function forgetNamespaces(claimed: ClaimedThread, { branch, parentJournals }: Commit): void {
+  forgetNamespace(claimed, branch);
+  for (const { namespace } of parentJournals ?? []) forgetNamespace(claimed, namespace);
+}
+
+/** Returns true if a commit only releases its thread. */
+function isReleaseOnly({
+  thread: _,
+  branch: __,
+  epoch: ___,
+  seq: ____,
+  after: _____,
+  release,
+  ...parts
+}: Commit): boolean {
+  const isEmpty = (part: unknown): boolean => part === undefined || (Array.isArray(part) && part.length === 0);
+  return release === true && Object.values(parts).every(isEmpty);
+}

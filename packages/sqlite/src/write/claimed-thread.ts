@@ -1,0 +1,74 @@
+/** Threads owned by a store, with cached state of the file. */
+
+import type { ThreadCipher } from "../encryption/cipher.ts";
+import type { GraphVersion } from "../rows/rows.ts";
+
+/** Thread owned by this store, with cached state of the file. */
+export interface ClaimedThread {
+  readonly id: string;
+  readonly key: number;
+  readonly epoch: number;
+  readonly writer: GraphVersion & { readonly key: number };
+  /** State of the written namespaces, by name; a missing entry is read again. */
+  readonly namespaces: Map<string, NamespaceState>;
+  /** Head of the thread over all namespaces; undefined when it must be read again. */
+  head: ThreadHead | undefined;
+  /** True when the row of the thread contains the graph of this writer. */
+  hasGraph: boolean;
+  /** Last written run. */
+  run: RunKey | undefined;
+  /** Last known number of queued runs of the thread. */
+  queued: number;
+  /** True after a release that could not be written. */
+  isReleased: boolean;
+  /** True when the run may have taken inbox messages. */
+  mayHaveTakenMessages: boolean;
+  /** True when interrupts may be awaiting an answer. */
+  mayAwaitAnswers: boolean;
+  /** Cipher of the values of the thread. */
+  cipher: ThreadCipher | undefined;
+}
+
+/** Last event number, last checkpoint id and last change of a thread. */
+export interface ThreadHead {
+  readonly seq: number;
+  readonly checkpoint: number;
+  readonly updated: number;
+}
+
+export interface RunKey {
+  readonly id: string;
+  readonly key: number;
+}
+
+export interface NamespaceState {
+  readonly name: string;
+  readonly key: number;
+  /** Parent of the next checkpoint in the namespace. */
+  readonly head: { readonly id: number; readonly hash: string } | undefined;
+  /** Step whose journal the next checkpoint folds; undefined before the first checkpoint of the namespace. */
+  readonly step: number | undefined;
+  /** Last step of the namespace with journal rows in the file; -1 for none. */
+  readonly journal: number;
+  /** Cache of the channel keys of the namespace. */
+  readonly channels: Map<string, number>;
+}
+
+/** Maximum number of cached namespaces per thread; the oldest entries are evicted. */
+const maxCachedNamespaces = 4_096;
+
+/** Discards the cached state of a namespace after a rollback. */
+export function forgetNamespace(thread: ClaimedThread, namespace: string): void {
+  thread.namespaces.delete(namespace);
+  thread.head = undefined;
+  thread.hasGraph = false;
+  thread.run = undefined;
+  thread.mayAwaitAnswers = true;
+}
+
+/** Caches the state of a namespace; evicts the oldest entry of a full cache. */
+export function cacheNamespace({ namespaces }: ClaimedThread, state: NamespaceState): void {
+  if (namespaces.size === maxCachedNamespaces && !namespaces.has(state.name))
+    for (const oldest of namespaces.keys()) if (namespaces.delete(oldest)) break;
+  namespaces.set(state.name, state);
+}

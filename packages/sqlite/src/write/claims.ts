@@ -1,0 +1,201 @@
+/** Claims of threads: immediate claims, and claims deferred to the first write of a run. */
+
+import { type Claim, type ClaimRequest, type RunRow, storeRules } from "@statewright/core/store";
+import type { Database } from "better-sqlite3";
+import type { Owner } from "../file/owner.ts";
+import { createCorruptError } from "../file/store-errors.ts";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
+import type { Reader } from "../read/reader.ts";
+import { type CheckpointColumns, type GraphVersion, toCheckpointRow } from "../rows/rows.ts";
+import type { ThreadState } from "../rows/thread-rows.ts";
+import type { ClaimedThread } from "./claimed-thread.ts";
+import type { WriterRows } from "./writer-rows.ts";
+
+/** Claim of an unowned thread, deferred to the first write. */
+export interface DeferredClaim {
+  /** Future claim. */
+  readonly claim: Claim;
+  /** Claims the thread, inside the transaction of its first write; undefined if the thread has changed. */
+  claimThread(): ClaimedThread | undefined;
+}
+
+/** Written claim. */
+export interface WrittenClaim {
+  readonly claim: Claim;
+  readonly claimed: ClaimedThread;
+}
+
+/** Stored state of a branch at the time of a claim. */
+interface StoredBranch {
+  readonly branch: string;
+  readonly namespaceKey: number;
+  readonly namespace: NamespaceRow | undefined;
+  readonly head: CheckpointColumns | undefined;
+  readonly run: RunRow | undefined;
+  readonly recovered: boolean;
+}
+
+/** Thread at the time of a claim. */
+interface ClaimSource {
+  readonly thread: string;
+  readonly state: ThreadState;
+  readonly epoch: number;
+  readonly writer: ClaimedThread["writer"];
+}
+
+function prepareStatements(db: Database) {
+  return {
+    claim: db
+      .prepare<[number, number], number>(
+        "UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch",
+      )
+      .pluck(),
+    claimUnchanged: db.prepare<[number, number, string, number, number, number, number]>(
+      "UPDATE threads SET owner = ?, epoch = epoch + 1" +
+        " WHERE key = ? AND id = ? AND epoch = ? AND owner IS NULL AND seq = ? AND checkpoint = ? AND updated = ?",
+    ),
+  };
+}
+
+/** Claims threads for the owner of this store. */
+export class Claims {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #rows: WriterRows;
+  readonly #owner: Owner;
+  readonly #reader: Reader;
+
+  constructor(
+    db: Database,
+    { rows, owner, reader }: { readonly rows: WriterRows; readonly owner: Owner; readonly reader: Reader },
+  ) {
+    this.#sql = prepareStatements(db);
+    this.#rows = rows;
+    this.#owner = owner;
+    this.#reader = reader;
+  }
+
+  /** Claims a thread without a live owner; a thread with the epoch `releasedEpoch` counts as released. */
+  claim(request: ClaimRequest, releasedEpoch: number | undefined): WrittenClaim {
+    const { threads, namespaces, graphs } = this.#rows;
+    const { thread, at } = request;
+    const found = threads.find(thread);
+    if (found === undefined && request.mustExist === true) throw storeRules.createUnknownThreadError(thread);
+    const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
+    const known = found && threads.updateStoredHead(thread, found);
+    const writer = graphs.getWriter(request);
+    const state = known ?? threads.create(thread, request.branch ?? "main", writer.key, at);
+    const branch = request.branch ?? state.head;
+    const namespace = this.#reader.namespaces.find(thread, branch);
+    if (namespace === undefined) refuseMissingBranch(request, branch, known);
+    const namespaceKey = namespace?.key ?? namespaces.add(state.key, branch);
+    const epoch = this.#sql.claim.get(this.#owner.getId() ?? this.#owner.register(at), state.key) as number;
+    const stored = { branch, namespaceKey, namespace, ...this.#readBranch(thread, namespaceKey, namespace), recovered };
+    const source = { thread, state, epoch, writer };
+    return { claimed: this.#createClaimedThread(source, stored), claim: createClaim(state, epoch, writer, stored) };
+  }
+
+  /**
+   * Prepares a claim without a write, inside a read transaction; undefined if the thread must be claimed immediately.
+   */
+  defer(request: ClaimRequest): DeferredClaim | undefined {
+    const { thread, graph, version, shape } = request;
+    const self = this.#owner.getId();
+    if (self === undefined) return undefined;
+    const state = this.#rows.threads.find(thread);
+    if (state === undefined) return request.mustExist === true ? undefined : this.#deferNew(request);
+    // An imported thread has epoch 0, like every imported thread: a replaced thread would not be detected.
+    if (state.owner !== null || state.epoch === 0) return undefined;
+    const branch = request.branch ?? state.head;
+    const namespace = this.#reader.namespaces.find(thread, branch);
+    const key = this.#rows.graphs.findKey(request);
+    if (namespace === undefined || key === undefined) return undefined;
+    const writer = { key, graph, version, shape };
+    const read = this.#readBranch(thread, namespace.key, namespace);
+    const stored = { branch, namespaceKey: namespace.key, namespace, ...read, recovered: false };
+    const source = { thread, state, epoch: state.epoch + 1, writer };
+    return {
+      claim: createClaim(state, source.epoch, writer, stored),
+      claimThread: () => (this.#claimUnchanged(self, source) ? this.#createClaimedThread(source, stored) : undefined),
+    };
+  }
+
+  /** Prepares the claim of a new thread, which is created by the claim. */
+  #deferNew(request: ClaimRequest): DeferredClaim {
+    const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, recovered: false };
+    return {
+      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0 }, 1, request, emptyBranch),
+      claimThread: () =>
+        this.#rows.threads.find(request.thread) === undefined ? this.claim(request, undefined).claimed : undefined,
+    };
+  }
+
+  /** Claims a thread without an owner; false if the thread has changed. */
+  #claimUnchanged(self: number, { thread, state }: ClaimSource): boolean {
+    const { key, epoch, seq, checkpoint, updated } = state;
+    return this.#sql.claimUnchanged.run(self, key, thread, epoch, seq, checkpoint, updated).changes > 0;
+  }
+
+  /** Reads the newest checkpoint and the newest run of a namespace. */
+  #readBranch(
+    thread: string,
+    namespaceKey: number,
+    namespace: NamespaceRow | undefined,
+  ): Pick<StoredBranch, "head" | "run"> {
+    const head = this.#reader.checkpoints.getNamespaceHead(thread, namespaceKey);
+    const run = namespace === undefined || namespace.run === null ? undefined : this.#reader.runs.get(namespace.run);
+    return { head, run };
+  }
+
+  #createClaimedThread(
+    { thread, state, epoch, writer }: ClaimSource,
+    { branch, namespaceKey, namespace, head, run }: StoredBranch,
+  ): ClaimedThread {
+    return {
+      id: thread,
+      key: state.key,
+      epoch,
+      writer,
+      namespaces: new Map([[branch, this.#rows.namespaces.createState(branch, namespaceKey, head)]]),
+      head: state,
+      hasGraph: false,
+      run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
+      queued: state.queued,
+      isReleased: false,
+      mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
+      mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
+      cipher: this.#reader.ciphers.get(thread),
+    };
+  }
+}
+
+/** Throws for a missing branch that the claim must not create. */
+function refuseMissingBranch(
+  { thread, mustExist }: ClaimRequest,
+  branch: string,
+  known: ThreadState | undefined,
+): void {
+  if (known !== undefined && mustExist === true) throw storeRules.createUnknownBranchError(thread, branch);
+  // A thread is created with its head branch: without this check, a damaged thread would restart over its existing
+  // data.
+  if (known?.head === branch) throw createCorruptError("the head branch is missing", { thread });
+}
+
+function createClaim(
+  state: Pick<ThreadState, "seq" | "checkpoint" | "queued">,
+  epoch: number,
+  { graph, version, shape }: GraphVersion,
+  { branch, head, run, recovered }: Pick<StoredBranch, "branch" | "head" | "run" | "recovered">,
+): Claim {
+  return {
+    epoch,
+    branch,
+    nextSeq: state.seq + 1,
+    nextCheckpoint: state.checkpoint + 1,
+    writtenBy:
+      head === undefined ? { graph, version, shape } : { graph: head.graph, version: head.version, shape: head.shape },
+    head: head === undefined ? undefined : toCheckpointRow(head),
+    run,
+    recovered,
+    queued: state.queued,
+  };
+}

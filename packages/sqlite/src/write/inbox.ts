@@ -1,0 +1,49 @@
+/** Inboxes of branches. */
+
+import { checkId } from "@statewright/core/adapter";
+import { type Commit, type InboxMessage, type InboxMessageWrite, storeRules } from "@statewright/core/store";
+import type { Reader } from "../read/reader.ts";
+import type { ClaimedThread, NamespaceState } from "./claimed-thread.ts";
+import type { WriterRows } from "./writer-rows.ts";
+
+/** Posts and delivers inbox messages; call inside a transaction. */
+export class Inbox {
+  readonly #rows: WriterRows;
+  readonly #reader: Reader;
+
+  constructor(rows: WriterRows, reader: Reader) {
+    this.#rows = rows;
+    this.#reader = reader;
+  }
+
+  /** Posts a message; returns the waiting message for a known id. */
+  post({ thread, branch, ...message }: InboxMessageWrite): InboxMessage {
+    checkId("inbox message", message.id);
+    const state = this.#rows.threads.get(thread);
+    const namespace = this.#reader.namespaces.find(thread, branch);
+    if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
+      throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
+    const known = this.#reader.inbox.listWaiting(thread, namespace.name).find(({ id }) => id === message.id);
+    if (known !== undefined) return known;
+    const row: InboxMessage = { ...message, branch: namespace.name };
+    const { key, name } = namespace;
+    this.#rows.inboxMessages.write({ thread, key, name, cipher: this.#reader.ciphers.get(thread) }, row);
+    return row;
+  }
+
+  /** Marks messages as taken by the run, restores them, or deletes them with the end of the run. */
+  move(
+    claimed: ClaimedThread,
+    { name, key }: NamespaceState,
+    { deliveredMessages, rolledBackRun, checkpoint, run }: Commit,
+  ): void {
+    const { inboxMessages } = this.#rows;
+    const inbox = { thread: claimed.id, key, name, cipher: claimed.cipher };
+    if (deliveredMessages !== undefined && checkpoint !== undefined) {
+      inboxMessages.markTaken(inbox, deliveredMessages, checkpoint.row.run);
+      claimed.mayHaveTakenMessages = true;
+    }
+    if (rolledBackRun !== undefined) inboxMessages.restore(inbox, rolledBackRun);
+    if (run?.status === "done" || run?.status === "cancelled") inboxMessages.deleteTaken(key, run.id);
+  }
+}

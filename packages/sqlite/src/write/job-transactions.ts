@@ -1,0 +1,195 @@
+/**
+ * Transactions of the single writer: each job of a group runs in its own savepoint, so that a failed job does not
+ * affect the others.
+ */
+
+import type { ErrorPlace, StatewrightError, World } from "@statewright/core";
+import type { Database } from "better-sqlite3";
+import { fsyncDatabase } from "../file/fsync-database.ts";
+import { toStoreError } from "../file/store-errors.ts";
+
+/** One atomic write. */
+export interface Job {
+  /** Thread of the write, for error messages. */
+  readonly thread?: string;
+  /** True for a write that records the end of a run; retried with the disk reserve when the disk is full. */
+  readonly usesReserve?: boolean;
+  /** Performs the write inside the transaction; an exception rolls back this job only. */
+  run(): void;
+  /** Discards in-memory state derived from `run` after a rollback. */
+  undo(): void;
+  /** Called when the write is durable or has failed. */
+  onCommitted(failure?: StatewrightError): void;
+}
+
+/**
+ * Minimum time budget of one transaction in milliseconds; a group may also take as long as the last commit waited for
+ * the disk. More would block the event loop; less would wait for a slow disk too often.
+ */
+const minGroupBudgetMs = 4;
+
+function prepareStatements(db: Database) {
+  return {
+    begin: db.prepare("BEGIN IMMEDIATE"),
+    commit: db.prepare("COMMIT"),
+    rollback: db.prepare("ROLLBACK"),
+    savepoint: db.prepare("SAVEPOINT job"),
+    release: db.prepare("RELEASE job"),
+    rollbackTo: db.prepare("ROLLBACK TO job"),
+  };
+}
+
+/** Runs groups of jobs, each group in one transaction. */
+export class JobTransactions {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #db: Database;
+  readonly #world: World;
+  #lastCommitMs = 0;
+
+  constructor(db: Database, world: World) {
+    this.#sql = prepareStatements(db);
+    this.#db = db;
+    this.#world = world;
+  }
+
+  /** Begins a transaction; throws for a locked file. */
+  begin(): void {
+    this.#sql.begin.run();
+  }
+
+  /** Returns the time budget of a group in milliseconds. */
+  getBudgetMs(): number {
+    return Math.max(minGroupBudgetMs, this.#lastCommitMs);
+  }
+
+  /** Runs jobs in the open transaction and ends it. Returns one entry per executed job: its failure, or undefined. */
+  run(jobs: readonly Job[], maxMs: number): readonly (StatewrightError | undefined)[] {
+    const [single] = jobs;
+    if (jobs.length === 1 && single !== undefined) return this.#endTransaction([single], [this.#runSingle(single)]);
+    const failures = this.#runGroup(jobs, maxMs);
+    const startMs = this.#world.clock.monotonic();
+    const all = this.#endTransaction(jobs, failures);
+    this.#lastCommitMs = this.#world.clock.monotonic() - startMs;
+    return all;
+  }
+
+  /** Runs jobs again, in a transaction of their own. */
+  retry(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
+    try {
+      this.#sql.begin.run();
+    } catch (thrown) {
+      return group.map(() => toStoreError(thrown));
+    }
+    return this.run(group, Number.POSITIVE_INFINITY);
+  }
+
+  /** Ensures that no transaction is open. */
+  abort(): void {
+    try {
+      if (this.#db.inTransaction) this.#sql.rollback.run();
+    } catch {
+      // The rollback is repeated before the next transaction.
+    }
+  }
+
+  /** Ends the transaction; if the commit fails, every job fails. */
+  #endTransaction(
+    jobs: readonly Job[],
+    failures: readonly (StatewrightError | undefined)[],
+  ): readonly (StatewrightError | undefined)[] {
+    const failure = this.#commitTransaction();
+    if (failure === undefined) return failures;
+    failures.forEach((jobFailure, index) => {
+      if (jobFailure === undefined) jobs[index]?.undo();
+    });
+    return failures.map((own) => own ?? failure);
+  }
+
+  /** A single job needs no savepoint: its failure rolls back the whole transaction. */
+  #runSingle(job: Job): StatewrightError | undefined {
+    try {
+      job.run();
+      return undefined;
+    } catch (thrown) {
+      job.undo();
+      this.abort();
+      return toStoreError(thrown, toErrorPlace(job));
+    }
+  }
+
+  #runGroup(group: readonly Job[], maxMs: number): readonly (StatewrightError | undefined)[] {
+    const failures: (StatewrightError | undefined)[] = [];
+    const deadline = this.#world.clock.monotonic() + maxMs;
+    for (const [index, job] of group.entries()) {
+      if (index > 0 && this.#world.clock.monotonic() >= deadline) break;
+      try {
+        this.#sql.savepoint.run();
+        job.run();
+        this.#sql.release.run();
+        failures.push(undefined);
+      } catch (thrown) {
+        job.undo();
+        failures.push(toStoreError(thrown, toErrorPlace(job)));
+        const transactionError = this.#rollBackJob(thrown);
+        if (transactionError !== undefined) return this.#failGroup(group, index, failures, transactionError);
+      }
+    }
+    return failures;
+  }
+
+  /** Rolls back the failed job only. If the whole transaction is lost, returns the error for all of its jobs. */
+  #rollBackJob(thrown: unknown): StatewrightError | undefined {
+    // SQLite ends the transaction when the disk is full.
+    if (!this.#db.inTransaction) return toStoreError(thrown);
+    try {
+      this.#sql.rollbackTo.run();
+      this.#sql.release.run();
+      return undefined;
+    } catch (rollbackError) {
+      this.abort();
+      return toStoreError(rollbackError);
+    }
+  }
+
+  /** Fails the whole group: its transaction was rolled back. */
+  #failGroup(
+    group: readonly Job[],
+    failedIndex: number,
+    failures: readonly (StatewrightError | undefined)[],
+    failure: StatewrightError,
+  ) {
+    group.slice(0, failedIndex).forEach((job, index) => {
+      if (failures[index] === undefined) job.undo();
+    });
+    return group.map((_, index) => failures[index] ?? failure);
+  }
+
+  #commitTransaction(): StatewrightError | undefined {
+    if (!this.#db.inTransaction) return undefined;
+    try {
+      this.#sql.commit.run();
+      return undefined;
+    } catch (thrown) {
+      this.abort();
+      const failure = toStoreError(thrown);
+      if (failure.code === "store_failed") this.#overwriteFailedCommit();
+      return failure;
+    }
+  }
+
+  /**
+   * A commit whose fsync failed is complete in the log, and would become valid when the log is read after a kill. The
+   * jobs were reported as failed, so an empty commit overwrites it once the disk works again.
+   */
+  #overwriteFailedCommit(): void {
+    try {
+      fsyncDatabase(this.#db);
+    } catch {
+      // The next write overwrites it.
+    }
+  }
+}
+
+function toErrorPlace({ thread }: Job): ErrorPlace {
+  return thread === undefined ? {} : { thread };
+}

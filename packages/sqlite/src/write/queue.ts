@@ -1,0 +1,52 @@
+/** Queue of runs. */
+
+import { checkId } from "@statewright/core/adapter";
+import { type QueueWrite, type RunRow, storeRules } from "@statewright/core/store";
+import { toRunPayload } from "../encryption/encrypted-rows.ts";
+import type { Reader } from "../read/reader.ts";
+import type { WriterRows } from "./writer-rows.ts";
+
+/** Enqueues and dequeues runs; call inside a transaction. */
+export class Queue {
+  readonly #rows: WriterRows;
+  readonly #reader: Reader;
+
+  constructor(rows: WriterRows, reader: Reader) {
+    this.#rows = rows;
+    this.#reader = reader;
+  }
+
+  /** Enqueues a run; returns the existing run for a known idempotency key. */
+  enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
+    checkId("run", run.id);
+    const state = this.#rows.threads.get(thread);
+    const namespace = this.#reader.namespaces.find(thread, branch);
+    if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
+      throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
+    const known = run.key === undefined ? undefined : this.#reader.runs.findByKey(state.key, run.key);
+    if (known !== undefined) return known;
+    const newest = namespace.run === null || stops === undefined ? undefined : this.#reader.runs.get(namespace.run);
+    const row: RunRow = {
+      ...run,
+      thread,
+      branch: namespace.name,
+      ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),
+    };
+    if (this.#rows.runs.find(state.key, run.id) !== undefined) throw storeRules.createRunExistsError(row);
+    this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
+    this.#rows.threads.countQueued(state.key, 1);
+    return row;
+  }
+
+  /** Cancels a queued run; false if the run is not queued. */
+  dequeue(thread: string, id: string, { at, reason }: { readonly at: number; readonly reason: string }): boolean {
+    const state = this.#rows.threads.find(thread);
+    const known = state === undefined ? undefined : this.#rows.runs.find(state.key, id);
+    const row = known?.status === "queued" ? this.#reader.runs.get(known.key) : undefined;
+    if (state === undefined || known === undefined || row === undefined) return false;
+    const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...row, reason });
+    this.#rows.runs.cancelQueued(known.key, at, more);
+    this.#rows.threads.countQueued(state.key, -1);
+    return true;
+  }
+}

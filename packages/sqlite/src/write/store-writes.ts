@@ -1,0 +1,67 @@
+/** Writes of the store interface. */
+
+import type { Store } from "@statewright/core";
+import { checkId } from "@statewright/core/adapter";
+import { type PruneWrite, storeRules } from "@statewright/core/store";
+import { eraseSecurely } from "../file/erase-securely.ts";
+import type { StoreParts } from "../store-parts.ts";
+
+type StoreWrites = Pick<
+  Store,
+  "claim" | "commit" | "branch" | "enqueue" | "dequeue" | "post" | "delete" | "importThread" | "prune"
+>;
+
+export function createStoreWrites(parts: StoreParts): StoreWrites {
+  const { db, transactions, claims, writer } = parts;
+  return {
+    claim: async (request) => {
+      checkId("thread", request.thread);
+      if (request.branch !== undefined) checkId("branch", request.branch);
+      return await claims.claim(request);
+    },
+    commit: (commit, onCommitted) => claims.commit(commit, onCommitted),
+    branch: async (fork) => {
+      checkId("thread", fork.thread);
+      checkId("branch", fork.branch);
+      return await transactions.write(fork.thread, () => {
+        claims.refuseDeferred(fork.thread);
+        return writer.forks.create(fork, claims.getReleasedEpoch(fork.thread));
+      });
+    },
+    enqueue: async (put) => {
+      checkId("thread", put.thread);
+      return await claims.writeWithDeferredClaim(put.thread, () => writer.queue.enqueue(put));
+    },
+    dequeue: (thread, run, ended) => transactions.write(thread, () => writer.queue.dequeue(thread, run, ended)),
+    post: async (message) => {
+      checkId("thread", message.thread);
+      return await claims.writeWithDeferredClaim(message.thread, () => writer.inbox.post(message));
+    },
+    delete: async (id) => {
+      const remove = (): void => {
+        claims.refuseDeferred(id);
+        eraseSecurely(db, () => writer.remove(id, claims.getReleasedEpoch(id)));
+      };
+      await transactions.write(id, remove, { onDone: () => claims.forget(id) });
+    },
+    importThread: async (threadExport) => {
+      await transactions.write(threadExport.id, () => {
+        if (claims.isDeferred(threadExport.id)) throw storeRules.createThreadExistsError(threadExport.id);
+        writer.threadImport.insert(threadExport);
+      });
+    },
+    prune: (write) => pruneThread(parts, write),
+  };
+}
+
+async function pruneThread({ db, world, transactions, writer }: StoreParts, write: PruneWrite): Promise<number> {
+  const pieces = writer.retention.prune(write);
+  for (let piece = pieces.next(); ; piece = pieces.next()) {
+    if (piece.done === true) return piece.value;
+    const { kind, run } = piece.value;
+    if (kind === "writes") await transactions.write(write.thread, () => eraseSecurely(db, run));
+    else if (kind === "reads") await transactions.read(run, write.thread);
+    // Yields to other work; a write step has already waited for its turn.
+    if (kind !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
+  }
+}
