@@ -17,7 +17,7 @@ const paths = {
   "a saved superstep": { id: "B2", size: 1_000 },
   "a thread of 1,000 messages, loaded": { id: "B7", size: 1_000 },
   "a tool call": { id: "B18", size: 1_000 },
-  "a partial result, told": { id: "B18 updates", size: 5_000 },
+  "a partial result, emitted": { id: "B18 updates", size: 5_000 },
   "an agent turn": { id: "B14", size: 200 },
 } as const;
 

@@ -14,18 +14,18 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the outcome of a tool call is not recorded",
     file: "run/journal/journal.ts",
-    find: "  recordEffect(session, saved, {\n    row: ended,",
-    replace: '  if (row.kind === "tool") return value;\n  recordEffect(session, saved, {\n    row: ended,',
+    find: "  recordEffect(saved, {\n    row: ended,",
+    replace: '  if (row.kind === "tool") return value;\n  recordEffect(saved, {\n    row: ended,',
   },
   {
     name: "the outcome of a step is not recorded",
     file: "run/journal/journal.ts",
-    find: "  recordEffect(session, saved, {\n    row: ended,",
-    replace: '  if (row.kind === "step") return value;\n  recordEffect(session, saved, {\n    row: ended,',
+    find: "  recordEffect(saved, {\n    row: ended,",
+    replace: '  if (row.kind === "step") return value;\n  recordEffect(saved, {\n    row: ended,',
   },
   {
     name: "an outcome is recorded without its value",
-    file: "run/session/session.ts",
+    file: "run/session/persistence.ts",
     find: "return [encode === undefined ? row : { ...row, outcome: encode() }];",
     replace: "return [row];",
   },
@@ -38,14 +38,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an idempotency key changes after each resume",
     file: "run/journal/journal.ts",
-    find: "const idempotencyKey = createIdempotencyKey(session, request.task, request.key);",
+    find: "const idempotencyKey = createIdempotencyKey(position, request.task, request.key);",
     replace:
-      'const idempotencyKey = createIdempotencyKey(session, request.task, request.key) + "#" + session.run.attempt;',
+      'const idempotencyKey = createIdempotencyKey(position, request.task, request.key) + "#" + position.run.attempt;',
   },
   {
     name: "a step in doubt is repeated",
     file: "run/journal/journal.ts",
-    find: "    if (request.reconcile === undefined) throw createInDoubtError(session, request, row);\n",
+    find: "    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);\n",
     replace: "",
   },
   {
@@ -71,10 +71,10 @@ export const mutants: readonly Mutant[] = [
   // Writes.
   {
     name: "a write is reported before the write is durable",
-    file: "run/session/session.ts",
-    find: "    writeCommit(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
+    file: "run/session/persistence.ts",
+    find: "    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
     replace:
-      "    queueMicrotask(() => resolve(writeCommit(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
+      "    queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
   },
   {
     name: "the next superstep starts before the previous superstep is durable",
@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a write without an event takes a sequence number",
-    file: "run/session/session.ts",
+    file: "run/session/persistence.ts",
     find: "?? { after: undefined, seq: saved.thread.durableSeq };",
     replace: "?? { after: undefined, seq: saved.thread.nextSeq - 1 };",
   },
@@ -117,9 +117,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a run reports waiting before its interrupts are saved",
     file: "run/loop/finish.ts",
-    find: "  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
+    find: "  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });\n",
     replace:
-      "  event.emit();\n  await awaitCommit(session, saved, { run, interrupts: waiting, timers, events, release: true });\n",
+      "  event.emit();\n  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });\n",
   },
   {
     name: "a waiting run does not release its thread",
@@ -142,12 +142,12 @@ export const mutants: readonly Mutant[] = [
   {
     name: "answers to interrupts are not saved",
     file: "run/loop/loop.ts",
-    find: "{ run: session.run, interrupts: answered, timers, events: fact.rows }",
-    replace: "{ run: session.run, timers, events: fact.rows }",
+    find: "{ run: session.position.run, interrupts: answered, timers, events: fact.rows }",
+    replace: "{ run: session.position.run, timers, events: fact.rows }",
   },
   {
     name: "a second answer replaces the first",
-    file: "resume/resume.ts",
+    file: "run/loop/apply-answers.ts",
     find: "  const open = [...saved.interrupts.values()].filter(isOpen);\n  const byId",
     replace: "  const open = [...saved.interrupts.values()];\n  const byId",
   },
@@ -188,8 +188,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the step budget restarts with each process",
     file: "run/task/open-session.ts",
-    find: "stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,",
-    replace: "stepsBefore: 0,",
+    find: "const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;",
+    replace: "const stepsBefore = 0;",
   },
   {
     name: "the attempt number of a run restarts with each process",
@@ -207,8 +207,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the journal of a nested run is not read",
     file: "run/task/inner-run.ts",
-    find: "const effects = head === undefined ? [] : await store.effects(id, line, head.step);",
-    replace: "const effects = (head === undefined ? [] : await store.effects(id, line, head.step)).slice(0, 0);",
+    find: "const effects = head === undefined ? [] : await store.effects(id, namespace, head.step);",
+    replace: "const effects = (head === undefined ? [] : await store.effects(id, namespace, head.step)).slice(0, 0);",
   },
   {
     name: "the state of a persistent subgraph is lost",
@@ -220,14 +220,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a nested run restarts after a crash",
     file: "run/task/inner-run.ts",
-    find: "if (session.control.caller?.task === call.id) {",
-    replace: "if (session.control.caller?.task === call.id && session.run.attempt === 1) {",
+    find: "if (session.progress.control.caller?.task === call.id) {",
+    replace: "if (session.progress.control.caller?.task === call.id && session.position.run.attempt === 1) {",
   },
   {
     name: "pending writes of a nested run are not flushed before the thread is released",
     file: "run/task/inner-run.ts",
-    find: "if (saved !== undefined && saved.pending.size > 0) await awaitCommit(session, saved, {});",
-    replace: "if (saved !== undefined && saved.pending.size > 1000) await awaitCommit(session, saved, {});",
+    find: "if (saved !== undefined && saved.pending.size > 0) await awaitCommit(saved, {});",
+    replace: "if (saved !== undefined && saved.pending.size > 1000) await awaitCommit(saved, {});",
   },
   // Tasks.
   {
@@ -239,7 +239,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the result of a task with siblings is not recorded",
     file: "run/loop/run-supersteps.ts",
-    find: '  if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);\n',
+    find: '  if (result.kind === "done")\n    journalTask(session.position, saved, task, { world: session.env.world, outcome: result.outcome, startedAt });\n',
     replace: "",
   },
   {
@@ -275,7 +275,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "an interrupt is identified by its position only",
-    file: "run/task/node-runtime.ts",
+    file: "run/loop/node-runtime.ts",
     find: "if (row.payload === payload) return id;",
     replace: "return id;",
   },
